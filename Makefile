@@ -1,0 +1,64 @@
+# Each target sets up everything it needs in .venv; only Python 3.11+ must be there.
+# A stamp file skips the set-up while pyproject.toml and uv.lock are unchanged.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+READY_BENCH := $(VENV)/.ready-bench
+
+PYTEST_WORKERS ?= auto
+FUZZ_SECONDS ?= 600
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format docs bench fuzz lock clean
+
+help: ## show this help
+	@echo "Holdfast: every call fits; nothing is lost."
+	@echo
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | \
+		while IFS='|' read -r name text; do printf '%-14s%s\n' "$$name" "$$text"; done
+	@echo
+	@echo "New here? 'make run' shows what Holdfast does in a minute, then read README.md."
+
+run: $(READY) ## take the guided tour (sets itself up)
+	@$(BIN)/holdfast tour
+
+test: $(READY) ## run all tests (ARGS="-k settings" narrows them)
+	@$(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(ARGS)
+
+check: $(READY) ## lint, types, import contracts, documentation
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python docs/generate.py --check
+	@$(BIN)/python -m pytest -q tests/docs
+
+format: $(READY) ## format the code and apply safe lint fixes
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+docs: $(READY) ## regenerate the generated pages of docs/reference
+	@$(BIN)/python docs/generate.py
+
+bench: $(READY_BENCH) ## print the benchmarks, beside their peers
+	@$(BIN)/python -m benchmarks
+
+fuzz: $(READY) ## run the long fuzzing campaign (FUZZ_SECONDS=600)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests -m campaign $(ARGS)
+
+lock: ## bring uv.lock up to date with pyproject.toml
+	@tools/setup lock
+
+clean: ## remove everything that was generated, .venv included
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml uv.lock tools/setup
+	@tools/setup
+	@touch $@
+
+$(READY_BENCH): $(READY)
+	@tools/setup --group bench
+	@touch $@
