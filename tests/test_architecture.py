@@ -1,0 +1,63 @@
+"""What the import contract in pyproject.toml cannot say."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import holdfast
+
+PACKAGE = Path(holdfast.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+DRAWING = {"click", "rich", "typer"}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def environment_reads(tree: ast.AST) -> Iterator[int]:
+    """Yield each line that reaches for the environment: os.environ, os.getenv and their kin."""
+    names = {"environ", "environb", "getenv", "getenvb"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in names and _is_os(node.value):
+            yield node.lineno
+        if isinstance(node, ast.ImportFrom) and node.module == "os":
+            if names & {alias.name for alias in node.names}:
+                yield node.lineno
+
+
+def _is_os(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "os"
+
+
+def imported_packages(tree: ast.AST) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_only_settings_reads_the_environment(path: Path) -> None:
+    reads = list(environment_reads(ast.parse(path.read_text())))
+    assert not reads or name_of(path) == "settings.py", f"lines {reads}: ask holdfast.settings"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_only_the_command_line_imports_what_draws(path: Path) -> None:
+    drawing = DRAWING & imported_packages(ast.parse(path.read_text()))
+    assert not drawing or name_of(path).startswith("surfaces/cli/")
+
+
+@pytest.mark.parametrize(
+    "code", ["import os\nos.environ['X']", "import os\nos.getenv('X')", "from os import environ"]
+)
+def test_the_search_for_environment_reads_finds_them(code: str) -> None:
+    assert list(environment_reads(ast.parse(code)))

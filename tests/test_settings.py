@@ -1,0 +1,384 @@
+from __future__ import annotations
+
+import os
+import string
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Meta
+
+from holdfast import _toml
+from holdfast.errors import SettingsError
+from holdfast.settings import MAX_FILE_BYTES, Definitions, Secret, Settings
+
+
+class Toy(Definitions, frozen=True, kw_only=True):
+    """A table with the kinds of settings that later capabilities bring."""
+
+    api_key: Annotated[Secret[str], Meta(description="A key.")] = ""
+    ratio: Annotated[float, Meta(ge=0, description="A ratio.")] = 0.1
+    strict: Annotated[bool, Meta(description="A switch.")] = False
+    windows: Annotated[dict[str, int], Meta(description="A table.")] = {}
+    names: Annotated[tuple[str, ...], Meta(description="A list.")] = ()
+
+
+def write(folder: Path, text: str | bytes) -> Path:
+    path = folder / "holdfast.toml"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def problems(folder: Path, **environ: str) -> list[tuple[str, str, str]]:
+    return [(p.what, p.where, p.fix) for p in Settings.check(cwd=folder, environ=environ)]
+
+
+def origins(folder: Path, environ: dict[str, str], **arguments: object) -> dict[str, str]:
+    traced = Settings.trace(cwd=folder, environ=environ, **arguments)
+    return {key.name: origin for key, _, origin in traced}
+
+
+# Precedence
+
+
+def test_defaults_hold_when_nothing_is_given(tmp_path: Path) -> None:
+    assert Settings.load(cwd=tmp_path, environ={}) == Settings()
+    assert set(origins(tmp_path, {}).values()) == {"default"}
+
+
+def test_file_beats_default_and_names_its_line(tmp_path: Path) -> None:
+    path = write(tmp_path, '# mine\n\ncolor = "never"\n')
+    assert Settings.load(cwd=tmp_path, environ={}).color == "never"
+    assert origins(tmp_path, {})["color"] == f"file {path}:3"
+
+
+def test_environment_beats_file(tmp_path: Path) -> None:
+    write(tmp_path, "max_body_bytes = 1")
+    environ = {"HOLDFAST_MAX_BODY_BYTES": "2"}
+    assert Settings.load(cwd=tmp_path, environ=environ).max_body_bytes == 2
+    assert origins(tmp_path, environ)["max_body_bytes"] == "environment HOLDFAST_MAX_BODY_BYTES"
+
+
+def test_argument_beats_environment(tmp_path: Path) -> None:
+    environ = {"HOLDFAST_OUTPUT": "table"}
+    assert Settings.load(cwd=tmp_path, environ=environ, output="json").output == "json"
+    assert origins(tmp_path, environ, output="json")["output"] == "argument"
+
+
+def test_argument_of_none_and_empty_variable_count_as_not_given(tmp_path: Path) -> None:
+    settings = Settings.load(cwd=tmp_path, environ={"HOLDFAST_COLOR": ""}, output=None)
+    assert settings == Settings()
+
+
+# Finding the file
+
+
+def test_file_is_found_in_a_parent_folder(tmp_path: Path) -> None:
+    write(tmp_path, 'color = "never"')
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    assert Settings.load(cwd=deep, environ={}).color == "never"
+
+
+def test_nearest_file_wins_over_parent_and_user_folder(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "config" / "holdfast").mkdir(parents=True)
+    write(tmp_path, 'color = "never"')
+    write(tmp_path / "config" / "holdfast", 'color = "never"')
+    write(tmp_path / "work", 'color = "always"')
+    environ = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    assert Settings.load(cwd=tmp_path / "work", environ=environ).color == "always"
+
+
+@pytest.mark.parametrize(
+    ("variable", "folder"),
+    [
+        ("XDG_CONFIG_HOME", "holdfast"),
+        ("APPDATA", "holdfast"),
+        ("HOME", ".config/holdfast"),
+    ],
+)
+def test_file_in_the_users_folder_is_used_when_no_other_is_found(
+    tmp_path: Path, variable: str, folder: str
+) -> None:
+    (tmp_path / "user" / folder).mkdir(parents=True)
+    (tmp_path / "work").mkdir()
+    write(tmp_path / "user" / folder, 'color = "never"')
+    environ = {variable: str(tmp_path / "user")}
+    assert Settings.load(cwd=tmp_path / "work", environ=environ).color == "never"
+
+
+def test_named_file_is_used_instead_of_a_found_one(tmp_path: Path) -> None:
+    write(tmp_path, 'color = "never"')
+    (tmp_path / "other.toml").write_text('color = "always"')
+    assert Settings.load(cwd=tmp_path, environ={"HOLDFAST_CONFIG": "other.toml"}).color == "always"
+
+
+def test_the_null_device_turns_the_file_off(tmp_path: Path) -> None:
+    write(tmp_path, 'color = "never"')
+    assert Settings.load(cwd=tmp_path, environ={"HOLDFAST_CONFIG": os.devnull}) == Settings()
+
+
+def test_deleted_working_directory_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert Settings.load(environ={}) == Settings()
+
+
+# Problems
+
+
+def test_unknown_key_is_refused_with_line_and_a_guess(tmp_path: Path) -> None:
+    path = write(tmp_path, "\nmax_body_byte = 5\n")
+    assert problems(tmp_path) == [
+        ("Unknown setting 'max_body_byte'", f"{path}:2", "Did you mean 'max_body_bytes'?")
+    ]
+
+
+def test_unknown_key_far_from_any_other_gets_a_pointer_instead_of_a_guess(tmp_path: Path) -> None:
+    path = write(tmp_path, "[zzz]\nx = 1")
+    assert problems(tmp_path) == [
+        ("Unknown setting 'zzz'", f"{path}:1", "Run `holdfast config` to see all settings.")
+    ]
+
+
+@pytest.mark.parametrize(
+    "value", ['"5"', "0", "-1", "true", "1.5", "[1]", "{a = 1}", "1979-05-27", "inf"]
+)
+def test_ill_typed_number_is_refused(tmp_path: Path, value: str) -> None:
+    path = write(tmp_path, f"max_body_bytes = {value}")
+    assert problems(tmp_path) == [
+        ("max_body_bytes must be a whole number, at least 1", f"{path}:1", "")
+    ]
+
+
+def test_wrong_choice_lists_the_choices_and_guesses(tmp_path: Path) -> None:
+    assert problems(tmp_path, HOLDFAST_COLOR="nevr") == [
+        (
+            "color must be one of always, auto, never",
+            "environment HOLDFAST_COLOR",
+            "Did you mean 'never'?",
+        )
+    ]
+
+
+def test_unknown_argument_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="Unknown setting 'colour'.*Did you mean 'color'"):
+        Settings.load(cwd=tmp_path, environ={}, colour="never")
+
+
+def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path, 'colr = "never"\nmax_json_keys = "many"\n')
+    with pytest.raises(SettingsError) as caught:
+        Settings.load(cwd=tmp_path, environ={"HOLDFAST_OUTPUT": "xml"})
+    for part in (f"{path}:1", f"{path}:2", "environment HOLDFAST_OUTPUT", "3 problems"):
+        assert part in str(caught.value)
+
+
+def test_unknown_variable_is_a_problem_for_check_alone(tmp_path: Path) -> None:
+    environ = {"HOLDFAST_COLOUR": "never", "HOLDFAST_DATA": "x"}
+    assert Settings.load(cwd=tmp_path, environ=environ) == Settings()
+    assert problems(tmp_path, **environ) == [
+        ("Unknown setting 'HOLDFAST_COLOUR'", "environment", "Did you mean 'HOLDFAST_COLOR'?")
+    ]
+
+
+# Files that cannot be read
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "line"),
+    [
+        (b"\n\ncolor = ", "Not TOML: Invalid value", ":3"),
+        (b"a = 1\nb = = 2", "Not TOML: Invalid value", ":2"),
+        (b"a = 1\na = 2", "Not TOML: Cannot overwrite a value", ":2"),
+        (b"\x00", "Not TOML", ":1"),
+        (b"a = 1\nb = '\xff'", "The settings file is not UTF-8", ":2"),
+        (b"a = " + b"[" * 20_000, "Not TOML", ""),
+        (b"a = " + b"9" * 20_000, "Not TOML: A number is too long", ""),
+        (b"#" * (MAX_FILE_BYTES + 1), "The settings file is larger than 262,144 bytes", ""),
+    ],
+)
+def test_broken_file_is_a_typed_error_with_its_line(
+    tmp_path: Path, content: bytes, what: str, line: str
+) -> None:
+    path = write(tmp_path, content)
+    with pytest.raises(SettingsError) as caught:
+        Settings.load(cwd=tmp_path, environ={})
+    assert caught.value.what.startswith(what)
+    assert caught.value.where == f"{path}{line}"
+
+
+def test_folder_named_like_the_file_is_a_typed_error(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").mkdir()
+    assert problems(tmp_path)[0][0] == "The settings file is not a regular file"
+
+
+def test_pipe_named_like_the_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "holdfast.toml")
+    assert problems(tmp_path)[0][0] == "The settings file is not a regular file"
+
+
+def test_broken_link_and_missing_named_file_are_typed_errors(tmp_path: Path) -> None:
+    missing = "The settings file cannot be read: No such file or directory"
+    assert problems(tmp_path, HOLDFAST_CONFIG="none.toml")[0][0] == missing
+    (tmp_path / "holdfast.toml").symlink_to("nowhere")
+    assert problems(tmp_path)[0][0] == missing
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_unreadable_file_is_a_typed_error(tmp_path: Path) -> None:
+    write(tmp_path, "").chmod(0)
+    assert "Permission denied" in problems(tmp_path)[0][0]
+
+
+def test_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path: Path) -> None:
+    path = write(tmp_path, b'\xef\xbb\xbf# x\r\ncolor = "never"\r\n')
+    assert origins(tmp_path, {})["color"] == f"file {path}:2"
+
+
+@given(st.binary(max_size=200) | st.text(alphabet="a=[]{}\"'#\n\\1.,", max_size=60))
+def test_any_content_gives_settings_or_a_typed_error(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes | str
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    write(folder, content)
+    try:
+        Settings.load(cwd=folder, environ={})
+    except SettingsError as error:
+        assert error.where or "problems" in error.what
+
+
+# The line of each key
+
+KEYS = st.text(string.ascii_letters + string.digits + "-_", min_size=1, max_size=8)
+VALUES = st.sampled_from(
+    [
+        "1",
+        '"a # = [ text"',
+        "'literal \" ]'",
+        '"""two\nlines"""',
+        '"""ends in a quote """"',
+        "'''a\n\n[b]\nc = 1'''",
+        "[1,\n  # a = 1\n  2,\n]",
+        "{ a = 1, b = [ 2 ] }",
+        "1979-05-27T07:32:00Z",
+        '"\\" \\\\"',
+        '""',
+    ]
+)
+LINES = st.lists(
+    st.tuples(KEYS, VALUES, st.sampled_from(["", " # note", "\n", "\n# [x]\n"])),
+    unique_by=lambda item: item[0],
+)
+
+
+@given(LINES, LINES)
+def test_each_key_is_found_on_the_line_where_it_was_written(
+    plain: list[tuple[str, str, str]], tables: list[tuple[str, str, str]]
+) -> None:
+    text, expected = "", {}
+    for name, value, tail in plain:
+        expected[name] = text.count("\n") + 1
+        text += f"{name} = {value}{tail}\n"
+    for name, value, tail in tables:
+        if name not in expected:
+            expected[name] = text.count("\n") + 1
+            text += f"[{name}.'x.y'] # [z]\n inner = {value}{tail}\n"
+    assert _toml.key_lines(text) == expected
+    assert set(tomllib.loads(text)) == set(expected)
+
+
+# Other kinds of settings: what later capabilities rely on
+
+
+def test_every_kind_of_setting_is_read_from_the_environment(tmp_path: Path) -> None:
+    environ = {
+        "HOLDFAST_RATIO": "0.5",
+        "HOLDFAST_STRICT": "true",
+        "HOLDFAST_WINDOWS": '{"m": 8}',
+        "HOLDFAST_NAMES": '["a", "b"]',
+    }
+    toy = Toy.load(cwd=tmp_path, environ=environ)
+    assert (toy.ratio, toy.strict, toy.windows, toy.names) == (0.5, True, {"m": 8}, ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "expects"),
+    [
+        ("HOLDFAST_RATIO", "-1", "ratio must be a number, at least 0"),
+        ("HOLDFAST_STRICT", "perhaps", "strict must be true or false"),
+        ("HOLDFAST_WINDOWS", "{", "windows must be a table"),
+        ("HOLDFAST_WINDOWS", '{"m": "x"}', "windows must be a table"),
+        ("HOLDFAST_NAMES", "a,b", "names must be a list"),
+    ],
+)
+def test_ill_typed_variable_is_refused_in_words(
+    tmp_path: Path, variable: str, text: str, expects: str
+) -> None:
+    found = Toy.check(cwd=tmp_path, environ={variable: text})
+    assert [problem.what for problem in found] == [expects]
+
+
+def test_tables_are_read_from_the_file(tmp_path: Path) -> None:
+    write(tmp_path, "ratio = 1\n[windows]\nm = 8\n")
+    assert Toy.load(cwd=tmp_path, environ={}).windows == {"m": 8}
+
+
+def test_secret_is_masked_wherever_it_could_be_printed(tmp_path: Path) -> None:
+    environ = {"HOLDFAST_API_KEY": "hunter2"}
+    toy = Toy.load(cwd=tmp_path, environ=environ)
+    assert toy.api_key == "hunter2"
+    assert "hunter2" not in f"{toy} {toy!r}"
+    (traced,) = (t for t in Toy.trace(cwd=tmp_path, environ=environ) if t.key.secret)
+    assert traced.key.shown(traced.value) == "********"
+    assert traced.key.shown("") == ""
+
+
+def test_refused_secret_is_not_quoted(tmp_path: Path) -> None:
+    write(tmp_path, 'api_key = ["hunter2"]')
+    with pytest.raises(SettingsError) as caught:
+        Toy.load(cwd=tmp_path, environ={})
+    assert "hunter2" not in str(caught.value)
+
+
+# The sample file
+
+
+def uncommented(sample: str) -> str:
+    """Remove the # of each setting; prose has a space behind its #."""
+    return "\n".join(
+        line[1:] if line.startswith("#") and not line.startswith("# ") else line
+        for line in sample.splitlines()
+    )
+
+
+@pytest.mark.parametrize("table", [Settings, Toy])
+def test_sample_names_every_setting_and_uncommented_sets_every_default(
+    tmp_path: Path, table: type[Definitions]
+) -> None:
+    write(tmp_path, uncommented(table.sample()))
+    assert table.load(cwd=tmp_path, environ={}) == table()
+    traced = table.trace(cwd=tmp_path, environ={})
+    assert all(origin.startswith("file ") for _, _, origin in traced)
+
+
+def test_sample_as_it_is_changes_nothing(tmp_path: Path) -> None:
+    write(tmp_path, Settings.sample())
+    assert set(origins(tmp_path, {}).values()) == {"default"}
+
+
+# The value
+
+
+def test_settings_are_frozen() -> None:
+    settings: Any = Settings()
+    with pytest.raises(AttributeError):
+        settings.color = "never"
