@@ -25,9 +25,12 @@ def environment_reads(tree: ast.AST) -> Iterator[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in names and _is_os(node.value):
             yield node.lineno
-        if isinstance(node, ast.ImportFrom) and node.module == "os":
-            if names & {alias.name for alias in node.names}:
-                yield node.lineno
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module == "os"
+            and names & {alias.name for alias in node.names}
+        ):
+            yield node.lineno
 
 
 def _is_os(node: ast.expr) -> bool:

@@ -52,7 +52,7 @@ def parse(text: str) -> dict[str, object]:
         raise TomlError(message[: position.start()], int(position["line"] or last_line)) from None
     except (ValueError, RecursionError):
         # Python, not TOML, refuses numbers of thousands of digits and very deep nesting.
-        raise TomlError("A number is too long or a value nested too deeply", None) from None
+        raise TomlError("a number is too long or a value nested too deeply", None) from None
 
 
 def key_lines(text: str) -> dict[str, int]:

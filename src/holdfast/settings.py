@@ -268,7 +268,7 @@ def _from_file(cwd: Path, environ: Mapping[str, str]) -> Iterator[_Given]:
         values = _toml.parse(text)
     except _toml.TomlError as error:
         where = f"{path}:{error.line}" if error.line else str(path)
-        raise SettingsError(f"Not TOML: {error.reason}", where=where) from None
+        raise SettingsError(f"not TOML: {error.reason}", where=where) from None
     lines = _toml.key_lines(text)
     for name, value in values.items():
         yield _Given(name, value, f"file {path}:{lines[name]}")
@@ -302,23 +302,23 @@ def _read(path: Path) -> str:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode) and str(path) != os.devnull:
-            raise SettingsError("The settings file is not a regular file", where=str(path))
+            raise SettingsError("the settings file is not a regular file", where=str(path))
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise SettingsError(
-            f"The settings file cannot be read: {error.strerror}", where=str(path)
+            f"the settings file cannot be read: {error.strerror}", where=str(path)
         ) from error
     if len(data) > MAX_FILE_BYTES:
         raise SettingsError(
-            f"The settings file is larger than {MAX_FILE_BYTES:,} bytes", where=str(path)
+            f"the settings file is larger than {MAX_FILE_BYTES:,} bytes", where=str(path)
         )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SettingsError(
-            "The settings file is not UTF-8", where=f"{path}:{line}", fix="Save it as UTF-8."
+            "the settings file is not UTF-8", where=f"{path}:{line}", fix="Save it as UTF-8."
         ) from None
 
 
@@ -333,7 +333,7 @@ def _unknown_variables(keys: Iterable[Key], environ: Mapping[str, str]) -> list[
 
 def _unknown(item: _Given, known: Iterable[str]) -> SettingsError:
     return SettingsError(
-        f"Unknown setting {item.name!r}",
+        f"unknown setting {item.name!r}",
         where=_place(item),
         fix=_did_you_mean(item.name, known) or "Run `holdfast config` to see all settings.",
     )
