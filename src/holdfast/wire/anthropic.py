@@ -1,0 +1,187 @@
+"""Anthropic Messages: content is text or a list of typed parts; results travel in user messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdfast.wire.blocks import (
+    Block,
+    Media,
+    Opaque,
+    Role,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+from holdfast.wire.dialect import Entry, must_be, must_be_role
+from holdfast.wire.strict import Place
+from holdfast.wire.values import as_json, join_text, parsed, take
+
+if TYPE_CHECKING:
+    from holdfast.wire.conversation import Message
+
+NAME = "anthropic"
+LISTS: tuple[Place, ...] = (("messages",),)
+INLINE_SYSTEM = False
+
+# `system` inside the list is the mid-conversation instruction of the newest models.
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+
+
+def check(message: Any, place: Place) -> Role:
+    must_be(message, dict, place, "an object")
+    role = must_be_role(message.get("role"), _ROLES, place)
+    must_be(message.get("content"), (str, list), (*place, "content"), "text or a list of parts")
+    return role
+
+
+def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
+    return _content(message["content"], ("content",), owner)
+
+
+def system(body: Any) -> tuple[Block, ...]:
+    content = body.get("system")
+    return _content(content, ("system",), None) if isinstance(content, str | list) else ()
+
+
+def _content(content: str | list[Any], place: Place, owner: Message | None) -> tuple[Block, ...]:
+    if isinstance(content, str):
+        return (Text(text=content, place=place, slot=place, owner=owner),)
+    return tuple(_part(part, (*place, i), owner) for i, part in enumerate(content))
+
+
+def _part(part: Any, place: Place, owner: Message | None) -> Block:
+    kind = part.get("type") if isinstance(part, dict) else None
+    match kind:
+        case "text" if isinstance(part.get("text"), str):
+            return Text(text=part["text"], place=place, slot=(*place, "text"), owner=owner)
+        case "tool_use":
+            return ToolCall(
+                id=str(part.get("id", "")),
+                name=str(part.get("name", "")),
+                arguments=part.get("input"),
+                place=place,
+                slot=(*place, "input"),
+                owner=owner,
+            )
+        case "tool_result":
+            slot = (*place, "content")
+            content = part.get("content", "")
+            inner = _content(content, slot, owner) if isinstance(content, str | list) else ()
+            return ToolResult(
+                call_id=str(part.get("tool_use_id", "")),
+                text=join_text(inner),
+                is_error=part.get("is_error") is True,
+                parts=inner if isinstance(content, list) else (),
+                place=place,
+                slot=slot,
+                owner=owner,
+            )
+        case "thinking" | "redacted_thinking":
+            text = part.get("thinking")
+            return Thinking(text=text if isinstance(text, str) else "", place=place, owner=owner)
+        case "image" | "document":
+            media_type = take(part, "source", "media_type")
+            return Media(kind=kind, media_type=media_type, place=place, slot=place, owner=owner)
+        case _:
+            return Opaque(type=str(kind), place=place, owner=owner)
+
+
+def tools(body: Any) -> tuple[Tool, ...]:
+    offered = body.get("tools")
+    if not isinstance(offered, list):
+        return ()
+    return tuple(
+        Tool(
+            name=str(tool.get("name", "")),
+            description=take(tool, "description"),
+            parameters=tool.get("input_schema"),
+            place=("tools", i),
+            # Client tools have no type, or `custom`; the provider's own are dated.
+            hosted=tool.get("type", "custom") not in ("custom", None),
+        )
+        for i, tool in enumerate(offered)
+        if isinstance(tool, dict)
+    )
+
+
+def content(block: Block, text: str) -> Any:
+    if isinstance(block, ToolCall):
+        return parsed(text)
+    if isinstance(block, Media) or (isinstance(block, ToolResult) and block.parts):
+        part = {"type": "text", "text": text}
+        return part if isinstance(block, Media) else [part]
+    return text
+
+
+def compose(entries: Sequence[Entry]) -> list[Any]:
+    messages: list[Any] = []
+    for entry in entries:
+        role = "assistant" if entry.role == "assistant" else "user"
+        parts = [_compose_part(block) for block in entry.blocks]
+        # Results and the user's next words share one message, so that roles alternate.
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"].extend(parts)
+        else:
+            messages.append({"role": role, "content": parts})
+    return messages
+
+
+def _compose_part(block: Block) -> dict[str, Any]:
+    if isinstance(block, ToolCall):
+        arguments = as_json(block.arguments)
+        return {"type": "tool_use", "id": block.id, "name": block.name, "input": arguments}
+    if isinstance(block, ToolResult):
+        part = {"type": "tool_result", "tool_use_id": block.call_id, "content": block.text}
+        return {**part, "is_error": True} if block.is_error else part
+    assert isinstance(block, Text)
+    return {"type": "text", "text": block.text}
+
+
+_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+
+
+def params(body: Any) -> dict[str, Any]:
+    names = ("model", "max_tokens", "temperature", "top_p", "stream")
+    found = {name: body[name] for name in names if name in body}
+    if "stop_sequences" in body:
+        found["stop"] = body["stop_sequences"]
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict):
+        kind = choice.get("type")
+        found["tool_choice"] = {"name": choice.get("name")} if kind == "tool" else _CHOICES.get(kind)
+    return found
+
+
+def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:
+    body = {
+        name: params.pop(name)
+        for name in ("model", "max_tokens", "temperature", "top_p", "stream")
+        if name in params
+    }
+    # The one parameter that Anthropic requires and the others do not.
+    body.setdefault("max_tokens", 4096)
+    if "stop" in params:
+        stop = params.pop("stop")
+        body["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+    if system:
+        body["system"] = system
+    if tools:
+        body["tools"] = [
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "input_schema": tool.parameters or {"type": "object"},
+            }
+            for tool in tools
+        ]
+        choice = params.pop("tool_choice", None)
+        if isinstance(choice, dict):
+            body["tool_choice"] = {"type": "tool", **choice}
+        elif choice:
+            named = {common: native for native, common in _CHOICES.items()}
+            body["tool_choice"] = {"type": named[choice]}
+    return body

@@ -1,0 +1,104 @@
+"""Cohere v2 chat: OpenAI's messages with Cohere's extras (`tool_plan`, documents as results).
+
+The older v1 shape (`message` and `chat_history`) is read too: its one message is the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdfast.wire import openai_chat
+from holdfast.wire.blocks import Block, Role, Text, Thinking, Tool, ToolResult
+from holdfast.wire.dialect import Entry
+from holdfast.wire.strict import Place
+from holdfast.wire.values import json_text, take
+
+if TYPE_CHECKING:
+    from holdfast.wire.conversation import Message
+
+NAME = "cohere"
+LISTS: tuple[Place, ...] = (("messages",), ("message",))
+INLINE_SYSTEM = True
+
+
+def check(message: Any, place: Place) -> Role:
+    return "user" if isinstance(message, str) else openai_chat.check(message, place)
+
+
+def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
+    if isinstance(message, str):
+        return (Text(text=message, owner=owner),)
+    found = openai_chat.blocks(message, owner)
+    if plan := take(message, "tool_plan"):
+        return (Thinking(text=plan, place=("tool_plan",), owner=owner), *found)
+    if message["role"] == "tool" and isinstance(message.get("content"), list):
+        # Results may be a list of documents; their data is the text.
+        result = found[0]
+        assert isinstance(result, ToolResult)
+        texts = (
+            take(part, "text") or json_text((part.get("document") or {}).get("data", ""))
+            for part in message["content"]
+            if isinstance(part, dict)
+        )
+        return (_with_text(result, "\n".join(texts)),)
+    return found
+
+
+def _with_text(result: ToolResult, text: str) -> ToolResult:
+    return ToolResult(
+        call_id=result.call_id,
+        text=text,
+        parts=result.parts,
+        place=result.place,
+        slot=result.slot,
+        owner=result.owner,
+    )
+
+
+def system(body: Any) -> tuple[Block, ...]:
+    text = body.get("preamble")  # v1
+    if not isinstance(text, str):
+        return ()
+    return (Text(text=text, place=("preamble",), slot=("preamble",)),)
+
+
+def tools(body: Any) -> tuple[Tool, ...]:
+    return openai_chat.tools(body)
+
+
+def content(block: Block, text: str) -> Any:
+    return text if isinstance(block, ToolResult) else openai_chat.content(block, text)
+
+
+def compose(entries: Sequence[Entry]) -> list[Any]:
+    return openai_chat.compose(entries)
+
+
+_PLAIN = ("model", "temperature", "max_tokens", "stream")
+
+
+def params(body: Any) -> dict[str, Any]:
+    found = {name: body[name] for name in _PLAIN if name in body}
+    renamed = {"p": "top_p", "stop_sequences": "stop"}
+    found |= {common: body[native] for native, common in renamed.items() if native in body}
+    if isinstance(body.get("tool_choice"), str):
+        found["tool_choice"] = body["tool_choice"].lower()
+    return found
+
+
+def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:
+    body = {name: params.pop(name) for name in _PLAIN if name in params}
+    if "top_p" in params:
+        body["p"] = params.pop("top_p")
+    if "stop" in params:
+        stop = params.pop("stop")
+        body["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+    if tools:
+        body |= openai_chat.envelope("", tools, {})
+        choice = params.get("tool_choice")
+        if choice in ("required", "none"):
+            body["tool_choice"] = params.pop("tool_choice").upper()
+        elif choice == "auto":  # Cohere's way to say auto is to say nothing
+            params.pop("tool_choice")
+    return body

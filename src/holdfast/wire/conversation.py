@@ -1,0 +1,368 @@
+"""A request as a conversation: a view over its raw bytes, and edits that return a new one.
+
+conversation: after the dialects and their rules; the rest of Holdfast works on this.
+
+A message keeps the very bytes it came in and is parsed when someone looks. An edit re-writes the
+smallest JSON value that changed and shares everything else, so what was sent once stays identical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, overload
+
+import msgspec
+
+from holdfast.errors import EditError
+from holdfast.wire.blocks import (
+    Block,
+    Media,
+    Role,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+from holdfast.wire.dialect import Dialect, Entry
+from holdfast.wire.exchanges import Exchange, group
+from holdfast.wire.frame import Frame, take_apart
+from holdfast.wire.rules.rule import Context, Seen, check_all, check_at
+from holdfast.wire.strict import Place, dotted, encode, parse, splice
+
+
+class Message:
+    """One element of the request's list of messages."""
+
+    __slots__ = ("_blocks", "_dialect", "role", "span")
+
+    def __init__(self, span: bytes | msgspec.Raw, role: Role, dialect: Dialect) -> None:
+        self.span = span
+        """The message's own bytes, as a window on the body it came in."""
+        self._dialect = dialect
+        self._blocks: tuple[Block, ...] | None = None
+        self.role = role
+        """Who speaks. A user message of Anthropic or Gemini may hold tool results."""
+
+    @property
+    def raw(self) -> bytes:
+        """The message's own bytes, as a copy."""
+        return bytes(self.span)
+
+    @property
+    def value(self) -> Any:
+        """The message as a JSON value, parsed anew at each call."""
+        return msgspec.json.decode(self.span)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """What the message is made of."""
+        if self._blocks is None:
+            self._blocks = self._dialect.blocks(self.value, self)
+        return self._blocks
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The tool calls among the blocks."""
+        return [block for block in self.blocks if isinstance(block, ToolCall)]
+
+    @property
+    def results(self) -> list[ToolResult]:
+        """The tool results among the blocks."""
+        return [block for block in self.blocks if isinstance(block, ToolResult)]
+
+    def __repr__(self) -> str:
+        return f"<Message {self.role}, {len(bytes(self.span))} bytes>"
+
+
+class Conversation:
+    """A request: system, tools and messages, as a view over its raw data."""
+
+    __slots__ = ("_body", "_dialect", "_exchanges", "_frame", "_source", "messages")
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        frame: Frame,
+        messages: tuple[Message, ...],
+        *,
+        source: bytes | None = None,
+        body: Any = None,
+        exchanges: tuple[Exchange, ...] | None = None,
+    ) -> None:
+        self._dialect = dialect
+        self._frame = frame
+        self._source = source
+        self._body = body
+        self._exchanges = exchanges
+        self.messages = messages
+        """All messages in order, system messages in the list included."""
+
+    @property
+    def dialect(self) -> str:
+        """The name of the dialect, such as `anthropic`."""
+        return self._dialect.NAME
+
+    @property
+    def frame(self) -> Frame:
+        """The bytes around the messages."""
+        return self._frame
+
+    @property
+    def rest(self) -> Any:
+        """The body as a JSON value, with its list of messages empty."""
+        if self._body is None:
+            self._body = parse(self._frame.hollow)
+        return self._body
+
+    @property
+    def model(self) -> str | None:
+        """The model that the body names; None if it stands in the URL."""
+        model = self._dialect.params(self.rest).get("model")
+        return model if isinstance(model, str) else None
+
+    @property
+    def system(self) -> tuple[Block, ...]:
+        """The system blocks, wherever the dialect puts them."""
+        inside = (block for m in self.messages if m.role == "system" for block in m.blocks)
+        return (*self._dialect.system(self.rest), *inside)
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that the request offers."""
+        return self._dialect.tools(self.rest)
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """The messages in groups that must move together."""
+        if self._exchanges is None:
+            self._exchanges = tuple(group(self.messages))
+        return self._exchanges
+
+    @property
+    def known_exchanges(self) -> tuple[Exchange, ...] | None:
+        """The exchanges, if they were asked for before."""
+        return self._exchanges
+
+    @property
+    def source(self) -> bytes | None:
+        """The bytes this was read from; None after an edit."""
+        return self._source
+
+    def path(self, block: Block) -> str:
+        """The path of a block from the root of the body: `$.messages[3].content[0]`."""
+        if block.owner is None:
+            return dotted(block.place)
+        index = self._index(block.owner)
+        return dotted((*self._message_place(index), *block.place))
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __repr__(self) -> str:
+        return f"<Conversation {self.dialect}, {len(self.messages)} messages>"
+
+    # --- edits ---------------------------------------------------------------------------------
+
+    def replace(self, block: Block, text: str) -> Conversation:
+        """Make a block say `text`: a text, a tool result, a call's arguments (JSON), or media.
+
+        Thinking and opaque blocks are signed or unknown, and are never edited.
+        """
+        return self.replace_all([(block, text)])
+
+    def replace_all(self, changes: Iterable[tuple[Block, str]]) -> Conversation:
+        """Make several replacements at once, each message re-written once."""
+        messages = list(self.messages)
+        hollow = self._frame.hollow
+        touched: dict[int, Message] = {}
+        for block, text in changes:
+            new = encode(self._new_content(block, text))
+            if block.owner is None:
+                hollow = splice(hollow, block.slot, new)
+            else:
+                index = self._index(block.owner)
+                current = touched.get(index, block.owner)
+                span = splice(current.raw, block.slot, new)
+                touched[index] = Message(span, block.owner.role, self._dialect)
+        for index, message in touched.items():
+            messages[index] = message
+        frame = self._frame
+        if hollow != frame.hollow:
+            frame = msgspec.structs.replace(take_apart(hollow, frame.place)[0], gap=frame.gap)
+        seams = {n for index in touched for n in (index, index + 1)}
+        return self._edited(frame, tuple(messages), touched=touched, seams=seams)
+
+    def drop(self, *exchanges: Exchange) -> Conversation:
+        """Take whole exchanges out."""
+        gone: set[int] = set()
+        for exchange in exchanges:
+            if self.messages[exchange.start : exchange.stop] != exchange.messages:
+                raise EditError(
+                    "the exchange is not part of this conversation",
+                    where=repr(exchange),
+                    fix="Take exchanges from the conversation that you edit.",
+                )
+            gone.update(range(exchange.start, exchange.stop))
+        kept = [i for i in range(len(self.messages)) if i not in gone]
+        if not kept:
+            raise EditError(
+                "nothing would be left of the conversation",
+                where=self._list_path,
+                fix="Keep at least the latest user message.",
+            )
+        seams = {n for n, i in enumerate(kept) if i > 0 and i - 1 in gone}
+        if len(self.messages) - 1 in gone:
+            seams.add(len(kept))
+        messages = tuple(self.messages[i] for i in kept)
+        return self._edited(self._frame, messages, touched=(), seams=seams)
+
+    def insert(self, index: int, *messages: Entry | Mapping[str, Any]) -> Conversation:
+        """Put messages in before the message at `index`, which must begin an exchange.
+
+        A message is a JSON value of this dialect, or an Entry that is written in it.
+        """
+        starts = {exchange.start for exchange in self.exchanges} | {len(self.messages)}
+        if index not in starts:
+            raise EditError(
+                "a message would stand between a call and its result",
+                where=dotted(self._message_place(index)),
+                fix="Insert where an exchange starts: see Conversation.exchanges.",
+            )
+        values: list[Any] = []
+        for message in messages:
+            values.extend(
+                self._dialect.compose([message]) if isinstance(message, Entry) else [message]
+            )
+        new = tuple(
+            Message(encode(value), self._dialect.check(value, ("insert", n)), self._dialect)
+            for n, value in enumerate(values)
+        )
+        if not all(exchange.complete for exchange in group(new)):
+            raise EditError(
+                "a call must be inserted together with its result",
+                where=dotted(self._message_place(index)),
+                fix="Insert whole exchanges.",
+            )
+        self._refuse_known_ids(new)
+        whole = self._as_list()
+        inserted = (*whole.messages[:index], *new, *whole.messages[index:])
+        touched = range(index, index + len(new))
+        seams = range(index, index + len(new) + 1)
+        return whole._edited(whole._frame, inserted, touched=touched, seams=seams)
+
+    # --- how edits are made --------------------------------------------------------------------
+
+    def _new_content(self, block: Block, text: str) -> Any:
+        slotted = bool(block.slot) or (isinstance(block, Text) and self._frame.bare)
+        if not (isinstance(block, Text | ToolResult | ToolCall | Media) and slotted):
+            raise EditError(
+                f"a {type(block).__name__.lower()} block cannot be edited",
+                where=self.path(block),
+                fix="Drop its exchange instead.",
+            )
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise EditError(
+                "the new text holds a lone surrogate",
+                where=self.path(block),
+                fix="Cut text between characters.",
+            ) from None
+        return self._dialect.content(block, text)
+
+    def _edited(
+        self,
+        frame: Frame,
+        messages: tuple[Message, ...],
+        *,
+        touched: Collection[int],
+        seams: Collection[int],
+    ) -> Conversation:
+        """The edited conversation, unless the edit breaks a rule that was kept before."""
+        edited = Conversation(self._dialect, frame, messages)
+        if frame is self._frame:
+            edited._body = self._body
+        for violation in check_at(edited.seen(), edited.context(), touched=touched, seams=seams):
+            if violation.rule not in {old.rule for old in check_all(self.seen(), self.context())}:
+                raise EditError(
+                    f"the edit would break rule {violation.rule}: {violation.message}",
+                    where=violation.path,
+                    fix="Choose another edit, or edit more at once.",
+                )
+        return edited
+
+    def _refuse_known_ids(self, new: tuple[Message, ...]) -> None:
+        fresh = {call.id for message in new for call in message.calls} - {""}
+        if fresh and any(call.id in fresh for message in self.messages for call in message.calls):
+            raise EditError(
+                "a call with the same id is in the conversation already",
+                where=self._list_path,
+                fix="Give inserted calls ids of their own.",
+            )
+
+    def _as_list(self) -> Conversation:
+        """This conversation with its messages in a list, where the body has a single string."""
+        if not self._frame.bare:
+            return self
+        entry = Entry("user", self.messages[0].blocks)
+        [value] = self._dialect.compose([entry])
+        frame = msgspec.structs.replace(
+            self._frame,
+            head=self._frame.head + b"[",
+            tail=b"]" + self._frame.tail,
+            bare=False,
+        )
+        message = Message(encode(value), "user", self._dialect)
+        return Conversation(self._dialect, frame, (message,))
+
+    def _index(self, message: Message) -> int:
+        try:
+            return self.messages.index(message)  # compares by identity
+        except ValueError:
+            raise EditError(
+                "the block is not part of this conversation",
+                where=self._list_path,
+                fix="Take blocks from the conversation that you edit.",
+            ) from None
+
+    @property
+    def _list_path(self) -> str:
+        return dotted(self._frame.place)
+
+    def _message_place(self, index: int) -> Place:
+        return self._frame.place if self._frame.bare else (*self._frame.place, index)
+
+    # --- what rules look at --------------------------------------------------------------------
+
+    def context(self, model: str | None = None) -> Context:
+        """What rules need to know beside the messages."""
+        return Context(
+            self.dialect,
+            model or self.model or "",
+            self.rest,
+            self._frame.place,
+            len(self._source or b""),
+        )
+
+    def seen(self) -> Sequence[Seen]:
+        """The messages as rules look at them, each parsed when it is looked at."""
+        return _SeenMessages(self)
+
+
+class _SeenMessages(Sequence[Seen]):
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    def __len__(self) -> int:
+        return len(self._conversation.messages)
+
+    @overload
+    def __getitem__(self, index: int) -> Seen: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Seen]: ...
+    def __getitem__(self, index: int | slice) -> Seen | Sequence[Seen]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        message = self._conversation.messages[index]
+        place = self._conversation._message_place(index % len(self))
+        return Seen(place, message.role, message.value, message.blocks)

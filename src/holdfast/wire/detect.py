@@ -1,0 +1,112 @@
+"""Guess the dialect of a body from its shape.
+
+detect: after frame; looks at the body's own keys first, then at its first messages.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import ShapeError
+from holdfast.wire.frame import top_level
+from holdfast.wire.strict import Limits, fields, items, parse, to_bytes
+
+# What only one dialect has: keys of the body, of a message or of a part. Each is worth a point,
+# so that one odd key from a gateway does not decide against everything else.
+_BODY_KEYS: dict[str, frozenset[str]] = {
+    "openai-chat": frozenset(
+        "max_completion_tokens stream_options response_format n logprobs parallel_tool_calls "
+        "frequency_penalty presence_penalty functions reasoning_effort stop seed logit_bias".split()
+    ),
+    "anthropic": frozenset(
+        "anthropic_version anthropic_beta system stop_sequences thinking output_config "
+        "context_management container mcp_servers top_k".split()
+    ),
+    "converse": frozenset(
+        "inferenceConfig toolConfig additionalModelRequestFields guardrailConfig outputConfig "
+        "performanceConfig promptVariables schemaVersion requestMetadata modelId".split()
+    ),
+    "cohere": frozenset(
+        "documents citation_options safety_mode strict_tools p k message preamble connectors".split()
+    ),
+}
+_MESSAGE_KEYS: dict[str, frozenset[str]] = {
+    "openai-chat": frozenset("tool_calls tool_call_id function_call reasoning_content name".split()),
+    "cohere": frozenset({"tool_plan", "citations"}),
+}
+_ROLES = {"openai-chat": frozenset({"tool", "function", "system", "developer"})}
+_PART_TYPES: dict[str, frozenset[str]] = {
+    "openai-chat": frozenset({"image_url", "input_audio", "file", "refusal"}),
+    "anthropic": frozenset(
+        "tool_use tool_result thinking redacted_thinking image document server_tool_use".split()
+    ),
+}
+_LOOKED_AT = 12
+
+
+def detect(body: object) -> str:
+    """Name the dialect that a body is most likely in; raise ShapeError if none fits."""
+    return guess(to_bytes(body, Limits()))
+
+
+def guess(raw: bytes) -> str:
+    """Like `detect`, for bytes that are within the limits already."""
+    top = top_level(raw)
+    if "contents" in top or "generateContentRequest" in top:
+        return "gemini"
+    if "input" in top and "messages" not in top:
+        wrapped = bytes(top["input"])[:1] == b"{" and "converse" in fields(top["input"])
+        return "converse" if wrapped else "openai-responses"
+    if "messages" in top:
+        return _by_messages(top)
+    if "message" in top and "model" in top:
+        return "cohere"
+    raise ShapeError(
+        "no dialect fits: the body has no messages, input or contents",
+        where="$",
+        fix="Send a request body, or name its dialect.",
+    )
+
+
+def _by_messages(top: dict[str, msgspec.Raw]) -> str:
+    score = {"openai-chat": 0, "anthropic": 0, "converse": 0, "cohere": 0}
+    for dialect, keys in _BODY_KEYS.items():
+        score[dialect] += len(keys & top.keys())
+    for message in _first_messages(top["messages"]):
+        for dialect, keys in _MESSAGE_KEYS.items():
+            score[dialect] += len(keys & message.keys())
+        for dialect, roles in _ROLES.items():
+            score[dialect] += message.get("role") in roles
+        content = message.get("content")
+        if isinstance(content, str):
+            score["converse"] -= 1  # always a list there
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and "type" not in part:
+                score["converse"] += 1
+            elif isinstance(part, dict):
+                for dialect, kinds in _PART_TYPES.items():
+                    score[dialect] += part.get("type") in kinds
+    if "tools" in top:
+        dialect = "anthropic" if b'"input_schema"' in bytes(top["tools"]) else "openai-chat"
+        score[dialect] += 1
+    # A bare name of the vendor's own model; gateways put the vendor before it (`anthropic/…`).
+    model = bytes(top.get("model", b""))
+    score["anthropic"] += model.startswith((b'"claude', b'"anthropic.claude')) * 3
+    score["cohere"] += model.startswith((b'"command', b'"c4ai', b'"north')) * 5
+    if "max_tokens" not in top:  # Anthropic requires it, but for counting, which never streams
+        score["anthropic"] -= 4 if "stream" in top else 2
+    if "model" not in top and "anthropic_version" not in top:
+        score["converse"] += 1
+    best = max(score.values())
+    return next(name for name, points in score.items() if points == best)
+
+
+def _first_messages(span: msgspec.Raw) -> list[dict[str, Any]]:
+    if bytes(span)[:1] != b"[":
+        return []
+    spans = items(span)
+    ends = chain(spans[:_LOOKED_AT], spans[_LOOKED_AT:][-2:])
+    return [message for message in map(parse, ends) if isinstance(message, dict)]

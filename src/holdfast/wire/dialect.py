@@ -1,0 +1,95 @@
+"""What a dialect is: the handful of functions that every provider file defines.
+
+dialect: after blocks; the provider files follow this shape, conversation.py uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from holdfast.errors import ShapeError
+from holdfast.wire.blocks import Block, Role, Tool
+from holdfast.wire.strict import Place, dotted, json_type
+
+if TYPE_CHECKING:
+    from holdfast.wire.conversation import Message
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A message in no dialect: the form that conversion goes through."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Something a conversion could not carry over."""
+
+    path: str
+    message: str
+
+
+class Dialect(Protocol):
+    """One provider's way to write a request. Each is a module with these names."""
+
+    @property
+    def NAME(self) -> str:
+        """The dialect's name, as users write it."""
+
+    @property
+    def LISTS(self) -> tuple[Place, ...]:
+        """The places where the list of messages may stand, the usual one first."""
+
+    @property
+    def INLINE_SYSTEM(self) -> bool:
+        """Whether system text is a message in the list rather than a field beside it."""
+
+    def check(self, message: Any, place: Place) -> Role:
+        """Give the role of a message, or raise ShapeError if it is not one."""
+
+    def blocks(self, message: Any, owner: Message | None) -> tuple[Block, ...]:
+        """View a checked message as blocks. Never fails: what is unknown is opaque."""
+
+    def system(self, body: Any) -> tuple[Block, ...]:
+        """The system blocks that stand outside the list of messages."""
+
+    def tools(self, body: Any) -> tuple[Tool, ...]:
+        """The tools that the request offers."""
+
+    def content(self, block: Block, text: str) -> Any:
+        """The JSON value that goes into the block's slot to make it say `text`."""
+
+    def compose(self, entries: Sequence[Entry]) -> list[Any]:
+        """Write entries (text, calls and results only) as messages of this dialect."""
+
+    def envelope(self, system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:
+        """The body around the messages; takes out of `params` what it could express."""
+
+    def params(self, body: Any) -> dict[str, Any]:
+        """The generation parameters, under their common names; see convert.py."""
+
+
+def must_be(value: Any, kinds: type | tuple[type, ...], place: Place, wanted: str) -> Any:
+    """Return `value` if it is of one of the kinds, else raise ShapeError saying what was wanted."""
+    if isinstance(value, kinds):
+        return value
+    raise ShapeError(
+        f"expected {wanted}, found {json_type(value)}",
+        where=dotted(place),
+        fix="Check the dialect, or see `holdfast validate --help`.",
+    )
+
+
+def must_be_role(role: Any, roles: dict[str, Role], place: Place) -> Role:
+    """Translate a role, or raise ShapeError naming the roles there are."""
+    found = roles.get(role) if isinstance(role, str) else None
+    if found is None:
+        raise ShapeError(
+            "the message has no role" if role is None else "unknown role",
+            where=dotted((*place, "role")),
+            fix=f"Use one of {', '.join(roles)}.",
+        )
+    return found

@@ -1,0 +1,93 @@
+"""Take a body apart into its messages and the bytes around them, without parsing either.
+
+frame: after strict, before conversation.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from holdfast.errors import ShapeError
+from holdfast.wire.dialect import Dialect
+from holdfast.wire.strict import Place, dotted, fields, items, json_type, parse, split
+
+_GAP = re.compile(rb"\s*,\s*")
+_OPEN = re.compile(rb"\[\s*")
+_WHITE = b" \t\r\n"
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """The body around the messages, as bytes."""
+
+    head: bytes
+    """Everything before the first message."""
+    gap: bytes = b","
+    """What stands between two messages."""
+    tail: bytes
+    """Everything behind the last message."""
+    place: Place
+    """Where the list of messages stands in the body."""
+    bare: bool = False
+    """The list is a single string instead (`"input": "text"`)."""
+
+    @property
+    def hollow(self) -> bytes:
+        """The body without its messages."""
+        return self.head + (b'""' if self.bare else b"") + self.tail
+
+
+def find_list(raw: bytes, dialect: Dialect) -> Place:
+    """Find where a body of this dialect keeps its messages."""
+    top = top_level(raw)
+    for place in dialect.LISTS:
+        here = top
+        for key in place[:-1]:
+            inner = here.get(str(key), b"")
+            here = fields(inner) if bytes(inner)[:1] == b"{" else {}
+        if place[-1] in here:
+            return place
+    raise ShapeError(
+        f"the body has no list of messages, as {dialect.NAME} has",
+        where=dotted(dialect.LISTS[0]),
+        fix="Check the dialect, or let it be detected.",
+    )
+
+
+def top_level(raw: bytes) -> dict[str, msgspec.Raw]:
+    """The spans of the body's own fields."""
+    try:
+        return fields(raw)
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        value = parse(raw)  # raises with the place, unless it is JSON of another kind
+        raise ShapeError(
+            f"expected an object, found {json_type(value)}",
+            where="$",
+            fix="A request body is a JSON object.",
+        ) from None
+
+
+def take_apart(raw: bytes, place: Place) -> tuple[Frame, list[msgspec.Raw]]:
+    """Split a body into its frame and the spans of its messages."""
+    start, stop = split(raw, place)
+    if raw[start] == ord('"'):
+        frame = Frame(head=raw[:start], tail=raw[stop:], place=place, bare=True)
+        return frame, [msgspec.Raw(raw[start:stop])]
+    if raw[start] != ord("["):
+        raise ShapeError(
+            f"expected a list of messages, found {json_type(parse(raw[start:stop], place))}",
+            where=dotted(place),
+            fix="Check the dialect, or see `holdfast validate --help`.",
+        )
+    spans = items(memoryview(raw)[start:stop])
+    opened = _OPEN.match(raw, start, stop)
+    assert opened is not None
+    if not spans:
+        return Frame(head=raw[: start + 1], tail=raw[start + 1 :], place=place), spans
+    end = stop - 1
+    while raw[end - 1] in _WHITE:
+        end -= 1
+    between = _GAP.match(raw, opened.end() + len(bytes(spans[0])))
+    gap = between.group() if between else b","
+    return Frame(head=raw[: opened.end()], gap=gap, tail=raw[end:], place=place), spans

@@ -1,0 +1,221 @@
+"""Gemini generateContent: contents made of parts; keys in camelCase or snake_case, both accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdfast.wire.blocks import (
+    Block,
+    Media,
+    Opaque,
+    Role,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+from holdfast.wire.dialect import Entry, must_be, must_be_role
+from holdfast.wire.strict import Place
+from holdfast.wire.values import as_json, first, json_text, parsed, take
+
+if TYPE_CHECKING:
+    from holdfast.wire.conversation import Message
+
+NAME = "gemini"
+# countTokens may wrap the whole request.
+LISTS: tuple[Place, ...] = (("contents",), ("generateContentRequest", "contents"))
+INLINE_SYSTEM = False
+
+_ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool"}
+SIGNATURES = ("thoughtSignature", "thought_signature")
+_CALLS = ("functionCall", "function_call")
+_RESPONSES = ("functionResponse", "function_response")
+_DATA = ("inlineData", "inline_data", "fileData", "file_data")
+
+
+def check(message: Any, place: Place) -> Role:
+    must_be(message, dict, place, "an object")
+    # The role may be left out in a single turn; `parts` may be one part instead of a list.
+    role = must_be_role(message.get("role", "user"), _ROLES, place)
+    must_be(message.get("parts"), (list, dict), (*place, "parts"), "a list of parts")
+    return role
+
+
+def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
+    return _parts(message["parts"], ("parts",), owner)
+
+
+def _parts(parts: Any, place: Place, owner: Message | None) -> tuple[Block, ...]:
+    if isinstance(parts, dict):
+        return (_part(parts, place, owner),)
+    return tuple(_part(part, (*place, i), owner) for i, part in enumerate(parts))
+
+
+def _part(part: Any, place: Place, owner: Message | None) -> Block:
+    if not isinstance(part, dict):
+        return Opaque(type="part", place=place, owner=owner)
+    if isinstance(part.get("text"), str):
+        if part.get("thought") is True:
+            return Thinking(text=part["text"], place=place, owner=owner)
+        return Text(text=part["text"], place=place, slot=(*place, "text"), owner=owner)
+    for key in _CALLS:
+        if isinstance(call := part.get(key), dict):
+            return ToolCall(
+                id=take(call, "id"),
+                name=take(call, "name"),
+                arguments=call.get("args"),
+                place=place,
+                slot=(*place, key, "args"),
+                owner=owner,
+            )
+    for key in _RESPONSES:
+        if isinstance(answer := part.get(key), dict):
+            response = answer.get("response")
+            return ToolResult(
+                call_id=take(answer, "id"),
+                name=take(answer, "name"),
+                text=json_text(response),
+                is_error=isinstance(response, dict) and "error" in response,
+                place=place,
+                slot=(*place, key, "response"),
+                owner=owner,
+            )
+    for key in _DATA:
+        if isinstance(data := part.get(key), dict):
+            media_type = take(data, "mimeType") or take(data, "mime_type")
+            return Media(
+                kind=_kind(media_type), media_type=media_type, place=place, slot=place, owner=owner
+            )
+    return Opaque(type=next(iter(part), "part"), place=place, owner=owner)
+
+
+def _kind(media_type: str) -> Any:
+    kind = media_type.partition("/")[0]
+    return kind if kind in ("image", "audio", "video") else "document"
+
+
+def _request(body: Any) -> tuple[dict[str, Any], Place]:
+    wrapped = body.get("generateContentRequest")
+    return (wrapped, ("generateContentRequest",)) if isinstance(wrapped, dict) else (body, ())
+
+
+def system(body: Any) -> tuple[Block, ...]:
+    request, at = _request(body)
+    for key in ("systemInstruction", "system_instruction"):
+        instruction = request.get(key)
+        if isinstance(instruction, dict) and isinstance(instruction.get("parts"), list | dict):
+            return _parts(instruction["parts"], (*at, key, "parts"), None)
+    return ()
+
+
+def tools(body: Any) -> tuple[Tool, ...]:
+    request, at = _request(body)
+    offered = request.get("tools")
+    found = []
+    for i, group in enumerate(offered if isinstance(offered, list) else ()):
+        if not isinstance(group, dict):
+            continue
+        for key, value in group.items():
+            place = (*at, "tools", i, key)
+            if key in ("functionDeclarations", "function_declarations"):
+                found.extend(
+                    Tool(
+                        name=take(declared, "name"),
+                        description=take(declared, "description"),
+                        parameters=first(
+                            declared, "parameters", "parametersJsonSchema", "parameters_json_schema"
+                        ),
+                        place=(*place, j),
+                    )
+                    for j, declared in enumerate(value if isinstance(value, list) else ())
+                    if isinstance(declared, dict)
+                )
+            else:
+                found.append(Tool(name=key, place=place, hosted=True))
+    return tuple(found)
+
+
+def content(block: Block, text: str) -> Any:
+    if isinstance(block, ToolCall):
+        return parsed(text)
+    if isinstance(block, ToolResult):
+        # The two keys that the API documents for free text.
+        return {"error" if block.is_error else "output": text}
+    return {"text": text} if isinstance(block, Media) else text
+
+
+def compose(entries: Sequence[Entry]) -> list[Any]:
+    contents: list[Any] = []
+    for entry in entries:
+        role = "model" if entry.role == "assistant" else "user"
+        parts = [_compose_part(block) for block in entry.blocks]
+        contents.append({"role": role, "parts": parts})
+    return contents
+
+
+def _compose_part(block: Block) -> dict[str, Any]:
+    if isinstance(block, ToolCall):
+        return {"functionCall": {"id": block.id, "name": block.name, "args": as_json(block.arguments)}}
+    if isinstance(block, ToolResult):
+        response = {"error" if block.is_error else "output": block.text}
+        return {"functionResponse": {"id": block.call_id, "name": block.name, "response": response}}
+    assert isinstance(block, Text)
+    return {"text": block.text}
+
+
+_NAMES = {
+    "max_tokens": "maxOutputTokens",
+    "temperature": "temperature",
+    "top_p": "topP",
+    "stop": "stopSequences",
+}
+_MODES = {"AUTO": "auto", "ANY": "required", "NONE": "none"}
+
+
+def params(body: Any) -> dict[str, Any]:
+    request, _ = _request(body)
+    config = first(request, "generationConfig", "generation_config")
+    found = {
+        common: config[native]
+        for common, native in _NAMES.items()
+        if isinstance(config, dict) and native in config
+    }
+    if "model" in request:
+        found["model"] = request["model"]
+    calling = (request.get("toolConfig") or {}).get("functionCallingConfig")
+    if isinstance(calling, dict):
+        allowed = calling.get("allowedFunctionNames")
+        only = {"name": allowed[0]} if isinstance(allowed, list) and len(allowed) == 1 else None
+        found["tool_choice"] = only or _MODES.get(str(calling.get("mode")).upper())
+    return found
+
+
+def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:
+    body: dict[str, Any] = {}
+    params.pop("model", None)  # in the URL
+    params.pop("stream", None)  # likewise
+    if isinstance(params.get("stop"), str):
+        params["stop"] = [params["stop"]]
+    config = {native: params.pop(name) for name, native in _NAMES.items() if name in params}
+    if system:
+        body["systemInstruction"] = {"parts": [{"text": system}]}
+    if tools:
+        declared = [
+            {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+            if tool.parameters
+            else {"name": tool.name, "description": tool.description}
+            for tool in tools
+        ]
+        body["tools"] = [{"functionDeclarations": declared}]
+        choice = params.pop("tool_choice", None)
+        if isinstance(choice, dict):
+            calling = {"mode": "ANY", "allowedFunctionNames": [choice["name"]]}
+            body["toolConfig"] = {"functionCallingConfig": calling}
+        elif choice:
+            mode = next(native for native, common in _MODES.items() if common == choice)
+            body["toolConfig"] = {"functionCallingConfig": {"mode": mode}}
+    if config:
+        body["generationConfig"] = config
+    return body

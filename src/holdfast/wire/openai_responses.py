@@ -1,0 +1,208 @@
+"""OpenAI Responses: a flat list of items; a message is one kind of item, a call another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdfast.wire.blocks import (
+    Block,
+    Media,
+    Opaque,
+    Role,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+from holdfast.wire.dialect import Entry, must_be, must_be_role
+from holdfast.wire.strict import Place
+from holdfast.wire.values import join_text, json_text, parsed, take
+
+if TYPE_CHECKING:
+    from holdfast.wire.conversation import Message
+
+NAME = "openai-responses"
+LISTS: tuple[Place, ...] = (("input",),)
+INLINE_SYSTEM = False
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+}
+_TEXT_PARTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
+_MEDIA_PARTS = {"input_image": "image", "input_audio": "audio", "input_file": "document"}
+
+# Calls that the client runs and answers, with the item that answers each.
+ANSWERED_BY = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "computer_call": "computer_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "shell_call": "shell_call_output",
+    "apply_patch_call": "apply_patch_call_output",
+}
+_ANSWERS = frozenset(ANSWERED_BY.values())
+
+
+def check(message: Any, place: Place) -> Role:
+    if isinstance(message, str):  # `"input": "text"` is one user message
+        return "user"
+    must_be(message, dict, place, "an object")
+    kind = must_be(message.get("type", "message"), str, (*place, "type"), "text")
+    if kind != "message":
+        return "tool" if kind in _ANSWERS else "assistant"
+    role = must_be_role(message.get("role"), _ROLES, place)
+    must_be(message.get("content"), (str, list), (*place, "content"), "text or a list of parts")
+    return role
+
+
+def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
+    if isinstance(message, str):
+        return (Text(text=message, owner=owner),)
+    kind = message.get("type", "message")
+    if kind == "message":
+        return _content(message["content"], ("content",), owner)
+    if kind in ANSWERED_BY:
+        slot = "input" if kind == "custom_tool_call" else "arguments"
+        call = ToolCall(
+            id=take(message, "call_id"),
+            name=take(message, "name") or kind,
+            arguments=message.get(slot),
+            slot=(slot,) if kind in ("function_call", "custom_tool_call") else (),
+            owner=owner,
+        )
+        return (call,)
+    if kind in _ANSWERS:
+        output = message.get("output")
+        inner = _content(output, ("output",), owner) if isinstance(output, str | list) else ()
+        result = ToolResult(
+            call_id=take(message, "call_id"),
+            text=join_text(inner) if inner else json_text(output),
+            parts=inner if isinstance(output, list) else (),
+            slot=("output",),
+            owner=owner,
+        )
+        return (result,)
+    if kind == "reasoning":
+        thoughts = [
+            block
+            for key in ("summary", "content")
+            if isinstance(message.get(key), list)
+            for block in _content(message[key], (key,), owner)
+        ]
+        return (Thinking(text=join_text(thoughts), owner=owner),)
+    return (Opaque(type=kind, owner=owner),)
+
+
+def _content(content: Any, place: Place, owner: Message | None) -> tuple[Block, ...]:
+    if isinstance(content, str):
+        return (Text(text=content, place=place, slot=place, owner=owner),)
+    return tuple(_part(part, (*place, i), owner) for i, part in enumerate(content))
+
+
+def _part(part: Any, place: Place, owner: Message | None) -> Block:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind in _TEXT_PARTS and isinstance(part.get("text"), str):
+        return Text(text=part["text"], place=place, slot=(*place, "text"), owner=owner)
+    if kind == "refusal" and isinstance(part.get("refusal"), str):
+        return Text(text=part["refusal"], place=place, slot=(*place, "refusal"), owner=owner)
+    if kind in _MEDIA_PARTS:
+        media = _MEDIA_PARTS[kind]
+        return Media(kind=media, place=place, slot=place, owner=owner)  # type: ignore[arg-type]
+    return Opaque(type=str(kind), place=place, owner=owner)
+
+
+def system(body: Any) -> tuple[Block, ...]:
+    text = body.get("instructions")
+    if not isinstance(text, str):
+        return ()
+    return (Text(text=text, place=("instructions",), slot=("instructions",)),)
+
+
+def tools(body: Any) -> tuple[Tool, ...]:
+    offered = body.get("tools")
+    return tuple(
+        Tool(
+            name=take(tool, "name") or str(tool.get("type", "")),
+            description=take(tool, "description"),
+            parameters=tool.get("parameters"),
+            place=("tools", i),
+            hosted=tool.get("type") not in ("function", "custom"),
+        )
+        for i, tool in enumerate(offered if isinstance(offered, list) else ())
+        if isinstance(tool, dict)
+    )
+
+
+def content(block: Block, text: str) -> Any:
+    if isinstance(block, ToolCall) and block.slot == ("arguments",):
+        parsed(text)
+    if isinstance(block, Media):
+        return {"type": "input_text", "text": text}
+    return text  # a tool's output may always be plain text
+
+
+def compose(entries: Sequence[Entry]) -> list[Any]:
+    items: list[Any] = []
+    for entry in entries:
+        texts = []
+        for block in entry.blocks:
+            if isinstance(block, ToolCall):
+                items.extend(_message(entry.role, texts))
+                texts = []
+                arguments = json_text({} if block.arguments is None else block.arguments)
+                call = {"type": "function_call", "call_id": block.id, "name": block.name}
+                items.append({**call, "arguments": arguments})
+            elif isinstance(block, ToolResult):
+                output = {"type": "function_call_output", "call_id": block.call_id}
+                items.append({**output, "output": block.text})
+            elif isinstance(block, Text):
+                texts.append(block.text)
+        items.extend(_message(entry.role, texts))
+    return items
+
+
+def _message(role: Role, texts: list[str]) -> list[Any]:
+    return [{"type": "message", "role": role, "content": "\n\n".join(texts)}] if texts else []
+
+
+_PLAIN = ("model", "temperature", "top_p", "stream")
+
+
+def params(body: Any) -> dict[str, Any]:
+    found = {name: body[name] for name in _PLAIN if name in body}
+    if "max_output_tokens" in body:
+        found["max_tokens"] = body["max_output_tokens"]
+    choice = body.get("tool_choice")
+    if choice is not None:
+        found["tool_choice"] = {"name": take(choice, "name")} if take(choice, "name") else choice
+    return found
+
+
+def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:
+    body = {name: params.pop(name) for name in _PLAIN if name in params}
+    if "max_tokens" in params:
+        body["max_output_tokens"] = params.pop("max_tokens")
+    if system:
+        body["instructions"] = system
+    if tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters or {"type": "object", "properties": {}},
+                "strict": False,  # the API's default, True, demands schemas of a special form
+            }
+            for tool in tools
+        ]
+        choice = params.pop("tool_choice", None)
+        if isinstance(choice, dict):
+            body["tool_choice"] = {"type": "function", **choice}
+        elif choice:
+            body["tool_choice"] = choice
+    return body

@@ -1,0 +1,118 @@
+"""Read a body into a Conversation, write it back, and guess which dialect it is in.
+
+reader: the last step of the wire layer's way in, and the first of its way out.
+"""
+
+from __future__ import annotations
+
+import re
+from holdfast.errors import ShapeError, WireError
+from holdfast.wire import anthropic, cohere, converse, gemini, openai_chat, openai_responses
+from holdfast.wire.conversation import Conversation, Message
+from holdfast.wire.detect import guess
+from holdfast.wire.dialect import Dialect
+from holdfast.wire.exchanges import Exchange, group
+from holdfast.wire.frame import Frame, find_list, take_apart
+from holdfast.wire.strict import Limits, parse, to_bytes
+
+DIALECTS: dict[str, Dialect] = {
+    module.NAME: module
+    for module in (openai_chat, openai_responses, anthropic, gemini, converse, cohere)
+}
+"""Every dialect, by name."""
+
+_COMMA = re.compile(rb"\s*,\s*")
+_DEFAULT_LIMITS = Limits()
+
+
+def read(
+    body: object,
+    dialect: str | None = None,
+    *,
+    previous: Conversation | None = None,
+    limits: Limits = _DEFAULT_LIMITS,
+) -> Conversation:
+    """Read a request body: bytes, text, or a dictionary of JSON values.
+
+    The dialect is detected if it is left out. With `previous`, the conversation that an earlier
+    request of the same client was read into, only what was appended since is read.
+    """
+    raw = to_bytes(body, limits)
+    if previous is not None and dialect in (None, previous.dialect):
+        extended = _extend(previous, raw)
+        if extended is not None:
+            return extended
+    name = dialect or guess(raw)
+    return _read(raw, dialect_named(name), previous)
+
+
+def write(conversation: Conversation) -> bytes:
+    """Write a conversation; what was not edited keeps its very bytes."""
+    if conversation.source is not None:
+        return conversation.source
+    frame = conversation.frame
+    return frame.head + frame.gap.join([m.span for m in conversation.messages]) + frame.tail
+
+
+def dialect_named(name: str) -> Dialect:
+    """Look a dialect up, or raise ShapeError with the names there are."""
+    if name not in DIALECTS:
+        raise ShapeError(
+            "there is no dialect of this name", where="dialect", fix=f"Use one of {', '.join(DIALECTS)}."
+        )
+    return DIALECTS[name]
+
+
+def _read(raw: bytes, dialect: Dialect, known: Conversation | None = None) -> Conversation:
+    frame, spans = take_apart(raw, find_list(raw, dialect))
+    body = parse(frame.hollow)
+    old = known.messages if known is not None and known.dialect == dialect.NAME else ()
+    messages = []
+    for n, span in enumerate(spans):
+        if n < len(old) and bytes(span) == bytes(old[n].span):
+            messages.append(old[n])
+            continue
+        place = frame.place if frame.bare else (*frame.place, n)
+        role = dialect.check(parse(span, place), place)
+        messages.append(Message(span, role, dialect))
+    return Conversation(dialect, frame, tuple(messages), source=raw, body=body)
+
+
+def _extend(previous: Conversation, raw: bytes) -> Conversation | None:
+    """Read a body that begins like the previous one; None if it does not.
+
+    The bytes up to the last known message are compared, not read: the body is read as if the
+    known messages were not there.
+    """
+    source, frame = previous.source, previous.frame
+    if source is None or frame.bare or not previous.messages:
+        return None
+    known = source[: len(source) - len(frame.tail)]
+    if not raw.startswith(known):
+        return None
+    comma = _COMMA.match(raw, len(known))
+    try:
+        rest = _read(frame.head + raw[comma.end() if comma else len(known) :], _module(previous))
+    except WireError:
+        return None  # reading it whole gives the error its right place
+    messages = (*previous.messages, *rest.messages)
+    return Conversation(
+        _module(previous),
+        Frame(head=frame.head, gap=frame.gap, tail=rest.frame.tail, place=frame.place),
+        messages,
+        source=raw,
+        body=rest.rest,
+        exchanges=_regroup(previous, messages),
+    )
+
+
+def _module(conversation: Conversation) -> Dialect:
+    return DIALECTS[conversation.dialect]
+
+
+def _regroup(previous: Conversation, messages: tuple[Message, ...]) -> tuple[Exchange, ...] | None:
+    """The exchanges of an extended conversation, where those of the shorter one are known."""
+    known = previous.known_exchanges
+    if not known or not all(exchange.complete for exchange in known[:-1]):
+        return None
+    return (*known[:-1], *group(messages, known[-1].start))

@@ -1,0 +1,431 @@
+"""What Anthropic's Messages API demands (A1 to A16 of the collected provider rules)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.wire.anthropic import NAME as ANTHROPIC
+from holdfast.wire.blocks import Block, Media, Text, Thinking, ToolCall, ToolResult
+from holdfast.wire.images import base64_size
+from holdfast.wire.rules.common import (
+    PLAIN_ID,
+    at,
+    blank,
+    calls,
+    has_content,
+    repeated_calls,
+    repeated_results,
+    results,
+)
+from holdfast.wire.rules.rule import Context, Finding, Seen, rule
+from holdfast.wire.strict import Place
+
+
+class _Turn(msgspec.Struct):
+    """Consecutive messages of one role, which the API joins before it looks at them (A9)."""
+
+    role: str
+    parts: list[tuple[Seen, Block]]
+
+    def calls(self) -> list[tuple[Seen, ToolCall]]:
+        return [(seen, block) for seen, block in self.parts if isinstance(block, ToolCall)]
+
+    def results(self) -> list[tuple[Seen, ToolResult]]:
+        return [(seen, block) for seen, block in self.parts if isinstance(block, ToolResult)]
+
+
+def _turns(messages: Sequence[Seen]) -> list[_Turn]:
+    turns: list[_Turn] = []
+    for seen in messages:
+        if seen.role == "system":  # an instruction between turns does not part them
+            continue
+        if not turns or turns[-1].role != seen.role:
+            turns.append(_Turn(seen.role, []))
+        turns[-1].parts.extend((seen, block) for block in seen.blocks)
+    return turns
+
+
+A1 = rule(
+    "A1",
+    ANTHROPIC,
+    "Every tool_use is answered by a tool_result in the next message.",
+    source="claude-code#2697",
+)
+
+
+@A1.body
+def every_call_is_answered_next(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    turns = _turns(messages)
+    for n, turn in enumerate(turns):
+        made = turn.calls() if turn.role == "assistant" else []
+        if not made:
+            continue
+        answered = {r.call_id for _, r in turns[n + 1].results()} if n + 1 < len(turns) else set()
+        for seen, call in made:
+            if call.id not in answered:
+                yield at(seen, call), "the call has no tool_result in the next message"
+
+
+A2 = rule(
+    "A2",
+    ANTHROPIC,
+    "Every tool_result has its tool_use in the message before.",
+    source="claude-code#13460",
+)
+
+
+@A2.body
+def every_result_follows_its_call(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    turns = _turns(messages)
+    for n, turn in enumerate(turns):
+        made = {call.id for _, call in turns[n - 1].calls()} if n else set()
+        for seen, result in turn.results():
+            if result.call_id not in made:
+                yield at(seen, result), "the message before has no tool_use with this id"
+
+
+A3 = rule(
+    "A3",
+    ANTHROPIC,
+    "tool_result blocks come first in their message, one after the other.",
+    source="qwen-code#8161; docs.anthropic.com, tool use",
+)
+
+
+@A3.message
+def results_come_first(seen: Seen, context: Context) -> Iterator[Finding]:
+    other = False
+    for block in seen.blocks:
+        if not isinstance(block, ToolResult):
+            other = True
+        elif other:
+            yield at(seen, block), "another block stands before this tool_result"
+
+
+A4 = rule(
+    "A4",
+    ANTHROPIC,
+    "An assistant message has no text after a tool_use.",
+    source="recorded 400, opencode",
+)
+
+
+@A4.message
+def no_text_after_a_call(seen: Seen, context: Context) -> Iterator[Finding]:
+    called = False
+    for block in seen.blocks:
+        if isinstance(block, ToolCall):
+            called = True
+        elif called and isinstance(block, Text):
+            yield at(seen, block), "text stands behind a tool_use"
+
+
+A5 = rule(
+    "A5",
+    ANTHROPIC,
+    "Ids of tool_use are unique in the request, and each has one result.",
+    source="claude-code#20901",
+)
+
+
+@A5.body
+def ids_are_unique(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    yield from repeated_calls(messages)
+    yield from repeated_results(messages)
+
+
+A6 = rule(
+    "A6",
+    ANTHROPIC,
+    "Ids and tool names are made of letters, digits, _ and -; a name has at most 128 characters.",
+    source="bifrost#5097",
+)
+
+
+@A6.message
+def ids_are_plain(seen: Seen, context: Context) -> Iterator[Finding]:
+    for call in calls(seen):
+        if not PLAIN_ID.fullmatch(call.id):
+            yield (*at(seen, call), "id"), "the id must be letters, digits, _ and -"
+        if not _NAME.fullmatch(call.name):
+            yield (*at(seen, call), "name"), "the name must be 1 to 128 letters, digits, _ and -"
+
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+@A6.body
+def tool_names_are_plain(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    offered = context.body.get("tools")
+    for n, tool in enumerate(offered if isinstance(offered, list) else ()):
+        name = tool.get("name") if isinstance(tool, dict) else None
+        if isinstance(name, str) and not _NAME.fullmatch(name):
+            yield ("tools", n, "name"), "the name must be 1 to 128 letters, digits, _ and -"
+
+
+A7 = rule(
+    "A7",
+    ANTHROPIC,
+    "Text is never empty or only white space; no message is empty but an optional last assistant one.",
+    source="claude-code#59812, claude-code#23369",
+)
+
+
+@A7.message
+def text_is_not_blank(seen: Seen, context: Context) -> Iterator[Finding]:
+    for block in seen.blocks:
+        inner = block.parts if isinstance(block, ToolResult) else (block,)
+        for part in inner:
+            if blank(part):
+                yield at(seen, part), "the text is empty or only white space"
+    if not seen.blocks and seen.role != "assistant":
+        yield (*seen.place, "content"), "the message is empty"
+
+
+A8 = rule(
+    "A8",
+    ANTHROPIC,
+    "A tool_result with is_error says what went wrong.",
+    source="markform#153",
+)
+
+
+@A8.message
+def errors_have_text(seen: Seen, context: Context) -> Iterator[Finding]:
+    for result in results(seen):
+        if result.is_error and not has_content(result):
+            yield at(seen, result), "is_error is true, but the content is empty"
+
+
+A9 = rule(
+    "A9",
+    ANTHROPIC,
+    "The first message is the user's; consecutive messages of one role are joined by the API.",
+    source="docs.anthropic.com, Messages API",
+)
+
+
+@A9.seam
+def user_comes_first(before: Seen | None, after: Seen | None, context: Context) -> Iterator[Finding]:
+    if before is None:
+        if after is None:
+            yield context.list_place, "there is no message"
+        elif after.role == "assistant":
+            yield after.place, "the first message is the assistant's"
+
+
+A10 = rule(
+    "A10",
+    ANTHROPIC,
+    "From Claude 4.6 on the last message is the user's; before, a last assistant message "
+    "does not end in white space.",
+    source="copilot-api#261; docs.anthropic.com, prefill",
+)
+
+
+@A10.seam
+def ending_can_be_continued(
+    before: Seen | None, after: Seen | None, context: Context
+) -> Iterator[Finding]:
+    if after is not None or before is None or before.role != "assistant":
+        return
+    if not _takes_prefill(context.model):
+        yield before.place, "the model takes no prefill: the last message must be the user's"
+    elif before.blocks and isinstance(last := before.blocks[-1], Text):
+        if last.text != last.text.rstrip():
+            yield at(before, last), "the last assistant text ends in white space"
+
+
+_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
+
+
+def _takes_prefill(model: str) -> bool:
+    match = _VERSION.search(model)
+    if match is None:
+        return True
+    return (int(match[1]), int(match[2] or 0)) < (4, 6)
+
+
+A11 = rule(
+    "A11",
+    ANTHROPIC,
+    "With thinking on, the assistant turn whose tool results come last starts with its thinking.",
+    source="opencode#3077",
+)
+
+
+@A11.ending
+def open_turn_keeps_its_thinking(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    thinking = context.body.get("thinking")
+    if not (isinstance(thinking, dict) and thinking.get("type") == "enabled" and messages):
+        return
+    if not any(isinstance(block, ToolResult) for block in messages[-1].blocks):
+        return
+    for n in range(len(messages) - 1, -1, -1):
+        seen = messages[n]
+        if seen.role == "assistant" and (n == 0 or messages[n - 1].role != "assistant"):
+            if not (seen.blocks and isinstance(seen.blocks[0], Thinking)):
+                yield seen.place, "thinking is on, but this turn does not start with thinking"
+            return
+
+
+A12 = rule(
+    "A12",
+    ANTHROPIC,
+    "Thinking blocks of the latest assistant message are sent back as they came, signature included.",
+    source="claude-code#63203",
+)
+
+
+@A12.ending
+def latest_thinking_is_signed(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    for n in range(len(messages) - 1, -1, -1):
+        seen = messages[n]
+        if seen.role != "assistant":
+            continue
+        for block in seen.blocks:
+            if isinstance(block, Thinking):
+                part = seen.value["content"][block.place[-1]]
+                proof = part.get("signature" if part["type"] == "thinking" else "data")
+                if not (isinstance(proof, str) and proof):
+                    yield at(seen, block), "the thinking block has lost its signature"
+        return
+
+
+A13 = rule(
+    "A13",
+    ANTHROPIC,
+    "Every server_tool_use is followed by its result in the same message, and every result has its use.",
+    source="sdk-python#961",
+)
+
+
+@A13.message
+def server_tools_are_paired(seen: Seen, context: Context) -> Iterator[Finding]:
+    content = seen.value.get("content")
+    if seen.role != "assistant" or not isinstance(content, list):
+        return
+    made = set()
+    for n, part in enumerate(content):
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind in ("server_tool_use", "mcp_tool_use"):
+            made.add(part.get("id"))
+        elif isinstance(kind, str) and kind.endswith("_tool_result"):
+            if part.get("tool_use_id") not in made:
+                yield (*seen.place, "content", n), "the server tool's use is missing before its result"
+
+
+A14 = rule(
+    "A14",
+    ANTHROPIC,
+    "At most 4 cache_control marks, none of one hour after one of five minutes (order: tools, "
+    "system, messages), none on empty text or thinking.",
+    source="headroom#2939",
+)
+
+
+@A14.body
+def cache_marks_are_legal(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    marks = 0
+    short = False
+    for place, part in _cacheable(messages, context):
+        mark = part.get("cache_control")
+        if not isinstance(mark, dict):
+            continue
+        marks += 1
+        if marks == 5:
+            yield place, "there are more than 4 cache_control marks"
+        if mark.get("ttl") == "1h" and short:
+            yield place, "a cache mark of one hour stands behind one of five minutes"
+        short = short or mark.get("ttl", "5m") == "5m"
+        if part.get("type") in ("thinking", "redacted_thinking"):
+            yield place, "a thinking block carries a cache mark"
+        elif part.get("type") == "text" and not str(part.get("text", "")).strip():
+            yield place, "an empty text carries a cache mark"
+
+
+def _cacheable(messages: Sequence[Seen], context: Context) -> Iterator[tuple[Place, dict[str, Any]]]:
+    for key in ("tools", "system"):
+        yield from _marked(context.body.get(key), (key,))
+    for seen in messages:
+        # Only what the blocks cannot show needs the raw value, and few messages have any.
+        yield from _marked(seen.value.get("content"), (*seen.place, "content"))
+
+
+def _marked(parts: Any, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
+    for n, part in enumerate(parts if isinstance(parts, list) else ()):
+        if isinstance(part, dict):
+            if part.get("type") == "tool_result":
+                yield from _marked(part.get("content"), (*place, n, "content"))
+            if "cache_control" in part:
+                yield (*place, n), part
+
+
+A15 = rule(
+    "A15",
+    ANTHROPIC,
+    "budget_tokens is at least 1024 and, without tools, below max_tokens; no tool is forced "
+    "while thinking is on.",
+    source="docs.anthropic.com, extended thinking",
+)
+
+
+@A15.body
+def thinking_budget_is_legal(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    body = context.body
+    thinking = body.get("thinking")
+    if not (isinstance(thinking, dict) and thinking.get("type") == "enabled"):
+        return
+    budget, most = thinking.get("budget_tokens"), body.get("max_tokens")
+    place: Place = ("thinking", "budget_tokens")
+    if not isinstance(budget, int) or budget < 1024:
+        yield place, "budget_tokens must be at least 1024"
+    # Interleaved thinking lifts this limit; it is switched on by a header and needs tools.
+    elif isinstance(most, int) and budget >= most and not body.get("tools"):
+        yield place, "budget_tokens must be below max_tokens"
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict) and choice.get("type") in ("any", "tool"):
+        yield ("tool_choice",), "a tool cannot be forced while thinking is on"
+
+
+_MOST_BYTES, _MOST_MESSAGES, _MOST_IMAGES, _MOST_PIXELS = 32 * 1024 * 1024, 100_000, 100, 8000
+
+
+A16 = rule(
+    "A16",
+    ANTHROPIC,
+    "A body has at most 32 MB, 100,000 messages and 100 images of at most 8000 pixels a side.",
+    source="docs.anthropic.com, request size limits; claude-code#23392",
+)
+
+
+@A16.body
+def body_is_within_size(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    if context.size > _MOST_BYTES:
+        yield (), "the body has more than 32 MB"
+    if len(messages) > _MOST_MESSAGES:
+        yield (*context.list_place, _MOST_MESSAGES), "there are more than 100,000 messages"
+    images = 0
+    for seen in messages:
+        for block in seen.blocks:
+            for part in (block, *block.parts) if isinstance(block, ToolResult) else (block,):
+                if not (isinstance(part, Media) and part.kind == "image"):
+                    continue
+                images += 1
+                if images == _MOST_IMAGES + 1:
+                    yield at(seen, part), "there are more than 100 images"
+                size = _image_size(seen.value, part.place)
+                if size and max(size) > _MOST_PIXELS:
+                    yield at(seen, part), "the image has more than 8000 pixels on a side"
+
+
+def _image_size(value: Any, place: Place) -> tuple[int, int] | None:
+    for step in place:
+        value = value[step]
+    source = value.get("source")
+    data = source.get("data") if isinstance(source, dict) else None
+    return base64_size(data) if isinstance(data, str) else None

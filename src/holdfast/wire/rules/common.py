@@ -1,0 +1,71 @@
+"""What several dialects' rules share: pairing, ids, names, long strings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from holdfast.wire.blocks import Block, Media, Text, ToolCall, ToolResult, text_of
+from holdfast.wire.rules.rule import Finding, Seen
+from holdfast.wire.strict import Place
+
+PLAIN_ID = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def at(seen: Seen, block: Block) -> Place:
+    """Where a block stands in the body."""
+    return (*seen.place, *block.place)
+
+
+def calls(seen: Seen) -> list[ToolCall]:
+    """The tool calls of a message."""
+    return [block for block in seen.blocks if isinstance(block, ToolCall)]
+
+
+def results(seen: Seen) -> list[ToolResult]:
+    """The tool results of a message."""
+    return [block for block in seen.blocks if isinstance(block, ToolResult)]
+
+
+def has_content(result: ToolResult) -> bool:
+    """Whether a result says anything, in text or in media."""
+    return bool(result.text.strip()) or any(isinstance(part, Media) for part in result.parts)
+
+
+def repeated_calls(messages: Sequence[Seen]) -> Iterator[Finding]:
+    """Calls whose id an earlier call has."""
+    known: set[str] = set()
+    for seen in messages:
+        for call in calls(seen):
+            if call.id and call.id in known:
+                yield at(seen, call), "an earlier tool call has the same id"
+            known.add(call.id)
+
+
+def repeated_results(messages: Sequence[Seen]) -> Iterator[Finding]:
+    """Results whose call was answered before."""
+    known: set[str] = set()
+    for seen in messages:
+        for result in results(seen):
+            if result.call_id and result.call_id in known:
+                yield at(seen, result), "the call has a result already"
+            known.add(result.call_id)
+
+
+def long_strings(seen: Seen, limit: int) -> Iterator[Finding]:
+    """Texts longer than a provider takes in one string."""
+    for block in seen.blocks:
+        if len(text_of(block)) > limit:
+            yield at(seen, block), f"a string has more than {limit:,} characters"
+
+
+def bad_names(names: Iterable[tuple[Place, str]], fits: Callable[[str], object], rule: str) -> Iterator[Finding]:
+    """Names that do not fit a pattern."""
+    for place, name in names:
+        if not fits(name):
+            yield place, f"the name must be {rule}"
+
+
+def blank(block: Block) -> bool:
+    """Whether a text block holds nothing but white space."""
+    return isinstance(block, Text) and not block.text.strip()

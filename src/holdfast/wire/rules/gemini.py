@@ -1,0 +1,179 @@
+"""What Gemini's generateContent demands (G1 to G6 of the collected provider rules)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from holdfast.wire.blocks import ToolResult
+from holdfast.wire.gemini import NAME as GEMINI
+from holdfast.wire.gemini import SIGNATURES
+from holdfast.wire.rules.common import at, calls, results
+from holdfast.wire.rules.rule import Context, Finding, Seen, rule
+
+G1 = rule(
+    "G1",
+    GEMINI,
+    "Roles are user and model; function responses come from the user.",
+    source="ai.google.dev, Content",
+)
+
+
+@G1.message
+def responses_come_from_the_user(seen: Seen, context: Context) -> Iterator[Finding]:
+    if seen.role == "assistant":
+        for result in results(seen):
+            yield at(seen, result), "a function response stands in the model's turn"
+
+
+G2 = rule(
+    "G2",
+    GEMINI,
+    "A turn with function calls follows a user turn or function responses; no conversation begins "
+    "with one.",
+    source="gemini-cli#11814",
+)
+
+
+@G2.seam
+def calls_follow_the_user(
+    before: Seen | None, after: Seen | None, context: Context
+) -> Iterator[Finding]:
+    if after is not None and calls(after):
+        if before is None:
+            yield after.place, "the conversation begins with a function call"
+        elif before.role == "assistant":
+            yield after.place, "the turn before the function call is the model's"
+
+
+G3 = rule(
+    "G3",
+    GEMINI,
+    "The turn behind function calls answers them: as many responses as calls, with the same ids "
+    "or names.",
+    source="CLIProxyAPI#5199; gemini error 'number of function response parts'",
+)
+
+
+@G3.seam
+def calls_are_answered_at_once(
+    before: Seen | None, after: Seen | None, context: Context
+) -> Iterator[Finding]:
+    made = calls(before) if before is not None else []
+    answers = results(after) if after is not None else []
+    if before is not None and made and len(made) != len(answers):
+        yield before.place, f"{len(made)} function calls, but {len(answers)} responses behind them"
+    elif after is not None and answers and not made:
+        yield after.place, "the turn before these responses has no function call"
+    elif after is not None and made:
+        wanted = sorted(call.id or call.name for call in made)
+        given = sorted((r.call_id if made[0].id else r.name) or r.name for r in answers)
+        if wanted != given:
+            yield after.place, "the responses name other calls than the turn before made"
+
+
+_PART_KEYS = frozenset(
+    "text inlineData inline_data fileData file_data functionCall function_call functionResponse "
+    "function_response executableCode executable_code codeExecutionResult code_execution_result "
+    "toolCall tool_call toolResponse tool_response thought thoughtSignature thought_signature "
+    "videoMetadata video_metadata mediaResolution media_resolution partMetadata part_metadata".split()
+)
+_DATA_KEYS = _PART_KEYS - frozenset(
+    "thought videoMetadata video_metadata mediaResolution media_resolution partMetadata "
+    "part_metadata".split()
+)
+
+G4 = rule(
+    "G4",
+    GEMINI,
+    "parts is not empty, every part carries data, and there are no unknown fields.",
+    source="gemini errors 'parts must not be empty', 'required oneof field data', 'Unknown name'",
+)
+
+
+@G4.message
+def parts_carry_data(seen: Seen, context: Context) -> Iterator[Finding]:
+    parts = seen.value["parts"]
+    place = (*seen.place, "parts")
+    if not parts:
+        yield place, "parts is empty"
+    for n, part in enumerate(parts if isinstance(parts, list) else [parts]):
+        if not isinstance(part, dict):
+            continue
+        if not _DATA_KEYS & part.keys():
+            yield (*place, n), "the part carries no data"
+        elif unknown := sorted(part.keys() - _PART_KEYS):
+            yield (*place, n), f"the part has {len(unknown)} unknown fields"
+
+
+@G4.body
+def contents_are_not_empty(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    if not messages:
+        yield context.list_place, "there is no content"
+
+
+G5 = rule(
+    "G5",
+    GEMINI,
+    "Gemini 3: in the current turn the first function call of each step keeps its thoughtSignature.",
+    source="ai.google.dev, thought signatures",
+)
+
+
+@G5.ending
+def current_turn_keeps_its_signatures(
+    messages: Sequence[Seen], context: Context
+) -> Iterator[Finding]:
+    if not re.search(r"gemini-[3-9]", context.model):
+        return
+    for n in range(len(messages) - 1, -1, -1):
+        seen = messages[n]
+        if seen.role == "user" and not any(isinstance(b, ToolResult) for b in seen.blocks):
+            return  # the current turn began here
+        made = calls(seen)
+        if made and not _is_signed(_part(seen.value, made[0].place)):
+            yield at(seen, made[0]), "the function call has lost its thoughtSignature"
+
+
+def _part(value: Any, place: Sequence[str | int]) -> Any:
+    for step in place:
+        value = value[step]
+    return value
+
+
+def _is_signed(part: dict[str, Any]) -> bool:
+    return any(part.get(key) for key in SIGNATURES)
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
+
+G6 = rule(
+    "G6",
+    GEMINI,
+    "The conversation does not end with the model; function names begin with a letter or _ and "
+    "have at most 64 characters.",
+    source="crewAI PR #6973; ai.google.dev, FunctionDeclaration",
+)
+
+
+@G6.seam
+def ending_is_not_the_models(
+    before: Seen | None, after: Seen | None, context: Context
+) -> Iterator[Finding]:
+    if after is None and before is not None and before.role == "assistant":
+        yield before.place, "the last turn is the model's"
+
+
+@G6.body
+def names_are_well_formed(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    offered = context.body.get("tools")
+    for n, group in enumerate(offered if isinstance(offered, list) else ()):
+        declared = group.get("functionDeclarations") if isinstance(group, dict) else None
+        for m, function in enumerate(declared if isinstance(declared, list) else ()):
+            name = function.get("name") if isinstance(function, dict) else None
+            if not (isinstance(name, str) and _NAME.fullmatch(name)):
+                yield (
+                    ("tools", n, "functionDeclarations", m, "name"),
+                    "the name must begin with a letter or _ and have at most 64 characters",
+                )

@@ -1,0 +1,191 @@
+"""What OpenAI's Chat Completions API demands (C1 to C7 of the collected provider rules)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from holdfast.wire.blocks import Opaque, ToolCall
+from holdfast.wire.openai_chat import NAME as CHAT
+from holdfast.wire.rules.common import at, calls, long_strings, results
+from holdfast.wire.rules.rule import Context, Finding, Seen, rule
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_OPENAI = re.compile(r"(?:openai[/:])?(?:gpt-|chatgpt-|o\d|ft:gpt)")
+
+
+def _is_openai(context: Context) -> bool:
+    """Whether OpenAI itself answers: the services that speak its dialect are less strict."""
+    return _OPENAI.match(context.model) is not None and "gpt-oss" not in context.model
+
+
+C1 = rule(
+    "C1",
+    CHAT,
+    "Every tool call is answered by the tool messages that follow at once, in any order.",
+    source="pydantic-ai#2360",
+)
+
+
+@C1.body
+def every_call_is_answered_at_once(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    for n, seen in enumerate(messages):
+        made = calls(seen)
+        if not made:
+            continue
+        answered = set()
+        for follower in messages[n + 1 : n + 1 + _run(messages, n + 1)]:
+            answered.update(result.call_id for result in results(follower))
+        for call in made:
+            if call.id not in answered:
+                yield at(seen, call), "no tool message right behind answers the call"
+
+
+C2 = rule(
+    "C2",
+    CHAT,
+    "A tool message follows the assistant message that made its call.",
+    source="openai error 'must be a response to a preceeding message with tool_calls'",
+)
+
+
+@C2.body
+def every_result_follows_its_call(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    made: set[str] = set()
+    for seen in messages:
+        answers = results(seen)
+        if not answers:
+            made = {call.id for call in calls(seen)}
+        for result in answers:
+            if result.call_id not in made:
+                yield at(seen, result), "no assistant message before it made this call"
+
+
+def _run(messages: Sequence[Seen], start: int) -> int:
+    """How many messages from `start` on are tool messages."""
+    stop = start
+    while stop < len(messages) and messages[stop].role == "tool":
+        stop += 1
+    return stop - start
+
+
+C3 = rule(
+    "C3",
+    CHAT,
+    "Content is null only in an assistant message that calls tools; elsewhere it is at least ''.",
+    source="vercel/ai PR #13744",
+)
+
+
+@C3.message
+def content_is_not_null(seen: Seen, context: Context) -> Iterator[Finding]:
+    if seen.value.get("content") is not None or not _is_openai(context):
+        return
+    # Audio and refusals of an earlier answer stand in for its content.
+    stands_in = ("tool_calls", "function_call", "audio", "refusal")
+    if not (seen.role == "assistant" and any(seen.value.get(key) for key in stands_in)):
+        yield (*seen.place, "content"), "the content is null"
+
+
+C4 = rule(
+    "C4",
+    CHAT,
+    "Neither messages nor tool_calls are an empty list; names are 1 to 64 letters, digits, _ and -.",
+    source="platform.openai.com, Chat API reference",
+)
+
+
+@C4.message
+def calls_are_named(seen: Seen, context: Context) -> Iterator[Finding]:
+    if seen.value.get("tool_calls") == [] and _is_openai(context):
+        yield (*seen.place, "tool_calls"), "tool_calls is an empty list"
+    for call in calls(seen):
+        if not _NAME.fullmatch(call.name) and _is_openai(context):
+            yield at(seen, call), "the function's name must be 1 to 64 letters, digits, _ and -"
+
+
+@C4.body
+def messages_and_tools_are_named(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    if not messages:
+        yield context.list_place, "there is no message"
+    for n, name in _tool_names(context):
+        if not _NAME.fullmatch(name) and _is_openai(context):
+            yield (
+                ("tools", n, "function", "name"),
+                "the function's name must be 1 to 64 letters, digits, _ and -",
+            )
+
+
+def _tool_names(context: Context) -> Iterator[tuple[int, str]]:
+    offered = context.body.get("tools")
+    for n, tool in enumerate(offered if isinstance(offered, list) else ()):
+        function = tool.get("function") if isinstance(tool, dict) else None
+        if isinstance(function, dict):
+            yield n, str(function.get("name", ""))
+
+
+_MOST_TOOLS, _LONGEST_ID = 128, 40
+
+C5 = rule(
+    "C5",
+    CHAT,
+    "A call's id has at most 40 characters; there are at most 128 tools, and 128 calls in a message.",
+    source="openai-dotnet#317",
+)
+
+
+@C5.message
+def calls_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]:
+    made = [b for b in seen.blocks if isinstance(b, ToolCall | Opaque) and b.place[:1] == ("tool_calls",)]
+    if len(made) > _MOST_TOOLS:
+        yield (*seen.place, "tool_calls"), "there are more than 128 calls in one message"
+    for call in calls(seen):
+        if len(call.id) > _LONGEST_ID and _is_openai(context):
+            yield (*at(seen, call), "id"), "the id has more than 40 characters"
+
+
+@C5.body
+def tools_are_within_bounds(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    if len(context.body.get("tools") or ()) > _MOST_TOOLS and _is_openai(context):
+        yield ("tools", _MOST_TOOLS), "there are more than 128 tools"
+
+
+_LONGEST, _LONGEST_OLD = 10_485_760, 1_048_576
+_OLD = re.compile(r"gpt-(3\.5|4-|4$)")
+
+C6 = rule(
+    "C6",
+    CHAT,
+    "A string has at most 10,485,760 characters (1,048,576 for gpt-3.5 and gpt-4).",
+    source="openai error string_above_max_length",
+)
+
+
+@C6.message
+def strings_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]:
+    yield from long_strings(seen, _LONGEST_OLD if _OLD.match(context.model) else _LONGEST)
+
+
+C7 = rule(
+    "C7",
+    CHAT,
+    "For services that only speak the dialect: results stand in the order of their calls.",
+    source="provider rules collected for compatibles (Mistral, vLLM templates)",
+)
+
+
+@C7.body
+def results_keep_the_order_of_calls(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    if not context.model or _is_openai(context):
+        return
+    for n, seen in enumerate(messages):
+        order = [call.id for call in calls(seen)]
+        if len(order) < 2:
+            continue
+        last = -1
+        for follower in messages[n + 1 : n + 1 + _run(messages, n + 1)]:
+            for result in results(follower):
+                position = order.index(result.call_id) if result.call_id in order else last
+                if position < last:
+                    yield at(follower, result), "the result stands behind that of a later call"
+                last = max(last, position)

@@ -1,0 +1,128 @@
+"""What OpenAI's Responses API demands (R1 to R5 of the collected provider rules)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from holdfast.wire.openai_responses import NAME as RESPONSES
+from holdfast.wire.rules.common import at, calls, long_strings, results
+from holdfast.wire.rules.rule import Context, Finding, Seen, rule
+
+R1 = rule(
+    "R1",
+    RESPONSES,
+    "Every call has its output among the items, and every output its call.",
+    source="platform.openai.com, function calling; error 'No tool output found for function call'",
+)
+
+
+@R1.body
+def calls_and_outputs_are_paired(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    made = {call.id for seen in messages for call in calls(seen)}
+    answered = {result.call_id for seen in messages for result in results(seen)}
+    for seen in messages:
+        for call in calls(seen):
+            if call.id not in answered:
+                yield at(seen, call), "no output answers the call"
+        for result in results(seen):
+            if result.call_id not in made and not _continues(messages, context):
+                yield at(seen, result), "no call has this call_id"
+
+
+def _continues(messages: Sequence[Seen], context: Context) -> bool:
+    """Whether earlier items are kept by the provider, so that calls may be there."""
+    if context.body.get("previous_response_id") or context.body.get("conversation"):
+        return True
+    return any(_kind(seen) == "item_reference" for seen in messages)
+
+
+def _kind(seen: Seen) -> str:
+    return "message" if isinstance(seen.value, str) else str(seen.value.get("type", "message"))
+
+
+R2 = rule(
+    "R2",
+    RESPONSES,
+    "A reasoning item is followed by the item that it led to.",
+    source="vercel/ai#7099, continue#11994",
+)
+
+
+@R2.seam
+def reasoning_leads_to_an_item(
+    before: Seen | None, after: Seen | None, context: Context
+) -> Iterator[Finding]:
+    if before is None or _kind(before) != "reasoning":
+        return
+    if after is None or after.role != "assistant":
+        yield before.place, "the reasoning item has lost the item that followed it"
+
+
+R3 = rule(
+    "R3",
+    RESPONSES,
+    "With store: false nothing refers to what the provider did not keep: reasoning comes with "
+    "encrypted_content, and no item is a reference.",
+    source="platform.openai.com, conversation state; vercel/ai#7099",
+)
+
+
+@R3.message
+def nothing_refers_to_unstored_items(seen: Seen, context: Context) -> Iterator[Finding]:
+    if context.body.get("store") is not False:
+        return
+    kind = _kind(seen)
+    if kind == "item_reference":
+        yield seen.place, "the item refers to a response that was not stored"
+    # The API takes open-weight models' reasoning as plain text, and ignores what has no id.
+    elif kind == "reasoning" and seen.value.get("id") and not seen.value.get("content"):
+        if not seen.value.get("encrypted_content"):
+            yield seen.place, "the reasoning item has no encrypted_content"
+
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_PREFIXES = {"message": "msg", "function_call": "fc", "reasoning": "rs"}
+
+R4 = rule(
+    "R4",
+    RESPONSES,
+    "id and call_id are 1 to 64 letters, digits, _ and -; an id begins as its type demands "
+    "(msg, fc, rs).",
+    source="openai error 'Expected an ID that begins with'; platform.openai.com",
+)
+
+
+@R4.message
+def ids_are_well_formed(seen: Seen, context: Context) -> Iterator[Finding]:
+    if isinstance(seen.value, str):
+        return
+    for key in ("id", "call_id"):
+        value = seen.value.get(key)
+        if isinstance(value, str) and not _ID.fullmatch(value):
+            yield (*seen.place, key), f"the {key} must be 1 to 64 letters, digits, _ and -"
+    prefix = _PREFIXES.get(_kind(seen))
+    item_id = seen.value.get("id")
+    if prefix and isinstance(item_id, str) and not item_id.startswith(prefix):
+        yield (*seen.place, "id"), f"the id must begin with {prefix}"
+
+
+_LONGEST = 10_485_760
+
+R5 = rule(
+    "R5",
+    RESPONSES,
+    "The input is not empty, and a string has at most 10,485,760 characters.",
+    source="pi#4246; openai error string_above_max_length",
+)
+
+
+@R5.message
+def strings_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]:
+    yield from long_strings(seen, _LONGEST)
+
+
+@R5.body
+def input_is_not_empty(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    if not messages and not context.body.get("prompt"):
+        yield context.list_place, "there is no item"

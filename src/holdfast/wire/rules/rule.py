@@ -1,0 +1,141 @@
+"""What a rule is, and how rules are run over a whole body or over the spot that was edited.
+
+rule: after the dialects; the files beside this one hold the rules themselves.
+
+A rule looks at one of four things, and says so by its scope: a message alone, a seam (two
+neighbours; nothing stands before the first and behind the last), the ending of the conversation,
+or the whole body. An edit re-checks only the messages, the seams and the ending it touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from holdfast.wire.blocks import Block, Role
+from holdfast.wire.strict import Place, dotted
+
+Finding = tuple[Place, str]
+"""Where a rule is broken, and how."""
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """A rule that a body breaks."""
+
+    rule: str
+    """The rule's id, a key of RULES."""
+    path: str
+    """Where, as a JSONPath into the body."""
+    message: str
+    """What is wrong there; never holds content."""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A message as rules see it."""
+
+    place: Place
+    role: Role
+    value: Any
+    blocks: tuple[Block, ...]
+
+
+class Context(msgspec.Struct, frozen=True):
+    """What surrounds the messages."""
+
+    dialect: str
+    model: str
+    """The model's id; empty if unknown."""
+    body: Any
+    """The body as a JSON value, its list of messages empty."""
+    list_place: Place
+    size: int = 0
+    """Bytes of the body; 0 if unknown."""
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One thing that a provider demands. Its methods attach the checks that look for it."""
+
+    id: str
+    dialect: str
+    """The dialect it holds for; empty for all."""
+    text: str
+    """The rule in one sentence."""
+    source: str
+    """Where it is known from: a vendor's documentation or a public issue."""
+
+    def message(self, check: Check) -> Check:
+        """Attach a check of one message: `check(seen, context)`."""
+        return self._attach("message", check)
+
+    def seam(self, check: Check) -> Check:
+        """Attach a check of two neighbours: `check(before, after, context)`."""
+        return self._attach("seam", check)
+
+    def ending(self, check: Check) -> Check:
+        """Attach a check that looks at the last messages: `check(messages, context)`."""
+        return self._attach("ending", check)
+
+    def body(self, check: Check) -> Check:
+        """Attach a check of the whole: `check(messages, context)`."""
+        return self._attach("body", check)
+
+    def _attach(self, scope: Scope, check: Check) -> Check:
+        _checks.setdefault((self.dialect, scope), []).append((self.id, check))
+        return check
+
+
+Scope = Literal["message", "seam", "ending", "body"]
+Check = Callable[..., Iterable[Finding]]
+
+RULES: dict[str, Rule] = {}
+"""Every rule, by id."""
+
+_checks: dict[tuple[str, Scope], list[tuple[str, Check]]] = {}
+
+
+def rule(rule_id: str, dialect: str, text: str, *, source: str) -> Rule:
+    """Register a rule."""
+    made = RULES[rule_id] = Rule(rule_id, dialect, text, source)
+    return made
+
+
+def check_all(messages: Sequence[Seen], context: Context) -> Iterator[Violation]:
+    """Run every rule of the dialect."""
+    yield from check_at(
+        messages, context, touched=range(len(messages)), seams=range(len(messages) + 1)
+    )
+    for rule_id, check in _checks.get((context.dialect, "body"), ()):
+        yield from _report(rule_id, check(messages, context))
+
+
+def check_at(
+    messages: Sequence[Seen],
+    context: Context,
+    *,
+    touched: Collection[int],
+    seams: Collection[int],
+) -> Iterator[Violation]:
+    """Run the rules that an edit of these messages and seams can break.
+
+    Seam n lies before message n; the last one lies behind the last message.
+    """
+    local = _checks.get((context.dialect, "message"), ())
+    for n in touched:
+        message = messages[n]
+        for rule_id, check in local:
+            yield from _report(rule_id, check(message, context))
+    between = _checks.get((context.dialect, "seam"), ())
+    for n in seams:
+        before = messages[n - 1] if n > 0 else None
+        after = messages[n] if n < len(messages) else None
+        for rule_id, check in between:
+            yield from _report(rule_id, check(before, after, context))
+    for rule_id, check in _checks.get((context.dialect, "ending"), ()):
+        yield from _report(rule_id, check(messages, context))
+
+
+def _report(rule_id: str, findings: Iterable[Finding]) -> Iterator[Violation]:
+    for place, message in findings:
+        yield Violation(rule_id, dotted(place), message)
