@@ -39,7 +39,7 @@ format: $(READY) ## format the code and apply safe lint fixes
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-docs: $(READY) ## regenerate the generated pages of docs/reference
+docs: $(READY) ## rewrite the files in docs that are made from the code
 	@$(BIN)/python docs/generate.py
 
 bench: $(READY_BENCH) ## print the benchmarks, beside their peers

@@ -1,0 +1,143 @@
+"""Write the files in docs that are made from the code, or check that they are current.
+
+python docs/generate.py            write them (`make docs`)
+python docs/generate.py --check    exit code 1 if one of them is stale (`make check`)
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from holdfast import errors
+from holdfast.settings import Settings
+from holdfast.surfaces.cli import app
+from holdfast.surfaces.cli.tour import broken, bundled_body
+from holdfast.wire import RULES
+
+DOCS = Path(__file__).parent
+NOTE = "<!-- Made by docs/generate.py; change the code, then run `make docs`. -->\n"
+HELP_WIDTH = "88"
+
+
+def settings_page() -> str:
+    """Every setting in a table."""
+    rows = (
+        f"| `{key.name}` | `{key.default}` | {key.help} {_sentence(key.expects)} "
+        f"| `{key.variable}` |\n"
+        for key in Settings.defined()
+    )
+    return (
+        f"{NOTE}# Settings\n\n"
+        "A value is taken from the first of: argument or option, environment, file, default.\n"
+        "[How to configure](../how-to/configure.md) explains the file; "
+        "[holdfast.sample.toml](holdfast.sample.toml) is a sample of it.\n\n"
+        "| key | default | meaning | environment |\n|---|---|---|---|\n" + "".join(rows)
+    )
+
+
+def cli_page() -> str:
+    """The help of every command, as the command prints it."""
+    commands = [info.callback.__name__ for info in app.registered_commands if info.callback]
+    page = f"{NOTE}# Command line\n"
+    for command in ("", *commands):
+        call = f"holdfast {command}".strip()
+        page += f"\n## {call}\n\n```\n{_help(command)}```\n"
+    return page
+
+
+def rules_page() -> str:
+    """Every rule with its source."""
+    rows = (
+        f"| {rule.id} | {rule.dialect} | {_cell(rule.text)} | {_cell(rule.source)} |\n"
+        for rule in RULES.values()
+    )
+    return (
+        f"{NOTE}# Rules\n\n"
+        f"What `validate` checks: {len(RULES)} rules, each with where we learned it.\n"
+        "[Rules as data](../discussions/rules.md) says why they look like this.\n\n"
+        "| rule | dialect | what must hold | source |\n|---|---|---|---|\n" + "".join(rows)
+    )
+
+
+def errors_page() -> str:
+    """The tree of errors, as its module draws it."""
+    tree = inspect.getdoc(errors) or ""
+    _, _, rest = tree.partition("\n\n")
+    drawing, _, remarks = rest.partition("\n\n")
+    return f"{NOTE}# Errors\n\n```\n{inspect.cleandoc(drawing)}\n```\n\n{remarks}\n"
+
+
+def request_example() -> str:
+    """The conversation of the tour."""
+    return bundled_body().decode()
+
+
+def broken_example() -> str:
+    """The same, after careless trimming."""
+    return json.dumps(json.loads(broken(bundled_body())), indent=2, ensure_ascii=False) + "\n"
+
+
+FILES = {
+    "examples/broken.json": broken_example,
+    "examples/request.json": request_example,
+    "reference/cli.md": cli_page,
+    "reference/errors.md": errors_page,
+    "reference/holdfast.sample.toml": Settings.sample,
+    "reference/rules.md": rules_page,
+    "reference/settings.md": settings_page,
+}
+
+
+def stale_files() -> list[str]:
+    """Return the names of the files that are missing or not what the code says now."""
+    return [
+        name
+        for name, make in FILES.items()
+        if not (file := DOCS / name).is_file() or file.read_text("utf-8") != make()
+    ]
+
+
+def _help(command: str) -> str:
+    arguments = [command, "--help"] if command else ["--help"]
+    result = CliRunner().invoke(
+        app,
+        arguments,
+        prog_name="holdfast",
+        env={"COLUMNS": HELP_WIDTH, "TERMINAL_WIDTH": HELP_WIDTH},
+    )
+    return "\n".join(line.rstrip() for line in result.output.strip().splitlines()) + "\n"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def main() -> int:
+    """Run the script."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    stale = stale_files()
+    if parser.parse_args().check:
+        for name in stale:
+            print(f"docs/{name} is stale: run `make docs`", file=sys.stderr)
+        return 1 if stale else 0
+    for name in stale:
+        file = DOCS / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(FILES[name](), "utf-8")
+        print(f"wrote docs/{name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

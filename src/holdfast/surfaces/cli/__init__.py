@@ -1,0 +1,96 @@
+"""cli: the `holdfast` command. One file per command; `_output` decides how things are printed.
+
+Exit codes: 0 fine, 1 the body or the settings have faults, 2 the command could not do its work,
+3 a bug in Holdfast, 130 interrupted. No traceback is ever printed, and no error message holds
+text of a conversation.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import holdfast
+from holdfast.errors import HoldfastError
+
+from . import config, convert, show, tour, validate
+from ._output import complain, escape_unprintable_output, silence_closed_pipe
+
+app = typer.Typer(
+    name="holdfast",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (tour.tour, show.show, validate.validate, convert.convert, config.config):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"holdfast {holdfast.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _holdfast(
+    version: Annotated[  # the callback acts on it
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Read, check, mend and convert the requests that agents send to LLMs.
+
+    \b
+    New here?          holdfast tour
+    See a request:     holdfast show request.json
+    Check it:          holdfast validate request.json
+    Mend it:           holdfast validate --repair request.json > mended.json
+    Change dialect:    holdfast convert request.json --to openai-chat
+    See the settings:  holdfast config
+
+    FILE can be - for standard input. Results are tables in a terminal and JSON in a pipe.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line, with the process's own arguments if none are given, and exit."""
+    escape_unprintable_output()
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_closed_pipe()
+        code = 1
+    sys.exit(code)
+
+
+def _run(arguments: Sequence[str] | None) -> int | str | None:
+    try:
+        app(arguments, prog_name="holdfast")
+    except SystemExit as end:
+        return end.code
+    except HoldfastError as error:
+        complain(error)
+        return 2
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # noqa: BLE001  # a bug of ours; its text may hold content
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        complain(
+            HoldfastError(
+                f"internal error: {type(error).__name__}",
+                where=f"{Path(place.filename).name}:{place.lineno}",
+                fix="This is a bug; please report it with this line.",
+            )
+        )
+        return 3
+    return 0

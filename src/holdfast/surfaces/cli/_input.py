@@ -1,0 +1,62 @@
+"""input: the request body a command works on, from a file or from standard input."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.errors import HoldfastError
+from holdfast.settings import Settings
+from holdfast.wire import Limits
+
+FileArgument = Annotated[
+    str, typer.Argument(metavar="FILE", help="A request body as JSON; - reads standard input.")
+]
+DialectOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dialect",
+        help="openai-chat, openai-responses, anthropic, gemini, converse or cohere; "
+        "detected if left out.",
+    ),
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option("--model", help="The model, for rules that depend on it; else the body's own."),
+]
+WriteOption = Annotated[
+    Path | None, typer.Option("--write", metavar="PATH", help="Write the body here, not to stdout.")
+]
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Return the limits that the settings put on a body."""
+    return Limits(max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys)
+
+
+def read_body(file: str, limits: Limits) -> bytes:
+    """Return the bytes of FILE, or just enough of them to show that they are too many."""
+    most = limits.max_body_bytes + 1
+    if file == "-":
+        return sys.stdin.buffer.read(most)
+    try:
+        with Path(file).open("rb") as source:
+            return source.read(most)
+    except OSError as error:
+        raise HoldfastError(f"cannot read the file: {error.strerror}", where=file) from error
+
+
+def write_body(body: bytes, path: Path | None) -> None:
+    """Write a body to the path, or to standard output."""
+    if path is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(body + b"\n")
+        sys.stdout.buffer.flush()
+        return
+    try:
+        path.write_bytes(body)
+    except OSError as error:
+        raise HoldfastError(f"cannot write the file: {error.strerror}", where=str(path)) from error

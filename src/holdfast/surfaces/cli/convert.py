@@ -1,0 +1,42 @@
+"""convert: write a request in another provider's dialect."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from holdfast import read, wire
+from holdfast.settings import Settings
+
+from ._input import DialectOption, FileArgument, WriteOption, limits_of, read_body, write_body
+from ._output import remark
+
+
+def convert(
+    file: FileArgument,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="openai-chat, openai-responses, anthropic, gemini, converse or cohere.",
+        ),
+    ],
+    dialect: DialectOption = None,
+    write: WriteOption = None,
+) -> None:
+    """Write a request in another provider's dialect.
+
+    Text, tools, calls and results are carried over; what is not is listed on stderr.
+
+    \b
+    Examples:
+      holdfast convert request.json --to anthropic > anthropic.json
+      holdfast convert request.json --to gemini --write gemini.json
+    """
+    limits = limits_of(Settings.load())
+    conversation = read(read_body(file, limits), dialect, limits=limits)
+    converted = wire.convert(conversation, to)
+    write_body(converted.body, write)
+    for loss in converted.lost:
+        remark(f"not carried over: {loss.path}: {loss.message}")

@@ -1,0 +1,173 @@
+"""show: a request as a table of its messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from holdfast import (
+    Block,
+    Conversation,
+    Media,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    read,
+)
+from holdfast.settings import Settings
+
+from ._input import DialectOption, FileArgument, limits_of, read_body
+from ._output import ColorOption, Output, OutputOption, table
+
+FIRST_CHARACTERS = 60
+
+
+class Row(NamedTuple):
+    """One message, in numbers and a few words."""
+
+    index: int
+    exchange: int
+    kind: str
+    role: str
+    blocks: str
+    characters: int
+    first_words: str
+
+
+def show(
+    file: FileArgument,
+    dialect: DialectOption = None,
+    text: Annotated[
+        bool, typer.Option("--text", help="Include the first words also when piped.")
+    ] = False,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Show a request's messages, and the exchanges they form.
+
+    A call and all its results are one exchange: they are kept, moved and dropped together.
+
+    \b
+    Examples:
+      holdfast show request.json
+      cat request.json | holdfast show - | jq .messages
+    """
+    settings = Settings.load(output=output, color=color)
+    limits = limits_of(settings)
+    out = Output(settings)
+    conversation = read(read_body(file, limits), dialect, limits=limits)
+    rows = list(rows_of(conversation))
+    with_text = text or (out.in_terminal and not out.as_json)
+
+    def draw(console: Console) -> None:
+        console.print(heading(conversation))
+        console.print(message_table(rows, with_text=with_text))
+
+    out.emit(_data(conversation, rows, with_text=with_text), draw)
+
+
+def rows_of(conversation: Conversation) -> Iterator[Row]:
+    """Describe each message of the conversation."""
+    for number, exchange in enumerate(conversation.exchanges, 1):
+        for index, message in enumerate(exchange.messages, exchange.start):
+            yield Row(
+                index=index,
+                exchange=number,
+                kind=exchange.kind,
+                role=message.role,
+                blocks=", ".join(_name(block) for block in message.blocks),
+                characters=sum(len(_text(block)) for block in message.blocks),
+                first_words=_first_words(message),
+            )
+
+
+def heading(conversation: Conversation) -> str:
+    """Say in one line what the conversation is made of."""
+    parts = [
+        conversation.dialect,
+        conversation.model or "no model named",
+        _count(len(conversation.messages), "message"),
+        _count(len(conversation.exchanges), "exchange"),
+        _count(len(conversation.tools), "tool"),
+        "a system prompt" if conversation.system else "no system prompt",
+    ]
+    return " · ".join(parts)
+
+
+def message_table(rows: list[Row], *, with_text: bool) -> Table:
+    """Lay the messages out, with as many of their first words as the width allows."""
+    columns: list[Column | str] = [
+        Column("#", justify="right", no_wrap=True),
+        Column("exchange", justify="right", no_wrap=True),
+        Column("role", no_wrap=True),
+        Column("blocks", max_width=24),
+        Column("characters", justify="right", no_wrap=True),
+    ]
+    cells: list[tuple[object, ...]] = [
+        (row.index, row.exchange, row.role, row.blocks, f"{row.characters:,}") for row in rows
+    ]
+    if with_text:
+        columns.append(Column("first words", no_wrap=True, overflow="ellipsis", ratio=1))
+        cells = [(*cell, row.first_words) for cell, row in zip(cells, rows, strict=True)]
+    drawn = table(*columns, rows=cells)
+    drawn.expand = with_text
+    return drawn
+
+
+def _data(conversation: Conversation, rows: list[Row], *, with_text: bool) -> dict[str, object]:
+    messages = [row._asdict() for row in rows]
+    if not with_text:
+        for message in messages:
+            del message["first_words"]
+    return {
+        "dialect": conversation.dialect,
+        "model": conversation.model,
+        "system_characters": sum(len(_text(block)) for block in conversation.system),
+        "tools": [tool.name for tool in conversation.tools],
+        "messages": messages,
+    }
+
+
+def _name(block: Block) -> str:
+    match block:
+        case ToolCall(name=name):
+            return f"call {name}"
+        case ToolResult(is_error=True):
+            return "failed result"
+        case ToolResult():
+            return "result"
+        case Text():
+            return "text"
+        case Thinking():
+            return "thinking"
+        case Media(kind=kind):
+            return kind
+        case _:
+            return block.type if isinstance(block, Opaque) else "other"
+
+
+def _text(block: Block) -> str:
+    match block:
+        case Text(text=text) | Thinking(text=text) | ToolResult(text=text):
+            return text
+        case ToolCall(arguments=arguments):
+            return arguments if isinstance(arguments, str) else json.dumps(arguments)
+        case _:
+            return ""
+
+
+def _first_words(message: Message) -> str:
+    words = " ".join(" ".join(_text(block)[:200] for block in message.blocks).split())
+    return words if len(words) <= FIRST_CHARACTERS else words[: FIRST_CHARACTERS - 1] + "…"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,108 @@
+"""validate: check a request against its provider's rules, and mend it if asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+import holdfast
+from holdfast import Violation
+from holdfast.settings import Settings
+from holdfast.wire import RULES, Limits
+
+from ._input import (
+    DialectOption,
+    FileArgument,
+    ModelOption,
+    WriteOption,
+    limits_of,
+    read_body,
+    write_body,
+)
+from ._output import ColorOption, Output, OutputOption, remark, table
+
+
+def validate(
+    file: FileArgument,
+    dialect: DialectOption = None,
+    model: ModelOption = None,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Write the mended body; list on stderr what was done."),
+    ] = False,
+    write: WriteOption = None,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Check a request against its provider's rules.
+
+    The exit code is 1 if a rule is broken (with --repair: still broken afterwards).
+
+    \b
+    Examples:
+      holdfast validate request.json
+      holdfast validate --output json request.json
+      holdfast validate --repair request.json > mended.json
+    """
+    if write and not repair:
+        raise typer.BadParameter("--write needs --repair")
+    settings = Settings.load(output=output, color=color)
+    limits = limits_of(settings)
+    body = read_body(file, limits)
+    if repair:
+        _repair(body, dialect, model, limits, write)
+    else:
+        _report(Output(settings), holdfast.validate(body, dialect, model, limits=limits))
+
+
+def violation_table(violations: list[Violation]) -> Table:
+    """Lay violations out with the source of the rule that each one breaks."""
+    return table(
+        Column("rule", style="red", no_wrap=True),
+        "path",
+        "what is wrong",
+        "source",
+        rows=((v.rule, v.path, v.message, RULES[v.rule].source) for v in violations),
+    )
+
+
+def _report(out: Output, violations: list[Violation]) -> None:
+    def draw(console: Console) -> None:
+        console.print(violation_table(violations) if violations else Text("valid", "green"))
+
+    out.emit(
+        {
+            "valid": not violations,
+            "violations": [
+                {
+                    "rule": v.rule,
+                    "path": v.path,
+                    "message": v.message,
+                    "source": RULES[v.rule].source,
+                }
+                for v in violations
+            ],
+        },
+        draw,
+    )
+    if violations:
+        raise typer.Exit(1)
+
+
+def _repair(
+    body: bytes, dialect: str | None, model: str | None, limits: Limits, write: Path | None
+) -> None:
+    mended = holdfast.repair(body, dialect, model, limits=limits)
+    write_body(mended.body, write)
+    for action in mended.actions:
+        remark(f"mended {action.rule} at {action.path}: {action.message}")
+    left = holdfast.validate(mended.body, dialect, model, limits=limits)
+    for violation in left:
+        remark(f"left {violation.rule} at {violation.path}: {violation.message}")
+    if left:
+        raise typer.Exit(1)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from holdfast.settings import Settings
+from tests.surfaces.harness import Cli
+
+
+def test_config_shows_every_setting_with_value_and_origin(cli: Cli) -> None:
+    path = cli.write("holdfast.toml", "max_json_keys = 7\n")
+    cli.monkeypatch.setenv("HOLDFAST_COLOR", "never")
+    shown = cli("config").json
+    assert list(shown) == [key.name for key in Settings.defined()]
+    assert shown["max_json_keys"] == {"value": 7, "origin": f"file {path}:1"}
+    assert shown["color"] == {"value": "never", "origin": "environment HOLDFAST_COLOR"}
+    assert shown["output"] == {"value": "auto", "origin": "default"}
+
+
+def test_config_shows_options_as_arguments(cli: Cli) -> None:
+    assert cli("config", "--output", "json").json["output"]["origin"] == "argument"
+
+
+def test_config_as_a_table_has_a_row_per_setting(cli: Cli) -> None:
+    lines = cli("config", "--output", "table").out.splitlines()
+    for key in Settings.defined():
+        assert any(re.match(rf"{key.name} +\S+ +(default|argument)", line) for line in lines)
+
+
+def test_config_with_a_broken_file_fails_with_file_line_and_key(cli: Cli) -> None:
+    path = cli.write("holdfast.toml", "\nmax_json_key = 7\n")
+    result = cli("config")
+    assert result.code == 2
+    assert result.err == (
+        f"holdfast: unknown setting 'max_json_key' ({path}:2)\n  Did you mean 'max_json_keys'?\n"
+    )
+
+
+def test_check_passes_in_one_line(cli: Cli) -> None:
+    result = cli("config", "--check")
+    assert (result.code, result.out, result.err) == (0, "The settings are fine.\n", "")
+
+
+def test_check_lists_every_problem(cli: Cli) -> None:
+    path = cli.write("holdfast.toml", 'max_json_keys = "x"\n')
+    cli.monkeypatch.setenv("HOLDFAST_COLOUR", "never")
+    result = cli("config", "--check")
+    assert result.code == 1
+    assert f"{path}:1" in result.err
+    assert "max_json_keys must be a whole number, at least 1" in result.err
+    assert "Did you mean 'HOLDFAST_COLOR'?" in result.err
+
+
+@pytest.mark.parametrize("flag", ["--help", "--sample", "--check"])
+def test_broken_settings_do_not_stop_what_helps_to_mend_them(cli: Cli, flag: str) -> None:
+    cli.write("holdfast.toml", "= = =")
+    assert cli("config", flag).code in {0, 1}
+
+
+def test_sample_can_be_used_as_the_settings_file(cli: Cli) -> None:
+    cli.write("holdfast.toml", cli("config", "--sample").out)
+    assert cli("config", "--check").code == 0

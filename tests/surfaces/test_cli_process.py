@@ -1,0 +1,143 @@
+"""What only a process of its own can show: terminals, pipes, signals, start-up."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from tests.surfaces.harness import TOUR, run_process
+
+
+def run_in_terminal(*arguments: str, folder: Path, **variables: str) -> str:
+    """Run the program in a pseudo-terminal and return all it printed."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=folder,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "TERM": "xterm-256color",
+            "COLUMNS": "100",
+            "PYTHONUTF8": "1",
+        }
+        | variables,
+    )
+    os.close(theirs)
+    printed = b""
+    while select.select([ours], [], [], 60)[0]:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:  # Linux says so when the other end has closed
+            break
+        if not chunk:
+            break
+        printed += chunk
+    os.close(ours)
+    assert process.wait(60) in {0, 1}
+    return printed.decode()
+
+
+def test_help_teaches_with_examples(tmp_path: Path) -> None:
+    result = run_process("--help", folder=tmp_path)
+    assert result.returncode == 0
+    assert b"holdfast validate request.json" in result.stdout
+
+
+def test_version_is_the_packages_own(tmp_path: Path) -> None:
+    result = run_process("--version", folder=tmp_path)
+    assert result.stdout.decode() == f"holdfast {holdfast.__version__}\n"
+
+
+def test_no_arguments_show_the_help(tmp_path: Path) -> None:
+    assert b"holdfast tour" in run_process(folder=tmp_path).stderr
+
+
+def test_unknown_command_and_option_are_refused_without_a_traceback(tmp_path: Path) -> None:
+    for wrong in (["frobnicate"], ["show", "--nonsense"], ["show"]):
+        result = run_process(*wrong, folder=tmp_path)
+        assert result.returncode == 2
+        assert b"Traceback" not in result.stderr
+
+
+def test_terminal_gets_a_table_with_first_words_and_colour(tmp_path: Path) -> None:
+    shown = run_in_terminal("show", str(TOUR), folder=tmp_path)
+    assert "first words" in shown
+    assert "The nightly" in shown
+    assert "\x1b[" in shown
+
+
+def test_color_never_leaves_the_terminal_plain(tmp_path: Path) -> None:
+    shown = run_in_terminal("config", folder=tmp_path, HOLDFAST_COLOR="never")
+    assert "max_body_bytes" in shown
+    assert "\x1b[" not in shown
+
+
+def test_color_always_colours_a_pipe(tmp_path: Path) -> None:
+    result = run_process("config", "--output", "table", "--color", "always", folder=tmp_path)
+    assert b"\x1b[" in result.stdout
+    plain = run_process("config", "--output", "table", folder=tmp_path)
+    assert b"\x1b[" not in plain.stdout
+
+
+def test_output_json_gives_json_in_a_terminal(tmp_path: Path) -> None:
+    shown = run_in_terminal("config", folder=tmp_path, HOLDFAST_OUTPUT="json")
+    assert shown.lstrip().startswith("{")
+
+
+@pytest.mark.parametrize("command", ["config", "tour", "--help"])
+def test_reader_that_leaves_early_causes_no_complaint(tmp_path: Path, command: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    complaint = process.stderr.read()
+    process.stderr.close()
+    process.wait(60)
+    assert complaint == b""
+
+
+def test_interrupt_ends_quietly_with_130(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "show", "-"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    assert process.stdin is not None
+    process.stdin.write(b"{")
+    process.stdin.flush()
+    deadline = time.monotonic() + 30
+    code = None
+    while code is None and time.monotonic() < deadline:
+        time.sleep(0.5)  # a signal during start-up is Python's own affair
+        process.send_signal(signal.SIGINT)
+        try:
+            code = process.wait(2)
+        except subprocess.TimeoutExpired:
+            code = None
+    _, complaint = process.communicate()
+    assert b"Traceback" not in complaint
+    assert code == 130
+
+
+def test_encoding_that_lacks_a_character_is_no_obstacle(tmp_path: Path) -> None:
+    result = run_process("tour", folder=tmp_path, PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+    assert result.returncode == 0
