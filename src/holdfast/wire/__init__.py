@@ -1,0 +1,58 @@
+"""The wire layer: every provider's requests, read without losing a byte.
+
+strict → blocks → dialect → (one file per dialect) → rules → frame → conversation → reader →
+validate · repair · convert, each using only what stands before it.
+"""
+
+from holdfast.wire.blocks import (
+    Block,
+    Media,
+    Opaque,
+    Role,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
+from holdfast.wire.conversation import Conversation, Message
+from holdfast.wire.convert import Converted, convert
+from holdfast.wire.detect import detect
+from holdfast.wire.dialect import Entry, Loss
+from holdfast.wire.exchanges import Exchange
+from holdfast.wire.reader import DIALECTS, read, write
+from holdfast.wire.repair import Action, Repaired, repair
+from holdfast.wire.rules import RULES, Rule, Violation
+from holdfast.wire.strict import Limits
+from holdfast.wire.validate import validate
+
+__all__ = [
+    "DIALECTS",
+    "RULES",
+    "Action",
+    "Block",
+    "Conversation",
+    "Converted",
+    "Entry",
+    "Exchange",
+    "Limits",
+    "Loss",
+    "Media",
+    "Message",
+    "Opaque",
+    "Repaired",
+    "Role",
+    "Rule",
+    "Text",
+    "Thinking",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
+    "Violation",
+    "convert",
+    "detect",
+    "read",
+    "repair",
+    "validate",
+    "write",
+]

@@ -152,12 +152,14 @@ def params(body: Any) -> dict[str, Any]:
     choice = body.get("tool_choice")
     if isinstance(choice, dict):
         kind = choice.get("type")
-        found["tool_choice"] = {"name": choice.get("name")} if kind == "tool" else _CHOICES.get(kind)
+        found["tool_choice"] = (
+            {"name": choice.get("name")} if kind == "tool" else _CHOICES.get(str(kind))
+        )
     return found
 
 
 def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:
-    body = {
+    body: dict[str, Any] = {
         name: params.pop(name)
         for name in ("model", "max_tokens", "temperature", "top_p", "stream")
         if name in params

@@ -153,7 +153,7 @@ class Conversation:
         if block.owner is None:
             return dotted(block.place)
         index = self._index(block.owner)
-        return dotted((*self._message_place(index), *block.place))
+        return dotted((*self.message_place(index), *block.place))
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -225,7 +225,7 @@ class Conversation:
         if index not in starts:
             raise EditError(
                 "a message would stand between a call and its result",
-                where=dotted(self._message_place(index)),
+                where=dotted(self.message_place(index)),
                 fix="Insert where an exchange starts: see Conversation.exchanges.",
             )
         values: list[Any] = []
@@ -240,7 +240,7 @@ class Conversation:
         if not all(exchange.complete for exchange in group(new)):
             raise EditError(
                 "a call must be inserted together with its result",
-                where=dotted(self._message_place(index)),
+                where=dotted(self.message_place(index)),
                 fix="Insert whole exchanges.",
             )
         self._refuse_known_ids(new)
@@ -248,7 +248,11 @@ class Conversation:
         inserted = (*whole.messages[:index], *new, *whole.messages[index:])
         touched = range(index, index + len(new))
         seams = range(index, index + len(new) + 1)
-        return whole._edited(whole._frame, inserted, touched=touched, seams=seams)
+        return self._edited(whole.frame, inserted, touched=touched, seams=seams)
+
+    def with_messages(self, messages: tuple[Message, ...]) -> Conversation:
+        """This request with other messages, unchecked: for repair and conversion."""
+        return Conversation(self._dialect, self._frame, messages, body=self._body)
 
     # --- how edits are made --------------------------------------------------------------------
 
@@ -329,7 +333,8 @@ class Conversation:
     def _list_path(self) -> str:
         return dotted(self._frame.place)
 
-    def _message_place(self, index: int) -> Place:
+    def message_place(self, index: int) -> Place:
+        """Where a message stands in the body."""
         return self._frame.place if self._frame.bare else (*self._frame.place, index)
 
     # --- what rules look at --------------------------------------------------------------------
@@ -364,5 +369,5 @@ class _SeenMessages(Sequence[Seen]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         message = self._conversation.messages[index]
-        place = self._conversation._message_place(index % len(self))
+        place = self._conversation.message_place(index % len(self))
         return Seen(place, message.role, message.value, message.blocks)

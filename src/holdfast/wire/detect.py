@@ -18,23 +18,28 @@ from holdfast.wire.strict import Limits, fields, items, parse, to_bytes
 # so that one odd key from a gateway does not decide against everything else.
 _BODY_KEYS: dict[str, frozenset[str]] = {
     "openai-chat": frozenset(
-        "max_completion_tokens stream_options response_format n logprobs parallel_tool_calls "
-        "frequency_penalty presence_penalty functions reasoning_effort stop seed logit_bias".split()
+        "max_completion_tokens stream_options response_format n logprobs "
+        "parallel_tool_calls frequency_penalty presence_penalty functions "
+        "reasoning_effort stop seed logit_bias".split()
     ),
     "anthropic": frozenset(
         "anthropic_version anthropic_beta system stop_sequences thinking output_config "
         "context_management container mcp_servers top_k".split()
     ),
     "converse": frozenset(
-        "inferenceConfig toolConfig additionalModelRequestFields guardrailConfig outputConfig "
-        "performanceConfig promptVariables schemaVersion requestMetadata modelId".split()
+        "inferenceConfig toolConfig additionalModelRequestFields guardrailConfig "
+        "outputConfig performanceConfig promptVariables schemaVersion requestMetadata "
+        "modelId".split()
     ),
     "cohere": frozenset(
-        "documents citation_options safety_mode strict_tools p k message preamble connectors".split()
+        "documents citation_options safety_mode strict_tools p k message preamble "
+        "connectors".split()
     ),
 }
 _MESSAGE_KEYS: dict[str, frozenset[str]] = {
-    "openai-chat": frozenset("tool_calls tool_call_id function_call reasoning_content name".split()),
+    "openai-chat": frozenset(
+        "tool_calls tool_call_id function_call reasoning_content name".split()
+    ),
     "cohere": frozenset({"tool_plan", "citations"}),
 }
 _ROLES = {"openai-chat": frozenset({"tool", "function", "system", "developer"})}

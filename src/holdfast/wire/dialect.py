@@ -65,7 +65,9 @@ class Dialect(Protocol):
     def compose(self, entries: Sequence[Entry]) -> list[Any]:
         """Write entries (text, calls and results only) as messages of this dialect."""
 
-    def envelope(self, system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:
+    def envelope(
+        self, system: str, tools: Sequence[Tool], params: dict[str, Any]
+    ) -> dict[str, Any]:
         """The body around the messages; takes out of `params` what it could express."""
 
     def params(self, body: Any) -> dict[str, Any]:

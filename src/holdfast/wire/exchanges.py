@@ -51,7 +51,9 @@ def group(messages: Sequence[Message], start: int = 0) -> list[Exchange]:
     while start < len(messages):
         stop, complete = _extent(messages, start, answers)
         first = messages[start]
-        kind: Kind = "tool" if any(m.calls or m.results for m in messages[start:stop]) else first.role
+        kind: Kind = (
+            "tool" if any(m.calls or m.results for m in messages[start:stop]) else first.role
+        )
         exchanges.append(Exchange(kind, start, tuple(messages[start:stop]), complete))
         start = stop
     return exchanges

@@ -1,4 +1,4 @@
-"""Gemini generateContent: contents made of parts; keys in camelCase or snake_case, both accepted."""
+"""Gemini generateContent: contents made of parts; keys in camelCase or snake_case."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def system(body: Any) -> tuple[Block, ...]:
 def tools(body: Any) -> tuple[Tool, ...]:
     request, at = _request(body)
     offered = request.get("tools")
-    found = []
+    found: list[Tool] = []
     for i, group in enumerate(offered if isinstance(offered, list) else ()):
         if not isinstance(group, dict):
             continue
@@ -157,7 +157,9 @@ def compose(entries: Sequence[Entry]) -> list[Any]:
 
 def _compose_part(block: Block) -> dict[str, Any]:
     if isinstance(block, ToolCall):
-        return {"functionCall": {"id": block.id, "name": block.name, "args": as_json(block.arguments)}}
+        return {
+            "functionCall": {"id": block.id, "name": block.name, "args": as_json(block.arguments)}
+        }
     if isinstance(block, ToolResult):
         response = {"error" if block.is_error else "output": block.text}
         return {"functionResponse": {"id": block.call_id, "name": block.name, "response": response}}
@@ -203,7 +205,11 @@ def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict
         body["systemInstruction"] = {"parts": [{"text": system}]}
     if tools:
         declared = [
-            {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "parametersJsonSchema": tool.parameters,
+            }
             if tool.parameters
             else {"name": tool.name, "description": tool.description}
             for tool in tools

@@ -22,9 +22,9 @@ def image_size(head: bytes) -> tuple[int, int] | None:
     """Width and height from the first bytes of an image file; None if it cannot be told."""
     try:
         if head.startswith(b"\x89PNG\r\n\x1a\n"):
-            return struct.unpack(">II", head[16:24])  # type: ignore[return-value]
+            return struct.unpack(">II", head[16:24])
         if head.startswith((b"GIF87a", b"GIF89a")):
-            return struct.unpack("<HH", head[6:10])  # type: ignore[return-value]
+            return struct.unpack("<HH", head[6:10])
         if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
             return _webp_size(head)
         if head.startswith(b"\xff\xd8"):

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, and the many services that speak it (Ollama, vLLM, OpenRouter, Azure)."""
+"""OpenAI Chat Completions, and the many services that speak it (Azure, Ollama, vLLM)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
         for name in _REASONING
         if message.get(name)
     ]
-    calls = [_call(c, ("tool_calls", i), owner) for i, c in enumerate(message.get("tool_calls") or ())]
+    calls = [
+        _call(c, ("tool_calls", i), owner) for i, c in enumerate(message.get("tool_calls") or ())
+    ]
     if isinstance(message.get("function_call"), dict):
         calls.append(_legacy_call(message["function_call"], owner))
     return (*thoughts, *inner, *calls)

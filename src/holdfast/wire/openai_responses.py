@@ -149,7 +149,7 @@ def content(block: Block, text: str) -> Any:
 def compose(entries: Sequence[Entry]) -> list[Any]:
     items: list[Any] = []
     for entry in entries:
-        texts = []
+        texts: list[str] = []
         for block in entry.blocks:
             if isinstance(block, ToolCall):
                 items.extend(_message(entry.role, texts))

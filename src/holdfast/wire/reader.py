@@ -6,6 +6,7 @@ reader: the last step of the wire layer's way in, and the first of its way out.
 from __future__ import annotations
 
 import re
+
 from holdfast.errors import ShapeError, WireError
 from holdfast.wire import anthropic, cohere, converse, gemini, openai_chat, openai_responses
 from holdfast.wire.conversation import Conversation, Message
@@ -58,7 +59,9 @@ def dialect_named(name: str) -> Dialect:
     """Look a dialect up, or raise ShapeError with the names there are."""
     if name not in DIALECTS:
         raise ShapeError(
-            "there is no dialect of this name", where="dialect", fix=f"Use one of {', '.join(DIALECTS)}."
+            "there is no dialect of this name",
+            where="dialect",
+            fix=f"Use one of {', '.join(DIALECTS)}.",
         )
     return DIALECTS[name]
 

@@ -9,6 +9,7 @@ this reader does too. Spans are `msgspec.Raw`: windows on the caller's buffer, n
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +19,7 @@ import orjson
 
 from holdfast.errors import BadJSONError, LimitError
 
-type_names = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
+_TYPE_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
 
 Place = tuple[str | int, ...]
 """Where a value stands: the keys and indices that lead to it."""
@@ -41,7 +42,7 @@ _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 def json_type(value: object) -> str:
     """Name the JSON type of a value, for error texts."""
-    return type_names.get(type(value), "number")
+    return _TYPE_NAMES.get(type(value), "number")
 
 
 def dotted(place: Place, root: str = "$") -> str:
@@ -143,7 +144,7 @@ def _first_not_json(root: object) -> tuple[Place, str]:
             if not _is_unicode(value):
                 return place, "the string holds a lone surrogate"
         elif isinstance(value, float):
-            if value != value or value in (float("inf"), float("-inf")):
+            if not math.isfinite(value):
                 return place, "NaN and Infinity are not JSON"
         elif value is not None and not isinstance(value, bool | int):
             return place, f"a {type(value).__name__} is not a JSON value"
@@ -180,7 +181,7 @@ def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
     return _fields(raw)
 
 
-def items(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
+def items(raw: bytes | memoryview | msgspec.Raw) -> list[msgspec.Raw]:
     """Split a parsed array into the spans of its elements."""
     return _items(raw)
 
@@ -242,11 +243,11 @@ def splice(raw: bytes | msgspec.Raw, place: Place, new: bytes) -> bytes:
 def _refuse_duplicate_keys(raw: bytes, place: Place) -> None:
     def check(pairs: list[tuple[str, Any]]) -> None:
         if len(pairs) > 1 and len({key for key, _ in pairs}) != len(pairs):
-            raise _DuplicateKey
+            raise _DuplicateKeyError
 
     try:
         json.loads(raw, object_pairs_hook=check, parse_int=_ignore, parse_float=_ignore)
-    except _DuplicateKey:
+    except _DuplicateKeyError:
         inside = _duplicate_place(raw)
         raise BadJSONError(
             "an object has the same key twice",
@@ -257,7 +258,7 @@ def _refuse_duplicate_keys(raw: bytes, place: Place) -> None:
         raise _too_deep(place) from None
 
 
-class _DuplicateKey(Exception):
+class _DuplicateKeyError(Exception):
     pass
 
 

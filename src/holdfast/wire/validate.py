@@ -34,9 +34,7 @@ def validate(
         messages = list(body.seen())
         return list(check_all(messages, body.context(model)))
     body, mended = mend_surrogates(body)
-    found = [
-        Violation(SURROGATES.id, path, "the string holds a lone surrogate") for path in mended
-    ]
+    found = [Violation(SURROGATES.id, path, "the string holds a lone surrogate") for path in mended]
     raw = to_bytes(body, limits)
     spoken = dialect_named(dialect or guess(raw))
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -40,10 +41,8 @@ def json_text(value: Any) -> str:
 def as_json(arguments: Any) -> Any:
     """Arguments as a JSON object, whether they came as text or as a value."""
     if isinstance(arguments, str):
-        try:
+        with suppress(ValueError, RecursionError, msgspec.MsgspecError):
             arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
-        except (ValueError, RecursionError, msgspec.MsgspecError):
-            pass
     if isinstance(arguments, dict):
         return arguments
     return {} if arguments is None else {"arguments": arguments}

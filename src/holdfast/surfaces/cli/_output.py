@@ -63,7 +63,7 @@ def _console(settings: Settings) -> Console:
 def table(*columns: Column | str, rows: Iterable[Iterable[object]]) -> Table:
     """Lay the rows out below the columns' headings."""
     drawn = Table(
-        *columns,
+        *(Column(c, overflow="fold") if isinstance(c, str) else c for c in columns),
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=(0, 1, 0, 0),

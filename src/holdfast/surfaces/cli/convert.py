@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast import read, wire
+import holdfast
 from holdfast.settings import Settings
 
 from ._input import DialectOption, FileArgument, WriteOption, limits_of, read_body, write_body
@@ -35,8 +35,8 @@ def convert(
       holdfast convert request.json --to gemini --write gemini.json
     """
     limits = limits_of(Settings.load())
-    conversation = read(read_body(file, limits), dialect, limits=limits)
-    converted = wire.convert(conversation, to)
+    conversation = holdfast.read(read_body(file, limits), dialect, limits=limits)
+    converted = holdfast.convert(conversation, to)
     write_body(converted.body, write)
     for loss in converted.lost:
         remark(f"not carried over: {loss.path}: {loss.message}")

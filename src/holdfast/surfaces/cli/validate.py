@@ -64,7 +64,7 @@ def violation_table(violations: list[Violation]) -> Table:
     """Lay violations out with the source of the rule that each one breaks."""
     return table(
         Column("rule", style="red", no_wrap=True),
-        "path",
+        Column("path", min_width=24, overflow="fold"),
         "what is wrong",
         "source",
         rows=((v.rule, v.path, v.message, RULES[v.rule].source) for v in violations),

@@ -9,7 +9,15 @@ from typing import Any
 import msgspec
 
 from holdfast.wire.anthropic import NAME as ANTHROPIC
-from holdfast.wire.blocks import Block, Media, Text, Thinking, ToolCall, ToolResult
+from holdfast.wire.blocks import (
+    Block,
+    Media,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    text_of,
+)
 from holdfast.wire.images import base64_size
 from holdfast.wire.rules.common import (
     PLAIN_ID,
@@ -170,7 +178,8 @@ def tool_names_are_plain(messages: Sequence[Seen], context: Context) -> Iterator
 A7 = rule(
     "A7",
     ANTHROPIC,
-    "Text is never empty or only white space; no message is empty but an optional last assistant one.",
+    "Text is never empty nor, outside the assistant's messages, only white space; no message is "
+    "empty but an optional last assistant one.",
     source="claude-code#59812, claude-code#23369",
 )
 
@@ -180,7 +189,8 @@ def text_is_not_blank(seen: Seen, context: Context) -> Iterator[Finding]:
     for block in seen.blocks:
         inner = block.parts if isinstance(block, ToolResult) else (block,)
         for part in inner:
-            if blank(part):
+            # A lone space before a call is what Claude itself writes, and is taken back.
+            if blank(part) and not (seen.role == "assistant" and text_of(part)):
                 yield at(seen, part), "the text is empty or only white space"
     if not seen.blocks and seen.role != "assistant":
         yield (*seen.place, "content"), "the message is empty"
@@ -204,18 +214,16 @@ def errors_have_text(seen: Seen, context: Context) -> Iterator[Finding]:
 A9 = rule(
     "A9",
     ANTHROPIC,
-    "The first message is the user's; consecutive messages of one role are joined by the API.",
-    source="docs.anthropic.com, Messages API",
+    "There is at least one message. Consecutive messages of one role are joined by the API, and "
+    "the assistant may begin.",
+    source="docs.anthropic.com, Messages API; recorded requests that begin with the assistant",
 )
 
 
-@A9.seam
-def user_comes_first(before: Seen | None, after: Seen | None, context: Context) -> Iterator[Finding]:
-    if before is None:
-        if after is None:
-            yield context.list_place, "there is no message"
-        elif after.role == "assistant":
-            yield after.place, "the first message is the assistant's"
+@A9.body
+def messages_are_not_empty(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    if not messages:
+        yield context.list_place, "there is no message"
 
 
 A10 = rule(
@@ -235,9 +243,10 @@ def ending_can_be_continued(
         return
     if not _takes_prefill(context.model):
         yield before.place, "the model takes no prefill: the last message must be the user's"
-    elif before.blocks and isinstance(last := before.blocks[-1], Text):
-        if last.text != last.text.rstrip():
-            yield at(before, last), "the last assistant text ends in white space"
+        return
+    last = before.blocks[-1] if before.blocks else None
+    if isinstance(last, Text) and last.text != last.text.rstrip():
+        yield at(before, last), "the last assistant text ends in white space"
 
 
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
@@ -276,7 +285,7 @@ def open_turn_keeps_its_thinking(messages: Sequence[Seen], context: Context) -> 
 A12 = rule(
     "A12",
     ANTHROPIC,
-    "Thinking blocks of the latest assistant message are sent back as they came, signature included.",
+    "Thinking blocks of the latest assistant message are sent back as they came, and signed.",
     source="claude-code#63203",
 )
 
@@ -299,7 +308,7 @@ def latest_thinking_is_signed(messages: Sequence[Seen], context: Context) -> Ite
 A13 = rule(
     "A13",
     ANTHROPIC,
-    "Every server_tool_use is followed by its result in the same message, and every result has its use.",
+    "Every result of a server tool stands behind its server_tool_use, in the same message.",
     source="sdk-python#961",
 )
 
@@ -314,9 +323,10 @@ def server_tools_are_paired(seen: Seen, context: Context) -> Iterator[Finding]:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind in ("server_tool_use", "mcp_tool_use"):
             made.add(part.get("id"))
-        elif isinstance(kind, str) and kind.endswith("_tool_result"):
-            if part.get("tool_use_id") not in made:
-                yield (*seen.place, "content", n), "the server tool's use is missing before its result"
+            continue
+        answers = isinstance(kind, str) and kind.endswith("_tool_result")
+        if answers and part.get("tool_use_id") not in made:
+            yield (*seen.place, "content", n), "the server tool's use is missing before its result"
 
 
 A14 = rule(
@@ -348,7 +358,9 @@ def cache_marks_are_legal(messages: Sequence[Seen], context: Context) -> Iterato
             yield place, "an empty text carries a cache mark"
 
 
-def _cacheable(messages: Sequence[Seen], context: Context) -> Iterator[tuple[Place, dict[str, Any]]]:
+def _cacheable(
+    messages: Sequence[Seen], context: Context
+) -> Iterator[tuple[Place, dict[str, Any]]]:
     for key in ("tools", "system"):
         yield from _marked(context.body.get(key), (key,))
     for seen in messages:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from holdfast.wire.blocks import Block, Media, Text, ToolCall, ToolResult, text_of
-from holdfast.wire.rules.rule import Finding, Seen
+from holdfast.wire.rules.rule import Context, Finding, Seen
 from holdfast.wire.strict import Place
 
 PLAIN_ID = re.compile(r"[A-Za-z0-9_-]+")
@@ -59,11 +59,12 @@ def long_strings(seen: Seen, limit: int) -> Iterator[Finding]:
             yield at(seen, block), f"a string has more than {limit:,} characters"
 
 
-def bad_names(names: Iterable[tuple[Place, str]], fits: Callable[[str], object], rule: str) -> Iterator[Finding]:
-    """Names that do not fit a pattern."""
-    for place, name in names:
-        if not fits(name):
-            yield place, f"the name must be {rule}"
+_OPENAI = re.compile(r"(?:openai[/:])?(?:gpt-(?!oss)|chatgpt-|o\d|ft:gpt|codex)")
+
+
+def openai_answers(context: Context) -> bool:
+    """Whether OpenAI itself answers: the services that speak its dialects are less strict."""
+    return not context.model or _OPENAI.match(context.model) is not None
 
 
 def blank(block: Block) -> bool:

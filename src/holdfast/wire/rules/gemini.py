@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from holdfast.wire.blocks import ToolResult
+from holdfast.wire.blocks import ToolCall, ToolResult
 from holdfast.wire.gemini import NAME as GEMINI
 from holdfast.wire.gemini import SIGNATURES
 from holdfast.wire.rules.common import at, calls, results
@@ -40,48 +40,49 @@ G2 = rule(
 def calls_follow_the_user(
     before: Seen | None, after: Seen | None, context: Context
 ) -> Iterator[Finding]:
-    if after is not None and calls(after):
-        if before is None:
-            yield after.place, "the conversation begins with a function call"
-        elif before.role == "assistant":
-            yield after.place, "the turn before the function call is the model's"
+    # Consecutive contents of the model are one turn, so only the beginning can be wrong.
+    if before is None and after is not None and calls(after):
+        yield after.place, "the conversation begins with a function call"
 
 
 G3 = rule(
     "G3",
     GEMINI,
-    "The turn behind function calls answers them: as many responses as calls, with the same ids "
-    "or names.",
+    "Function responses follow the turn that made the calls: as many as calls, with the same ids.",
     source="CLIProxyAPI#5199; gemini error 'number of function response parts'",
 )
 
 
-@G3.seam
-def calls_are_answered_at_once(
-    before: Seen | None, after: Seen | None, context: Context
-) -> Iterator[Finding]:
-    made = calls(before) if before is not None else []
-    answers = results(after) if after is not None else []
-    if before is not None and made and len(made) != len(answers):
-        yield before.place, f"{len(made)} function calls, but {len(answers)} responses behind them"
-    elif after is not None and answers and not made:
-        yield after.place, "the turn before these responses has no function call"
-    elif after is not None and made:
-        wanted = sorted(call.id or call.name for call in made)
-        given = sorted((r.call_id if made[0].id else r.name) or r.name for r in answers)
-        if wanted != given:
-            yield after.place, "the responses name other calls than the turn before made"
+@G3.body
+def responses_match_the_calls(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    made: list[ToolCall] = []
+    for n, seen in enumerate(messages):
+        if seen.role == "assistant":
+            # Consecutive contents of the model are one turn.
+            opens = n == 0 or messages[n - 1].role != "assistant"
+            made = calls(seen) if opens else [*made, *calls(seen)]
+            continue
+        answers = results(seen)
+        # The API takes plain text behind a call, but never part of the responses.
+        if answers and len(answers) != len(made):
+            yield seen.place, f"{len(answers)} function responses to {len(made)} calls"
+        else:
+            given, wanted = {r.call_id for r in answers}, {call.id for call in made}
+            if answers and "" not in given | wanted and given != wanted:
+                yield seen.place, "the responses have other ids than the calls"
+        made = []
 
 
 _PART_KEYS = frozenset(
-    "text inlineData inline_data fileData file_data functionCall function_call functionResponse "
-    "function_response executableCode executable_code codeExecutionResult code_execution_result "
-    "toolCall tool_call toolResponse tool_response thought thoughtSignature thought_signature "
-    "videoMetadata video_metadata mediaResolution media_resolution partMetadata part_metadata".split()
+    "text inlineData inline_data fileData file_data functionCall function_call "
+    "functionResponse function_response executableCode executable_code "
+    "codeExecutionResult code_execution_result toolCall tool_call toolResponse "
+    "tool_response thought thoughtSignature thought_signature videoMetadata "
+    "video_metadata mediaResolution media_resolution partMetadata part_metadata".split()
 )
 _DATA_KEYS = _PART_KEYS - frozenset(
-    "thought videoMetadata video_metadata mediaResolution media_resolution partMetadata "
-    "part_metadata".split()
+    "thought videoMetadata video_metadata mediaResolution media_resolution "
+    "partMetadata part_metadata".split()
 )
 
 G4 = rule(
@@ -116,7 +117,7 @@ def contents_are_not_empty(messages: Sequence[Seen], context: Context) -> Iterat
 G5 = rule(
     "G5",
     GEMINI,
-    "Gemini 3: in the current turn the first function call of each step keeps its thoughtSignature.",
+    "Gemini 3: in the current turn the first call of each step keeps its thoughtSignature.",
     source="ai.google.dev, thought signatures",
 )
 
@@ -151,8 +152,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
 G6 = rule(
     "G6",
     GEMINI,
-    "The conversation does not end with the model; function names begin with a letter or _ and "
-    "have at most 64 characters.",
+    "The conversation does not end with the model (Gemini 1 took that); function names begin "
+    "with a letter or _ and have at most 64 characters.",
     source="crewAI PR #6973; ai.google.dev, FunctionDeclaration",
 )
 
@@ -161,7 +162,9 @@ G6 = rule(
 def ending_is_not_the_models(
     before: Seen | None, after: Seen | None, context: Context
 ) -> Iterator[Finding]:
-    if after is None and before is not None and before.role == "assistant":
+    if after is not None or before is None or "gemini-1" in context.model:
+        return
+    if before.role == "assistant":
         yield before.place, "the last turn is the model's"
 
 

@@ -7,16 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.wire.blocks import Opaque, ToolCall
 from holdfast.wire.openai_chat import NAME as CHAT
-from holdfast.wire.rules.common import at, calls, long_strings, results
+from holdfast.wire.rules.common import at, calls, long_strings, openai_answers, results
 from holdfast.wire.rules.rule import Context, Finding, Seen, rule
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_OPENAI = re.compile(r"(?:openai[/:])?(?:gpt-|chatgpt-|o\d|ft:gpt)")
-
-
-def _is_openai(context: Context) -> bool:
-    """Whether OpenAI itself answers: the services that speak its dialect are less strict."""
-    return _OPENAI.match(context.model) is not None and "gpt-oss" not in context.model
 
 
 C1 = rule(
@@ -33,7 +27,7 @@ def every_call_is_answered_at_once(messages: Sequence[Seen], context: Context) -
         made = calls(seen)
         if not made:
             continue
-        answered = set()
+        answered: set[str] = set()
         for follower in messages[n + 1 : n + 1 + _run(messages, n + 1)]:
             answered.update(result.call_id for result in results(follower))
         for call in made:
@@ -79,7 +73,7 @@ C3 = rule(
 
 @C3.message
 def content_is_not_null(seen: Seen, context: Context) -> Iterator[Finding]:
-    if seen.value.get("content") is not None or not _is_openai(context):
+    if seen.value.get("content") is not None or not openai_answers(context):
         return
     # Audio and refusals of an earlier answer stand in for its content.
     stands_in = ("tool_calls", "function_call", "audio", "refusal")
@@ -90,17 +84,17 @@ def content_is_not_null(seen: Seen, context: Context) -> Iterator[Finding]:
 C4 = rule(
     "C4",
     CHAT,
-    "Neither messages nor tool_calls are an empty list; names are 1 to 64 letters, digits, _ and -.",
+    "Neither messages nor tool_calls are empty; names are 1 to 64 letters, digits, _ and -.",
     source="platform.openai.com, Chat API reference",
 )
 
 
 @C4.message
 def calls_are_named(seen: Seen, context: Context) -> Iterator[Finding]:
-    if seen.value.get("tool_calls") == [] and _is_openai(context):
+    if seen.value.get("tool_calls") == [] and openai_answers(context):
         yield (*seen.place, "tool_calls"), "tool_calls is an empty list"
     for call in calls(seen):
-        if not _NAME.fullmatch(call.name) and _is_openai(context):
+        if not _NAME.fullmatch(call.name) and openai_answers(context):
             yield at(seen, call), "the function's name must be 1 to 64 letters, digits, _ and -"
 
 
@@ -109,7 +103,7 @@ def messages_and_tools_are_named(messages: Sequence[Seen], context: Context) -> 
     if not messages:
         yield context.list_place, "there is no message"
     for n, name in _tool_names(context):
-        if not _NAME.fullmatch(name) and _is_openai(context):
+        if not _NAME.fullmatch(name) and openai_answers(context):
             yield (
                 ("tools", n, "function", "name"),
                 "the function's name must be 1 to 64 letters, digits, _ and -",
@@ -129,24 +123,28 @@ _MOST_TOOLS, _LONGEST_ID = 128, 40
 C5 = rule(
     "C5",
     CHAT,
-    "A call's id has at most 40 characters; there are at most 128 tools, and 128 calls in a message.",
+    "A call's id has at most 40 characters; at most 128 tools, and 128 calls in a message.",
     source="openai-dotnet#317",
 )
 
 
 @C5.message
 def calls_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]:
-    made = [b for b in seen.blocks if isinstance(b, ToolCall | Opaque) and b.place[:1] == ("tool_calls",)]
+    made = [
+        b
+        for b in seen.blocks
+        if isinstance(b, ToolCall | Opaque) and b.place[:1] == ("tool_calls",)
+    ]
     if len(made) > _MOST_TOOLS:
         yield (*seen.place, "tool_calls"), "there are more than 128 calls in one message"
     for call in calls(seen):
-        if len(call.id) > _LONGEST_ID and _is_openai(context):
+        if len(call.id) > _LONGEST_ID and openai_answers(context):
             yield (*at(seen, call), "id"), "the id has more than 40 characters"
 
 
 @C5.body
 def tools_are_within_bounds(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    if len(context.body.get("tools") or ()) > _MOST_TOOLS and _is_openai(context):
+    if len(context.body.get("tools") or ()) > _MOST_TOOLS and openai_answers(context):
         yield ("tools", _MOST_TOOLS), "there are more than 128 tools"
 
 
@@ -169,23 +167,13 @@ def strings_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]
 C7 = rule(
     "C7",
     CHAT,
-    "For services that only speak the dialect: results stand in the order of their calls.",
-    source="provider rules collected for compatibles (Mistral, vLLM templates)",
+    "DeepSeek takes a tool's result as one string, not as a list of parts.",
+    source="litellm#6642, cline#247, qwen-code#2318",
 )
 
 
-@C7.body
-def results_keep_the_order_of_calls(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    if not context.model or _is_openai(context):
-        return
-    for n, seen in enumerate(messages):
-        order = [call.id for call in calls(seen)]
-        if len(order) < 2:
-            continue
-        last = -1
-        for follower in messages[n + 1 : n + 1 + _run(messages, n + 1)]:
-            for result in results(follower):
-                position = order.index(result.call_id) if result.call_id in order else last
-                if position < last:
-                    yield at(follower, result), "the result stands behind that of a later call"
-                last = max(last, position)
+@C7.message
+def result_is_one_string(seen: Seen, context: Context) -> Iterator[Finding]:
+    a_list = isinstance(seen.value.get("content"), list)
+    if a_list and seen.role == "tool" and context.model.startswith("deepseek"):
+        yield (*seen.place, "content"), "the content is a list of parts"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from holdfast.wire.openai_responses import NAME as RESPONSES
-from holdfast.wire.rules.common import at, calls, long_strings, results
+from holdfast.wire.rules.common import at, calls, long_strings, openai_answers, results
 from holdfast.wire.rules.rule import Context, Finding, Seen, rule
 
 R1 = rule(
@@ -75,10 +75,11 @@ def nothing_refers_to_unstored_items(seen: Seen, context: Context) -> Iterator[F
     kind = _kind(seen)
     if kind == "item_reference":
         yield seen.place, "the item refers to a response that was not stored"
+        return
     # The API takes open-weight models' reasoning as plain text, and ignores what has no id.
-    elif kind == "reasoning" and seen.value.get("id") and not seen.value.get("content"):
-        if not seen.value.get("encrypted_content"):
-            yield seen.place, "the reasoning item has no encrypted_content"
+    kept = any(seen.value.get(key) for key in ("content", "encrypted_content"))
+    if kind == "reasoning" and seen.value.get("id") and not kept:
+        yield seen.place, "the reasoning item has no encrypted_content"
 
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -95,7 +96,7 @@ R4 = rule(
 
 @R4.message
 def ids_are_well_formed(seen: Seen, context: Context) -> Iterator[Finding]:
-    if isinstance(seen.value, str):
+    if isinstance(seen.value, str) or not openai_answers(context):
         return
     for key in ("id", "call_id"):
         value = seen.value.get(key)
@@ -112,7 +113,8 @@ _LONGEST = 10_485_760
 R5 = rule(
     "R5",
     RESPONSES,
-    "The input is not empty, and a string has at most 10,485,760 characters.",
+    "The input is not empty, unless the provider keeps it; a string has at most 10,485,760 "
+    "characters.",
     source="pi#4246; openai error string_above_max_length",
 )
 
@@ -124,5 +126,6 @@ def strings_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]
 
 @R5.body
 def input_is_not_empty(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    if not messages and not context.body.get("prompt"):
+    elsewhere = ("prompt", "previous_response_id", "conversation")
+    if not messages and not any(context.body.get(key) for key in elsewhere):
         yield context.list_place, "there is no item"

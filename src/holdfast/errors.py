@@ -1,0 +1,92 @@
+"""Every error Holdfast raises, in one tree.
+
+    HoldfastError
+    ├── SettingsError                 a setting is unknown, ill-typed or unreadable
+    ├── WireError                     a request body cannot be read, edited or written
+    │   ├── BadJSONError              the bytes are not the JSON a provider would accept
+    │   ├── LimitError                the body is larger than the reader allows
+    │   ├── ShapeError                JSON, but not a request of this dialect
+    │   └── EditError                 the edit would leave the conversation invalid
+    ├── TokenCountingError            no counter could count the text
+    ├── BudgetExceededError           the request would not fit its budget
+    ├── ContextOptimizationError      trimming could not reach the target
+    │   └── AnchorPreservationError   what must be kept does not fit
+    ├── SummarizationError            every summariser failed
+    ├── StoreError                    an original could not be stored or read back
+    └── ProviderError                 the provider refused or failed
+
+The branches are cut by what a caller would do next. Each error says what is wrong,
+where, and what to do; none of the three ever holds text of a conversation.
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """The base of the tree: catch this to catch everything Holdfast raises on purpose."""
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
+        super().__init__(what, where, fix)
+        self.what = what
+        """One sentence: what is wrong."""
+        self.where = where
+        """The place: a JSON path, a file and line, a setting's name; empty if there is none."""
+        self.fix = fix
+        """What to do about it; empty if nothing can be done."""
+
+    def __str__(self) -> str:
+        where = f" (at {self.where})" if self.where else ""
+        fix = f" {self.fix}" if self.fix else ""
+        return f"{self.what}{where}.{fix}"
+
+
+class SettingsError(HoldfastError):
+    """A setting is unknown, ill-typed or unreadable."""
+
+
+class WireError(HoldfastError):
+    """A request body cannot be read, edited or written."""
+
+
+class BadJSONError(WireError):
+    """The bytes are not the JSON a provider would accept."""
+
+
+class LimitError(WireError):
+    """The body is larger, deeper or has more keys than the reader allows."""
+
+
+class ShapeError(WireError):
+    """The body is JSON, but not a request of this dialect."""
+
+
+class EditError(WireError):
+    """The edit would leave the conversation invalid, so it was not made."""
+
+
+class TokenCountingError(HoldfastError):
+    """No counter could count the text."""
+
+
+class BudgetExceededError(HoldfastError):
+    """The request would not fit its budget, so it was not sent."""
+
+
+class ContextOptimizationError(HoldfastError):
+    """Trimming could not reach the target."""
+
+
+class AnchorPreservationError(ContextOptimizationError):
+    """What must be kept does not fit the budget on its own."""
+
+
+class SummarizationError(HoldfastError):
+    """Every summariser failed."""
+
+
+class StoreError(HoldfastError):
+    """An original could not be stored or read back."""
+
+
+class ProviderError(HoldfastError):
+    """The provider refused the request or failed to answer it."""

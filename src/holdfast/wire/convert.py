@@ -1,0 +1,183 @@
+"""Write a request in another dialect: text and tools are carried over, the rest is listed.
+
+convert: after reader. Goes through entries, the form that belongs to no dialect.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from holdfast.wire.blocks import Block, Media, Role, Text, ToolCall, ToolResult
+from holdfast.wire.conversation import Conversation
+from holdfast.wire.dialect import Entry, Loss
+from holdfast.wire.reader import dialect_named, read
+from holdfast.wire.strict import Limits, dotted, encode
+from holdfast.wire.values import join_text
+
+_DEFAULT_LIMITS = Limits()
+
+
+class Converted(msgspec.Struct, frozen=True):
+    """A request in its new dialect, and what it lost on the way."""
+
+    body: bytes
+    lost: tuple[Loss, ...]
+
+    def __repr__(self) -> str:
+        return f"<Converted, {len(self.body)} bytes, {len(self.lost)} losses>"
+
+
+def convert(
+    body: object, to: str, dialect: str | None = None, *, limits: Limits = _DEFAULT_LIMITS
+) -> Converted:
+    """Write a request, read in `dialect` or detected, in the dialect `to`.
+
+    Messages, system text, client tools and the common parameters are carried over; thinking,
+    media, hosted tools and other parameters are not, and are listed as lost.
+    """
+    source = body if isinstance(body, Conversation) else read(body, dialect, limits=limits)
+    target = dialect_named(to)
+    origin = dialect_named(source.dialect)
+    lost: list[Loss] = []
+
+    entries = _entries(source, lost)
+    system = join_text(origin.system(source.rest))
+    if target.INLINE_SYSTEM:
+        if system:
+            entries.insert(0, Entry("system", (Text(text=system),)))
+    else:
+        inline = [block for entry in entries if entry.role == "system" for block in entry.blocks]
+        system = "\n\n".join(filter(None, (system, join_text(inline))))
+        entries = [entry for entry in entries if entry.role != "system"]
+
+    tools = []
+    for tool in source.tools:
+        if tool.hosted or not tool.name:
+            lost.append(Loss(dotted(tool.place), "a tool that the provider runs itself"))
+        else:
+            tools.append(tool)
+
+    params = {
+        name: value for name, value in origin.params(source.rest).items() if value is not None
+    }
+    converted = target.envelope(system, tools, params)
+    lost.extend(Loss(f"$.{name}", "the new dialect cannot express it") for name in params)
+    lost.extend(_unknown_fields(source))
+    messages = target.compose(_merge(entries))
+    holder = converted
+    *outer, key = target.LISTS[0]
+    assert not outer
+    holder[str(key)] = messages
+    return Converted(encode(converted), tuple(lost))
+
+
+# --- the conversation in no dialect ------------------------------------------------------------
+
+
+def _entries(source: Conversation, lost: list[Loss]) -> list[Entry]:
+    ids = _Ids()
+    entries: list[Entry] = []
+    for message in source.messages:
+        kept: list[Block] = []
+        for block in message.blocks:
+            carried = _carry(block, ids)
+            if carried is None:
+                kind = type(block).__name__.lower()
+                lost.append(Loss(source.path(block), f"a {kind} block"))
+            else:
+                kept.append(carried)
+            if isinstance(block, ToolResult):
+                media = [part for part in block.parts if not isinstance(part, Text)]
+                lost.extend(Loss(source.path(part), "media in a tool result") for part in media)
+            elif isinstance(block, Media):
+                lost.append(Loss(source.path(block), f"a {block.kind}, of which a note is left"))
+        results = tuple(block for block in kept if isinstance(block, ToolResult))
+        others = tuple(block for block in kept if not isinstance(block, ToolResult))
+        if results:
+            entries.append(Entry("tool", results))
+        if others:
+            entries.append(Entry(message.role, others))
+    return entries
+
+
+def _carry(block: Block, ids: _Ids) -> Block | None:
+    match block:
+        case Text():
+            return Text(text=block.text) if block.text.strip() else None
+        case ToolCall():
+            call_id = ids.of_call(block.id, block.name)
+            return ToolCall(id=call_id, name=block.name, arguments=block.arguments)
+        case ToolResult():
+            call_id, name = ids.of_result(block.call_id, block.name)
+            return ToolResult(call_id=call_id, name=name, text=block.text, is_error=block.is_error)
+        case Media():
+            return Text(text=f"[{block.kind} not carried over]")
+    return None
+
+
+def _merge(entries: list[Entry]) -> list[Entry]:
+    """Join what one speaker said in a row, as some dialects part it into items."""
+    merged: list[Entry] = []
+    for entry in entries:
+        if merged and merged[-1].role == entry.role and entry.role in ("assistant", "tool"):
+            merged[-1] = Entry(entry.role, merged[-1].blocks + entry.blocks)
+        else:
+            merged.append(entry)
+    return [Entry(entry.role, _texts_first(entry.role, entry.blocks)) for entry in merged]
+
+
+def _texts_first(role: Role, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    # Text behind a call is refused by Anthropic (A4).
+    return (
+        tuple(sorted(blocks, key=lambda b: isinstance(b, ToolCall)))
+        if role == "assistant"
+        else blocks
+    )
+
+
+class _Ids:
+    """Call ids that every dialect takes: plain letters, at most 40, unique, and never empty."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._open: list[tuple[str, str, str]] = []  # old id, new id and name, waiting for a result
+
+    def of_call(self, old: str, name: str) -> str:
+        plain = re.sub(r"[^A-Za-z0-9_-]", "_", old)[:32] or f"call_{len(self._used) + 1}"
+        new, number = plain, 2
+        while new in self._used:
+            new, number = f"{plain}_{number}", number + 1
+        self._used.add(new)
+        self._open.append((old, new, name))
+        return new
+
+    def of_result(self, old: str, name: str) -> tuple[str, str]:
+        """The id and name of the call that is answered: by id, else by name, else the oldest."""
+        by_id = (entry for entry in self._open if old and entry[0] == old)
+        by_name = (entry for entry in self._open if not old and entry[2] == name)
+        anyone = (entry for entry in self._open if not old)
+        for candidates in (by_id, by_name, anyone):
+            for entry in candidates:
+                self._open.remove(entry)
+                return entry[1], entry[2]
+        return self.of_call(old, name), name or "unknown"
+
+
+def _unknown_fields(source: Conversation) -> list[Loss]:
+    """The body's own fields that conversion does not know."""
+    known = _KNOWN | {str(source.frame.place[0])}
+    return [
+        Loss(dotted((key,)), "a field of this dialect only")
+        for key in source.rest
+        if key not in known
+    ]
+
+
+_KNOWN = frozenset(
+    "model max_tokens max_completion_tokens max_output_tokens temperature top_p p "
+    "stop stop_sequences stream tools tool_choice system systemInstruction "
+    "system_instruction instructions preamble toolConfig generationConfig "
+    "generation_config inferenceConfig functions modelId".split()
+)

@@ -1,0 +1,312 @@
+"""Mend a body that a provider would refuse, without inventing content.
+
+repair: after validate. It takes out what has lost its other half, moves what stands in the wrong
+order, and renames ids; it never writes a word that was not there. What it cannot mend, it names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from holdfast.wire.blocks import ToolCall, ToolResult
+from holdfast.wire.conversation import Conversation, Message
+from holdfast.wire.reader import dialect_named, read, write
+from holdfast.wire.rules import SURROGATES
+from holdfast.wire.rules.rule import Violation, check_all
+from holdfast.wire.strict import Limits, Place, dotted, encode
+from holdfast.wire.surrogates import mend_surrogates
+
+_DEFAULT_LIMITS = Limits()
+# Taking one thing out may leave another alone; each round mends all it sees, so few are needed.
+_ROUNDS = 10
+
+
+class Action(msgspec.Struct, frozen=True):
+    """One thing that was mended."""
+
+    rule: str
+    path: str
+    """Where it stood in the body as it was at that moment."""
+    message: str
+
+
+class Repaired(msgspec.Struct, frozen=True):
+    """A mended body, and the account of it."""
+
+    body: bytes
+    actions: tuple[Action, ...]
+    left: tuple[Violation, ...]
+    """What could not be mended without inventing content."""
+
+    def __repr__(self) -> str:
+        return f"<Repaired, {len(self.actions)} actions, {len(self.left)} violations left>"
+
+
+def repair(
+    body: object,
+    dialect: str | None = None,
+    model: str | None = None,
+    *,
+    limits: Limits = _DEFAULT_LIMITS,
+) -> Repaired:
+    """Mend what can be mended; untouched messages keep their bytes."""
+    body, mended = mend_surrogates(body)
+    actions = [
+        Action(SURROGATES.id, path, "replaced half a character by U+FFFD") for path in mended
+    ]
+    conversation = read(body, dialect, limits=limits)
+    conversation, renamed = _rename_repeated_calls(conversation)
+    actions.extend(renamed)
+    for _ in range(_ROUNDS):
+        found = list(check_all(list(conversation.seen()), conversation.context(model)))
+        conversation, done = _mend(conversation, found)
+        actions.extend(done)
+        if not done:
+            break
+    return Repaired(write(conversation), tuple(actions), tuple(found))
+
+
+# --- one round ---------------------------------------------------------------------------------
+
+Mend = Callable[[Any, Place], str]
+"""Mend a message (changed in place) at a place inside it; say what was done, or '' if nothing."""
+
+
+def _mend(conversation: Conversation, found: list[Violation]) -> tuple[Conversation, list[Action]]:
+    places: dict[int, list[tuple[str, Place]]] = defaultdict(list)
+    list_place = conversation.frame.place
+    for violation in found:
+        place = _steps(violation.path)
+        if violation.rule in _MENDS and len(place) > len(list_place):
+            index = place[len(list_place)]
+            if place[: len(list_place)] == list_place and isinstance(index, int):
+                places[index].append((violation.rule, place[len(list_place) + 1 :]))
+
+    messages = list(conversation.messages)
+    actions = []
+    for index in sorted(places, reverse=True):
+        value = messages[index].value
+        done = []
+        # From the back, so that what is taken out does not move what is still to be mended.
+        for rule, place in sorted(
+            places[index], key=lambda item: _depth_first(item[1]), reverse=True
+        ):
+            message = _MENDS[rule](value, place)
+            if message:
+                path = dotted((*list_place, index, *place))
+                done.append(Action(rule, path, message))
+        if not done:
+            continue
+        actions.extend(done)
+        if _is_empty(value):
+            del messages[index]
+        else:
+            dialect = dialect_named(conversation.dialect)
+            messages[index] = Message(encode(value), messages[index].role, dialect)
+    if not actions:
+        return conversation, []
+    actions.reverse()
+    return conversation.with_messages(tuple(messages)), actions
+
+
+def _depth_first(place: Place) -> list[tuple[int, int, str]]:
+    return [(0, step, "") if isinstance(step, int) else (1, 0, step) for step in place]
+
+
+_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_-]*)|\[(\d+)\]")
+
+
+def _steps(path: str) -> Place:
+    return tuple(m[1] if m[1] is not None else int(m[2]) for m in _STEP.finditer(path))
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether nothing is left of a message that would be worth sending."""
+    if value == {}:
+        return True
+    parts = value.get("content", value.get("parts"))
+    if value.get("tool_calls") or value.get("function_call") or ("type" in value and parts is None):
+        return False
+    if isinstance(parts, list):
+        thoughts = ("thinking", "redacted_thinking")
+        return all(
+            isinstance(p, dict) and (p.get("type") in thoughts or p.get("thought")) for p in parts
+        )
+    return parts is None or (parts == "" and value.get("role") != "tool")
+
+
+# --- what can be mended ------------------------------------------------------------------------
+
+
+def _take_out(what: str) -> Mend:
+    """Take the part at the place out of its list; the whole message, if the place is empty."""
+
+    def mend(value: Any, place: Place) -> str:
+        if not place:
+            value.clear()
+            return f"took out {what}"
+        holder: Any = _at(value, place[:-1])
+        if isinstance(holder, list):
+            holder.pop(int(place[-1]))
+            if place[:-1] == ("tool_calls",) and not holder:
+                del value["tool_calls"]
+        elif place == ("content",):  # text that is the whole message
+            value.clear()
+        else:
+            return ""
+        return f"took out {what}"
+
+    return mend
+
+
+def _take_out_call(value: Any, place: Place) -> str:
+    if place == ("function_call",):
+        del value["function_call"]
+        return "took out a call that nothing answers"
+    return _take_out("a call that nothing answers")(value, place)
+
+
+def _results_first(value: Any, _: Place) -> str:
+    value["content"].sort(key=lambda part: part.get("type") != "tool_result")
+    return "moved the tool results to the front"
+
+
+def _calls_last(value: Any, _: Place) -> str:
+    value["content"].sort(key=lambda part: part.get("type") == "tool_use")
+    return "moved the text before the tool calls"
+
+
+def _repeated_result(value: Any, place: Place) -> str:
+    part = _at(value, place)
+    if part.get("type") != "tool_result":
+        return ""
+    return _take_out("a second result of one call")(value, place)
+
+
+def _strip_ending(value: Any, place: Place) -> str:
+    if not place:
+        value.clear()
+        return "took out the assistant's unfinished last message"
+    holder = _at(value, place[:-1])
+    if isinstance(holder[place[-1]], str):
+        holder[place[-1]] = holder[place[-1]].rstrip()
+    else:
+        holder[place[-1]]["text"] = holder[place[-1]]["text"].rstrip()
+    return "cut white space off the end"
+
+
+def _unmark(value: Any, place: Place) -> str:
+    part = _at(value, place)
+    return "took off a cache mark" if part.pop("cache_control", None) else ""
+
+
+def _null_to_empty(value: Any, _: Place) -> str:
+    value["content"] = ""
+    return "made null content an empty string"
+
+
+def _drop_empty_calls(value: Any, _: Place) -> str:
+    if value.get("tool_calls") != []:
+        return ""
+    del value["tool_calls"]
+    return "took out an empty list of calls"
+
+
+def _drop_responses(value: Any, _: Place) -> str:
+    parts = value["parts"]
+    kept = [p for p in parts if not ("functionResponse" in p or "function_response" in p)]
+    if len(kept) == len(parts):
+        return ""
+    value["parts"] = kept
+    return "took out function responses that do not match the calls"
+
+
+def _at(value: Any, place: Place) -> Any:
+    for step in place:
+        value = value[step]
+    return value
+
+
+_MENDS: dict[str, Mend] = {
+    "A1": _take_out_call,
+    "A2": _take_out("a result whose call is gone"),
+    "A3": _results_first,
+    "A4": _calls_last,
+    "A5": _repeated_result,
+    "A7": _take_out("empty text"),
+    "A10": _strip_ending,
+    "A12": _take_out("thinking that has lost its signature"),
+    "A13": _take_out("a server tool's result whose use is gone"),
+    "A14": _unmark,
+    "C1": _take_out_call,
+    "C2": _take_out("a result whose call is gone"),
+    "C3": _null_to_empty,
+    "C4": _drop_empty_calls,
+    "R1": _take_out("a call or output that has lost its other half"),
+    "R2": _take_out("reasoning that has lost the item behind it"),
+    "R3": _take_out("an item that refers to what was not stored"),
+    "G2": _take_out("a function call without a turn before it"),
+    "G3": _drop_responses,
+    "G4": _take_out("a part without data"),
+    "G6": _take_out("the model's unfinished last turn"),
+}
+
+
+# --- ids ---------------------------------------------------------------------------------------
+
+
+def _rename_repeated_calls(conversation: Conversation) -> tuple[Conversation, list[Action]]:
+    """Give calls that share an id with an earlier one ids of their own, and their results too."""
+    if conversation.dialect not in ("anthropic", "converse"):
+        return conversation, []  # the others pair by position within the exchange
+    known: set[str] = set()
+    pending: dict[str, list[str]] = {}  # new names of the calls of the exchange, by old id
+    messages = list(conversation.messages)
+    actions = []
+    for index, message in enumerate(conversation.messages):
+        value: Any = None
+        if message.calls:
+            pending = {}
+        for block in message.blocks:
+            if isinstance(block, ToolCall):
+                old, new = block.id, _fresh(block.id, known)
+                known.add(new)
+                pending.setdefault(old, []).append(new)
+                what = "gave a call an id of its own"
+            elif isinstance(block, ToolResult):
+                old = block.call_id
+                waiting = pending.get(old)
+                new = waiting.pop(0) if waiting else old
+                what = "gave its result the same id"
+            else:
+                continue
+            if new != old:
+                value = message.value if value is None else value
+                _set_id(_at(value, block.place), new)
+                actions.append(Action("A5", conversation.path(block), what))
+        if value is not None:
+            messages[index] = Message(
+                encode(value), message.role, dialect_named(conversation.dialect)
+            )
+    return (conversation.with_messages(tuple(messages)) if actions else conversation), actions
+
+
+def _fresh(wanted: str, known: set[str]) -> str:
+    number = 2
+    name = wanted
+    while name in known:
+        name = f"{wanted}_{number}"
+        number += 1
+    return name
+
+
+def _set_id(part: Any, new: str) -> None:
+    inner = part.get("toolUse") or part.get("toolResult") or part
+    for key in ("id", "tool_use_id", "toolUseId"):
+        if key in inner:
+            inner[key] = new
