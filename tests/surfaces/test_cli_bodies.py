@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from holdfast import read, validate
+from holdfast.settings import Settings
+from holdfast.surfaces.cli._input import limits_of
+from holdfast.wire import Limits
 from tests.surfaces.harness import TOUR, Cli
 
 SECRET_WORD = "xylophone"
@@ -76,6 +79,10 @@ def test_write_without_repair_is_refused(cli: Cli, good: str) -> None:
 
 
 # The settings' limits
+
+
+def test_default_limits_are_those_of_the_library() -> None:
+    assert limits_of(Settings()) == Limits()
 
 
 def test_max_body_bytes_limits_what_is_read(cli: Cli, good: str) -> None:

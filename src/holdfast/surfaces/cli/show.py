@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -30,7 +31,8 @@ from ._output import ColorOption, Output, OutputOption, table
 FIRST_CHARACTERS = 60
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Row:
     """One message, in numbers and a few words."""
 
     index: int
@@ -123,7 +125,7 @@ def message_table(rows: list[Row], *, with_text: bool) -> Table:
 
 
 def _data(conversation: Conversation, rows: list[Row], *, with_text: bool) -> dict[str, object]:
-    messages = [row._asdict() for row in rows]
+    messages = [asdict(row) for row in rows]
     if not with_text:
         for message in messages:
             del message["first_words"]
