@@ -67,7 +67,7 @@ def run_command(command: str, folder: Path) -> str:
         command,
         shell=True,
         cwd=folder,
-        env={"PATH": path, "HOME": str(folder), "COLUMNS": "100", "PYTHONUTF8": "1"},
+        env={"PATH": path, "HOME": str(folder), "COLUMNS": "300", "PYTHONUTF8": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

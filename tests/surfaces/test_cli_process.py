@@ -49,6 +49,18 @@ def run_in_terminal(*arguments: str, folder: Path, **variables: str) -> str:
     return printed.decode()
 
 
+def run_shell(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        f"{sys.executable} -m holdfast {command}",
+        shell=True,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
 def test_help_teaches_with_examples(tmp_path: Path) -> None:
     result = run_process("--help", folder=tmp_path)
     assert result.returncode == 0
@@ -111,6 +123,21 @@ def test_reader_that_leaves_early_causes_no_complaint(tmp_path: Path, command: s
     process.stderr.close()
     process.wait(60)
     assert complaint == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+@pytest.mark.parametrize("command", ["config", "tour", "config --check", "--help"])
+def test_full_disk_is_one_line(tmp_path: Path, command: str) -> None:
+    result = run_shell(f"{command} > /dev/full", tmp_path)
+    assert result.stderr == b"holdfast: the output cannot be written: No space left on device\n"
+    assert result.returncode == 2
+
+
+@pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_cause_no_traceback(tmp_path: Path, streams: str) -> None:
+    result = run_shell(f"show - {streams}", tmp_path)
+    assert b"Traceback" not in result.stderr
+    assert result.returncode == 2
 
 
 def test_interrupt_ends_quietly_with_130(tmp_path: Path) -> None:

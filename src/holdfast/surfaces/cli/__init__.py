@@ -19,7 +19,7 @@ import holdfast
 from holdfast.errors import HoldfastError
 
 from . import config, convert, show, tour, validate
-from ._output import complain, escape_unprintable_output, silence_closed_pipe
+from ._output import abandon_stdout, complain, prepare_streams
 
 app = typer.Typer(
     name="holdfast",
@@ -63,13 +63,17 @@ def _holdfast(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line, with the process's own arguments if none are given, and exit."""
-    escape_unprintable_output()
+    prepare_streams()
     try:
         code = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        silence_closed_pipe()
+        abandon_stdout()
         code = 1
+    except OSError as error:
+        abandon_stdout()
+        complain(HoldfastError(f"the output cannot be written: {error.strerror}"))
+        code = 2
     sys.exit(code)
 
 
@@ -81,7 +85,7 @@ def _run(arguments: Sequence[str] | None) -> int | str | None:
     except HoldfastError as error:
         complain(error)
         return 2
-    except BrokenPipeError:
+    except OSError:
         raise
     except Exception as error:  # noqa: BLE001  # a bug of ours; its text may hold content
         place = traceback.extract_tb(error.__traceback__)[-1]

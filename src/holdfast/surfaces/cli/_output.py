@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -93,13 +94,16 @@ def complain(error: HoldfastError) -> None:
         remark(f"  {error.fix}")
 
 
-def escape_unprintable_output() -> None:
-    """Let no character that the terminal's encoding lacks stop the program."""
+def prepare_streams() -> None:
+    """Let neither a closed stream nor a character that an encoding lacks stop the program."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  # open to the end
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def silence_closed_pipe() -> None:
-    """Keep the interpreter from complaining when the reader of stdout has left."""
+def abandon_stdout() -> None:
+    """Send what is still buffered nowhere, or the interpreter would complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
