@@ -16,7 +16,7 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
-from holdfast.wire.dialect import Entry, must_be, must_be_role
+from holdfast.wire.dialect import Entry, misshapen, role_of
 from holdfast.wire.strict import Place
 from holdfast.wire.values import as_json, join_text, parsed, take
 
@@ -32,9 +32,9 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 
 
 def check(message: Any, place: Place) -> Role:
-    must_be(message, dict, place, "an object")
-    role = must_be_role(message.get("role"), _ROLES, place)
-    must_be(message.get("content"), (str, list), (*place, "content"), "text or a list of parts")
+    role = role_of(message, _ROLES, place)
+    if not isinstance(message.get("content"), (str, list)):
+        raise misshapen(message.get("content"), (*place, "content"), "text or a list of parts")
     return role
 
 
@@ -44,7 +44,7 @@ def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
 
 def system(body: Any) -> tuple[Block, ...]:
     content = body.get("system")
-    return _content(content, ("system",), None) if isinstance(content, str | list) else ()
+    return _content(content, ("system",), None) if isinstance(content, (str, list)) else ()
 
 
 def _content(content: str | list[Any], place: Place, owner: Message | None) -> tuple[Block, ...]:
@@ -70,7 +70,7 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
         case "tool_result":
             slot = (*place, "content")
             content = part.get("content", "")
-            inner = _content(content, slot, owner) if isinstance(content, str | list) else ()
+            inner = _content(content, slot, owner) if isinstance(content, (str, list)) else ()
             return ToolResult(
                 call_id=str(part.get("tool_use_id", "")),
                 text=join_text(inner),

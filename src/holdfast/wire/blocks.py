@@ -116,4 +116,4 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 def text_of(block: Block) -> str:
     """The text a block carries; empty for media, opaque blocks and calls."""
-    return block.text if isinstance(block, Text | ToolResult | Thinking) else ""
+    return block.text if isinstance(block, (Text, ToolResult, Thinking)) else ""

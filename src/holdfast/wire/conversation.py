@@ -27,7 +27,7 @@ from holdfast.wire.dialect import Dialect, Entry
 from holdfast.wire.exchanges import Exchange, group
 from holdfast.wire.frame import Frame, take_apart
 from holdfast.wire.rules.rule import Context, Seen, check_all, check_at
-from holdfast.wire.strict import Place, dotted, encode, parse, splice
+from holdfast.wire.strict import Place, decode, dotted, encode, parse, splice
 
 
 class Message:
@@ -51,7 +51,7 @@ class Message:
     @property
     def value(self) -> Any:
         """The message as a JSON value, parsed anew at each call."""
-        return msgspec.json.decode(self.span)
+        return decode(self.span)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -188,7 +188,7 @@ class Conversation:
             messages[index] = message
         frame = self._frame
         if hollow != frame.hollow:
-            frame = msgspec.structs.replace(take_apart(hollow, frame.place)[0], gap=frame.gap)
+            frame = msgspec.structs.replace(take_apart(hollow, self._dialect)[0], gap=frame.gap)
         seams = {n for index in touched for n in (index, index + 1)}
         return self._edited(frame, tuple(messages), touched=touched, seams=seams)
 
@@ -258,7 +258,7 @@ class Conversation:
 
     def _new_content(self, block: Block, text: str) -> Any:
         slotted = bool(block.slot) or (isinstance(block, Text) and self._frame.bare)
-        if not (isinstance(block, Text | ToolResult | ToolCall | Media) and slotted):
+        if not (isinstance(block, (Text, ToolResult, ToolCall, Media)) and slotted):
             raise EditError(
                 f"a {type(block).__name__.lower()} block cannot be edited",
                 where=self.path(block),

@@ -16,7 +16,7 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
-from holdfast.wire.dialect import Entry, must_be, must_be_role
+from holdfast.wire.dialect import Entry, misshapen, role_of
 from holdfast.wire.strict import Place
 from holdfast.wire.values import as_json, json_text, parsed, take
 
@@ -33,9 +33,9 @@ _MEDIA = ("image", "document", "video", "audio")
 
 
 def check(message: Any, place: Place) -> Role:
-    must_be(message, dict, place, "an object")
-    role = must_be_role(message.get("role"), _ROLES, place)
-    must_be(message.get("content"), list, (*place, "content"), "a list of parts")
+    role = role_of(message, _ROLES, place)
+    if not isinstance(message.get("content"), list):
+        raise misshapen(message.get("content"), (*place, "content"), "a list of parts")
     return role
 
 

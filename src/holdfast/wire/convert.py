@@ -6,6 +6,7 @@ convert: after reader. Goes through entries, the form that belongs to no dialect
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
 
@@ -13,6 +14,7 @@ from holdfast.wire.blocks import Block, Media, Role, Text, ToolCall, ToolResult
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.dialect import Entry, Loss
 from holdfast.wire.reader import dialect_named, read
+from holdfast.wire.repair import repair
 from holdfast.wire.strict import Limits, dotted, encode
 from holdfast.wire.values import join_text
 
@@ -51,6 +53,8 @@ def convert(
         inline = [block for entry in entries if entry.role == "system" for block in entry.blocks]
         system = "\n\n".join(filter(None, (system, join_text(inline))))
         entries = [entry for entry in entries if entry.role != "system"]
+        if system and not entries:  # a request of instructions only: they become the question
+            entries, system = [Entry("user", (Text(text=system),))], ""
 
     tools = []
     for tool in source.tools:
@@ -59,18 +63,30 @@ def convert(
         else:
             tools.append(tool)
 
-    params = {
-        name: value for name, value in origin.params(source.rest).items() if value is not None
-    }
+    params = origin.params(source.rest)
+    for name, value in list(params.items()):
+        if value is None or (name == "tool_choice" and not _is_common_choice(value)):
+            del params[name]
+            lost.append(Loss(f"$.{name}", "no other dialect can express it"))
     converted = target.envelope(system, tools, params)
     lost.extend(Loss(f"$.{name}", "the new dialect cannot express it") for name in params)
     lost.extend(_unknown_fields(source))
-    messages = target.compose(_merge(entries))
-    holder = converted
-    *outer, key = target.LISTS[0]
-    assert not outer
-    holder[str(key)] = messages
-    return Converted(encode(converted), tuple(lost))
+    [key] = target.LISTS[0]
+    converted[str(key)] = target.compose(_merge(entries))
+    # A prefill, an answer on its own, text that one dialect takes and the other does not: what
+    # the new dialect forbids is mended, and is a loss like the others.
+    repaired = repair(encode(converted), to, limits=limits)
+    lost.extend(
+        Loss(action.path, f"{action.message} ({action.rule})") for action in repaired.actions
+    )
+    return Converted(repaired.body, tuple(lost))
+
+
+def _is_common_choice(choice: Any) -> bool:
+    """Whether a choice of tools is of a form that the dialects share."""
+    if isinstance(choice, dict):
+        return choice.keys() == {"name"} and isinstance(choice["name"], str)
+    return choice in ("auto", "required", "none")
 
 
 # --- the conversation in no dialect ------------------------------------------------------------

@@ -74,19 +74,11 @@ class Dialect(Protocol):
         """The generation parameters, under their common names; see convert.py."""
 
 
-def must_be(value: Any, kinds: type | tuple[type, ...], place: Place, wanted: str) -> Any:
-    """Return `value` if it is of one of the kinds, else raise ShapeError saying what was wanted."""
-    if isinstance(value, kinds):
-        return value
-    raise ShapeError(
-        f"expected {wanted}, found {json_type(value)}",
-        where=dotted(place),
-        fix="Check the dialect, or see `holdfast validate --help`.",
-    )
-
-
-def must_be_role(role: Any, roles: dict[str, Role], place: Place) -> Role:
-    """Translate a role, or raise ShapeError naming the roles there are."""
+def role_of(message: Any, roles: dict[str, Role], place: Place) -> Role:
+    """The role of a message, or ShapeError with the roles there are."""
+    if not isinstance(message, dict):
+        raise misshapen(message, place, "an object")
+    role = message.get("role")
     found = roles.get(role) if isinstance(role, str) else None
     if found is None:
         raise ShapeError(
@@ -95,3 +87,12 @@ def must_be_role(role: Any, roles: dict[str, Role], place: Place) -> Role:
             fix=f"Use one of {', '.join(roles)}.",
         )
     return found
+
+
+def misshapen(value: Any, place: Place, wanted: str) -> ShapeError:
+    """The error for a value of the wrong type."""
+    return ShapeError(
+        f"expected {wanted}, found {json_type(value)}",
+        where=dotted(place),
+        fix="Check the dialect, or see `holdfast validate --help`.",
+    )

@@ -1,6 +1,6 @@
 """Group messages into exchanges, the unit that everything later moves.
 
-exchanges: after conversation's messages; knows blocks, not dialects.
+exchanges: used by conversation; knows blocks, not dialects.
 
 A call and its results are one exchange, the whole parallel batch included: separated, every
 provider refuses the request.
@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+
+from holdfast.wire.blocks import ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from holdfast.wire.conversation import Message
@@ -42,60 +44,62 @@ class Exchange(msgspec.Struct, frozen=True):
 
 def group(messages: Sequence[Message], start: int = 0) -> list[Exchange]:
     """Group `messages[start:]`; `start` must be where an exchange begins."""
+    ids = [_Ids(message) for message in messages[start:]]
     answers: dict[str, list[int]] = defaultdict(list)
-    for i in range(len(messages) - 1, start - 1, -1):
-        for result in messages[i].results:
-            answers[result.call_id].append(i)  # the nearest one last
+    for i in range(len(ids) - 1, -1, -1):
+        for call_id in ids[i].answered:
+            answers[call_id].append(i)  # the nearest one last
 
     exchanges = []
-    while start < len(messages):
-        stop, complete = _extent(messages, start, answers)
-        first = messages[start]
-        kind: Kind = (
-            "tool" if any(m.calls or m.results for m in messages[start:stop]) else first.role
-        )
-        exchanges.append(Exchange(kind, start, tuple(messages[start:stop]), complete))
-        start = stop
+    first = 0
+    while first < len(ids):
+        stop, complete = _extent(ids, first, answers)
+        used = any(ids[i].called or ids[i].answered for i in range(first, stop))
+        members = tuple(messages[start + first : start + stop])
+        kind: Kind = "tool" if used else members[0].role
+        exchanges.append(Exchange(kind, start + first, members, complete))
+        first = stop
     return exchanges
 
 
-def _extent(
-    messages: Sequence[Message], start: int, answers: dict[str, list[int]]
-) -> tuple[int, bool]:
+class _Ids:
+    """Which calls a message makes and which it answers."""
+
+    __slots__ = ("answered", "called", "is_assistant")
+
+    def __init__(self, message: Message) -> None:
+        self.is_assistant = message.role == "assistant"
+        self.called = [b.id for b in message.blocks if isinstance(b, ToolCall)]
+        self.answered = [b.call_id for b in message.blocks if isinstance(b, ToolResult)]
+
+
+def _extent(ids: list[_Ids], start: int, answers: dict[str, list[int]]) -> tuple[int, bool]:
     """Where the exchange that begins at `start` ends, and whether it is complete."""
-    first = messages[start]
-    if first.results:
+    if ids[start].answered:
         return start + 1, False  # a result whose call is gone
-    if first.role != "assistant":
+    if not ids[start].is_assistant:
         return start + 1, True
 
-    stop = start
     must_reach = start  # the last message that answers a call seen so far
+    has_calls = has_results = False
     complete = True
-    while stop < len(messages):
-        message = messages[stop]
-        inside = stop <= must_reach
-        answering = bool(message.results) and _has_calls(messages, start, stop)
+    stop = start
+    while stop < len(ids):
+        this = ids[stop]
+        answering = bool(this.answered) and has_calls
         # Items or messages of one assistant turn stay together until its results begin.
-        talking = message.role == "assistant" and not any(m.results for m in messages[start:stop])
-        if not (inside or answering or talking):
+        talking = this.is_assistant and not has_results
+        if not (stop <= must_reach or answering or talking):
             break
-        for call in message.calls:
-            found = answers[call.id]
-            while found and found[-1] <= stop:
-                found.pop()
-            if found:
-                must_reach = max(must_reach, found[-1])
-            elif not (call.id == "" and _answered_next(messages, stop)):
+        for call_id in this.called:
+            waiting = answers[call_id]
+            while waiting and waiting[-1] <= stop:
+                waiting.pop()
+            if waiting:
+                must_reach = max(must_reach, waiting[-1])
+            else:
                 complete = False
+        has_calls = has_calls or bool(this.called)
+        has_results = has_results or bool(this.answered)
         stop += 1
     return stop, complete
-
-
-def _has_calls(messages: Sequence[Message], start: int, stop: int) -> bool:
-    return any(message.calls for message in messages[start:stop])
-
-
-def _answered_next(messages: Sequence[Message], index: int) -> bool:
-    """Whether the next message answers; pairs calls without ids, as in Gemini before 3."""
-    return index + 1 < len(messages) and bool(messages[index + 1].results)

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.errors import ShapeError
 from holdfast.wire.dialect import Dialect
-from holdfast.wire.strict import Place, dotted, fields, items, json_type, parse, split
+from holdfast.wire.strict import Place, dotted, fields, items, json_type, offsets, parse
 
 _GAP = re.compile(rb"\s*,\s*")
 _OPEN = re.compile(rb"\[\s*")
@@ -38,21 +38,28 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self.head + (b'""' if self.bare else b"") + self.tail
 
 
-def find_list(raw: bytes, dialect: Dialect) -> Place:
-    """Find where a body of this dialect keeps its messages."""
+def take_apart(raw: bytes, dialect: Dialect) -> tuple[Frame, list[msgspec.Raw]]:
+    """Split a body into its frame and the spans of its messages."""
     top = top_level(raw)
     for place in dialect.LISTS:
-        here = top
-        for key in place[:-1]:
-            inner = here.get(str(key), b"")
-            here = fields(inner) if bytes(inner)[:1] == b"{" else {}
-        if place[-1] in here:
-            return place
+        span = _follow(top, place)
+        if span is not None:
+            return _cut(raw, place, span)
     raise ShapeError(
         f"the body has no list of messages, as {dialect.NAME} has",
         where=dotted(dialect.LISTS[0]),
         fix="Check the dialect, or let it be detected.",
     )
+
+
+def _follow(top: dict[str, msgspec.Raw], place: Place) -> msgspec.Raw | None:
+    *outer, last = place
+    for key in outer:
+        inner = top.get(str(key))
+        if inner is None or not bytes(inner).startswith(b"{"):
+            return None
+        top = fields(inner)
+    return top.get(str(last))
 
 
 def top_level(raw: bytes) -> dict[str, msgspec.Raw]:
@@ -68,9 +75,8 @@ def top_level(raw: bytes) -> dict[str, msgspec.Raw]:
         ) from None
 
 
-def take_apart(raw: bytes, place: Place) -> tuple[Frame, list[msgspec.Raw]]:
-    """Split a body into its frame and the spans of its messages."""
-    start, stop = split(raw, place)
+def _cut(raw: bytes, place: Place, span: msgspec.Raw) -> tuple[Frame, list[msgspec.Raw]]:
+    start, stop = offsets(raw, place, span)
     if raw[start] == ord('"'):
         frame = Frame(head=raw[:start], tail=raw[stop:], place=place, bare=True)
         return frame, [msgspec.Raw(raw[start:stop])]

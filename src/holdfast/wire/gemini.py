@@ -16,7 +16,7 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
-from holdfast.wire.dialect import Entry, must_be, must_be_role
+from holdfast.wire.dialect import Entry, misshapen, role_of
 from holdfast.wire.strict import Place
 from holdfast.wire.values import as_json, first, json_text, parsed, take
 
@@ -36,10 +36,11 @@ _DATA = ("inlineData", "inline_data", "fileData", "file_data")
 
 
 def check(message: Any, place: Place) -> Role:
-    must_be(message, dict, place, "an object")
     # The role may be left out in a single turn; `parts` may be one part instead of a list.
-    role = must_be_role(message.get("role", "user"), _ROLES, place)
-    must_be(message.get("parts"), (list, dict), (*place, "parts"), "a list of parts")
+    unspoken = isinstance(message, dict) and "role" not in message
+    role = "user" if unspoken else role_of(message, _ROLES, place)
+    if not isinstance(message.get("parts"), (list, dict)):
+        raise misshapen(message.get("parts"), (*place, "parts"), "a list of parts")
     return role
 
 
@@ -105,7 +106,7 @@ def system(body: Any) -> tuple[Block, ...]:
     request, at = _request(body)
     for key in ("systemInstruction", "system_instruction"):
         instruction = request.get(key)
-        if isinstance(instruction, dict) and isinstance(instruction.get("parts"), list | dict):
+        if isinstance(instruction, dict) and isinstance(instruction.get("parts"), (list, dict)):
             return _parts(instruction["parts"], (*at, key, "parts"), None)
     return ()
 

@@ -16,7 +16,7 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
-from holdfast.wire.dialect import Entry, must_be, must_be_role
+from holdfast.wire.dialect import Entry, misshapen, role_of
 from holdfast.wire.strict import Place
 from holdfast.wire.values import join_text, json_text, parsed, take
 
@@ -41,16 +41,12 @@ _REASONING = ("reasoning_content", "reasoning", "thinking")
 
 
 def check(message: Any, place: Place) -> Role:
-    must_be(message, dict, place, "an object")
-    role = must_be_role(message.get("role"), _ROLES, place)
-    must_be(
-        message.get("content"),
-        (str, list, type(None)),
-        (*place, "content"),
-        "text, a list of parts or null",
-    )
-    calls = message.get("tool_calls")
-    must_be(calls, (list, type(None)), (*place, "tool_calls"), "a list")
+    role = role_of(message, _ROLES, place)
+    content, calls = message.get("content"), message.get("tool_calls")
+    if not (content is None or isinstance(content, (str, list))):
+        raise misshapen(content, (*place, "content"), "text, a list of parts or null")
+    if not (calls is None or isinstance(calls, list)):
+        raise misshapen(calls, (*place, "tool_calls"), "a list")
     return role
 
 

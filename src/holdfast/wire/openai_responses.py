@@ -16,7 +16,7 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
-from holdfast.wire.dialect import Entry, must_be, must_be_role
+from holdfast.wire.dialect import Entry, misshapen, role_of
 from holdfast.wire.strict import Place
 from holdfast.wire.values import join_text, json_text, parsed, take
 
@@ -51,12 +51,14 @@ _ANSWERS = frozenset(ANSWERED_BY.values())
 def check(message: Any, place: Place) -> Role:
     if isinstance(message, str):  # `"input": "text"` is one user message
         return "user"
-    must_be(message, dict, place, "an object")
-    kind = must_be(message.get("type", "message"), str, (*place, "type"), "text")
+    kind = message.get("type", "message") if isinstance(message, dict) else "message"
+    if not isinstance(kind, str):
+        raise misshapen(kind, (*place, "type"), "text")
     if kind != "message":
         return "tool" if kind in _ANSWERS else "assistant"
-    role = must_be_role(message.get("role"), _ROLES, place)
-    must_be(message.get("content"), (str, list), (*place, "content"), "text or a list of parts")
+    role = role_of(message, _ROLES, place)
+    if not isinstance(message.get("content"), (str, list)):
+        raise misshapen(message.get("content"), (*place, "content"), "text or a list of parts")
     return role
 
 
@@ -78,7 +80,7 @@ def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
         return (call,)
     if kind in _ANSWERS:
         output = message.get("output")
-        inner = _content(output, ("output",), owner) if isinstance(output, str | list) else ()
+        inner = _content(output, ("output",), owner) if isinstance(output, (str, list)) else ()
         result = ToolResult(
             call_id=take(message, "call_id"),
             text=join_text(inner) if inner else json_text(output),

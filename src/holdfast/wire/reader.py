@@ -13,7 +13,7 @@ from holdfast.wire.conversation import Conversation, Message
 from holdfast.wire.detect import guess
 from holdfast.wire.dialect import Dialect
 from holdfast.wire.exchanges import Exchange, group
-from holdfast.wire.frame import Frame, find_list, take_apart
+from holdfast.wire.frame import Frame, take_apart
 from holdfast.wire.strict import Limits, parse, to_bytes
 
 DIALECTS: dict[str, Dialect] = {
@@ -67,7 +67,7 @@ def dialect_named(name: str) -> Dialect:
 
 
 def _read(raw: bytes, dialect: Dialect, known: Conversation | None = None) -> Conversation:
-    frame, spans = take_apart(raw, find_list(raw, dialect))
+    frame, spans = take_apart(raw, dialect)
     body = parse(frame.hollow)
     old = known.messages if known is not None and known.dialect == dialect.NAME else ()
     messages = []

@@ -22,7 +22,7 @@ _REPLACEMENT = "\ufffd"  # Unicode's own sign for a character that was lost
 
 def mend_surrogates(body: object) -> tuple[object, list[str]]:
     """Replace lone surrogates by U+FFFD; give the mended body and the paths of what was mended."""
-    if isinstance(body, bytes | bytearray | memoryview):
+    if isinstance(body, (bytes, bytearray, memoryview)):
         return _mend_bytes(bytes(body))
     if isinstance(body, str):
         whole = _SURROGATE.sub(_REPLACEMENT, body) if _SURROGATE.search(body) else body
@@ -60,7 +60,7 @@ def _mend_value(value: Any, place: Place, mended: list[Place]) -> Any:
             _mend_value(key, place, mended): _mend_value(item, (*place, str(key)), mended)
             for key, item in value.items()
         }
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_mend_value(item, (*place, n), mended) for n, item in enumerate(value)]
     if isinstance(value, str) and _SURROGATE.search(value):
         mended.append(place)

@@ -5,10 +5,10 @@ validate: after reader; public, and the gatekeeper of the upstream that tests ru
 
 from __future__ import annotations
 
-from holdfast.errors import ShapeError
+from holdfast.errors import BadJSONError, ShapeError
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.detect import guess
-from holdfast.wire.frame import find_list, take_apart
+from holdfast.wire.frame import take_apart
 from holdfast.wire.reader import dialect_named
 from holdfast.wire.rules import SHAPE, SURROGATES
 from holdfast.wire.rules.rule import Context, Seen, Violation, check_all
@@ -31,35 +31,41 @@ def validate(
     WireError. Some rules hold for some models: the model is taken from the body if not given.
     """
     if isinstance(body, Conversation):
-        messages = list(body.seen())
-        return list(check_all(messages, body.context(model)))
-    body, mended = mend_surrogates(body)
-    found = [Violation(SURROGATES.id, path, "the string holds a lone surrogate") for path in mended]
-    raw = to_bytes(body, limits)
+        return list(check_all(list(body.seen()), body.context(model)))
+    try:
+        return _validate(to_bytes(body, limits), dialect, model)
+    except BadJSONError:
+        # Half characters are not JSON and yet a rule: the rest is looked at all the same.
+        body, mended = mend_surrogates(body)
+        if not mended:
+            raise
+    halves = [
+        Violation(SURROGATES.id, path, "the string holds a lone surrogate") for path in mended
+    ]
+    return halves + _validate(to_bytes(body, limits), dialect, model)
+
+
+def _validate(raw: bytes, dialect: str | None, model: str | None) -> list[Violation]:
     spoken = dialect_named(dialect or guess(raw))
     try:
-        frame, spans = take_apart(raw, find_list(raw, spoken))
+        frame, spans = take_apart(raw, spoken)
     except ShapeError as error:
-        return [*found, Violation(SHAPE.id, error.where, error.what)]
-    hollow = parse(frame.hollow)
+        return [Violation(SHAPE.id, error.where, error.what)]
+    rest = parse(frame.hollow)
 
-    messages = []
+    misshapen: list[Violation] = []
+    messages: list[Seen] = []
     for n, span in enumerate(spans):
         place = frame.place if frame.bare else (*frame.place, n)
         value = parse(span, place)
         try:
             role = spoken.check(value, place)
         except ShapeError as error:
-            rule = "G1" if spoken.NAME == "gemini" and error.where.endswith(".role") else SHAPE.id
-            found.append(Violation(rule, error.where, error.what))
+            is_role = spoken.NAME == "gemini" and error.where.endswith(".role")
+            misshapen.append(Violation("G1" if is_role else SHAPE.id, error.where, error.what))
         else:
             messages.append(Seen(place, role, value, spoken.blocks(value, None)))
-    named = spoken.params(hollow).get("model")
-    context = Context(
-        spoken.NAME,
-        model or (named if isinstance(named, str) else ""),
-        hollow,
-        frame.place,
-        len(raw),
-    )
-    return [*found, *check_all(messages, context)]
+    named = spoken.params(rest).get("model")
+    model = model or (named if isinstance(named, str) else "")
+    context = Context(spoken.NAME, model, rest, frame.place, len(raw))
+    return misshapen + list(check_all(messages, context))

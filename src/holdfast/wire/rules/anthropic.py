@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
-
-import msgspec
 
 from holdfast.wire.anthropic import NAME as ANTHROPIC
 from holdfast.wire.blocks import (
-    Block,
     Media,
     Text,
     Thinking,
@@ -23,37 +21,24 @@ from holdfast.wire.rules.common import (
     PLAIN_ID,
     at,
     blank,
-    calls,
     has_content,
     repeated_calls,
     repeated_results,
-    results,
 )
 from holdfast.wire.rules.rule import Context, Finding, Seen, rule
 from holdfast.wire.strict import Place
 
 
-class _Turn(msgspec.Struct):
-    """Consecutive messages of one role, which the API joins before it looks at them (A9)."""
-
-    role: str
-    parts: list[tuple[Seen, Block]]
-
-    def calls(self) -> list[tuple[Seen, ToolCall]]:
-        return [(seen, block) for seen, block in self.parts if isinstance(block, ToolCall)]
-
-    def results(self) -> list[tuple[Seen, ToolResult]]:
-        return [(seen, block) for seen, block in self.parts if isinstance(block, ToolResult)]
-
-
-def _turns(messages: Sequence[Seen]) -> list[_Turn]:
-    turns: list[_Turn] = []
+def _turns(messages: Sequence[Seen]) -> list[list[Seen]]:
+    """Join consecutive messages of one role, as the API does before it looks at them (A9)."""
+    turns: list[list[Seen]] = []
     for seen in messages:
         if seen.role == "system":  # an instruction between turns does not part them
             continue
-        if not turns or turns[-1].role != seen.role:
-            turns.append(_Turn(seen.role, []))
-        turns[-1].parts.extend((seen, block) for block in seen.blocks)
+        if turns and turns[-1][0].role == seen.role:
+            turns[-1].append(seen)
+        else:
+            turns.append([seen])
     return turns
 
 
@@ -67,15 +52,12 @@ A1 = rule(
 
 @A1.body
 def every_call_is_answered_next(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    turns = _turns(messages)
-    for n, turn in enumerate(turns):
-        made = turn.calls() if turn.role == "assistant" else []
-        if not made:
-            continue
-        answered = {r.call_id for _, r in turns[n + 1].results()} if n + 1 < len(turns) else set()
-        for seen, call in made:
-            if call.id not in answered:
-                yield at(seen, call), "the call has no tool_result in the next message"
+    for turn, following in pairwise([*_turns(messages), []]):
+        answered = {result.call_id for seen in following for result in seen.results}
+        for seen in turn:
+            for call in seen.calls:
+                if call.id not in answered:
+                    yield at(seen, call), "the call has no tool_result in the next message"
 
 
 A2 = rule(
@@ -88,12 +70,12 @@ A2 = rule(
 
 @A2.body
 def every_result_follows_its_call(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    turns = _turns(messages)
-    for n, turn in enumerate(turns):
-        made = {call.id for _, call in turns[n - 1].calls()} if n else set()
-        for seen, result in turn.results():
-            if result.call_id not in made:
-                yield at(seen, result), "the message before has no tool_use with this id"
+    for preceding, turn in pairwise([[], *_turns(messages)]):
+        made = {call.id for seen in preceding for call in seen.calls}
+        for seen in turn:
+            for result in seen.results:
+                if result.call_id not in made:
+                    yield at(seen, result), "the message before has no tool_use with this id"
 
 
 A3 = rule(
@@ -156,7 +138,7 @@ A6 = rule(
 
 @A6.message
 def ids_are_plain(seen: Seen, context: Context) -> Iterator[Finding]:
-    for call in calls(seen):
+    for call in seen.calls:
         if not PLAIN_ID.fullmatch(call.id):
             yield (*at(seen, call), "id"), "the id must be letters, digits, _ and -"
         if not _NAME.fullmatch(call.name):
@@ -206,7 +188,7 @@ A8 = rule(
 
 @A8.message
 def errors_have_text(seen: Seen, context: Context) -> Iterator[Finding]:
-    for result in results(seen):
+    for result in seen.results:
         if result.is_error and not has_content(result):
             yield at(seen, result), "is_error is true, but the content is empty"
 

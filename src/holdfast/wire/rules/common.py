@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from holdfast.wire.blocks import Block, Media, Text, ToolCall, ToolResult, text_of
+from holdfast.wire.blocks import Block, Media, Text, ToolResult, text_of
 from holdfast.wire.rules.rule import Context, Finding, Seen
 from holdfast.wire.strict import Place
 
@@ -17,16 +17,6 @@ def at(seen: Seen, block: Block) -> Place:
     return (*seen.place, *block.place)
 
 
-def calls(seen: Seen) -> list[ToolCall]:
-    """The tool calls of a message."""
-    return [block for block in seen.blocks if isinstance(block, ToolCall)]
-
-
-def results(seen: Seen) -> list[ToolResult]:
-    """The tool results of a message."""
-    return [block for block in seen.blocks if isinstance(block, ToolResult)]
-
-
 def has_content(result: ToolResult) -> bool:
     """Whether a result says anything, in text or in media."""
     return bool(result.text.strip()) or any(isinstance(part, Media) for part in result.parts)
@@ -36,7 +26,7 @@ def repeated_calls(messages: Sequence[Seen]) -> Iterator[Finding]:
     """Calls whose id an earlier call has."""
     known: set[str] = set()
     for seen in messages:
-        for call in calls(seen):
+        for call in seen.calls:
             if call.id and call.id in known:
                 yield at(seen, call), "an earlier tool call has the same id"
             known.add(call.id)
@@ -46,7 +36,7 @@ def repeated_results(messages: Sequence[Seen]) -> Iterator[Finding]:
     """Results whose call was answered before."""
     known: set[str] = set()
     for seen in messages:
-        for result in results(seen):
+        for result in seen.results:
             if result.call_id and result.call_id in known:
                 yield at(seen, result), "the call has a result already"
             known.add(result.call_id)

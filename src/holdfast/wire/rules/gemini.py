@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.wire.blocks import ToolCall, ToolResult
 from holdfast.wire.gemini import NAME as GEMINI
 from holdfast.wire.gemini import SIGNATURES
-from holdfast.wire.rules.common import at, calls, results
+from holdfast.wire.rules.common import at
 from holdfast.wire.rules.rule import Context, Finding, Seen, rule
 
 G1 = rule(
@@ -23,7 +23,7 @@ G1 = rule(
 @G1.message
 def responses_come_from_the_user(seen: Seen, context: Context) -> Iterator[Finding]:
     if seen.role == "assistant":
-        for result in results(seen):
+        for result in seen.results:
             yield at(seen, result), "a function response stands in the model's turn"
 
 
@@ -41,7 +41,7 @@ def calls_follow_the_user(
     before: Seen | None, after: Seen | None, context: Context
 ) -> Iterator[Finding]:
     # Consecutive contents of the model are one turn, so only the beginning can be wrong.
-    if before is None and after is not None and calls(after):
+    if before is None and after is not None and after.calls:
         yield after.place, "the conversation begins with a function call"
 
 
@@ -60,9 +60,9 @@ def responses_match_the_calls(messages: Sequence[Seen], context: Context) -> Ite
         if seen.role == "assistant":
             # Consecutive contents of the model are one turn.
             opens = n == 0 or messages[n - 1].role != "assistant"
-            made = calls(seen) if opens else [*made, *calls(seen)]
+            made = seen.calls if opens else [*made, *seen.calls]
             continue
-        answers = results(seen)
+        answers = seen.results
         # The API takes plain text behind a call, but never part of the responses.
         if answers and len(answers) != len(made):
             yield seen.place, f"{len(answers)} function responses to {len(made)} calls"
@@ -132,7 +132,7 @@ def current_turn_keeps_its_signatures(
         seen = messages[n]
         if seen.role == "user" and not any(isinstance(b, ToolResult) for b in seen.blocks):
             return  # the current turn began here
-        made = calls(seen)
+        made = seen.calls
         if made and not _is_signed(_part(seen.value, made[0].place)):
             yield at(seen, made[0]), "the function call has lost its thoughtSignature"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.wire.blocks import Opaque, ToolCall
 from holdfast.wire.openai_chat import NAME as CHAT
-from holdfast.wire.rules.common import at, calls, long_strings, openai_answers, results
+from holdfast.wire.rules.common import at, long_strings, openai_answers
 from holdfast.wire.rules.rule import Context, Finding, Seen, rule
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -24,12 +24,12 @@ C1 = rule(
 @C1.body
 def every_call_is_answered_at_once(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
     for n, seen in enumerate(messages):
-        made = calls(seen)
+        made = seen.calls
         if not made:
             continue
         answered: set[str] = set()
         for follower in messages[n + 1 : n + 1 + _run(messages, n + 1)]:
-            answered.update(result.call_id for result in results(follower))
+            answered.update(result.call_id for result in follower.results)
         for call in made:
             if call.id not in answered:
                 yield at(seen, call), "no tool message right behind answers the call"
@@ -47,9 +47,9 @@ C2 = rule(
 def every_result_follows_its_call(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
     made: set[str] = set()
     for seen in messages:
-        answers = results(seen)
+        answers = seen.results
         if not answers:
-            made = {call.id for call in calls(seen)}
+            made = {call.id for call in seen.calls}
         for result in answers:
             if result.call_id not in made:
                 yield at(seen, result), "no assistant message before it made this call"
@@ -93,7 +93,7 @@ C4 = rule(
 def calls_are_named(seen: Seen, context: Context) -> Iterator[Finding]:
     if seen.value.get("tool_calls") == [] and openai_answers(context):
         yield (*seen.place, "tool_calls"), "tool_calls is an empty list"
-    for call in calls(seen):
+    for call in seen.calls:
         if not _NAME.fullmatch(call.name) and openai_answers(context):
             yield at(seen, call), "the function's name must be 1 to 64 letters, digits, _ and -"
 
@@ -133,11 +133,11 @@ def calls_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]:
     made = [
         b
         for b in seen.blocks
-        if isinstance(b, ToolCall | Opaque) and b.place[:1] == ("tool_calls",)
+        if isinstance(b, (ToolCall, Opaque)) and b.place[:1] == ("tool_calls",)
     ]
     if len(made) > _MOST_TOOLS:
         yield (*seen.place, "tool_calls"), "there are more than 128 calls in one message"
-    for call in calls(seen):
+    for call in seen.calls:
         if len(call.id) > _LONGEST_ID and openai_answers(context):
             yield (*at(seen, call), "id"), "the id has more than 40 characters"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from holdfast.wire.openai_responses import NAME as RESPONSES
-from holdfast.wire.rules.common import at, calls, long_strings, openai_answers, results
+from holdfast.wire.rules.common import at, long_strings, openai_answers
 from holdfast.wire.rules.rule import Context, Finding, Seen, rule
 
 R1 = rule(
@@ -19,13 +20,13 @@ R1 = rule(
 
 @R1.body
 def calls_and_outputs_are_paired(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    made = {call.id for seen in messages for call in calls(seen)}
-    answered = {result.call_id for seen in messages for result in results(seen)}
+    made = {call.id for seen in messages for call in seen.calls}
+    answered = {result.call_id for seen in messages for result in seen.results}
     for seen in messages:
-        for call in calls(seen):
+        for call in seen.calls:
             if call.id not in answered:
                 yield at(seen, call), "no output answers the call"
-        for result in results(seen):
+        for result in seen.results:
             if result.call_id not in made and not _continues(messages, context):
                 yield at(seen, result), "no call has this call_id"
 
@@ -75,11 +76,13 @@ def nothing_refers_to_unstored_items(seen: Seen, context: Context) -> Iterator[F
     kind = _kind(seen)
     if kind == "item_reference":
         yield seen.place, "the item refers to a response that was not stored"
-        return
-    # The API takes open-weight models' reasoning as plain text, and ignores what has no id.
-    kept = any(seen.value.get(key) for key in ("content", "encrypted_content"))
-    if kind == "reasoning" and seen.value.get("id") and not kept:
+    elif kind == "reasoning" and seen.value.get("id") and not _is_whole(seen.value):
         yield seen.place, "the reasoning item has no encrypted_content"
+
+
+def _is_whole(reasoning: dict[str, Any]) -> bool:
+    """Whether reasoning can be understood without the provider's copy of it."""
+    return any(reasoning.get(key) for key in ("encrypted_content", "content"))
 
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")

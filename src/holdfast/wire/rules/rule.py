@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from holdfast.wire.blocks import Block, Role
+from holdfast.wire.blocks import Block, Role, ToolCall, ToolResult
 from holdfast.wire.strict import Place, dotted
 
 Finding = tuple[Place, str]
@@ -32,13 +32,18 @@ class Violation(msgspec.Struct, frozen=True):
     """What is wrong there; never holds content."""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Seen:
     """A message as rules see it."""
 
-    place: Place
-    role: Role
-    value: Any
-    blocks: tuple[Block, ...]
+    __slots__ = ("blocks", "calls", "place", "results", "role", "value")
+
+    def __init__(self, place: Place, role: Role, value: Any, blocks: tuple[Block, ...]) -> None:
+        self.place = place
+        self.role = role
+        self.value = value
+        self.blocks = blocks
+        self.calls = [block for block in blocks if isinstance(block, ToolCall)]
+        self.results = [block for block in blocks if isinstance(block, ToolResult)]
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -107,7 +112,8 @@ def check_all(messages: Sequence[Seen], context: Context) -> Iterator[Violation]
         messages, context, touched=range(len(messages)), seams=range(len(messages) + 1)
     )
     for rule_id, check in _checks.get((context.dialect, "body"), ()):
-        yield from _report(rule_id, check(messages, context))
+        for place, message in check(messages, context):
+            yield Violation(rule_id, dotted(place), message)
 
 
 def check_at(
@@ -123,19 +129,17 @@ def check_at(
     """
     local = _checks.get((context.dialect, "message"), ())
     for n in touched:
-        message = messages[n]
+        seen = messages[n]
         for rule_id, check in local:
-            yield from _report(rule_id, check(message, context))
+            for place, message in check(seen, context):
+                yield Violation(rule_id, dotted(place), message)
     between = _checks.get((context.dialect, "seam"), ())
-    for n in seams:
+    for n in seams if between else ():
         before = messages[n - 1] if n > 0 else None
         after = messages[n] if n < len(messages) else None
         for rule_id, check in between:
-            yield from _report(rule_id, check(before, after, context))
+            for place, message in check(before, after, context):
+                yield Violation(rule_id, dotted(place), message)
     for rule_id, check in _checks.get((context.dialect, "ending"), ()):
-        yield from _report(rule_id, check(messages, context))
-
-
-def _report(rule_id: str, findings: Iterable[Finding]) -> Iterator[Violation]:
-    for place, message in findings:
-        yield Violation(rule_id, dotted(place), message)
+        for place, message in check(messages, context):
+            yield Violation(rule_id, dotted(place), message)
