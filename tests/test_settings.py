@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import string
 import tomllib
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -159,7 +158,11 @@ def test_unknown_key_far_from_any_other_gets_a_pointer_instead_of_a_guess(tmp_pa
 def test_ill_typed_number_is_refused(tmp_path: Path, value: str) -> None:
     path = write(tmp_path, f"max_body_bytes = {value}")
     assert problems(tmp_path) == [
-        ("max_body_bytes must be a whole number, at least 1", f"{path}:1", "")
+        (
+            "max_body_bytes must be a whole number, at least 1",
+            f"{path}:1",
+            "Compare with `holdfast config --sample`.",
+        )
     ]
 
 
@@ -186,6 +189,13 @@ def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
         assert part in str(caught.value)
 
 
+def test_thousands_of_problems_give_a_short_error(tmp_path: Path) -> None:
+    write(tmp_path, "".join(f"{'k' * 500}{n} = 1\n" for n in range(400)))
+    with pytest.raises(SettingsError, match="400 problems") as caught:
+        Settings.load(cwd=tmp_path, environ={})
+    assert len(str(caught.value)) < 5000
+
+
 def test_unknown_variable_is_a_problem_for_check_alone(tmp_path: Path) -> None:
     environ = {"HOLDFAST_COLOUR": "never", "HOLDFAST_DATA": "x"}
     assert Settings.load(cwd=tmp_path, environ=environ) == Settings()
@@ -206,6 +216,7 @@ def test_unknown_variable_is_a_problem_for_check_alone(tmp_path: Path) -> None:
         (b"\x00", "not TOML", ":1"),
         (b"a = 1\nb = '\xff'", "the settings file is not UTF-8", ":2"),
         (b"a = " + b"[" * 20_000, "not TOML", ""),
+        (b"\n" + b"a." * 100_000 + b"a = 1", "not TOML: a key has more than 100 parts", ":2"),
         (b"a = " + b"9" * 20_000, "not TOML: a number is too long", ""),
         (b"#" * (MAX_FILE_BYTES + 1), "the settings file is larger than 262,144 bytes", ""),
     ],
@@ -249,13 +260,15 @@ def test_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path: Path) -> N
 
 
 @given(st.binary(max_size=200) | st.text(alphabet="a=[]{}\"'#\n\\1.,", max_size=60))
-def test_any_content_gives_settings_or_a_typed_error(
+def test_any_content_is_settings_or_typed_problems_that_say_what_where_and_what_to_do(
     tmp_path_factory: pytest.TempPathFactory, content: bytes | str
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
-    write(folder, content)
-    with suppress(SettingsError):
-        Settings.load(cwd=folder, environ={})
+    path = write(folder, content)
+    for what, where, fix in problems(folder):
+        assert what
+        assert where.startswith(str(path))
+        assert fix
 
 
 # The line of each key

@@ -26,6 +26,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_ENDLESS_KEY = re.compile(r"(?:\.[^.\n,=]*){101}")
 _POSITION = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
 
 
@@ -41,6 +42,10 @@ class TomlError(ValueError):
 
 def parse(text: str) -> dict[str, object]:
     """Return the document's values, or raise `TomlError` with the line at fault."""
+    if endless := _ENDLESS_KEY.search(text):
+        # The parser's memory grows with the square of a dotted key's parts.
+        line = text.count("\n", 0, endless.start()) + 1
+        raise TomlError("a key has more than 100 parts", line)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -33,6 +33,10 @@ _CONFIG_VARIABLE = "HOLDFAST_CONFIG"
 _RESERVED_VARIABLES = frozenset({_CONFIG_VARIABLE, "HOLDFAST_DATA"})
 """Variables that are no settings: the settings file, and the data folder of the tests."""
 
+_OTHER_FILE = f"Mend it, or name another file with {_CONFIG_VARIABLE}."
+_SEE_SAMPLE = "Compare with `holdfast config --sample`."
+_LISTED_PROBLEMS = 10
+
 _T = TypeVar("_T")
 Secret = Annotated[_T, Meta(extra={"secret": True})]
 """The type of a setting that is never printed: `Secret[str]`."""
@@ -268,7 +272,7 @@ def _from_file(cwd: Path, environ: Mapping[str, str]) -> Iterator[_Given]:
         values = _toml.parse(text)
     except _toml.TomlError as error:
         where = f"{path}:{error.line}" if error.line else str(path)
-        raise SettingsError(f"not TOML: {error.reason}", where=where) from None
+        raise SettingsError(f"not TOML: {error.reason}", where=where, fix=_SEE_SAMPLE) from None
     lines = _toml.key_lines(text)
     for name, value in values.items():
         yield _Given(name, value, f"file {path}:{lines[name]}")
@@ -302,16 +306,20 @@ def _read(path: Path) -> str:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode) and str(path) != os.devnull:
-            raise SettingsError("the settings file is not a regular file", where=str(path))
+            raise SettingsError(
+                "the settings file is not a regular file", where=str(path), fix=_OTHER_FILE
+            )
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise SettingsError(
-            f"the settings file cannot be read: {error.strerror}", where=str(path)
+            f"the settings file cannot be read: {error.strerror}", where=str(path), fix=_OTHER_FILE
         ) from error
     if len(data) > MAX_FILE_BYTES:
         raise SettingsError(
-            f"the settings file is larger than {MAX_FILE_BYTES:,} bytes", where=str(path)
+            f"the settings file is larger than {MAX_FILE_BYTES:,} bytes",
+            where=str(path),
+            fix=_OTHER_FILE,
         )
     try:
         return data.decode("utf-8-sig")
@@ -333,15 +341,19 @@ def _unknown_variables(keys: Iterable[Key], environ: Mapping[str, str]) -> list[
 
 def _unknown(item: _Given, known: Iterable[str]) -> SettingsError:
     return SettingsError(
-        f"unknown setting {item.name!r}",
+        f"unknown setting {item.name[:100]!r}",
         where=_place(item),
         fix=_did_you_mean(item.name, known) or "Run `holdfast config` to see all settings.",
     )
 
 
 def _unfit(item: _Given, key: Key) -> SettingsError:
-    guess = "" if key.secret else _did_you_mean(str(item.value), key.choices)
-    return SettingsError(f"{key.name} must be {key.expects}", where=_place(item), fix=guess)
+    return SettingsError(
+        f"{key.name} must be {key.expects}",
+        where=_place(item),
+        fix=_did_you_mean(str(item.value), key.choices)
+        or "Compare with `holdfast config --sample`.",
+    )
 
 
 def _place(item: _Given) -> str:
@@ -356,7 +368,7 @@ def _did_you_mean(word: str, known: Iterable[str]) -> str:
 def _joined(problems: list[SettingsError]) -> SettingsError:
     if len(problems) == 1:
         return problems[0]
-    listed = "; ".join(f"{problem.what} (at {problem.where})" for problem in problems)
+    listed = "; ".join(f"{p.what} (at {p.where})" for p in problems[:_LISTED_PROBLEMS])
     return SettingsError(
         f"{len(problems)} problems with the settings: {listed}",
         fix="Run `holdfast config --check` to see them one by one.",

@@ -46,7 +46,11 @@ def read_body(file: str, limits: Limits) -> bytes:
         with Path(file).open("rb") as source:
             return source.read(most)
     except OSError as error:
-        raise HoldfastError(f"cannot read the file: {error.strerror}", where=file) from error
+        raise HoldfastError(
+            f"cannot read the file: {error.strerror}",
+            where=file,
+            fix="Check its name, or use - for standard input.",
+        ) from error
 
 
 def write_body(body: bytes, path: Path | None) -> None:
@@ -59,4 +63,8 @@ def write_body(body: bytes, path: Path | None) -> None:
     try:
         path.write_bytes(body)
     except OSError as error:
-        raise HoldfastError(f"cannot write the file: {error.strerror}", where=str(path)) from error
+        raise HoldfastError(
+            f"cannot write the file: {error.strerror}",
+            where=str(path),
+            fix="Choose another place with --write.",
+        ) from error
