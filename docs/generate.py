@@ -18,7 +18,7 @@ from holdfast import errors
 from holdfast.settings import Settings
 from holdfast.surfaces.cli import app
 from holdfast.surfaces.cli.tour import broken, bundled_body
-from holdfast.wire import RULES
+from holdfast.wire import DIALECTS, RULES
 
 DOCS = Path(__file__).parent
 NOTE = "<!-- Made by docs/generate.py; change the code, then run `make docs`. -->\n"
@@ -54,12 +54,14 @@ def cli_page() -> str:
 def rules_page() -> str:
     """Every rule with its source."""
     rows = (
-        f"| {rule.id} | {rule.dialect} | {_cell(rule.text)} | {_cell(rule.source)} |\n"
+        f"| {rule.id} | {rule.dialect or 'all'} | {_cell(rule.text)} | {_cell(rule.source)} |\n"
         for rule in RULES.values()
     )
+    unruled = sorted(set(DIALECTS) - {rule.dialect for rule in RULES.values()})
     return (
         f"{NOTE}# Rules\n\n"
-        f"What `validate` checks: {len(RULES)} rules, each with where we learned it.\n"
+        f"What `validate` checks: {len(RULES)} rules, each with where we learned it. No rules of\n"
+        f"their own so far: {', '.join(unruled) or 'none'}.\n"
         "[Rules as data](../discussions/rules.md) says why they look like this.\n\n"
         "| rule | dialect | what must hold | source |\n|---|---|---|---|\n" + "".join(rows)
     )

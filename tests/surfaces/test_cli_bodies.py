@@ -72,6 +72,17 @@ def test_repair_can_write_to_a_file(cli: Cli, bad: str) -> None:
     assert validate((cli.folder / "mended.json").read_bytes()) == []
 
 
+def test_repair_of_a_valid_body_gives_the_very_same_bytes(cli: Cli, good: str) -> None:
+    result = cli("validate", good, "--repair")
+    assert (result.code, result.out.encode(), result.err) == (0, TOUR.read_bytes(), "")
+
+
+def test_repair_names_what_it_cannot_mend_and_exits_with_1(cli: Cli) -> None:
+    result = cli("validate", cli.write("empty.json", {"model": "m", "messages": []}), "--repair")
+    assert result.code == 1
+    assert result.err.startswith("left C4 at $.messages: ")
+
+
 def test_write_without_repair_is_refused(cli: Cli, good: str) -> None:
     result = cli("validate", good, "--write", "x.json")
     assert result.code == 2

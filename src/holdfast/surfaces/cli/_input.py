@@ -54,10 +54,11 @@ def read_body(file: str, limits: Limits) -> bytes:
 
 
 def write_body(body: bytes, path: Path | None) -> None:
-    """Write a body to the path, or to standard output."""
+    """Write the very bytes to the path, or to standard output."""
     if path is None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(body + b"\n")
+        sys.stdout.buffer.write(body)
+        if sys.stdout.isatty():
+            sys.stdout.buffer.write(b"\n")
         sys.stdout.buffer.flush()
         return
     try:

@@ -101,8 +101,7 @@ def _repair(
     write_body(mended.body, write)
     for action in mended.actions:
         remark(f"mended {action.rule} at {action.path}: {action.message}")
-    left = holdfast.validate(mended.body, dialect, model, limits=limits)
-    for violation in left:
+    for violation in mended.left:
         remark(f"left {violation.rule} at {violation.path}: {violation.message}")
-    if left:
+    if mended.left:
         raise typer.Exit(1)
