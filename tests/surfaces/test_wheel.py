@@ -10,7 +10,7 @@ import pytest
 
 from tests.surfaces.harness import ROOT
 
-OFFLINE = ("NewConnectionError", "NameResolutionError", "ConnectTimeout", "ProxyError")
+OFFLINE = ("NewConnectionError", "NameResolutionError", "ProxyError", "from versions: none")
 
 
 def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
