@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.settings import Settings
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "holdfast"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -19,6 +21,14 @@ def test_generated_files_are_what_the_code_says_now() -> None:
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
     assert generate.stale_files() == [], "run `make docs`"
+
+
+def test_sample_settings_file_is_valid_with_every_line_uncommented(tmp_path: Path) -> None:
+    sample = (ROOT / "docs" / "reference" / "holdfast.sample.toml").read_text("utf-8")
+    uncommented = re.sub(r"^#(?! )", "", sample, flags=re.MULTILINE)
+    assert uncommented != sample
+    (tmp_path / "holdfast.toml").write_text(uncommented)
+    assert Settings.check(cwd=tmp_path, environ={}) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

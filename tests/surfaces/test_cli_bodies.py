@@ -140,12 +140,24 @@ def test_a_call_and_its_results_share_an_exchange(cli: Cli, good: str) -> None:
     assert exchanges == [1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7]
 
 
-def test_terminal_codes_inside_a_request_do_not_reach_the_terminal(cli: Cli) -> None:
-    body = {"messages": [{"role": "user", "content": "\x1b]0;owned\x07\x1b[31mred\x9b"}]}
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_terminal_codes_inside_a_request_do_not_reach_the_terminal(cli: Cli, output: str) -> None:
+    codes = "\x1b]0;owned\x07\x1b[31mred\x9b\u202e[bold][/]"
+    body = {"model": codes, "messages": [{"role": "user", "content": codes}]}
     file = cli.write("codes.json", body)
-    result = cli("show", file, "--dialect", "openai-chat", "--text", "--output", "table")
-    assert "red" in result.out
-    assert not set("\x1b\x07\x9b") & set(result.out)
+    result = cli("show", file, "--dialect", "openai-chat", "--text", "--output", output)
+    assert result.code == 0
+    assert result.out.count("red") == 2
+    assert not set("\x1b\x07\x9b\u202e") & set(result.out)
+
+
+def test_table_of_very_many_messages_is_cut_and_says_so(cli: Cli) -> None:
+    messages = [{"role": "user", "content": "hi"}] * 3000
+    file = cli.write("many.json", {"model": "m", "messages": messages})
+    result = cli("show", file, "--dialect", "openai-chat", "--output", "table")
+    assert result.out.count("\n") < 1100
+    assert "… 2,000 more: --output json" in result.out
+    assert len(cli("show", file, "--dialect", "openai-chat").json["messages"]) == 3000
 
 
 # convert

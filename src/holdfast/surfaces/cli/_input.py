@@ -40,9 +40,9 @@ def limits_of(settings: Settings) -> Limits:
 def read_body(file: str, limits: Limits) -> bytes:
     """Return the bytes of FILE, or just enough of them to show that they are too many."""
     most = limits.max_body_bytes + 1
-    if file == "-":
-        return sys.stdin.buffer.read(most)
     try:
+        if file == "-":
+            return sys.stdin.buffer.read(most)
         with Path(file).open("rb") as source:
             return source.read(most)
     except OSError as error:

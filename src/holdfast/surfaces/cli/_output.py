@@ -32,6 +32,8 @@ ColorOption = Annotated[
     typer.Option("--color", help="When to use colour; auto: in a terminal."),
 ]
 
+MOST_ROWS = 1000
+
 
 class Output:
     """Where a command's results go, and in which form."""
@@ -46,7 +48,7 @@ class Output:
     def emit(self, data: object, draw: Callable[[Console], None]) -> None:
         """Print the data as JSON, or else draw it."""
         if self.as_json:
-            sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+            sys.stdout.write(_json(data) + "\n")
         else:
             draw(self.console)
 
@@ -61,8 +63,14 @@ def _console(settings: Settings) -> Console:
             return Console(highlight=False)
 
 
+def _json(data: object) -> str:
+    """Write JSON that people can read, with escapes for what a terminal would obey."""
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
 def table(*columns: Column | str, rows: Iterable[Iterable[object]]) -> Table:
-    """Lay the rows out below the columns' headings."""
+    """Lay the rows out below the columns' headings; of very many rows, only the first."""
     drawn = Table(
         *(Column(c, overflow="fold") if isinstance(c, str) else c for c in columns),
         box=box.SIMPLE_HEAD,
@@ -71,8 +79,11 @@ def table(*columns: Column | str, rows: Iterable[Iterable[object]]) -> Table:
         pad_edge=False,
         header_style="bold",
     )
-    for row in rows:
+    rows = list(rows)
+    for row in rows[:MOST_ROWS]:
         drawn.add_row(*(Text(printable(str(cell))) for cell in row))
+    if len(rows) > MOST_ROWS:
+        drawn.caption = f"… {len(rows) - MOST_ROWS:,} more: --output json"
     return drawn
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Column, Table
+from rich.text import Text as RichText
 
 from holdfast import (
     Block,
@@ -26,7 +27,7 @@ from holdfast import (
 from holdfast.settings import Settings
 
 from ._input import DialectOption, FileArgument, limits_of, read_body
-from ._output import ColorOption, Output, OutputOption, table
+from ._output import ColorOption, Output, OutputOption, printable, table
 
 FIRST_CHARACTERS = 60
 
@@ -91,7 +92,7 @@ def rows_of(conversation: Conversation) -> Iterator[Row]:
             )
 
 
-def heading(conversation: Conversation) -> str:
+def heading(conversation: Conversation) -> RichText:
     """Say in one line what the conversation is made of."""
     parts = [
         conversation.dialect,
@@ -101,7 +102,7 @@ def heading(conversation: Conversation) -> str:
         _count(len(conversation.tools), "tool"),
         "a system prompt" if conversation.system else "no system prompt",
     ]
-    return " · ".join(parts)
+    return RichText(printable(" · ".join(parts)))
 
 
 def message_table(rows: list[Row], *, with_text: bool) -> Table:

@@ -40,7 +40,7 @@ def tour(color: ColorOption = None) -> None:
     conversation = read(body, limits=limits)
 
     _step(console, "1. Read", "An agent is about to send this request:")
-    _say(console, heading(conversation))
+    console.print(heading(conversation))
     console.print()
     console.print(message_table(list(rows_of(conversation)), with_text=True))
     console.print()
