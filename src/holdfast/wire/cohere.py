@@ -12,7 +12,7 @@ from holdfast.wire import openai_chat
 from holdfast.wire.blocks import Block, Role, Text, Thinking, Tool, ToolResult
 from holdfast.wire.dialect import Entry
 from holdfast.wire.strict import Place
-from holdfast.wire.values import json_text, take
+from holdfast.wire.values import inner, json_text, take
 
 if TYPE_CHECKING:
     from holdfast.wire.conversation import Message
@@ -37,7 +37,7 @@ def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
         result = found[0]
         assert isinstance(result, ToolResult)
         texts = (
-            take(part, "text") or json_text((part.get("document") or {}).get("data", ""))
+            take(part, "text") or json_text(inner(part, "document").get("data", ""))
             for part in message["content"]
             if isinstance(part, dict)
         )

@@ -155,9 +155,6 @@ class Conversation:
         index = self._index(block.owner)
         return dotted((*self.message_place(index), *block.place))
 
-    def __len__(self) -> int:
-        return len(self.messages)
-
     def __repr__(self) -> str:
         return f"<Conversation {self.dialect}, {len(self.messages)} messages>"
 

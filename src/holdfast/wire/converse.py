@@ -18,7 +18,7 @@ from holdfast.wire.blocks import (
 )
 from holdfast.wire.dialect import Entry, misshapen, role_of
 from holdfast.wire.strict import Place
-from holdfast.wire.values import as_json, json_text, parsed, take
+from holdfast.wire.values import as_json, inner, json_text, parsed, take
 
 if TYPE_CHECKING:
     from holdfast.wire.conversation import Message
@@ -95,8 +95,8 @@ def _result_text(content: Any) -> str:
 
 
 def _request(body: Any) -> tuple[dict[str, Any], Place]:
-    wrapped = (body.get("input") or {}).get("converse") if "messages" not in body else None
-    return (wrapped, ("input", "converse")) if isinstance(wrapped, dict) else (body, ())
+    wrapped = inner(body, "input", "converse") if "messages" not in body else {}
+    return (wrapped, ("input", "converse")) if wrapped else (body, ())
 
 
 def system(body: Any) -> tuple[Block, ...]:
@@ -174,8 +174,8 @@ def params(body: Any) -> dict[str, Any]:
     }
     if "modelId" in body:
         found["model"] = body["modelId"]
-    choice = (request.get("toolConfig") or {}).get("toolChoice")
-    if isinstance(choice, dict) and choice:
+    choice = inner(request, "toolConfig", "toolChoice")
+    if choice:
         named = take(choice, "tool", "name")
         kind = "required" if "any" in choice else "auto"
         found["tool_choice"] = {"name": named} if named else kind

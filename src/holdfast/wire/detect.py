@@ -13,6 +13,7 @@ import msgspec
 from holdfast.errors import ShapeError
 from holdfast.wire.frame import top_level
 from holdfast.wire.strict import Limits, fields, items, parse, to_bytes
+from holdfast.wire.values import take
 
 # What only one dialect has: keys of the body, of a message or of a part. Each is worth a point,
 # so that one odd key from a gateway does not decide against everything else.
@@ -50,11 +51,12 @@ _PART_TYPES: dict[str, frozenset[str]] = {
     ),
 }
 _LOOKED_AT = 12
+_DEFAULT_LIMITS = Limits()
 
 
-def detect(body: object) -> str:
+def detect(body: object, *, limits: Limits = _DEFAULT_LIMITS) -> str:
     """Name the dialect that a body is most likely in; raise ShapeError if none fits."""
-    return guess(to_bytes(body, Limits()))
+    return guess(to_bytes(body, limits))
 
 
 def guess(raw: bytes) -> str:
@@ -84,7 +86,7 @@ def _by_messages(top: dict[str, msgspec.Raw]) -> str:
         for dialect, keys in _MESSAGE_KEYS.items():
             score[dialect] += len(keys & message.keys())
         for dialect, roles in _ROLES.items():
-            score[dialect] += message.get("role") in roles
+            score[dialect] += take(message, "role") in roles
         content = message.get("content")
         if isinstance(content, str):
             score["converse"] -= 1  # always a list there
@@ -93,7 +95,7 @@ def _by_messages(top: dict[str, msgspec.Raw]) -> str:
                 score["converse"] += 1
             elif isinstance(part, dict):
                 for dialect, kinds in _PART_TYPES.items():
-                    score[dialect] += part.get("type") in kinds
+                    score[dialect] += take(part, "type") in kinds
     if "tools" in top:
         dialect = "anthropic" if b'"input_schema"' in bytes(top["tools"]) else "openai-chat"
         score[dialect] += 1

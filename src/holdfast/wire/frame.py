@@ -37,6 +37,9 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         """The body without its messages."""
         return self.head + (b'""' if self.bare else b"") + self.tail
 
+    def __repr__(self) -> str:
+        return f"<Frame around {dotted(self.place)}, {len(self.hollow)} bytes>"
+
 
 def take_apart(raw: bytes, dialect: Dialect) -> tuple[Frame, list[msgspec.Raw]]:
     """Split a body into its frame and the spans of its messages."""

@@ -18,7 +18,7 @@ from holdfast.wire.blocks import (
 )
 from holdfast.wire.dialect import Entry, misshapen, role_of
 from holdfast.wire.strict import Place
-from holdfast.wire.values import as_json, first, json_text, parsed, take
+from holdfast.wire.values import as_json, first, inner, json_text, parsed, take
 
 if TYPE_CHECKING:
     from holdfast.wire.conversation import Message
@@ -73,16 +73,7 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
             )
     for key in _RESPONSES:
         if isinstance(answer := part.get(key), dict):
-            response = answer.get("response")
-            return ToolResult(
-                call_id=take(answer, "id"),
-                name=take(answer, "name"),
-                text=json_text(response),
-                is_error=isinstance(response, dict) and "error" in response,
-                place=place,
-                slot=(*place, key, "response"),
-                owner=owner,
-            )
+            return _result(answer, place, (*place, key, "response"), owner)
     for key in _DATA:
         if isinstance(data := part.get(key), dict):
             media_type = take(data, "mimeType") or take(data, "mime_type")
@@ -90,6 +81,25 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
                 kind=_kind(media_type), media_type=media_type, place=place, slot=place, owner=owner
             )
     return Opaque(type=next(iter(part), "part"), place=place, owner=owner)
+
+
+def _result(answer: Any, place: Place, slot: Place, owner: Message | None) -> ToolResult:
+    response = answer.get("response")
+    is_error = isinstance(response, dict) and "error" in response
+    # A response is an object; most clients wrap plain text in one with a single key.
+    if isinstance(response, dict) and len(response) == 1:
+        [(key, value)] = response.items()
+        if isinstance(value, str):
+            response, slot = value, (*slot, key)
+    return ToolResult(
+        call_id=take(answer, "id"),
+        name=take(answer, "name"),
+        text=json_text(response),
+        is_error=is_error,
+        place=place,
+        slot=slot,
+        owner=owner,
+    )
 
 
 def _kind(media_type: str) -> Any:
@@ -141,7 +151,7 @@ def tools(body: Any) -> tuple[Tool, ...]:
 def content(block: Block, text: str) -> Any:
     if isinstance(block, ToolCall):
         return parsed(text)
-    if isinstance(block, ToolResult):
+    if isinstance(block, ToolResult) and block.slot[-1] == "response":
         # The two keys that the API documents for free text.
         return {"error" if block.is_error else "output": text}
     return {"text": text} if isinstance(block, Media) else text
@@ -187,8 +197,8 @@ def params(body: Any) -> dict[str, Any]:
     }
     if "model" in request:
         found["model"] = request["model"]
-    calling = (request.get("toolConfig") or {}).get("functionCallingConfig")
-    if isinstance(calling, dict):
+    calling = inner(request, "toolConfig", "functionCallingConfig")
+    if calling:
         allowed = calling.get("allowedFunctionNames")
         only = {"name": allowed[0]} if isinstance(allowed, list) and len(allowed) == 1 else None
         found["tool_choice"] = only or _MODES.get(str(calling.get("mode")).upper())

@@ -99,9 +99,10 @@ def _extend(previous: Conversation, raw: bytes) -> Conversation | None:
     except WireError:
         return None  # reading it whole gives the error its right place
     messages = (*previous.messages, *rest.messages)
+    tail = rest.frame.tail if rest.messages else raw[len(known) :]
     return Conversation(
         _module(previous),
-        Frame(head=frame.head, gap=frame.gap, tail=rest.frame.tail, place=frame.place),
+        Frame(head=frame.head, gap=frame.gap, tail=tail, place=frame.place),
         messages,
         source=raw,
         body=rest.rest,

@@ -7,7 +7,6 @@ order, and renames ids; it never writes a word that was not there. What it canno
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -17,13 +16,15 @@ from holdfast.wire.blocks import ToolCall, ToolResult
 from holdfast.wire.conversation import Conversation, Message
 from holdfast.wire.reader import dialect_named, read, write
 from holdfast.wire.rules import SURROGATES
+from holdfast.wire.rules.gemini import DATA_KEYS, PART_KEYS
 from holdfast.wire.rules.rule import Violation, check_all
 from holdfast.wire.strict import Limits, Place, dotted, encode
 from holdfast.wire.surrogates import mend_surrogates
 
 _DEFAULT_LIMITS = Limits()
-# Taking one thing out may leave another alone; each round mends all it sees, so few are needed.
-_ROUNDS = 10
+# Taking one thing out may leave another alone. A round mends one fault of each message, so this
+# is more than any request needs; what is left then is named.
+_ROUNDS = 50
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -78,28 +79,28 @@ Mend = Callable[[Any, Place], str]
 
 
 def _mend(conversation: Conversation, found: list[Violation]) -> tuple[Conversation, list[Action]]:
-    places: dict[int, list[tuple[str, Place]]] = defaultdict(list)
+    """Mend every message once: all that breaks the first of the rules that it breaks."""
+    faults: dict[int, tuple[str, set[Place]]] = {}
     list_place = conversation.frame.place
     for violation in found:
         place = _steps(violation.path)
-        if violation.rule in _MENDS and len(place) > len(list_place):
-            index = place[len(list_place)]
-            if place[: len(list_place)] == list_place and isinstance(index, int):
-                places[index].append((violation.rule, place[len(list_place) + 1 :]))
+        inside = place[: len(list_place)] == list_place and len(place) > len(list_place)
+        if inside and violation.rule in _MENDS:
+            rule, places = faults.setdefault(int(place[len(list_place)]), (violation.rule, set()))
+            if rule == violation.rule:
+                places.add(place[len(list_place) + 1 :])
 
     messages = list(conversation.messages)
     actions = []
-    for index in sorted(places, reverse=True):
+    for index in sorted(faults, reverse=True):
+        rule, places = faults[index]
         value = messages[index].value
         done = []
         # From the back, so that what is taken out does not move what is still to be mended.
-        for rule, place in sorted(
-            places[index], key=lambda item: _depth_first(item[1]), reverse=True
-        ):
+        for place in sorted(places, key=_depth_first, reverse=True):
             message = _MENDS[rule](value, place)
             if message:
-                path = dotted((*list_place, index, *place))
-                done.append(Action(rule, path, message))
+                done.append(Action(rule, dotted((*list_place, index, *place)), message))
         if not done:
             continue
         actions.extend(done)
@@ -226,6 +227,18 @@ def _drop_responses(value: Any, _: Place) -> str:
     return "took out function responses that do not match the calls"
 
 
+def _without_strangers(value: Any, place: Place) -> str:
+    if place == ("parts",):
+        value.clear()
+        return "took out a content without parts"
+    part = _at(value, place)
+    if not DATA_KEYS & part.keys():
+        return _take_out("a part without data")(value, place)
+    for key in part.keys() - PART_KEYS:
+        del part[key]
+    return "took out fields that the API does not know"
+
+
 def _at(value: Any, place: Place) -> Any:
     for step in place:
         value = value[step]
@@ -250,9 +263,10 @@ _MENDS: dict[str, Mend] = {
     "R1": _take_out("a call or output that has lost its other half"),
     "R2": _take_out("reasoning that has lost the item behind it"),
     "R3": _take_out("an item that refers to what was not stored"),
+    "G1": _take_out("a function response in the model's turn"),
     "G2": _take_out("a function call without a turn before it"),
     "G3": _drop_responses,
-    "G4": _take_out("a part without data"),
+    "G4": _without_strangers,
     "G6": _take_out("the model's unfinished last turn"),
 }
 

@@ -214,7 +214,9 @@ def _at(raw: bytes, place: Place) -> bytes | None:
     try:
         for key in place:
             span = _fields(span)[str(key)]
-    except (ValueError, KeyError, RecursionError, msgspec.MsgspecError):
+    except RecursionError:
+        raise _too_deep(place) from None
+    except (ValueError, KeyError, msgspec.MsgspecError):
         return None
     return bytes(span)
 

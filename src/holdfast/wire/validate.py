@@ -5,6 +5,8 @@ validate: after reader; public, and the gatekeeper of the upstream that tests ru
 
 from __future__ import annotations
 
+import re
+
 from holdfast.errors import BadJSONError, ShapeError
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.detect import guess
@@ -31,9 +33,10 @@ def validate(
     WireError. Some rules hold for some models: the model is taken from the body if not given.
     """
     if isinstance(body, Conversation):
-        return list(check_all(list(body.seen()), body.context(model)))
+        found = list(check_all(list(body.seen()), body.context(model)))
+        return sorted(found, key=_position)
     try:
-        return _validate(to_bytes(body, limits), dialect, model)
+        return sorted(_validate(to_bytes(body, limits), dialect, model), key=_position)
     except BadJSONError:
         # Half characters are not JSON and yet a rule: the rest is looked at all the same.
         body, mended = mend_surrogates(body)
@@ -42,7 +45,13 @@ def validate(
     halves = [
         Violation(SURROGATES.id, path, "the string holds a lone surrogate") for path in mended
     ]
-    return halves + _validate(to_bytes(body, limits), dialect, model)
+    return sorted(halves + _validate(to_bytes(body, limits), dialect, model), key=_position)
+
+
+def _position(violation: Violation) -> list[str | int]:
+    """Sorts violations as they stand in the body: `[2]` before `[10]`."""
+    parts = re.split(r"(\d+)", violation.path)  # text and number by turns
+    return [int(part) if n % 2 else part for n, part in enumerate(parts)]
 
 
 def _validate(raw: bytes, dialect: str | None, model: str | None) -> list[Violation]:

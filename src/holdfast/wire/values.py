@@ -20,6 +20,13 @@ def take(value: Any, *keys: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def inner(value: Any, *keys: str) -> dict[str, Any]:
+    """Follow keys to an object; empty if there is none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
 def first(value: dict[str, Any], *keys: str) -> Any:
     """The value under the first of several spellings of a key; None if there is none."""
     for key in keys:

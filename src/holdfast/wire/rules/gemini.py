@@ -73,14 +73,14 @@ def responses_match_the_calls(messages: Sequence[Seen], context: Context) -> Ite
         made = []
 
 
-_PART_KEYS = frozenset(
+PART_KEYS = frozenset(
     "text inlineData inline_data fileData file_data functionCall function_call "
     "functionResponse function_response executableCode executable_code "
     "codeExecutionResult code_execution_result toolCall tool_call toolResponse "
     "tool_response thought thoughtSignature thought_signature videoMetadata "
     "video_metadata mediaResolution media_resolution partMetadata part_metadata".split()
 )
-_DATA_KEYS = _PART_KEYS - frozenset(
+DATA_KEYS = PART_KEYS - frozenset(
     "thought videoMetadata video_metadata mediaResolution media_resolution "
     "partMetadata part_metadata".split()
 )
@@ -102,9 +102,9 @@ def parts_carry_data(seen: Seen, context: Context) -> Iterator[Finding]:
     for n, part in enumerate(parts if isinstance(parts, list) else [parts]):
         if not isinstance(part, dict):
             continue
-        if not _DATA_KEYS & part.keys():
+        if not DATA_KEYS & part.keys():
             yield (*place, n), "the part carries no data"
-        elif unknown := sorted(part.keys() - _PART_KEYS):
+        elif unknown := sorted(part.keys() - PART_KEYS):
             yield (*place, n), f"the part has {len(unknown)} unknown fields"
 
 

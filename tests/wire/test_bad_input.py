@@ -1,0 +1,195 @@
+"""Bad input gets a typed error that says what, where and what to do; never anything else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast import detect, read, repair, validate
+from holdfast.errors import BadJSONError, HoldfastError, LimitError, ShapeError, WireError
+from holdfast.wire import Limits
+
+HEAD = b'{"model":"gpt-4o","messages":[{"role":"user","content":'
+TAIL = b"}]}"
+
+
+def deep(levels: int) -> bytes:
+    return HEAD + b"[" * levels + b"]" * levels + TAIL
+
+
+def circular() -> dict[str, Any]:
+    body: dict[str, Any] = {"messages": []}
+    body["messages"].append(body)
+    return body
+
+
+CASES: list[tuple[str, object, type[WireError], str]] = [
+    ("empty", b"", BadJSONError, "$"),
+    ("white space", b"  \n", BadJSONError, "$"),
+    ("not JSON", b"hello", BadJSONError, "$"),
+    ("cut off", HEAD + b'"hi', BadJSONError, "$.messages[0].content"),
+    ("two documents", b'{"messages":[]} {}', BadJSONError, "$"),
+    ("byte order mark", b'\xef\xbb\xbf{"messages":[]}', BadJSONError, "$"),
+    ("NaN", HEAD + b"NaN" + TAIL, BadJSONError, "$.messages[0].content"),
+    ("Infinity", HEAD + b"-Infinity" + TAIL, BadJSONError, "$.messages[0].content"),
+    ("huge exponent", HEAD + b"1e999" + TAIL, BadJSONError, "$.messages[0].content"),
+    ("NUL in a string", HEAD + b'"a\x00b"' + TAIL, BadJSONError, "$.messages[0].content"),
+    ("NUL outside", b"\x00" + HEAD + b'"a"' + TAIL, BadJSONError, "$"),
+    ("bad UTF-8", HEAD + b'"a\xff"' + TAIL, BadJSONError, "$.messages[0].content"),
+    (
+        "UTF-8 of a surrogate",
+        HEAD + b'"\xed\xa0\x80"' + TAIL,
+        BadJSONError,
+        "$.messages[0].content",
+    ),
+    ("lone surrogate", HEAD + rb'"a\ud83d"' + TAIL, BadJSONError, "$.messages[0].content"),
+    ("lone low surrogate", HEAD + rb'"\udc00b"' + TAIL, BadJSONError, "$.messages[0].content"),
+    ("lone surrogate in text", HEAD.decode() + '"\ud83d"}]}', BadJSONError, "$"),
+    ("duplicate key", HEAD + b'"a","content":"b"' + TAIL, BadJSONError, "$.messages[0].content"),
+    (
+        "duplicate key, spaced",
+        b'{"messages": [ {"role" : "user", "content" : [ {"type" : 1, "type":2} ]} ]}',
+        BadJSONError,
+        "$.messages[0].content[0].type",
+    ),
+    (
+        "duplicate key, escaped",
+        rb'{"messages":[{"role":"user","content":"x","\u0063ontent":"\u0022:"}]}',
+        BadJSONError,
+        "$.messages[0].content",
+    ),
+    ("duplicate list", b'{"messages":[],"messages":[]}', BadJSONError, "$.messages"),
+    ("duplicate field", b'{"model":"a","messages":[],"model":"b"}', BadJSONError, "$.model"),
+    ("100,000 deep", deep(100_000), LimitError, "$"),
+    ("100,000 deep, whole", b"[" * 100_000 + b"]" * 100_000, LimitError, "$"),
+    ("100,000 deep, unclosed", b'{"messages":' * 100_000, WireError, "$"),
+    ("50 MB", b'{"messages":[' + b" " * 50_000_000 + b"]}", LimitError, "$"),
+    (
+        "1,000,000 keys",
+        json.dumps({"messages": [], **{f"k{i}": i for i in range(1_000_000)}}).encode(),
+        LimitError,
+        "$",
+    ),
+    ("a list", b"[]", ShapeError, "$"),
+    ("a number", b"12", ShapeError, "$"),
+    ("null", b"null", ShapeError, "$"),
+    ("no messages", b'{"model":"gpt-4o"}', ShapeError, "$.messages"),
+    ("messages is an object", b'{"messages":{}}', ShapeError, "$.messages"),
+    ("messages is null", b'{"messages":null}', ShapeError, "$.messages"),
+    ("message is a number", b'{"messages":[1]}', ShapeError, "$.messages[0]"),
+    ("no role", b'{"messages":[{"content":"x"}]}', ShapeError, "$.messages[0].role"),
+    ("unknown role", b'{"messages":[{"role":"robot"}]}', ShapeError, "$.messages[0].role"),
+    ("role is a list", b'{"messages":[{"role":[]}]}', ShapeError, "$.messages[0].role"),
+    ("content is a number", HEAD + b"12" + TAIL, ShapeError, "$.messages[0].content"),
+    (
+        "calls are an object",
+        b'{"messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":{}}]}',
+        ShapeError,
+        "$.messages[1].tool_calls",
+    ),
+    ("None", None, BadJSONError, "$"),
+    ("a set", {1, 2}, BadJSONError, "$"),
+    (
+        "NaN in a dictionary",
+        {"messages": [{"a": [float("nan")]}]},
+        BadJSONError,
+        "$.messages[0].a[0]",
+    ),
+    ("an object in a dictionary", {"messages": [object()]}, BadJSONError, "$.messages[0]"),
+    ("bytes in a dictionary", {"messages": [{"x": b"raw"}]}, BadJSONError, "$.messages[0].x"),
+    ("a number as a key", {"messages": [{1: 2}]}, BadJSONError, "$.messages[0]"),
+    ("a surrogate in a dictionary", {"messages": ["\ud83d"]}, BadJSONError, "$.messages[0]"),
+    ("a dictionary in itself", circular(), BadJSONError, "$.messages[0].messages"),
+]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "where"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
+)
+def test_read_says_what_where_and_what_to_do(
+    body: object, kind: type[WireError], where: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        read(body, "openai-chat")
+    assert caught.value.what
+    assert caught.value.fix
+    assert caught.value.where.startswith(where)
+    if kind is not LimitError:
+        assert caught.value.where == where or kind is WireError
+
+
+@pytest.mark.parametrize("body", [case[1] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize("reader", [validate, repair, detect], ids=lambda f: f.__name__)
+def test_the_other_readers_fail_with_typed_errors_only(
+    reader: Callable[[object], object], body: object
+) -> None:
+    with suppress(HoldfastError):  # anything else fails the test
+        reader(body)
+
+
+def test_an_error_names_a_place_in_other_dialects_too() -> None:
+    with pytest.raises(ShapeError) as caught:
+        read({"contents": [{"role": "user", "parts": "text"}]}, "gemini")
+    assert caught.value.where == "$.contents[0].parts"
+    with pytest.raises(ShapeError) as caught:
+        read({"input": [{"type": 5}]}, "openai-responses")
+    assert caught.value.where == "$.input[0].type"
+    with pytest.raises(ShapeError) as caught:
+        read({"messages": [{"role": "user", "content": "text"}]}, "converse")
+    assert caught.value.where == "$.messages[0].content"
+
+
+def test_an_unknown_dialect_lists_the_known_ones() -> None:
+    with pytest.raises(ShapeError, match="openai-chat, openai-responses, anthropic, gemini"):
+        read({"messages": []}, "openai")
+
+
+def test_limits_are_the_callers_to_set() -> None:
+    body = json.dumps({"messages": [], **{f"key{i}": i for i in range(200)}}).encode()
+    read(body, "openai-chat", limits=Limits(max_body_bytes=len(body)))
+    with pytest.raises(LimitError, match="max_body_bytes"):
+        read(body, "openai-chat", limits=Limits(max_body_bytes=len(body) - 1))
+    with pytest.raises(LimitError, match="max_json_keys"):
+        validate(body, "openai-chat", limits=Limits(max_keys=100))
+    with pytest.raises(LimitError, match="max_body_bytes"):
+        repair(body, "openai-chat", limits=Limits(max_body_bytes=10))
+
+
+def test_json_in_a_string_does_not_count_as_keys() -> None:
+    inner = json.dumps({f"k{i}": i for i in range(400)})
+    body = {"messages": [{"role": "user", "content": inner}]}
+    read(json.dumps(body).encode(), "openai-chat", limits=Limits(max_keys=100))
+
+
+def test_no_content_reaches_an_error() -> None:
+    for broken in (
+        b'"swordfish',
+        b'"swordfish\x00"',
+        b'["swordfish", NaN]',
+        rb'"swordfish \ud800"',
+    ):
+        with pytest.raises(WireError) as caught:
+            read(HEAD + broken + TAIL, "openai-chat")
+        assert "swordfish" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+
+
+def test_very_long_keys_are_shortened_in_paths() -> None:
+    key = "k" * 10_000
+    with pytest.raises(BadJSONError) as caught:
+        read(b'{"messages":[],"%s":{"a":NaN}}' % key.encode(), "openai-chat")
+    assert len(str(caught.value)) < 300
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_conversation_or_a_typed_error(raw: bytes) -> None:
+    for reader in (read, validate, repair, detect):
+        with suppress(HoldfastError):  # anything else fails the test
+            reader(raw)
