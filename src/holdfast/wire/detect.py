@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.errors import ShapeError
 from holdfast.wire.frame import top_level
-from holdfast.wire.strict import Limits, fields, items, parse, to_bytes
+from holdfast.wire.strict import Limits, fields, items, parse, to_checked_bytes
 from holdfast.wire.values import take
 
 # What only one dialect has: keys of the body, of a message or of a part. Each is worth a point,
@@ -56,7 +56,7 @@ _DEFAULT_LIMITS = Limits()
 
 def detect(body: object, *, limits: Limits = _DEFAULT_LIMITS) -> str:
     """Name the dialect that a body is most likely in; raise ShapeError if none fits."""
-    return guess(to_bytes(body, limits))
+    return guess(to_checked_bytes(body, limits))
 
 
 def guess(raw: bytes) -> str:

@@ -14,7 +14,7 @@ from holdfast.wire.detect import guess
 from holdfast.wire.dialect import Dialect
 from holdfast.wire.exchanges import Exchange, group
 from holdfast.wire.frame import Frame, take_apart
-from holdfast.wire.strict import Limits, parse, to_bytes
+from holdfast.wire.strict import Limits, check_keys, parse, to_bytes
 
 DIALECTS: dict[str, Dialect] = {
     module.NAME: module
@@ -40,9 +40,10 @@ def read(
     """
     raw = to_bytes(body, limits)
     if previous is not None and dialect in (None, previous.dialect):
-        extended = _extend(previous, raw)
+        extended = _extend(previous, raw, limits)
         if extended is not None:
             return extended
+    check_keys(raw, limits)
     name = dialect or guess(raw)
     return _read(raw, dialect_named(name), previous)
 
@@ -81,7 +82,7 @@ def _read(raw: bytes, dialect: Dialect, known: Conversation | None = None) -> Co
     return Conversation(dialect, frame, tuple(messages), source=raw, body=body)
 
 
-def _extend(previous: Conversation, raw: bytes) -> Conversation | None:
+def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation | None:
     """Read a body that begins like the previous one; None if it does not.
 
     The bytes up to the last known message are compared, not read: the body is read as if the
@@ -94,8 +95,10 @@ def _extend(previous: Conversation, raw: bytes) -> Conversation | None:
     if not raw.startswith(known):
         return None
     comma = _COMMA.match(raw, len(known))
+    added = frame.head + raw[comma.end() if comma else len(known) :]
+    check_keys(added, limits)
     try:
-        rest = _read(frame.head + raw[comma.end() if comma else len(known) :], _module(previous))
+        rest = _read(added, _module(previous))
     except WireError:
         return None  # reading it whole gives the error its right place
     messages = (*previous.messages, *rest.messages)

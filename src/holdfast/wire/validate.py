@@ -14,7 +14,7 @@ from holdfast.wire.frame import take_apart
 from holdfast.wire.reader import dialect_named
 from holdfast.wire.rules import SHAPE, SURROGATES
 from holdfast.wire.rules.rule import Context, Seen, Violation, check_all
-from holdfast.wire.strict import Limits, parse, to_bytes
+from holdfast.wire.strict import Limits, parse, to_checked_bytes
 from holdfast.wire.surrogates import mend_surrogates
 
 _DEFAULT_LIMITS = Limits()
@@ -36,7 +36,7 @@ def validate(
         found = list(check_all(list(body.seen()), body.context(model)))
         return sorted(found, key=_position)
     try:
-        return sorted(_validate(to_bytes(body, limits), dialect, model), key=_position)
+        return sorted(_validate(to_checked_bytes(body, limits), dialect, model), key=_position)
     except BadJSONError:
         # Half characters are not JSON and yet a rule: the rest is looked at all the same.
         body, mended = mend_surrogates(body)
@@ -45,7 +45,7 @@ def validate(
     halves = [
         Violation(SURROGATES.id, path, "the string holds a lone surrogate") for path in mended
     ]
-    return sorted(halves + _validate(to_bytes(body, limits), dialect, model), key=_position)
+    return sorted(halves + _validate(to_checked_bytes(body, limits), dialect, model), key=_position)
 
 
 def _position(violation: Violation) -> list[str | int]:

@@ -1,0 +1,1 @@
+"""Benchmarks: each hot path beside a named peer, in one run, as ratios."""

@@ -1,0 +1,23 @@
+"""Run the benchmarks: `python -m benchmarks [NAME ...]`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from rich.console import Console
+
+from benchmarks import wire
+
+ALL: dict[str, Callable[[Console], None]] = {"wire": wire.run}
+
+
+def main() -> None:
+    console = Console(width=110)
+    for name in sys.argv[1:] or ALL:
+        if name not in ALL:
+            sys.exit(f"There is no benchmark {name}. Choose from: {', '.join(ALL)}.")
+        ALL[name](console)
+
+
+main()
