@@ -1,0 +1,1 @@
+"""tokens: what a request costs, and what a model can take."""
