@@ -5,22 +5,35 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import detect, read, repair, validate
+from holdfast import detect, read, repair, validate, write
 from holdfast.errors import BadJSONError, HoldfastError, LimitError, ShapeError, WireError
 from holdfast.wire import Limits
 
 HEAD = b'{"model":"gpt-4o","messages":[{"role":"user","content":'
 TAIL = b"}]}"
+PART = "$.messages[0].content"
 
 
 def deep(levels: int) -> bytes:
     return HEAD + b"[" * levels + b"]" * levels + TAIL
+
+
+def many_keys(pair: bytes) -> bytes:
+    return b"{" + b",".join(pair % n for n in range(1_000_000)) + b"}"
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
 
 
 def circular() -> dict[str, Any]:
@@ -50,7 +63,13 @@ CASES: list[tuple[str, object, type[WireError], str]] = [
     ),
     ("lone surrogate", HEAD + rb'"a\ud83d"' + TAIL, BadJSONError, "$.messages[0].content"),
     ("lone low surrogate", HEAD + rb'"\udc00b"' + TAIL, BadJSONError, "$.messages[0].content"),
-    ("lone surrogate in text", HEAD.decode() + '"\ud83d"}]}', BadJSONError, "$"),
+    (
+        "lone surrogate in text",
+        HEAD.decode() + '"é\ud83d"}]}',
+        BadJSONError,
+        "$.messages[0].content",
+    ),
+    ("fault behind 20 MB", HEAD + b'"' + b"a" * 20_000_000 + b'\x00"' + TAIL, BadJSONError, PART),
     ("duplicate key", HEAD + b'"a","content":"b"' + TAIL, BadJSONError, "$.messages[0].content"),
     (
         "duplicate key, spaced",
@@ -76,6 +95,8 @@ CASES: list[tuple[str, object, type[WireError], str]] = [
         LimitError,
         "$",
     ),
+    ("1,000,000 spaced keys", HEAD + many_keys(b'"k%d" :1') + TAIL, LimitError, "$"),
+    ("1,000,000 escaped keys", HEAD + many_keys(rb'"k%d\\":1') + TAIL, LimitError, "$"),
     ("a list", b"[]", ShapeError, "$"),
     ("a number", b"12", ShapeError, "$"),
     ("null", b"null", ShapeError, "$"),
@@ -105,6 +126,7 @@ CASES: list[tuple[str, object, type[WireError], str]] = [
     ("bytes in a dictionary", {"messages": [{"x": b"raw"}]}, BadJSONError, "$.messages[0].x"),
     ("a number as a key", {"messages": [{1: 2}]}, BadJSONError, "$.messages[0]"),
     ("a surrogate in a dictionary", {"messages": ["\ud83d"]}, BadJSONError, "$.messages[0]"),
+    ("too deep in a dictionary", {"messages": [], "x": nested(990)}, LimitError, "$"),
     ("a dictionary in itself", circular(), BadJSONError, "$.messages[0].messages"),
 ]
 
@@ -148,6 +170,30 @@ def test_an_error_names_a_place_in_other_dialects_too() -> None:
 def test_an_unknown_dialect_lists_the_known_ones() -> None:
     with pytest.raises(ShapeError, match="openai-chat, openai-responses, anthropic, gemini"):
         read({"messages": []}, "openai")
+
+
+def test_a_fault_has_its_place_in_the_body_when_the_dialect_is_detected() -> None:
+    for reader in (read, validate, repair, detect):
+        with pytest.raises(BadJSONError) as caught:
+            reader(b'{"messages":[{"role":"user"},{"role":"user","a":1,"a":2}]}')
+        assert caught.value.where == "$.messages[1].a"
+
+
+@pytest.mark.parametrize("levels", range(900, 1000, 7))
+def test_nesting_at_the_edge_of_the_stack_is_a_limit_wherever_it_is_looked_at(levels: int) -> None:
+    inner = b"[" * levels + b"]" * levels
+    call = b'{"role":"model","parts":[{"functionCall":{"name":"f","args":{"a":%s}}}]}' % inner
+    raw = b'{"contents":[{"role":"user","parts":[{"text":"hi"}]},%s]}' % call
+    with suppress(LimitError):  # anything else fails the test
+        conversation = read(raw, "gemini")
+        conversation.replace(conversation.messages[0].blocks[0], "ho")
+        validate(raw, "gemini")
+        repair(raw, "gemini")
+
+
+def test_any_mapping_is_a_body() -> None:
+    body = MappingProxyType({"messages": ({"role": "user", "content": "é"},)})
+    assert write(read(body)) == '{"messages":[{"role":"user","content":"é"}]}'.encode()
 
 
 def test_limits_are_the_callers_to_set() -> None:

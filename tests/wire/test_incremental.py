@@ -80,6 +80,15 @@ def test_an_error_in_what_was_added_has_its_place_in_the_whole() -> None:
     assert syntax.value.where == "$.messages[1].role"
 
 
+@pytest.mark.parametrize("joint", [b"", b" ", b",", b",,", b", , "])
+def test_a_comma_too_few_or_too_many_is_found(joint: bytes) -> None:
+    first, second = b'{"role":"user","content":"a"}', b'{"role":"user","content":"b"}'
+    previous = read(b'{"messages":[%s]}' % first, "openai-chat")
+    added = b"" if joint == b"," else second
+    with pytest.raises(BadJSONError):
+        read(b'{"messages":[%s%s%s]}' % (first, joint, added), previous=previous)
+
+
 def test_a_body_that_goes_back_in_time_is_read_whole() -> None:
     long = b'{"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}'
     short = b'{"messages":[{"role":"user","content":"a"}]}'

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import read, repair, validate
+from holdfast.errors import BadJSONError
 from holdfast.wire import RULES, Text, ToolResult
 
 from .bodies import bodies, styles
@@ -116,6 +117,25 @@ def test_lone_surrogates_are_replaced_and_pairs_are_kept() -> None:
 def test_many_lone_surrogates_are_found_in_one_scan() -> None:
     raw = b'{"messages":[{"role":"user","content":"%s"}]}' % (rb"\ud83d" * 100_000)
     assert [v.path for v in validate(raw, "openai-chat")] == ["$.messages[0].content"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"messages":[{"role":"user","content":"a\xed\xa0\xbd"}]}',
+        '{"messages":[{"role":"user","content":"a\ud83d"}]}',
+    ],
+    ids=["bytes", "text"],
+)
+def test_halves_that_are_not_escaped_are_mended_where_they_stand(body: object) -> None:
+    repaired = repair(body, "openai-chat")
+    assert json.loads(repaired.body)["messages"][0]["content"] == "a\ufffd"
+    assert [action.path for action in repaired.actions] == ["$.messages[0].content"]
+
+
+def test_keys_that_would_become_the_same_are_refused() -> None:
+    with pytest.raises(BadJSONError, match="surrogates"):
+        repair({"messages": [], "x": dict.fromkeys(["\ud800", "\udfff"])}, "openai-chat")
 
 
 def test_a_surrogate_in_a_dictionary_is_mended_too() -> None:

@@ -105,6 +105,22 @@ def test_the_list_is_found_even_if_other_keys_have_its_name() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        rb'{"mess\u0061ges":[{"role":"user","content":"hi"}]}',
+        b' { "a,}" : "]" , "messages" : [ {"role":"user","content":"hi"} ] , "b":[{}] } ',
+        b'{"metadata":[%s],"messages":[]}' % b",".join([b'{"messages":[]}'] * 50_000),
+        rb'{"a\"messages\":[":"\\","messages":[{"role":"user","content":"hi"}]}',
+    ],
+    ids=["escaped key", "white space", "many lists of that name", "quotes in a key"],
+)
+def test_the_list_is_found_however_the_body_is_written(raw: bytes) -> None:
+    conversation = read(raw, "openai-chat")
+    assert write(conversation) == raw
+    assert write(conversation.with_messages(conversation.messages)) == raw
+
+
 def test_a_system_text_is_replaced_where_it_stands() -> None:
     raw = (
         b'{"system" : [{"type":"text","text":"old","x":1}], '

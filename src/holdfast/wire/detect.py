@@ -15,8 +15,9 @@ from holdfast.wire.frame import top_level
 from holdfast.wire.strict import Limits, fields, items, parse, to_checked_bytes
 from holdfast.wire.values import take
 
-# What only one dialect has: keys of the body, of a message or of a part. Each is worth a point,
-# so that one odd key from a gateway does not decide against everything else.
+# What not all dialects have: keys of the body, of a message or of a part. Each is worth a point,
+# so that one odd key from a gateway does not decide against everything else. Cohere speaks
+# OpenAI's messages and is told from it by what is its own; in doubt it is OpenAI's.
 _BODY_KEYS: dict[str, frozenset[str]] = {
     "openai-chat": frozenset(
         "max_completion_tokens stream_options response_format n logprobs "
@@ -41,9 +42,12 @@ _MESSAGE_KEYS: dict[str, frozenset[str]] = {
     "openai-chat": frozenset(
         "tool_calls tool_call_id function_call reasoning_content name".split()
     ),
-    "cohere": frozenset({"tool_plan", "citations"}),
+    "cohere": frozenset("tool_calls tool_call_id tool_plan citations".split()),
 }
-_ROLES = {"openai-chat": frozenset({"tool", "function", "system", "developer"})}
+_ROLES = {
+    "openai-chat": frozenset({"tool", "function", "system", "developer"}),
+    "cohere": frozenset({"tool", "system"}),
+}
 _PART_TYPES: dict[str, frozenset[str]] = {
     "openai-chat": frozenset({"image_url", "input_audio", "file", "refusal"}),
     "anthropic": frozenset(
@@ -83,22 +87,11 @@ def _by_messages(top: dict[str, msgspec.Raw]) -> str:
     for dialect, keys in _BODY_KEYS.items():
         score[dialect] += len(keys & top.keys())
     for message in _first_messages(top["messages"]):
-        for dialect, keys in _MESSAGE_KEYS.items():
-            score[dialect] += len(keys & message.keys())
-        for dialect, roles in _ROLES.items():
-            score[dialect] += take(message, "role") in roles
-        content = message.get("content")
-        if isinstance(content, str):
-            score["converse"] -= 1  # always a list there
-        for part in content if isinstance(content, list) else ():
-            if isinstance(part, dict) and "type" not in part:
-                score["converse"] += 1
-            elif isinstance(part, dict):
-                for dialect, kinds in _PART_TYPES.items():
-                    score[dialect] += take(part, "type") in kinds
+        _weigh(message, score)
     if "tools" in top:
-        dialect = "anthropic" if b'"input_schema"' in bytes(top["tools"]) else "openai-chat"
-        score[dialect] += 1
+        native = b'"input_schema"' in bytes(top["tools"])
+        for dialect in ("anthropic",) if native else ("openai-chat", "cohere"):
+            score[dialect] += 1
     # A bare name of the vendor's own model; gateways put the vendor before it (`anthropic/…`).
     model = bytes(top.get("model", b""))
     score["anthropic"] += model.startswith((b'"claude', b'"anthropic.claude')) * 3
@@ -111,9 +104,28 @@ def _by_messages(top: dict[str, msgspec.Raw]) -> str:
     return next(name for name, points in score.items() if points == best)
 
 
+def _weigh(message: dict[str, Any], score: dict[str, int]) -> None:
+    """Add what one message says for and against each dialect."""
+    for dialect, keys in _MESSAGE_KEYS.items():
+        score[dialect] += len(keys & message.keys())
+    for dialect, roles in _ROLES.items():
+        score[dialect] += take(message, "role") in roles
+    content = message.get("content")
+    if isinstance(content, str):
+        score["converse"] -= 1  # always a list there
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict) and "type" not in part:
+            score["converse"] += 1
+        elif isinstance(part, dict):
+            for dialect, kinds in _PART_TYPES.items():
+                score[dialect] += take(part, "type") in kinds
+
+
 def _first_messages(span: msgspec.Raw) -> list[dict[str, Any]]:
     if bytes(span)[:1] != b"[":
         return []
     spans = items(span)
-    ends = chain(spans[:_LOOKED_AT], spans[_LOOKED_AT:][-2:])
-    return [message for message in map(parse, ends) if isinstance(message, dict)]
+    count = len(spans)
+    ends = chain(range(min(count, _LOOKED_AT)), range(max(count - 2, _LOOKED_AT), count))
+    found = (parse(spans[n], ("messages", n)) for n in ends)
+    return [message for message in found if isinstance(message, dict)]

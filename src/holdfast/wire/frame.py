@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from holdfast.errors import ShapeError
+from holdfast.errors import LimitError, ShapeError
 from holdfast.wire.dialect import Dialect
 from holdfast.wire.strict import Place, dotted, fields, items, json_type, offsets, parse
 
@@ -45,9 +45,8 @@ def take_apart(raw: bytes, dialect: Dialect) -> tuple[Frame, list[msgspec.Raw]]:
     """Split a body into its frame and the spans of its messages."""
     top = top_level(raw)
     for place in dialect.LISTS:
-        span = _follow(top, place)
-        if span is not None:
-            return _cut(raw, place, span)
+        if _holds(top, place):
+            return _cut(raw, place)
     raise ShapeError(
         f"the body has no list of messages, as {dialect.NAME} has",
         where=dotted(dialect.LISTS[0]),
@@ -55,21 +54,21 @@ def take_apart(raw: bytes, dialect: Dialect) -> tuple[Frame, list[msgspec.Raw]]:
     )
 
 
-def _follow(top: dict[str, msgspec.Raw], place: Place) -> msgspec.Raw | None:
+def _holds(top: dict[str, msgspec.Raw], place: Place) -> bool:
     *outer, last = place
     for key in outer:
         inner = top.get(str(key))
         if inner is None or not bytes(inner).startswith(b"{"):
-            return None
+            return False
         top = fields(inner)
-    return top.get(str(last))
+    return last in top
 
 
 def top_level(raw: bytes) -> dict[str, msgspec.Raw]:
     """The spans of the body's own fields."""
     try:
         return fields(raw)
-    except (ValueError, RecursionError, msgspec.MsgspecError):
+    except (ValueError, LimitError, msgspec.MsgspecError):
         value = parse(raw)  # raises with the place, unless it is JSON of another kind
         raise ShapeError(
             f"expected an object, found {json_type(value)}",
@@ -78,8 +77,8 @@ def top_level(raw: bytes) -> dict[str, msgspec.Raw]:
         ) from None
 
 
-def _cut(raw: bytes, place: Place, span: msgspec.Raw) -> tuple[Frame, list[msgspec.Raw]]:
-    start, stop = offsets(raw, place, span)
+def _cut(raw: bytes, place: Place) -> tuple[Frame, list[msgspec.Raw]]:
+    start, stop = offsets(raw, place)
     if raw[start] == ord('"'):
         frame = Frame(head=raw[:start], tail=raw[stop:], place=place, bare=True)
         return frame, [msgspec.Raw(raw[start:stop])]

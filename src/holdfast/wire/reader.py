@@ -101,6 +101,8 @@ def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation 
         rest = _read(added, _module(previous))
     except WireError:
         return None  # reading it whole gives the error its right place
+    if bool(comma) != bool(rest.messages):
+        return None  # a comma too few or too many
     messages = (*previous.messages, *rest.messages)
     tail = rest.frame.tail if rest.messages else raw[len(known) :]
     return Conversation(

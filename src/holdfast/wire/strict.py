@@ -11,14 +11,17 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any, TypeVar
 
 import msgspec
 import orjson
 
 from holdfast.errors import BadJSONError, LimitError
 
+_WHITE = b" \t\r\n"
 _TYPE_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
 
 Place = tuple[str | int, ...]
@@ -34,10 +37,29 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Object keys in one body; a request of 100,000 tool-calling messages has about 550,000."""
 
 
-encode = msgspec.json.encode
-decode = msgspec.json.Decoder().decode
-_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_T = TypeVar("_T")
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder().decode
+
+
+def _within_depth(function: Callable[[Any], _T]) -> Callable[[Any], _T]:
+    """Turn Python's error for deep nesting into ours; how deep is too deep hangs on the caller."""
+
+    def guarded(value: Any) -> _T:
+        try:
+            return function(value)
+        except RecursionError:
+            raise _too_deep(()) from None
+
+    return guarded
+
+
+encode = _within_depth(_encode)
+decode = _within_depth(_decode)
+fields = _within_depth(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode)
+"""Split a parsed object into the spans of its values."""
+items = _within_depth(msgspec.json.Decoder(list[msgspec.Raw]).decode)
+"""Split a parsed array into the spans of its elements."""
 
 
 def json_type(value: object) -> str:
@@ -90,11 +112,12 @@ def to_checked_bytes(body: object, limits: Limits) -> bytes:
 
 def check_keys(raw: bytes, limits: Limits) -> None:
     """Refuse a body with more keys than the limits allow, before memory is spent on them."""
-    # A pair takes at least six bytes, so small bodies need no count.
-    if len(raw) > limits.max_keys * 6:
-        # An escaped quote before a colon stands inside a string; all other `":` end a key or
-        # open a string with a colon, so this is the number of keys, give or take a few strings.
-        keys = raw.count(b'":') - raw.count(b'\\":')
+    # A pair takes at least five bytes and one colon, so few bodies need the exact count.
+    if len(raw) > limits.max_keys * 5 and raw.count(b":") > limits.max_keys:
+        # With white space and escaped backslashes gone, `":` ends a key or opens a string with
+        # a colon, and `\\":` stands inside a string: the number of keys, give or take a few.
+        dense = raw.translate(None, _WHITE).replace(b"\\\\", b"")
+        keys = dense.count(b'":') - dense.count(b'\\":')
         if keys > limits.max_keys:
             raise LimitError(
                 f"the body has about {keys:,} object keys; at most {limits.max_keys:,} are read",
@@ -107,9 +130,11 @@ def _encode_text(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
+        raw = text.encode(errors="surrogatepass")
+        offset = len(text[: error.start].encode())
         raise BadJSONError(
             f"character {error.start} of the body is a lone surrogate",
-            where="$",
+            where=dotted(place_at(raw, offset)),
             fix="Send valid Unicode; holdfast.repair replaces lone surrogates.",
         ) from None
 
@@ -122,17 +147,21 @@ def _encode_value(value: object) -> bytes:
             fix="Pass bytes, text or a dictionary of JSON values.",
         )
     try:
-        raw = encode(value)
+        raw = _encode(value)
         # Equality is the cheap proof that nothing was coerced on the way (NaN becomes null,
         # a date becomes text, a number used as a key becomes text).
-        if decode(raw) == value:
+        if _decode(raw) == value:
             return raw
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
         pass
     place, reason = _first_not_json(value)
     if reason:
         raise BadJSONError(reason, where=dotted(place), fix="Pass plain JSON values only.")
-    return raw  # tuples and other mappings: equal in JSON, though not in Python
+    try:  # tuples and other mappings: equal in JSON, though not in Python
+        text = json.dumps(value, default=dict, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        raise _too_deep(()) from None
+    return text.encode()
 
 
 def _first_not_json(root: object) -> tuple[Place, str]:
@@ -177,59 +206,41 @@ def parse(raw: bytes | msgspec.Raw, place: Place = ()) -> Any:
     """Read one JSON value; raise BadJSONError with the exact place where it is not one."""
     raw = bytes(raw)
     try:
-        value = decode(raw)
+        value = _decode(raw)
+        # Re-encoding the value gives the sender's bytes again, less the white space, unless he
+        # wrote escapes or numbers another way: that proves that no key was given twice. What is
+        # left is read once more with a slower parser that can tell.
+        compact = raw if b'": ' not in raw[:24] else msgspec.json.format(raw, indent=-1)
+        proven = _encode(value) == compact
     except (ValueError, RecursionError, msgspec.MsgspecError):
         raise _explain(raw, place) from None
-    # Re-encoding the value gives the sender's bytes again, less the white space, unless he wrote
-    # escapes or numbers another way: that proves that no key was given twice. What is left is
-    # read once more with a slower parser that can tell.
-    compact = raw if b'": ' not in raw[:24] else msgspec.json.format(raw, indent=-1)
-    if encode(value) != compact:
+    if not proven:
         _refuse_duplicate_keys(raw, place)
     return value
 
 
-def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
-    """Split a parsed object into the spans of its values."""
-    return _fields(raw)
+def offsets(raw: bytes, place: Place) -> tuple[int, int]:
+    """Give the offsets of the value at a place of object keys, in a body that is unread so far."""
+    start, stop = 0, len(raw)
+    for key in place:
+        start, stop = _member(raw, start, stop, str(key))
+    return start, stop
 
 
-def items(raw: bytes | memoryview | msgspec.Raw) -> list[msgspec.Raw]:
-    """Split a parsed array into the spans of its elements."""
-    return _items(raw)
+_MEMBER = re.compile(rb'\s*[{,]\s*"(?:[^"\\]++|\\.)*+"\s*:\s*', re.DOTALL)
 
 
-def offsets(raw: bytes, place: Place, span: msgspec.Raw) -> tuple[int, int]:
-    """Give the offsets of the value at `place` inside `raw`, of which `span` is a window.
-
-    The value is unread so far: this is how a body is taken apart before it is parsed.
-    """
-    wanted = bytes(span)
-    key_pattern = re.compile(re.escape(encode(place[-1])) + rb"\s*:\s*")
-    for match in key_pattern.finditer(raw):
-        start = match.end()
-        if raw.startswith(wanted, start):
-            stop = start + len(wanted)
-            # The same key may stand deeper in the body too: a stand-in shows which one this is.
-            if _at(raw[:start] + b"0" + raw[stop:], place) == b"0":
-                return start, stop
-    raise BadJSONError(
-        "the key is written in an unusual way",
-        where=dotted(place),
-        fix="Write keys without escapes, each once.",
-    )
-
-
-def _at(raw: bytes, place: Place) -> bytes | None:
-    span: bytes | msgspec.Raw = raw
-    try:
-        for key in place:
-            span = _fields(span)[str(key)]
-    except RecursionError:
-        raise _too_deep(place) from None
-    except (ValueError, KeyError, msgspec.MsgspecError):
-        return None
-    return bytes(span)
+def _member(raw: bytes, start: int, stop: int, key: str) -> tuple[int, int]:
+    """Step over an object's members, whose lengths are known, to the value of one of them."""
+    for name, span in fields(memoryview(raw)[start:stop]).items():
+        head = _MEMBER.match(raw, start, stop)
+        size = len(memoryview(span))
+        if head is None or (name == key and not raw.startswith(bytes(span), head.end())):
+            break  # a span belongs to a later member of the same name
+        start = head.end() + size
+        if name == key:
+            return head.end(), start
+    raise _same_key_twice(_duplicate_place(raw))
 
 
 def splice(raw: bytes | msgspec.Raw, place: Place, new: bytes) -> bytes:
@@ -238,10 +249,10 @@ def splice(raw: bytes | msgspec.Raw, place: Place, new: bytes) -> bytes:
         return new
     step, rest = place[0], place[1:]
     if isinstance(step, int):
-        elements: list[Any] = _items(raw)
+        elements: list[Any] = items(raw)
         elements[step] = msgspec.Raw(splice(elements[step], rest, new))
         return encode(elements)
-    members: dict[str, Any] = _fields(raw)
+    members: dict[str, Any] = fields(raw)
     members[step] = msgspec.Raw(splice(members.get(step, b"null"), rest, new))
     return encode(members)
 
@@ -258,18 +269,21 @@ def _refuse_duplicate_keys(raw: bytes, place: Place) -> None:
         # Numbers are no concern here, and float takes any number of digits.
         json.loads(raw.decode(), object_pairs_hook=check, parse_int=float)
     except _DuplicateKeyError:
-        inside = _duplicate_place(raw)
-        raise BadJSONError(
-            "an object has the same key twice",
-            where=dotted(place + inside),
-            fix="Send each key once: parsers disagree on which value counts.",
-        ) from None
+        raise _same_key_twice(place + _duplicate_place(raw)) from None
     except RecursionError:
         raise _too_deep(place) from None
 
 
 class _DuplicateKeyError(Exception):
     pass
+
+
+def _same_key_twice(place: Place) -> BadJSONError:
+    return BadJSONError(
+        "an object has the same key twice",
+        where=dotted(place),
+        fix="Send each key once: parsers disagree on which value counts.",
+    )
 
 
 def _too_deep(place: Place) -> LimitError:
@@ -303,73 +317,78 @@ def _explain(raw: bytes, place: Place) -> BadJSONError | LimitError:
 
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},:]', re.DOTALL)
-_SCAN_BYTES = 8_000_000
+_MOST_TOKENS = 300_000
+"""How far a place is searched for, so that an error message is never slow to make."""
 
 
 def place_at(raw: bytes, offset: int) -> Place:
-    """Give the place of the value that holds `offset`, also in broken JSON.
-
-    Only the first 8 MB are scanned, so that an error message is never slow to make.
-    """
-    return places_at(raw, [offset])[0] if offset <= _SCAN_BYTES else ()
+    """Give the place of the value that holds `offset`, also in broken JSON."""
+    return places_at(raw, [offset])[0]
 
 
 def places_at(raw: bytes, offsets: list[int]) -> list[Place]:
-    """Give the places of several ascending offsets in one scan."""
-    stack: list[str | int] = []
-    key = b""
+    """Give the places that hold ascending offsets, each once; the root for what is too far on."""
+    trail = _Trail()
     places: list[Place] = []
-    for match in _TOKEN.finditer(raw, 0, offsets[-1] + 1):
-        while len(places) < len(offsets) and offsets[len(places)] < match.end():
-            places.append(_steps(stack))
-        token = match.group()
-        if token == b"{":
-            stack.append("")
-        elif token == b"[":
-            stack.append(0)
-        elif token in (b"]", b"}"):
-            if stack:
-                stack.pop()
-        elif token == b",":
-            if stack and isinstance(stack[-1], int):
-                stack[-1] += 1
-        elif token == b":":
-            if stack and isinstance(stack[-1], str):
-                stack[-1] = _key_text(key)
-        else:
-            key = token
-    places.extend([_steps(stack)] * (len(offsets) - len(places)))
-    return places
-
-
-def _steps(stack: list[str | int]) -> Place:
-    return tuple(step for step in stack if step != "")
+    passed = 0
+    tokens = _TOKEN.finditer(raw, 0, offsets[-1] + 1)
+    for match in islice(tokens, _MOST_TOKENS):
+        if offsets[passed] < match.end():
+            places.append(trail.place)
+            passed = bisect_left(offsets, match.end(), passed)
+            if passed == len(offsets):
+                break
+        trail.step(match.group())
+    if passed < len(offsets):
+        places.append(() if next(tokens, None) else trail.place)
+    return list(dict.fromkeys(places))
 
 
 def _duplicate_place(raw: bytes) -> Place:
-    stack: list[tuple[Place, set[bytes], list[int]]] = []
-    place: Place = ()
-    key = b""
-    for match in _TOKEN.finditer(raw):
+    trail = _Trail()
+    known: list[set[str]] = []  # the keys of every object that is open
+    for match in islice(_TOKEN.finditer(raw), _MOST_TOKENS):
         token = match.group()
-        if token in (b"{", b"["):
-            stack.append((place, set(), [0] if token == b"[" else []))
-            place = (*place, 0) if token == b"[" else place
-        elif token in (b"]", b"}"):
-            place = stack.pop()[0]
-        elif token == b"," and stack[-1][2]:
-            stack[-1][2][0] += 1
-            place = (*stack[-1][0], stack[-1][2][0])
+        trail.step(token)
+        if token == b"{":
+            known.append(set())
+        elif token == b"}":
+            known.pop()
         elif token == b":":
-            base, seen, _ = stack[-1]
-            text = _key_text(key)
-            place = (*base, text)
-            if text.encode() in seen:
-                return place
-            seen.add(text.encode())
-        elif token[:1] == b'"':
-            key = token
+            key = str(trail.place[-1])
+            if key in known[-1]:
+                return trail.place
+            known[-1].add(key)
     return ()
+
+
+class _Trail:
+    """Where a scan over tokens stands; broken JSON does not stop it."""
+
+    def __init__(self) -> None:
+        self._stack: list[str | int | None] = []  # None: an object, before its first key
+        self._string = b""
+
+    @property
+    def place(self) -> Place:
+        return tuple(step for step in self._stack if step is not None)
+
+    def step(self, token: bytes) -> None:
+        top = self._stack[-1] if self._stack else None
+        if token == b"{":
+            self._stack.append(None)
+        elif token == b"[":
+            self._stack.append(0)
+        elif token in (b"]", b"}"):
+            del self._stack[-1:]
+        elif token == b",":
+            if isinstance(top, int):
+                self._stack[-1] = top + 1
+        elif token == b":":
+            if self._stack and not isinstance(top, int):
+                self._stack[-1] = _key_text(self._string)
+        else:
+            self._string = token
 
 
 def _key_text(token: bytes) -> str:

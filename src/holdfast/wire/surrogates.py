@@ -9,13 +9,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.errors import BadJSONError, LimitError
 from holdfast.wire.strict import Place, dotted, encode, places_at
 
 # An escape counts only behind an even number of backslashes; a high half is whole if a low
-# half follows it. Escaped backslashes are matched first, so that they are passed over.
-_ESCAPES = re.compile(
-    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+# half follows it. Escaped backslashes are matched first, so that they are passed over. The last
+# form is a half written as bytes, as encoders that do not look write it.
+_HALVES = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf][\x80-\xbf])"
 )
+_HINTS = (b"\\ud", b"\\uD", b"\xed")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"  # Unicode's own sign for a character that was lost
 
@@ -25,23 +29,29 @@ def mend_surrogates(body: object) -> tuple[object, list[str]]:
     if isinstance(body, (bytes, bytearray, memoryview)):
         return _mend_bytes(bytes(body))
     if isinstance(body, str):
-        whole = _SURROGATE.sub(_REPLACEMENT, body) if _SURROGATE.search(body) else body
-        mended, paths = _mend_bytes(whole.encode())
-        return mended, paths or (["$"] if whole is not body else [])
+        return _mend_bytes(body.encode(errors="surrogatepass"))
     if isinstance(body, Mapping) and _may_have_surrogates(body):
         places: list[Place] = []
-        return _mend_value(body, (), places), [dotted(place) for place in places]
+        try:
+            return _mend_value(body, (), places), [dotted(place) for place in places]
+        except RecursionError:
+            pass  # the reader will name it
     return body, []
 
 
 def _mend_bytes(raw: bytes) -> tuple[bytes, list[str]]:
-    if b"\\ud" not in raw and b"\\uD" not in raw:
+    if not any(hint in raw for hint in _HINTS):
         return raw, []
-    lone = [match.start() for match in _ESCAPES.finditer(raw) if match[1]]
-    if not lone:
-        return raw, []
-    mended = _ESCAPES.sub(lambda match: b"\\ufffd" if match[1] else match[0], raw)
-    return mended, list(dict.fromkeys(map(dotted, places_at(raw, lone))))
+    lone: list[int] = []
+
+    def mend(match: re.Match[bytes]) -> bytes:
+        if not match[1]:
+            return match[0]
+        lone.append(match.start())
+        return b"\\ufffd"
+
+    mended = _HALVES.sub(mend, raw)
+    return mended, [dotted(place) for place in places_at(raw, lone)] if lone else []
 
 
 def _may_have_surrogates(value: object) -> bool:
@@ -49,17 +59,24 @@ def _may_have_surrogates(value: object) -> bool:
         encode(value)
     except UnicodeEncodeError:
         return True
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError, LimitError):
         pass  # not JSON for another reason, which the reader will name
     return False
 
 
 def _mend_value(value: Any, place: Place, mended: list[Place]) -> Any:
     if isinstance(value, Mapping):
-        return {
+        whole = {
             _mend_value(key, place, mended): _mend_value(item, (*place, str(key)), mended)
             for key, item in value.items()
         }
+        if len(whole) < len(value):
+            raise BadJSONError(
+                "two keys of an object differ only in lone surrogates",
+                where=dotted(place),
+                fix="Send valid Unicode.",
+            )
+        return whole
     if isinstance(value, (list, tuple)):
         return [_mend_value(item, (*place, n), mended) for n, item in enumerate(value)]
     if isinstance(value, str) and _SURROGATE.search(value):
