@@ -123,29 +123,32 @@ def system(body: Any) -> tuple[Block, ...]:
 
 def tools(body: Any) -> tuple[Tool, ...]:
     request, at = _request(body)
-    offered = request.get("tools")
     found: list[Tool] = []
-    for i, group in enumerate(offered if isinstance(offered, list) else ()):
-        if not isinstance(group, dict):
-            continue
+    for place, group in _listed(request.get("tools"), (*at, "tools")):
         for key, value in group.items():
-            place = (*at, "tools", i, key)
-            if key in ("functionDeclarations", "function_declarations"):
-                found.extend(
-                    Tool(
-                        name=take(declared, "name"),
-                        description=take(declared, "description"),
-                        parameters=first(
-                            declared, "parameters", "parametersJsonSchema", "parameters_json_schema"
-                        ),
-                        place=(*place, j),
-                    )
-                    for j, declared in enumerate(value if isinstance(value, list) else ())
-                    if isinstance(declared, dict)
+            if key not in ("functionDeclarations", "function_declarations"):
+                found.append(Tool(name=key, place=(*place, key), hosted=True))
+                continue
+            found.extend(
+                Tool(
+                    name=take(declared, "name"),
+                    description=take(declared, "description"),
+                    parameters=first(
+                        declared, "parameters", "parametersJsonSchema", "parameters_json_schema"
+                    ),
+                    place=where,
                 )
-            else:
-                found.append(Tool(name=key, place=place, hosted=True))
+                for where, declared in _listed(value, (*place, key))
+            )
     return tuple(found)
+
+
+def _listed(value: Any, place: Place) -> list[tuple[Place, dict[str, Any]]]:
+    """The objects of a list with their places; a lone object may stand for a list of one."""
+    if isinstance(value, dict):
+        return [(place, value)]
+    items = value if isinstance(value, list) else []
+    return [((*place, i), item) for i, item in enumerate(items) if isinstance(item, dict)]
 
 
 def content(block: Block, text: str) -> Any:

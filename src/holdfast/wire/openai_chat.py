@@ -144,7 +144,9 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
         case "refusal" if isinstance(part.get("refusal"), str):
             return Text(text=part["refusal"], place=place, slot=(*place, "refusal"), owner=owner)
         case "thinking":
-            return Thinking(text=json_text(part.get("thinking")), place=place, owner=owner)
+            inside = part.get("thinking")  # text, or Mistral's list of text parts
+            texts = _content(inside, place, owner) if isinstance(inside, (str, list)) else ()
+            return Thinking(text=join_text(texts), place=place, owner=owner)
         case str() if kind in _MEDIA:
             return Media(kind=_MEDIA[kind], place=place, slot=place, owner=owner)  # type: ignore[arg-type]
         case _:
@@ -225,9 +227,9 @@ def params(body: Any) -> dict[str, Any]:
     for name in ("max_completion_tokens", "max_tokens"):
         if name in body:
             found["max_tokens"] = body[name]
-    choice = body.get("tool_choice")
+    choice = body.get("tool_choice", body.get("function_call"))
     if choice is not None:
-        named = take(choice, "function", "name")
+        named = take(choice, "function", "name") or take(choice, "name")
         found["tool_choice"] = {"name": named} if named else choice
     return found
 

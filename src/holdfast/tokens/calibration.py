@@ -1,0 +1,228 @@
+"""Learn from what providers report how far counts of a model are off, and correct them.
+
+calibration: after counting. A model that is counted wrongly is mostly wrong in one of two ways: a
+hidden prompt (a constant is missing) or another vocabulary (a factor is). For each model, and apart
+for requests with and without tools, both are estimated as medians over the latest reports, so that
+a wrong report moves little; the one that would have predicted the latest reports best is used, and
+none where the plain count was better. `docs/discussions/calibration.md` explains it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from statistics import median
+from typing import Any, Literal
+
+import msgspec
+
+from holdfast.errors import StoreError
+from holdfast.tokens.counting import TokenCount
+from holdfast.wire.values import inner
+
+_WINDOW = 60
+"""Reports of one kind that are remembered."""
+_FIRST = 3
+"""Reports before a correction is made."""
+_RECENT = 15
+"""Reports on which corrections are compared."""
+_ABSURD = 20
+"""A report this many times off is a mistake, not news."""
+
+Way = Literal["plain", "offset", "ratio"]
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What was counted, and what the provider said."""
+
+    counted: int
+    reported: int
+    errors: tuple[float, float, float]
+    """Relative errors that each way had before it knew this report."""
+
+
+class Accuracy(msgspec.Struct, frozen=True):
+    """How well a model's counts did over time."""
+
+    model: str
+    observed: int
+    first_error: float
+    """Median relative error of the plain count in the first 20 reports."""
+    plain_error: float
+    """Median relative error of the plain count lately."""
+    corrected_error: float
+    """Median relative error of the corrected count lately."""
+
+
+class _Kind:
+    """Reports of one model, with tools or without."""
+
+    def __init__(self, reports: list[Report] | None = None) -> None:
+        self.reports: deque[Report] = deque(reports or [], maxlen=_WINDOW)
+
+    def predictions(self, counted: float) -> tuple[float, float, float]:
+        """What each way makes of a count: plain, with an offset, with a factor."""
+        if len(self.reports) < _FIRST:
+            return counted, counted, counted
+        offset = median(r.reported - r.counted for r in self.reports)
+        ratio = median(r.reported / max(1, r.counted) for r in self.reports)
+        return counted, max(1.0, counted + offset), max(1.0, counted * ratio)
+
+    def best(self) -> int:
+        """The way that did best lately; the plain count if none is better."""
+        recent = list(self.reports)[-_RECENT:]
+        if len(recent) < _FIRST:
+            return 0
+        scores = [median(r.errors[way] for r in recent) for way in range(3)]
+        return scores.index(min(scores))
+
+    def slack(self) -> float:
+        """How far above a corrected count a report may lie: more the less was seen."""
+        way = self.best()
+        return max(r.errors[way] for r in self.reports) * 1.5 + 0.5 / len(self.reports)
+
+
+class Calibration:
+    """Corrections for every model that reports were seen of; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, bool], _Kind] = {}
+        self._first: dict[str, list[float]] = {}
+        self._observed: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self.ignored = 0
+        """Reports that were refused as absurd."""
+
+    def correct(self, counted: TokenCount) -> TokenCount:
+        """A count with what was learnt about its model."""
+        with self._lock:
+            kind = self._kinds.get((counted.model, counted.parts.tools > 0))
+            if kind is None or not (way := kind.best()):
+                return counted
+            tokens = round(kind.predictions(counted.plain)[way])
+            upper = math.ceil(tokens * (1 + kind.slack()) + 8)
+        heuristic = counted.accuracy == "heuristic"
+        return msgspec.structs.replace(
+            counted,
+            tokens=tokens,
+            upper=max(upper, tokens),
+            accuracy="calibrated" if heuristic else counted.accuracy,
+            note=counted.note or "corrected by observed usage",
+        )
+
+    def observe(self, counted: TokenCount, reported_usage: object) -> None:
+        """Learn from the usage that a provider reported for a counted request.
+
+        The usage is a number of input tokens, or the provider's usage object in any dialect.
+        """
+        reported = reported_input(reported_usage)
+        plain = max(1, counted.plain)
+        if reported is None or not plain / _ABSURD <= reported <= plain * _ABSURD + 4000:
+            with self._lock:
+                self.ignored += 1
+            return
+        with self._lock:
+            kind = self._kinds.setdefault((counted.model, counted.parts.tools > 0), _Kind())
+            plainly, offset, ratio = kind.predictions(counted.plain)
+            errors = tuple(abs(p - reported) / reported for p in (plainly, offset, ratio))
+            kind.reports.append(Report(counted.plain, reported, errors))  # type: ignore[arg-type]
+            first = self._first.setdefault(counted.model, [])
+            if len(first) < 20:
+                first.append(errors[0])
+            self._observed[counted.model] = self._observed.get(counted.model, 0) + 1
+
+    def accuracy(self) -> list[Accuracy]:
+        """How well counts did, by model; the most observed first (001-32)."""
+        with self._lock:
+            found = []
+            for model, number in sorted(self._observed.items(), key=lambda item: -item[1]):
+                kinds = [kind for (name, _), kind in self._kinds.items() if name == model]
+                recent = [(r, kind.best()) for kind in kinds for r in list(kind.reports)[-_RECENT:]]
+                found.append(
+                    Accuracy(
+                        model,
+                        number,
+                        median(self._first.get(model) or [0.0]),
+                        median([r.errors[0] for r, _ in recent] or [0.0]),
+                        median([r.errors[way] for r, way in recent] or [0.0]),
+                    )
+                )
+            return found
+
+    # --- to and from a store -------------------------------------------------------------------
+
+    def dump(self) -> bytes:
+        """Everything learnt, as JSON; numbers and model names only."""
+        with self._lock:
+            kinds = [
+                _StoredKind(model, tools, list(kind.reports))
+                for (model, tools), kind in self._kinds.items()
+            ]
+            stored = _Stored(kinds, self._first, self._observed, self.ignored)
+        return msgspec.json.encode(stored)
+
+    @classmethod
+    def load(cls, dumped: bytes) -> Calibration:
+        """What `dump` gave, brought back."""
+        try:
+            stored = msgspec.json.decode(dumped, type=_Stored)
+        except msgspec.MsgspecError:
+            raise StoreError(
+                "the stored calibration cannot be read",
+                where="calibration",
+                fix="Remove it; counts will learn anew.",
+            ) from None
+        made = cls()
+        made._kinds = {(kind.model, kind.tools): _Kind(kind.reports) for kind in stored.kinds}
+        made._first, made._observed, made.ignored = stored.first, stored.observed, stored.ignored
+        return made
+
+
+class _StoredKind(msgspec.Struct):
+    model: str
+    tools: bool
+    reports: list[Report]
+
+
+class _Stored(msgspec.Struct):
+    kinds: list[_StoredKind]
+    first: dict[str, list[float]]
+    observed: dict[str, int]
+    ignored: int
+    version: Literal[1] = 1
+
+
+# Where the dialects put the input tokens, and what they leave out of them.
+_INPUT_KEYS = (
+    "input_tokens",
+    "prompt_tokens",
+    "promptTokenCount",
+    "inputTokens",
+    "prompt_token_count",
+)
+_CACHE_KEYS = (
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "cacheReadInputTokens",
+    "cacheWriteInputTokens",
+)
+
+
+def reported_input(usage: object) -> int | None:
+    """The input tokens of a usage report; None if it makes no sense."""
+    if isinstance(usage, bool):
+        return None
+    if isinstance(usage, int):
+        return usage if usage > 0 else None
+    if not isinstance(usage, dict):
+        return None
+    usage = inner(usage, "usage") or inner(usage, "usageMetadata") or usage
+    total = next((_number(usage.get(key)) for key in _INPUT_KEYS if key in usage), 0)
+    # Anthropic and Bedrock report cached input apart, the others within.
+    total += sum(_number(usage.get(key)) for key in _CACHE_KEYS)
+    return total if total > 0 else None
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -1,0 +1,196 @@
+"""Model id → family: which vocabulary counts it, with which numbers, and how well.
+
+families: after vocabulary, before render. The numbers are data: `constants.toml` has them by
+family, `provenance.toml` says where each family's come from and how far they were off.
+
+Ids come as vendors write them (`gpt-4o-2024-08-06`), as gateways prefix them
+(`anthropic/claude-sonnet-4.5`), as Bedrock spells them (`us.anthropic.claude-…-v1:0`), as Ollama
+tags them (`qwen3:8b-q4`) or as a deployment was named. An id is reduced to its bare name first;
+the first rule that matches wins.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import msgspec
+
+Accuracy = Literal["exact", "calibrated", "heuristic"]
+UNKNOWN = "unknown"
+
+_TAG = re.compile(r"(:free|:beta|:thinking|:extended|:online|:nitro|:floor|:latest)$")
+_REGION = re.compile(r"^(us|eu|apac|jp|au|ca|global|us-gov)\.")
+_VENDOR = re.compile(r"^(anthropic|amazon|meta|openai|google)\.")
+_DEPLOYMENT = re.compile(r"^(databricks|azure|snowflake|vertex|bedrock)-")
+
+_RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), family)
+    for pattern, family in (
+        # OpenAI
+        (r"gpt-oss", "openai/gpt-oss"),
+        (r"gpt-5\.", "openai/gpt-5.x"),
+        (r"gpt-5", "openai/gpt-5"),
+        (r"^o1", "openai/o1"),
+        (r"^o[3-9]", "openai/o-series"),
+        (r"gpt-4o|gpt-4\.|gpt-audio|gpt-realtime|chatgpt-4o|codex-mini", "openai"),
+        (r"^gpt-4(-0613|-0314|-32k.*)?$", "openai/gpt-4-0613"),
+        (r"gpt-4|gpt-3\.5|gpt-35", "openai/cl100k"),
+        # Anthropic; older names put the version before the size
+        (r"claude-(sonnet|opus|haiku|fable)-([5-9]|4-[7-9])", "claude/5"),
+        (r"claude-(sonnet|opus|haiku)-4-[5-6]", "claude/4-5"),
+        (r"claude-(sonnet|opus)-4|claude-4-(sonnet|opus)", "claude/4"),
+        (r"claude-(3-7-sonnet|3-5-sonnet|3-5-haiku|3-opus|3-haiku)", r"claude/\1"),
+        (r"claude-3-sonnet", "claude/3-sonnet"),
+        (r"claude-(2|v2|instant)", "claude/3-haiku"),
+        (r"claude|^(sonnet|opus|haiku)$", "claude/4-5"),
+        # Google
+        (r"gemini-(1|2-0|2\.0)", "gemini/2.0"),
+        (r"gemini-[3-9]|gemini-(flash|pro|flash-lite)-latest", "gemini/3"),
+        (r"gemini|^(flash|pro)$", "gemini"),
+        (r"gemma", "gemma"),
+        # others
+        (r"nova-(2|premier)", "nova/2"),
+        (r"nova", "nova"),
+        (r"grok-(2|beta|vision)", "grok/2"),
+        (r"grok-3", "grok/3"),
+        (r"grok-code", "grok/code"),
+        (r"grok-4-0709|grok-4$", "grok/4"),
+        (r"grok-4[.-][2-9]", "grok/4.3"),
+        (r"grok-4[.-]1", "grok/4.1-fast"),
+        (r"grok", "grok/4-fast"),
+        (r"deepseek-r1-distill-llama", "deepseek/r1"),
+        (r"llama-?guard", "llama-guard"),
+        (r"llama-?4", "llama/4"),
+        (r"llama-?v?3[p.-]?[123]([^0-9]|$)", "llama/3.1"),
+        (r"llama|hermes", "llama/3"),
+        (r"kimi|moonshot", "kimi"),
+        (r"glm-?5[.-][2-9]", "glm/5.2"),
+        (r"glm-?(5|4[.-]7)", "glm/5"),
+        (r"glm", "glm"),
+        (r"qwen3-coder", "qwen/coder"),
+        (r"qwen-?2", "qwen/2.5"),
+        (r"qwen|qwq|qvq", "qwen"),
+        (r"deepseek-(v4|[5-9])", "deepseek/v4"),
+        (r"deepseek-v?3[.-]2", "deepseek/v3.2"),
+        (r"deepseek[.-](r1|reasoner)", "deepseek/r1"),
+        (r"deepseek", "deepseek"),
+        (r"ministral-(3b|14b)", "mistral/3b"),
+        (r"mistral-small-(2506|3[.-]2)", "mistral/small-2506"),
+        (r"mistral|mixtral|ministral|magistral|pixtral|codestral|devstral|voxtral", "mistral"),
+        (r"command-a-plus", "cohere/a-plus"),
+        (r"command-a", "cohere/a"),
+        (r"command-r7b", "cohere/r7b"),
+        (r"command|c4ai|aya", "cohere/r"),
+        (r"minimax", "minimax"),
+        (r"phi-?[34]", "phi"),
+    )
+)
+
+# Platforms that reach Gemini through Vertex, which counts tools as bare strings.
+_ON_VERTEX = frozenset({"vertex", "openrouter", "vercel"})
+
+
+class Constants(msgspec.Struct, frozen=True):
+    """The numbers and names of one family; a number that is not there is 0."""
+
+    family: str
+    values: Mapping[str, Any]
+
+    def __getitem__(self, key: str) -> float:
+        return float(self.values.get(key, 0))
+
+    def text(self, key: str) -> str:
+        """A named value: a vocabulary, a style."""
+        return str(self.values.get(key, ""))
+
+    @property
+    def root(self) -> str:
+        """The part of the family's name that says how requests are rendered."""
+        return re.split(r"[/@]", self.family)[0]
+
+    @property
+    def accuracy(self) -> Accuracy:
+        """How well counts of this family are known."""
+        return self.values.get("accuracy", "calibrated")  # type: ignore[no-any-return]
+
+
+class Description(msgspec.Struct, frozen=True):
+    """What is known about counting a model."""
+
+    family: str
+    vocabulary: str
+    accuracy: Accuracy
+
+
+def describe(model: str) -> Description:
+    """How a model is counted, for tables and reports."""
+    numbers = constants(family_of(model))
+    # Claude's vocabulary is not public: its text is weighed between two that are.
+    vocabulary = "o200k_base + llama2" if numbers.root == "claude" else numbers.text("vocabulary")
+    return Description(numbers.family, vocabulary, numbers.accuracy)
+
+
+def bare(model: str) -> str:
+    """A model id without gateway path, region, vendor prefix, tag or spelling."""
+    name = model.strip().lower()
+    name = name.rsplit("/", 1)[-1]
+    name = _TAG.sub("", name)
+    name = _VENDOR.sub("", _REGION.sub("", name))
+    name = _DEPLOYMENT.sub("", name)
+    if "claude" in name:
+        name = name.replace(".", "-").replace("@", "-").replace("_", "-")
+    return name
+
+
+@lru_cache(maxsize=4096)
+def family_of(model: str) -> str:
+    """The family that counts a model."""
+    name = bare(model.rsplit(":", 1)[-1] if _has_provider(model) else model)
+    for pattern, family in _RULES:
+        found = pattern.search(name)
+        if found:
+            return found.expand(family)
+    return UNKNOWN
+
+
+def _has_provider(model: str) -> bool:
+    """Whether an id is `provider:model`, and not a tag of Ollama or a version of Bedrock."""
+    provider, colon, name = model.partition(":")
+    return bool(colon) and bool(re.search(r"[a-z]{3}", name)) and not re.search(r"\d", provider)
+
+
+def resolve(model: str, dialect: str, platform: str = "") -> Constants:
+    """The numbers for a model as a platform serves it in a dialect.
+
+    `platform` is where the request goes (`vertex`, `openrouter`, `groq`, `ollama`, …); it matters
+    where the server, not the model, decides how tools are shown.
+    """
+    name = family_of(model)
+    if name.startswith("gemini") and platform in _ON_VERTEX:
+        name = "gemini/2.0"
+    if dialect == "gemini" and not name.startswith("gemini"):
+        name = "gemini"
+    wire = "responses" if dialect == "openai-responses" else dialect
+    for special in (f"{name}@{platform}:{wire}", f"{name}@{platform}", name):
+        if special in _table():
+            return constants(special)
+    return constants(UNKNOWN)
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, Any]]:
+    text = (files("holdfast.tokens") / "constants.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)["family"]  # type: ignore[no-any-return]
+
+
+@cache
+def constants(family: str) -> Constants:
+    """The numbers of a family, with those of the family that it inherits from."""
+    own = dict(_table()[family])
+    parent = own.pop("inherits", None)
+    return Constants(family, {**constants(parent).values, **own} if parent else own)

@@ -1,0 +1,90 @@
+"""Text → tokens of a named vocabulary, remembered.
+
+vocabulary: the first step of counting; knows nothing about requests or models.
+
+User text counts as ordinary text: a special token's spelling inside it costs what its letters
+cost, as it does at the provider. Counts are remembered by the hash of the text, never the text
+itself, in a memory of fixed size.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import splintr
+
+from holdfast.errors import TokenCountingError
+
+CountText = Callable[[str, str], int]
+"""(vocabulary, text) → tokens."""
+
+
+@cache
+def _tokenizer(vocabulary: str) -> Any:
+    try:
+        return splintr.Tokenizer.from_pretrained(vocabulary)
+    except ValueError:
+        raise TokenCountingError(
+            "there is no vocabulary of this name",
+            where=vocabulary[:40],
+            fix="See `holdfast models` for the vocabularies in use.",
+        ) from None
+
+
+def count_ordinary(vocabulary: str, text: str) -> int:
+    """Count a text as ordinary text, without remembering it."""
+    try:
+        return len(_tokenizer(vocabulary).encode_ordinary(text))
+    except UnicodeEncodeError:  # a lone surrogate: what a provider would be sent instead
+        return len(_tokenizer(vocabulary).encode_ordinary(text.encode(errors="replace").decode()))
+
+
+class Memory:
+    """Counts of texts seen lately, at most `size` of them; safe to share between threads.
+
+    Two generations: when the young one is full it becomes the old one, and what is used again
+    moves back. Look-ups take no lock: a lost race costs one count, never a wrong one.
+    """
+
+    def __init__(self, size: int = 200_000) -> None:
+        self._half = max(1, size // 2)
+        self._young: dict[tuple[str, int, int], int] = {}
+        self._old: dict[tuple[str, int, int], int] = {}
+        self._lock = threading.Lock()
+
+    def count(self, vocabulary: str, text: str) -> int:
+        """Tokens of a text, counted once."""
+        if not text:
+            return 0
+        # Python's hash of a text is keyed and 64 bits wide; with the length beside it, two of
+        # 200,000 texts share a key with a chance of one in a billion.
+        key = (vocabulary, hash(text), len(text))
+        tokens = self._young.get(key)
+        if tokens is None:
+            tokens = self._old.get(key)
+            if tokens is None:
+                tokens = count_ordinary(vocabulary, text)
+            self._remember(key, tokens)
+        return tokens
+
+    def _remember(self, key: tuple[str, int, int], tokens: int) -> None:
+        self._young[key] = tokens
+        if len(self._young) >= self._half:
+            with self._lock:
+                if len(self._young) >= self._half:
+                    self._old, self._young = self._young, {}
+
+    def forget(self) -> None:
+        """Forget every count."""
+        with self._lock:
+            self._young, self._old = {}, {}
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+
+shared = Memory()
+"""The memory that counting uses unless it is given another: about 40 MB when full."""
