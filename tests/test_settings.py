@@ -331,7 +331,11 @@ def test_every_kind_of_setting_is_read_from_the_environment(tmp_path: Path) -> N
         ("HOLDFAST_RATIO", "-1", "ratio must be a number, at least 0"),
         ("HOLDFAST_STRICT", "perhaps", "strict must be true or false"),
         ("HOLDFAST_WINDOWS", "{", "windows must be a table"),
-        ("HOLDFAST_WINDOWS", '{"m": "x"}', "windows must be a table"),
+        (
+            "HOLDFAST_WINDOWS",
+            '{"m": "x"}',
+            "windows must be a table: Expected `int`, got `str` - at `$[...]`",
+        ),
         ("HOLDFAST_NAMES", "a,b", "names must be a list"),
     ],
 )

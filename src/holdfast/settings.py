@@ -41,6 +41,8 @@ _T = TypeVar("_T")
 Secret = Annotated[_T, Meta(extra={"secret": True})]
 """The type of a setting that is never printed: `Secret[str]`."""
 
+_Limit = Literal["context_window", "max_output_tokens", "output_reserved", "cli_overhead"]
+
 _SCALARS = (
     inspect.BoolType,
     inspect.FloatType,
@@ -198,6 +200,16 @@ class Settings(Definitions, frozen=True, kw_only=True):
         Literal["auto", "table", "json"],
         Meta(description="What commands print; auto: a table in a terminal, JSON in a pipe."),
     ] = "auto"
+    data_dir: Annotated[
+        str, Meta(description="Folder for what Holdfast keeps; auto: the user's data folder.")
+    ] = "auto"
+    model_context_overrides: Annotated[
+        dict[str, dict[_Limit, Annotated[int, Meta(ge=0)]]],
+        Meta(
+            description="Limits that win over our own, by model or provider: "
+            '{ "gemini:flash" = { context_window = 1000000, output_reserved = 8192 } }.'
+        ),
+    ] = {}
 
 
 class _Given(NamedTuple):
@@ -250,8 +262,8 @@ def _gather(
             continue
         try:
             value = key.convert(item.value, is_text=item.is_text)
-        except ValueError:
-            problems.append(_unfit(item, key))
+        except ValueError as error:
+            problems.append(_unfit(item, key, error))
         else:
             traced[key.name] = Traced(key, value, item.origin)
     return list(traced.values()), problems
@@ -302,6 +314,15 @@ def _user_folder(environ: Mapping[str, str]) -> Iterator[Path]:
         yield Path(home) / ".config" / "holdfast"
 
 
+def user_data_folder(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Return where Holdfast keeps things if `data_dir` is auto; None if nowhere."""
+    environ = os.environ if environ is None else environ
+    if base := environ.get("XDG_DATA_HOME") or environ.get("LOCALAPPDATA"):
+        return Path(base) / "holdfast"
+    home = environ.get("HOME")
+    return Path(home) / ".local" / "share" / "holdfast" if home else None
+
+
 def _read(path: Path) -> str:
     try:
         mode = path.stat().st_mode
@@ -347,9 +368,11 @@ def _unknown(item: _Given, known: Iterable[str]) -> SettingsError:
     )
 
 
-def _unfit(item: _Given, key: Key) -> SettingsError:
+def _unfit(item: _Given, key: Key, error: ValueError) -> SettingsError:
+    inside_table = isinstance(key.type, inspect.DictType) and " - at " in str(error)
+    reason = f": {str(error)[:200]}" if inside_table else ""
     return SettingsError(
-        f"{key.name} must be {key.expects}",
+        f"{key.name} must be {key.expects}{reason}",
         where=_place(item),
         fix=_did_you_mean(str(item.value), key.choices)
         or "Compare with `holdfast config --sample`.",

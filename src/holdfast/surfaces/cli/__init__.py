@@ -18,7 +18,7 @@ import typer
 import holdfast
 from holdfast.errors import HoldfastError
 
-from . import config, convert, show, tour, validate
+from . import config, convert, models, show, tour, validate
 from ._output import abandon_stdout, complain, prepare_streams
 
 app = typer.Typer(
@@ -28,7 +28,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (tour.tour, show.show, validate.validate, convert.convert, config.config):
+for command in (
+    *(tour.tour, show.show, validate.validate, convert.convert),
+    *(models.models, config.config),
+):
     app.command()(command)
 
 
@@ -55,6 +58,7 @@ def _holdfast(
     Check it:          holdfast validate request.json
     Mend it:           holdfast validate --repair request.json > mended.json
     Change dialect:    holdfast convert request.json --to openai-chat
+    See the models:    holdfast models claude
     See the settings:  holdfast config
 
     FILE can be - for standard input. Results are tables in a terminal and JSON in a pipe.

@@ -1,0 +1,200 @@
+"""models: what models can take, how well they are counted, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.table import Column
+
+from holdfast.errors import SettingsError
+from holdfast.settings import Settings, user_data_folder
+from holdfast.tokens import prices
+from holdfast.tokens.families import describe
+from holdfast.tokens.limits import DEFAULT_MODEL_LIMITS, ModelContextRegistry
+from holdfast.tokens.prices import Price, Prices
+from holdfast.tokens.provider_ids import ProviderId, provider_named
+
+from ._output import ColorOption, Output, OutputOption, complain, remark, table
+
+NOTHING = "-"
+
+
+class Row(NamedTuple):
+    """One model of the listing."""
+
+    id: str
+    window: int | None
+    max_output: int | None
+    vocabulary: str
+    accuracy: str
+    price: Price | None
+    origin: str
+    """Where the window comes from."""
+
+
+def models(
+    filter_: Annotated[
+        str, typer.Argument(metavar="[FILTER]", help="Part of an id: claude, openai:gpt-5.")
+    ] = "",
+    update: Annotated[
+        Path | None,
+        typer.Option(
+            "--update", metavar="FILE", help="Keep a newer file of prices (genai-prices' JSON)."
+        ),
+    ] = None,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """List models: window, longest answer, how they are counted, price.
+
+    Prices are US dollars per million tokens: input, input read from the vendor's cache, output;
+    where they rise with the size of the request, those of small ones.
+    Nothing is fetched; the prices come with Holdfast, or from the file that --update kept.
+    A dash means that nobody says.
+
+    \b
+    Examples:
+      holdfast models claude
+      holdfast models openai:gpt-5 --output json
+      holdfast models --update data.json
+    """
+    settings = Settings.load(output=output, color=color)
+    folder = user_data_folder() if settings.data_dir == "auto" else Path(settings.data_dir)
+    if update is not None:
+        _update(update, folder)
+        return
+    rows = list(_rows(filter_, settings, _prices(folder)))
+    if not rows:
+        remark(f"No model matches {filter_!r}.")
+        raise typer.Exit(1)
+    _show(rows, Output(settings))
+
+
+def _update(source: Path, folder: Path | None) -> None:
+    if folder is None:
+        raise SettingsError(
+            "there is no data folder to keep the prices in", where="data_dir", fix="Set data_dir."
+        )
+    listed = prices.update(source, folder)
+    remark(f"Kept the prices of {listed:,} models in {folder / prices.FILE_NAME}.")
+
+
+def _prices(folder: Path | None) -> Prices:
+    loaded = prices.load(folder)
+    if loaded.problem is not None:
+        complain(loaded.problem)
+        remark("  The prices that come with Holdfast are used instead.")
+    return loaded.prices
+
+
+def _rows(filter_: str, settings: Settings, lists: Prices) -> Iterator[Row]:
+    """Yield the models whose id holds the filter; if there is none, the one it is a name of."""
+    registry = ModelContextRegistry(settings, prices=lists)
+    now = datetime.now(UTC)
+    ids = [id_ for id_ in _ids(settings, lists, now) if filter_.lower() in id_.lower()]
+    if not ids and filter_:
+        id_ = ProviderId.parse(filter_).id
+        known = registry.known_window(id_) or lists.price(id_, at=now)
+        ids = [id_] if known else []
+    for id_ in ids:
+        yield _row(id_, registry, lists.price(id_, at=now))
+
+
+def _ids(settings: Settings, lists: Prices, now: datetime) -> list[str]:
+    """Return every id we can say something about: configured, built in, priced."""
+    configured = [
+        ProviderId.parse(key).id
+        for key in settings.model_context_overrides
+        if provider_named(key) is None
+    ]
+    built_in = [id_ for id_ in DEFAULT_MODEL_LIMITS if id_ != "_default"]
+    listed = [model.id for model in lists.models(at=now)]
+    by_key = {id_.lower(): id_ for id_ in reversed([*configured, *built_in, *listed])}
+    return list(reversed(by_key.values()))
+
+
+def _row(id_: str, registry: ModelContextRegistry, price: Price | None) -> Row:
+    limits, origins = registry.trace(id_)
+    counted = describe(id_)
+    origin, of_output = origins["context_window"], origins["max_output_tokens"]
+    return Row(
+        id_,
+        None if origin == "default" else limits.context_window,
+        None if of_output == "default" else limits.max_output_tokens,
+        counted.vocabulary,
+        counted.accuracy,
+        price,
+        NOTHING if origin == "default" else origin,
+    )
+
+
+def _show(rows: list[Row], out: Output) -> None:
+    def draw(console: Console) -> None:
+        console.print(
+            table(
+                Column("model", overflow="fold"),
+                *(Column(name, justify="right", no_wrap=True) for name in ("window", "output")),
+                Column("vocabulary", overflow="fold"),
+                Column("accuracy", no_wrap=True),
+                *(Column(name, justify="right", no_wrap=True) for name in ("in", "cached", "out")),
+                Column("window from", no_wrap=True),
+                rows=map(_cells, rows),
+            )
+        )
+
+    out.emit([_json(row) for row in rows], draw)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    price = row.price
+    rates = (price.input, price.cache_read, price.output) if price else (None, None, None)
+    return (
+        row.id,
+        _short(row.window),
+        _short(row.max_output),
+        row.vocabulary,
+        row.accuracy,
+        *map(_dollars, rates),
+        row.origin,
+    )
+
+
+def _short(tokens: int | None) -> str:
+    if tokens is None:
+        return NOTHING
+    return f"{tokens / 1000:.0f}K" if tokens < 1_000_000 else f"{tokens / 1_000_000:.3g}M"
+
+
+def _dollars(amount: Decimal | None) -> str:
+    return NOTHING if amount is None else f"{amount.normalize():f}"
+
+
+def _json(row: Row) -> dict[str, Any]:
+    price = row.price
+    return {
+        "id": row.id,
+        "context_window": row.window,
+        "max_output_tokens": row.max_output,
+        "vocabulary": row.vocabulary,
+        "accuracy": row.accuracy,
+        "price_per_million": price
+        and {
+            "input": _number(price.input),
+            "cache_read": _number(price.cache_read),
+            "cache_write": _number(price.cache_write),
+            "output": _number(price.output),
+            "currency": "USD",
+            "listed_by": price.provider,
+        },
+        "window_from": None if row.origin == NOTHING else row.origin,
+    }
+
+
+def _number(amount: Decimal | None) -> float | None:
+    return None if amount is None else float(amount)

@@ -1,0 +1,239 @@
+"""provider ids: which provider and model a name means.
+
+An id is `provider:model`, with a transport before it if the model is reached through a program:
+`openai:gpt-4o`, `claude:sonnet`, `[cli]gemini:flash`, `opencode:openai/gpt-5.2-codex`. Names as
+gateways and Bedrock write them are understood too. All names are data: provider_ids.toml.
+It knows nothing about limits, prices or tokens.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from importlib.resources import files
+
+import msgspec
+
+from holdfast.errors import SettingsError
+
+MAX_LENGTH = 512
+"""Longest id in characters; no provider's names come near it."""
+
+_TRANSPORT = re.compile(r"\s*\[([^\[\]]*)\]")
+_GATEWAY = re.compile(r"(?P<vendor>[\w.-]+)/(?P<model>.+)", re.DOTALL)
+_VERSION = re.compile(
+    r"(?:[-@](?:20\d{6}|20\d\d-\d\d-\d\d|latest|00\d))?(?:-v\d+)?(?::\d+)?(?::(?:free|thinking))?$"
+)
+
+
+class ProviderId(msgspec.Struct, frozen=True):
+    """A provider and one of its models, and how it is reached."""
+
+    transport: str
+    """`cli` for a command-line program; empty for the provider's own API."""
+    provider: str
+    """In lower case, never an alias."""
+    model: str
+    """As the provider writes it."""
+
+    @classmethod
+    def parse(cls, provider_id: str) -> ProviderId:
+        """Read an id in any spelling; raise `SettingsError` if it cannot be one."""
+        return _parse(_checked(provider_id))
+
+    @property
+    def id(self) -> str:
+        """`provider:model`."""
+        return f"{self.provider}:{self.model}"
+
+    @property
+    def key(self) -> str:
+        """`provider:model` in lower case, to compare and look up."""
+        return self.id.lower()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the model runs on a machine of the user's."""
+        return self.provider in _names().local
+
+    def format(self) -> str:
+        """Return the id with its transport, so that `parse` gives the same value again."""
+        return f"[{self.transport}]{self.id}" if self.transport else self.id
+
+    def references(self) -> tuple[ProviderId, ...]:
+        """Return the ids under which the same model may be known, the nearest first.
+
+        After the id itself: what a short name stands for, the vendor behind a gateway, and each
+        of them without date and version. A local model has no other name.
+        """
+        return _references(self)
+
+
+def normalize_provider_id(provider_id: str) -> str:
+    """Return the id as `provider:model`, without its transport and with aliases resolved."""
+    return ProviderId.parse(provider_id).id
+
+
+def provider_named(text: str) -> str | None:
+    """Return the provider that a word names (`openai`, or `any-name:*`); None if it names none."""
+    name = _provider(text.removesuffix(":*"))
+    return name if text.endswith(":*") or name in _names().providers else None
+
+
+def priced_as(provider: str) -> str:
+    """Return the provider's name in genai-prices."""
+    return _names().priced_as.get(provider, provider)
+
+
+def named_from_prices(provider: str) -> str:
+    """Return our name of a provider in genai-prices."""
+    ours = {theirs: ours for ours, theirs in _names().priced_as.items()}
+    return ours.get(provider, provider)
+
+
+class _Bedrock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    regions: frozenset[str]
+    vendors: frozenset[str]
+
+
+class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of provider_ids.toml."""
+
+    providers: frozenset[str]
+    local: frozenset[str]
+    tagged: tuple[str, ...]
+    provider_aliases: dict[str, str]
+    id_aliases: dict[str, str]
+    bare_models: dict[str, str]
+    bedrock: _Bedrock
+    vendors: dict[str, str]
+    stands_for: dict[str, str]
+    priced_as: dict[str, str]
+
+
+@cache
+def _names() -> _Names:
+    text = files(__package__).joinpath("provider_ids.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text), _Names)
+
+
+def _checked(provider_id: str) -> str:
+    if not isinstance(provider_id, str):
+        raise SettingsError(
+            f"a provider id must be text, not {type(provider_id).__name__}", fix=_FIX
+        )
+    if not provider_id.strip():
+        raise SettingsError("the provider id is empty", fix=_FIX)
+    if len(provider_id) > MAX_LENGTH:
+        raise SettingsError(f"the provider id is longer than {MAX_LENGTH} characters", fix=_FIX)
+    if not provider_id.isprintable():
+        raise SettingsError("the provider id holds control characters", fix=_FIX)
+    return provider_id
+
+
+_FIX = "Write it as provider:model, for example openai:gpt-4o."
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> ProviderId:
+    transport = ""
+    while found := _TRANSPORT.match(text):
+        transport, text = transport or found[1].strip().lower(), text[found.end() :]
+    provider, model = _split(text.strip())
+    provider = _provider(provider)
+    alias = _names().id_aliases.get(f"{provider}:{model}".lower().removeprefix("unknown:"))
+    if alias is not None:
+        provider, _, model = alias.partition(":")
+    if not model:
+        raise SettingsError("the provider id names no model", fix=_FIX)
+    return ProviderId(transport, provider, model)
+
+
+def _provider(name: str) -> str:
+    name = name.strip().lower()
+    return _names().provider_aliases.get(name, name)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Cut an id into provider and model; a provider that nothing tells is `unknown`."""
+    before, colon, after = text.partition(":")
+    if colon and _is_provider(before):
+        return before, after.strip()
+    if _is_bedrock(text):
+        return "bedrock", text
+    if owner := _owner(text):
+        return owner, text
+    if gateway := _GATEWAY.fullmatch(text):
+        return _split_gateway(gateway["vendor"], gateway["model"])
+    if colon and before.lower().startswith(_names().tagged):
+        return "ollama", text
+    if colon and before.strip():
+        return before, after.strip()
+    return "unknown", after.strip() if colon else text
+
+
+def _split_gateway(vendor: str, model: str) -> tuple[str, str]:
+    if _is_bedrock(model):
+        return "bedrock", model
+    return vendor, model
+
+
+def _is_provider(name: str) -> bool:
+    return _provider(name) in _names().providers
+
+
+def _is_bedrock(text: str) -> bool:
+    return _bedrock_vendor(text) is not None
+
+
+def _bedrock_vendor(text: str) -> tuple[str, str] | None:
+    """Cut `us.anthropic.claude-…` into its vendor and the vendor's model."""
+    names = _names().bedrock
+    first, _, rest = text.partition(".")
+    if first.lower() in names.regions:
+        first, _, rest = rest.partition(".")
+    if first.lower() in names.vendors and rest:
+        return first, rest
+    return None
+
+
+def _owner(text: str) -> str | None:
+    """Return whose model a bare name is, told by how it begins."""
+    lowered = text.lower()
+    if ":" in lowered and lowered.startswith(_names().tagged):
+        return None
+    found = [start for start in _names().bare_models if lowered.startswith(start)]
+    return _names().bare_models[max(found, key=len)] if found else None
+
+
+@lru_cache(maxsize=4096)
+def _references(id_: ProviderId) -> tuple[ProviderId, ...]:
+    if id_.is_local:
+        return (id_,)
+    known = dict.fromkeys(_names_of(id_))
+    undated = [msgspec.structs.replace(one, model=_undated(one)) for one in known]
+    return tuple(known | dict.fromkeys(undated))
+
+
+def _undated(id_: ProviderId) -> str:
+    model = _VERSION.sub("", id_.model) or id_.model
+    # Gateways write claude-sonnet-4.5 where Anthropic writes claude-sonnet-4-5.
+    return model.replace(".", "-") if id_.provider == "anthropic" else model
+
+
+def _names_of(id_: ProviderId) -> Iterator[ProviderId]:
+    yield id_
+    names = _names()
+    if stands_for := names.stands_for.get(id_.key):
+        yield ProviderId.parse(stands_for)
+    if vendor := names.vendors.get(id_.provider):
+        yield ProviderId("", vendor, id_.model)
+    if inside := _bedrock_vendor(id_.model):
+        yield ProviderId("", _provider(inside[0]), inside[1])
+    gateway = _GATEWAY.fullmatch(id_.model)
+    if gateway and _is_provider(gateway["vendor"]):
+        yield ProviderId("", _provider(gateway["vendor"]), gateway["model"])
+    if owner := _owner(id_.model):
+        yield ProviderId("", owner, id_.model.removeprefix("models/"))
