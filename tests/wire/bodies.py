@@ -234,6 +234,11 @@ def _converse(script: Script) -> dict[str, Any]:
     body: dict[str, Any] = {"messages": messages, "inferenceConfig": {"maxTokens": 10}}
     if script.system:
         body["system"] = [{"text": script.system}]
+    names = sorted({call.name for turn in script.turns for call in turn.calls})
+    if names:
+        schema = {"json": {"type": "object"}}
+        specs = [{"toolSpec": {"name": name, "inputSchema": schema}} for name in names]
+        body["toolConfig"] = {"tools": specs}
     return body | script.extra
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -11,8 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Conversation, read, validate, write
-from holdfast.errors import EditError
-from holdfast.wire import Entry, Media, Opaque, Role, Text, Thinking, ToolCall, ToolResult
+from holdfast.errors import EditError, WireError
+from holdfast.wire import (
+    Block,
+    Entry,
+    Media,
+    Opaque,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 
 from .bodies import DIALECTS, WRITERS, bodies, scripts, words
 
@@ -169,6 +180,53 @@ def test_nothing_is_inserted_between_a_call_and_its_result() -> None:
         read(body, "openai-chat").replace(conversation.messages[0].blocks[0], "x")
     with pytest.raises(EditError, match="not part of this conversation"):
         read(body, "openai-chat").drop(conversation.exchanges[0])
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ({"role": "user", "content": "half \ud83d"}, "lone surrogate"),
+        ({"role": "user", "content": "x", "n": float("nan")}, "NaN"),
+        ({"role": "user", "content": "x", "n": object()}, "not a JSON value"),
+        ({"role": "robot", "content": "x"}, "unknown role"),
+        (5, "the body is a int"),
+        (Entry("assistant", (Thinking(text="hm"),)), "role assistant"),
+        (Entry("user", (ToolResult(call_id="c", text="r"),)), "role user"),
+        (Entry("system", (Text(text="be kind"),)), "no system messages"),
+        (Entry("user", ()), "A7"),
+    ],
+)
+def test_what_is_no_message_is_not_inserted(message: Any, why: str) -> None:
+    conversation = read({"messages": [{"role": "user", "content": "q"}]}, "anthropic")
+    with pytest.raises(WireError, match=why):
+        conversation.insert(1, message)
+
+
+@pytest.mark.parametrize("index", [-1, 2, 99])
+def test_nothing_is_inserted_where_there_is_no_message(index: int) -> None:
+    conversation = read({"messages": [{"role": "user", "content": "q"}]}, "anthropic")
+    with pytest.raises(EditError, match="no message at this index"):
+        conversation.insert(index, {"role": "user", "content": "x"})
+
+
+def test_any_mapping_can_be_inserted() -> None:
+    conversation = read({"messages": [{"role": "user", "content": "q"}]}, "openai-chat")
+    edited = conversation.insert(1, MappingProxyType({"role": "user", "content": "x"}))
+    assert edited.messages[1].value == {"role": "user", "content": "x"}
+
+
+@pytest.mark.parametrize("outer_first", [True, False])
+def test_a_result_and_a_part_of_it_are_not_replaced_at_once(outer_first: bool) -> None:
+    output = [{"type": "input_text", "text": "a"}]
+    items = [
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": output},
+    ]
+    conversation = read({"input": items}, "openai-responses")
+    [result] = conversation.messages[1].results
+    changes: list[tuple[Block, str]] = [(result, "x"), (result.parts[0], "y")]
+    with pytest.raises(EditError, match="at once"):
+        conversation.replace_all(changes if outer_first else changes[::-1])
 
 
 def test_a_broken_conversation_can_still_be_edited_elsewhere() -> None:

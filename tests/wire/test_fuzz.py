@@ -5,10 +5,12 @@ A short run is part of `make test`; `make fuzz` runs for FUZZ_SECONDS, mutating 
 
 from __future__ import annotations
 
+import copy
 import os
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -19,11 +21,11 @@ from hypothesis import strategies as st
 
 from holdfast import Conversation, detect, read, repair, validate, write
 from holdfast.errors import HoldfastError
-from holdfast.wire import DIALECTS, convert
+from holdfast.wire import DIALECTS, RULES, convert
 
 from .bodies import any_json, bodies, styles
 from .test_bad_input import CASES
-from .test_rules import EXAMPLES
+from .test_rules import EXAMPLES, Example
 
 TOKENS = [
     *[
@@ -120,6 +122,34 @@ def test_any_json_is_read_or_refused(dialect: str, value: Any) -> None:
 @given(bodies, styles, st.integers(0, 2**32))
 def test_mutated_requests_are_read_or_refused(drawn: Any, style: Any, seed: int) -> None:
     exercise(mutate(style(drawn[1]), random.Random(seed)), drawn[0])
+
+
+ODD: list[Any] = [None, 5, "", "x", [], {}, ["x"], [{}], {"type": []}]
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place inside a JSON value."""
+    members = list(value.items()) if isinstance(value, dict) else []
+    elements = list(enumerate(value)) if isinstance(value, list) else []
+    for step, item in members + elements:
+        yield (*place, step)
+        yield from places(item, (*place, step))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.rule)
+def test_any_field_of_another_type_is_read_or_refused(example: Example) -> None:
+    dialect = example.dialect or RULES[example.rule].dialect or "openai-chat"
+    if len(repr(example.bad)) > 10_000:
+        pytest.skip("a large body, of a shape that others have too")
+    for number, place in enumerate(places(example.bad)):
+        body = copy.deepcopy(example.bad)
+        holder: Any = body
+        for step in place[:-1]:
+            holder = holder[step]
+        for odd in (ODD[number % len(ODD)], ODD[(number + 5) % len(ODD)]):
+            holder[place[-1]] = odd
+            with suppress(UnicodeEncodeError):
+                exercise(msgspec.json.encode(body), dialect)
 
 
 @pytest.mark.campaign

@@ -18,8 +18,16 @@ from .bodies import bodies, styles
 from .test_rules import EXAMPLES, Example, answer, claude, use
 
 # What only the writer of the request can mend, as it would need new content or another request.
-UNMENDABLE = {"A6", "A8", "A9", "A11", "A15", "A16", "C5", "C6", "C7", "G5", "R4", "R5", "S1"}
-NAMES = {"$.tools[0].function.name", "$.tools[0].functionDeclarations[0].name"}
+UNMENDABLE = {
+    *("A6", "A8", "A9", "A11", "A15", "A16"),
+    *("B3", "B5", "B6", "B7"),
+    *("C5", "C6", "C7", "G5", "R4", "R5", "S1"),
+}
+NAMES = {
+    "$.tools[0].function.name",
+    "$.tools[0].functionDeclarations[0].name",
+    "$.tools[0].function_declarations[0].name",
+}
 EMPTY = {"$.messages", "$.contents", "$.input"}
 
 

@@ -136,6 +136,12 @@ ANTHROPIC = [
         claude(ASK, {"role": "assistant", "content": []}),
     ),
     Example(
+        "A7",
+        claude(ASK, {"role": "assistant", "content": []}, ASK),
+        "$.messages[1].content",
+        claude(ASK, {"role": "assistant", "content": ""}),
+    ),
+    Example(
         "A8",
         claude(ASK, use("t1"), {"role": "user", "content": [{**FAILED, "content": ""}]}),
         "$.messages[2].content[0]",
@@ -266,8 +272,8 @@ ANTHROPIC = [
 # --- OpenAI Chat -------------------------------------------------------------------------------
 
 
-def call(*ids: str, **more: Any) -> JSON:
-    function = {"name": "ls", "arguments": "{}"}
+def call(*ids: str, arguments: str = "{}", **more: Any) -> JSON:
+    function = {"name": "ls", "arguments": arguments}
     calls = [{"id": i, "type": "function", "function": function} for i in ids]
     return {"role": "assistant", "content": None, "tool_calls": calls, **more}
 
@@ -297,6 +303,24 @@ CHAT = [
         gpt(ASK, call("a", "b"), result("b"), result("a"), ASK),
     ),
     Example("C2", gpt(ASK, result("a")), "$.messages[1]", gpt(ASK, call("a"), result("a"))),
+    Example(
+        "C2",
+        gpt(ASK, {"role": "tool", "content": "{}"}),
+        "$.messages[1]",
+        # Recorded: Ollama takes a result without an id.
+        gpt(ASK, {"role": "tool", "content": "{}"}, model="llama3.2"),
+    ),
+    Example(
+        "C1",
+        gpt(ASK, call("a"), ASK),
+        "$.messages[1].tool_calls[0]",
+        # The rule is about tool_calls; the older function_call was never held to it.
+        gpt(
+            ASK,
+            {"role": "assistant", "content": None, "function_call": {"name": "f"}},
+            {"role": "function", "name": "g", "content": "{}"},
+        ),
+    ),
     Example(
         "C3",
         gpt({"role": "user", "content": None}),
@@ -339,6 +363,13 @@ CHAT = [
         gpt({"role": "user", "content": "x" * (LONG + 1)}),
         "$.messages[0].content",
         gpt({"role": "user", "content": "x" * LONG}),
+    ),
+    Example(
+        "C6",
+        gpt(ASK, call("a", arguments="x" * (LONG + 1)), result("a")),
+        "$.messages[1].tool_calls[0]",
+        # The limit is one string's, not their sum's.
+        gpt(ASK, call("a"), {**result("a"), "content": [text("x" * (LONG // 2 + 1))] * 2}),
     ),
     Example(
         "C6",
@@ -417,7 +448,7 @@ RESPONSES = [
 # --- Gemini ------------------------------------------------------------------------------------
 
 
-def user(*parts: JSON) -> JSON:
+def user(*parts: Any) -> JSON:
     return {"role": "user", "parts": list(parts)}
 
 
@@ -494,6 +525,20 @@ GEMINI = [
     ),
     Example("G4", gemini(), "$.contents", gemini(user(SAY))),
     Example(
+        "G4",
+        gemini(user(SAY, {"text": None})),
+        "$.contents[0].parts[1]",
+        gemini({"role": "user", "parts": SAY}),
+    ),
+    Example(
+        "G4",
+        gemini({"role": "user", "parts": {"type": "text"}}, user(SAY)),
+        "$.contents[0].parts",
+        gemini(user(SAY, [SAY])),  # recorded: a list among the parts is taken
+    ),
+    Example("G4", gemini(user(SAY, "text")), "$.contents[0].parts[1]", gemini(user(SAY))),
+    Example("G4", gemini({**user(SAY), "id": "1"}), "$.contents[0]", gemini(user(SAY))),
+    Example(
         "G5",
         gemini(user(SAY), model(gcall()), user(reply())),
         "$.contents[1].parts[0]",
@@ -521,6 +566,92 @@ GEMINI = [
         "$.tools[0].functionDeclarations[0].name",
         gemini(user(SAY), tools=declared("first")),
     ),
+    Example(
+        "G6",
+        gemini(user(SAY), tools=[{"function_declarations": [{"name": "1st"}]}]),
+        "$.tools[0].function_declarations[0].name",
+        gemini(user(SAY), tools=[{"function_declarations": [{"name": "first"}]}]),
+    ),
+]
+
+# --- Bedrock Converse --------------------------------------------------------------------------
+
+HELLO: JSON = {"role": "user", "content": [{"text": "What is in the folder?"}]}
+OFFERED = {"tools": [{"toolSpec": {"name": "ls", "inputSchema": {"json": {"type": "object"}}}}]}
+
+
+def bedrock(*messages: JSON, **more: Any) -> JSON:
+    return {"messages": list(messages), "toolConfig": OFFERED, **more}
+
+
+def tool_use(*ids: str) -> JSON:
+    calls = [{"toolUse": {"toolUseId": i, "name": "ls", "input": {}}} for i in ids]
+    return {"role": "assistant", "content": calls}
+
+
+def tool_result(*ids: str, **more: Any) -> JSON:
+    given = {"content": [{"text": "a.txt"}], **more}
+    return {"role": "user", "content": [{"toolResult": {"toolUseId": i, **given}} for i in ids]}
+
+
+CONVERSE = [
+    Example(
+        "B1",
+        # Results in two messages are refused, as agno#6698 reports.
+        bedrock(HELLO, tool_use("a", "b"), tool_result("a"), tool_result("b")),
+        "$.messages[1].content[1]",
+        bedrock(HELLO, tool_use("a", "b"), tool_result("b", "a")),
+    ),
+    Example(
+        "B1",
+        bedrock(HELLO, tool_use("a")),
+        "$.messages[1].content[0]",
+        bedrock(HELLO, tool_use("a"), tool_result("a")),
+    ),
+    Example(
+        "B2",
+        bedrock(HELLO, tool_result("a")),
+        "$.messages[1].content[0]",
+        # Recorded: two user messages in a row are taken.
+        bedrock(HELLO, tool_use("a"), tool_result("a"), HELLO),
+    ),
+    Example(
+        "B3",
+        bedrock({"role": "assistant", "content": [{"text": "Hi."}]}, HELLO),
+        "$.messages[0]",
+        bedrock(HELLO, {"role": "assistant", "content": [{"text": "Hi."}]}, HELLO),
+    ),
+    Example(
+        "B4",
+        bedrock({"role": "user", "content": [{"text": "hi"}, {"text": " "}]}),
+        "$.messages[0].content[1]",
+        bedrock(HELLO),
+    ),
+    Example(
+        "B4",
+        bedrock(HELLO, {"role": "assistant", "content": []}, HELLO),
+        "$.messages[1].content",
+        bedrock(HELLO, HELLO),
+    ),
+    Example("B4", bedrock(), "$.messages", bedrock(HELLO)),
+    Example(
+        "B5",
+        bedrock(HELLO, tool_use("a"), tool_result("a", content=[], status="error")),
+        "$.messages[2].content[0]",
+        bedrock(HELLO, tool_use("a"), tool_result("a", content=[], status="success")),
+    ),
+    Example(
+        "B6",
+        bedrock(HELLO, tool_use("a" * 65), tool_result("a" * 65)),
+        "$.messages[1].content[0]",
+        bedrock(HELLO, tool_use("a.b:c-d_" * 8), tool_result("a.b:c-d_" * 8)),
+    ),
+    Example(
+        "B7",
+        {"messages": [HELLO, tool_use("a"), tool_result("a")]},
+        "$.toolConfig",
+        {"messages": [HELLO]},
+    ),
 ]
 
 # --- every dialect -----------------------------------------------------------------------------
@@ -534,7 +665,7 @@ SHAPE = [
     ),
 ]
 
-EXAMPLES = [*ANTHROPIC, *CHAT, *RESPONSES, *GEMINI, *SHAPE]
+EXAMPLES = [*ANTHROPIC, *CONVERSE, *CHAT, *RESPONSES, *GEMINI, *SHAPE]
 ids = [f"{example.rule}-{n}" for n, example in enumerate(EXAMPLES)]
 
 
@@ -596,6 +727,19 @@ def test_a_conversation_is_validated_as_its_bytes_are() -> None:
 def test_prefill_depends_on_the_version_of_claude(name: str, takes_prefill: bool) -> None:
     body = claude(ASK, {"role": "assistant", "content": "The"}, model=name)
     assert (validate(body, "anthropic") == []) == takes_prefill
+
+
+def test_a_list_of_strings_is_no_list_of_messages() -> None:
+    for dialect, key in (("openai-responses", "input"), ("cohere", "messages")):
+        caught = validate({key: ["hello"]}, dialect)
+        assert ("S1", f"$.{key}[0]") in [(v.rule, v.path) for v in caught]
+
+
+def test_ids_of_another_type_are_no_ids() -> None:
+    body = claude(ASK, use("t1"), answer("t1"))
+    body["messages"][1]["content"][0]["id"] = None
+    body["messages"][2]["content"][0]["tool_use_id"] = None
+    assert [v.rule for v in validate(body)] == ["A6"]
 
 
 def test_the_model_may_be_given_beside_the_body() -> None:

@@ -60,8 +60,8 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
             return Text(text=part["text"], place=place, slot=(*place, "text"), owner=owner)
         case "tool_use":
             return ToolCall(
-                id=str(part.get("id", "")),
-                name=str(part.get("name", "")),
+                id=take(part, "id"),
+                name=take(part, "name"),
                 arguments=part.get("input"),
                 place=place,
                 slot=(*place, "input"),
@@ -72,7 +72,7 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
             content = part.get("content", "")
             inner = _content(content, slot, owner) if isinstance(content, (str, list)) else ()
             return ToolResult(
-                call_id=str(part.get("tool_use_id", "")),
+                call_id=take(part, "tool_use_id"),
                 text=join_text(inner),
                 is_error=part.get("is_error") is True,
                 parts=inner if isinstance(content, list) else (),
@@ -96,7 +96,7 @@ def tools(body: Any) -> tuple[Tool, ...]:
         return ()
     return tuple(
         Tool(
-            name=str(tool.get("name", "")),
+            name=take(tool, "name"),
             description=take(tool, "description"),
             parameters=tool.get("input_schema"),
             place=("tools", i),

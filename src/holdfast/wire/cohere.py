@@ -23,7 +23,9 @@ INLINE_SYSTEM = True
 
 
 def check(message: Any, place: Place) -> Role:
-    return "user" if isinstance(message, str) else openai_chat.check(message, place)
+    if isinstance(message, str) and place == LISTS[1]:
+        return "user"
+    return openai_chat.check(message, place)
 
 
 def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:

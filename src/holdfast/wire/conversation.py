@@ -27,7 +27,15 @@ from holdfast.wire.dialect import Dialect, Entry
 from holdfast.wire.exchanges import Exchange, group
 from holdfast.wire.frame import Frame, take_apart
 from holdfast.wire.rules.rule import Context, Seen, check_all, check_at
-from holdfast.wire.strict import Place, decode, dotted, encode, parse, splice
+from holdfast.wire.strict import Limits, Place, decode, dotted, encode, parse, splice, to_bytes
+
+# What an entry may be made of, by who speaks.
+_SAYS: dict[Role, tuple[type[Block], ...]] = {
+    "system": (Text,),
+    "user": (Text,),
+    "assistant": (Text, ToolCall),
+    "tool": (ToolResult,),
+}
 
 
 class Message:
@@ -41,7 +49,7 @@ class Message:
         self._dialect = dialect
         self._blocks: tuple[Block, ...] | None = None
         self.memo: dict[object, Any] = {}
-        """What later steps know about these bytes, such as their tokens; a message never changes."""
+        """What later steps know about these bytes, such as their tokens: they never change."""
         self.role = role
         """Who speaks. A user message of Anthropic or Gemini may hold tool results."""
 
@@ -171,20 +179,23 @@ class Conversation:
 
     def replace_all(self, changes: Iterable[tuple[Block, str]]) -> Conversation:
         """Make several replacements at once, each message re-written once."""
+        changes = list(changes)
+        self._refuse_nested([block for block, _ in changes])
         messages = list(self.messages)
+        indices = {id(message): n for n, message in enumerate(messages)}
         hollow = self._frame.hollow
-        touched: dict[int, Message] = {}
+        touched: set[int] = set()
         for block, text in changes:
             new = encode(self._new_content(block, text))
             if block.owner is None:
                 hollow = splice(hollow, block.slot, new)
             else:
-                index = self._index(block.owner)
-                current = touched.get(index, block.owner)
-                span = splice(current.raw, block.slot, new)
-                touched[index] = Message(span, block.owner.role, self._dialect)
-        for index, message in touched.items():
-            messages[index] = message
+                index = indices.get(id(block.owner))
+                if index is None:
+                    raise self._not_ours()
+                span = splice(messages[index].span, block.slot, new)
+                messages[index] = Message(span, block.owner.role, self._dialect)
+                touched.add(index)
         frame = self._frame
         if hollow != frame.hollow:
             frame = msgspec.structs.replace(take_apart(hollow, self._dialect)[0], gap=frame.gap)
@@ -222,20 +233,15 @@ class Conversation:
         """
         starts = {exchange.start for exchange in self.exchanges} | {len(self.messages)}
         if index not in starts:
+            inside = 0 <= index < len(self.messages)
             raise EditError(
-                "a message would stand between a call and its result",
+                "a message would stand between a call and its result"
+                if inside
+                else "there is no message at this index",
                 where=dotted(self.message_place(index)),
                 fix="Insert where an exchange starts: see Conversation.exchanges.",
             )
-        values: list[Any] = []
-        for message in messages:
-            values.extend(
-                self._dialect.compose([message]) if isinstance(message, Entry) else [message]
-            )
-        new = tuple(
-            Message(encode(value), self._dialect.check(value, ("insert", n)), self._dialect)
-            for n, value in enumerate(values)
-        )
+        new = tuple(made for n, message in enumerate(messages) for made in self._made(message, n))
         if not all(exchange.complete for exchange in group(new)):
             raise EditError(
                 "a call must be inserted together with its result",
@@ -272,6 +278,44 @@ class Conversation:
                 fix="Cut text between characters.",
             ) from None
         return self._dialect.content(block, text)
+
+    def _refuse_nested(self, blocks: list[Block]) -> None:
+        """Refuse to replace a tool's result and a part of it at once: one of them would be lost."""
+        slots = {(id(block.owner), block.slot) for block in blocks}
+        for block in blocks:
+            holders = (block.slot[:n] for n in range(1, len(block.slot)))
+            if any((id(block.owner), holder) in slots for holder in holders):
+                raise EditError(
+                    "a block and the block that holds it cannot be replaced at once",
+                    where=self.path(block),
+                    fix="Replace one of the two.",
+                )
+
+    def _made(self, message: Entry | Mapping[str, Any], number: int) -> list[Message]:
+        """A message to insert, in this dialect."""
+        where = dotted((number,), root="insert")
+        role = message.role if isinstance(message, Entry) else None
+        if isinstance(message, Entry):
+            if not all(isinstance(block, _SAYS[message.role]) for block in message.blocks):
+                raise EditError(
+                    f"a block is not what an entry of role {message.role} is made of",
+                    where=where,
+                    fix="A tool gives results, the assistant text and calls, all others text.",
+                )
+            values = self._dialect.compose([message])
+        else:
+            values = [message]
+        made = []
+        for value in values:
+            span = to_bytes(value, Limits())
+            made.append(Message(span, self._dialect.check(decode(span), ()), self._dialect))
+        if role == "system" and any(new.role != "system" for new in made):
+            raise EditError(
+                "this dialect has no system messages among the others",
+                where=where,
+                fix="Replace a block of Conversation.system instead.",
+            )
+        return made
 
     def _edited(
         self,
@@ -322,11 +366,14 @@ class Conversation:
         try:
             return self.messages.index(message)  # compares by identity
         except ValueError:
-            raise EditError(
-                "the block is not part of this conversation",
-                where=self._list_path,
-                fix="Take blocks from the conversation that you edit.",
-            ) from None
+            raise self._not_ours() from None
+
+    def _not_ours(self) -> EditError:
+        return EditError(
+            "the block is not part of this conversation",
+            where=self._list_path,
+            fix="Take blocks from the conversation that you edit.",
+        )
 
     @property
     def _list_path(self) -> str:

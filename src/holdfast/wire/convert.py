@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from holdfast.wire.blocks import Block, Media, Role, Text, ToolCall, ToolResult
+from holdfast.wire.blocks import Block, Media, Role, Text, Tool, ToolCall, ToolResult
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.dialect import Entry, Loss
 from holdfast.wire.reader import dialect_named, read
 from holdfast.wire.repair import repair
 from holdfast.wire.strict import Limits, dotted, encode
-from holdfast.wire.values import join_text
+from holdfast.wire.values import UniqueNames, join_text
 
 _DEFAULT_LIMITS = Limits()
 
@@ -63,6 +63,10 @@ def convert(
         else:
             tools.append(tool)
 
+    if target.NAME == "converse" and not tools:  # Bedrock refuses calls without tools (B7)
+        tools = _used_tools(entries)
+        lost.extend(Loss("$.tools", "the schema of a tool that is used") for _ in tools)
+
     params = origin.params(source.rest)
     for name, value in list(params.items()):
         if value is None or (name == "tool_choice" and not _is_common_choice(value)):
@@ -80,6 +84,12 @@ def convert(
         Loss(action.path, f"{action.message} ({action.rule})") for action in repaired.actions
     )
     return Converted(repaired.body, tuple(lost))
+
+
+def _used_tools(entries: list[Entry]) -> list[Tool]:
+    blocks = (block for entry in entries for block in entry.blocks)
+    names = {block.name: None for block in blocks if isinstance(block, (ToolCall, ToolResult))}
+    return [Tool(name=name) for name in names]
 
 
 def _is_common_choice(choice: Any) -> bool:
@@ -157,15 +167,12 @@ class _Ids:
     """Call ids that every dialect takes: plain letters, at most 40, unique, and never empty."""
 
     def __init__(self) -> None:
-        self._used: set[str] = set()
+        self._names = UniqueNames()
         self._open: list[tuple[str, str, str]] = []  # old id, new id and name, waiting for a result
 
     def of_call(self, old: str, name: str) -> str:
-        plain = re.sub(r"[^A-Za-z0-9_-]", "_", old)[:32] or f"call_{len(self._used) + 1}"
-        new, number = plain, 2
-        while new in self._used:
-            new, number = f"{plain}_{number}", number + 1
-        self._used.add(new)
+        plain = re.sub(r"[^A-Za-z0-9_-]", "_", old)[:32] or f"call_{len(self._names) + 1}"
+        new = self._names.take(plain)
         self._open.append((old, new, name))
         return new
 

@@ -49,8 +49,8 @@ _ANSWERS = frozenset(ANSWERED_BY.values())
 
 
 def check(message: Any, place: Place) -> Role:
-    if isinstance(message, str):  # `"input": "text"` is one user message
-        return "user"
+    if isinstance(message, str) and place == LISTS[0]:
+        return "user"  # `"input": "text"` is one user message
     kind = message.get("type", "message") if isinstance(message, dict) else "message"
     if not isinstance(kind, str):
         raise misshapen(kind, (*place, "type"), "text")
@@ -107,7 +107,7 @@ def _content(content: Any, place: Place, owner: Message | None) -> tuple[Block, 
 
 
 def _part(part: Any, place: Place, owner: Message | None) -> Block:
-    kind = part.get("type") if isinstance(part, dict) else None
+    kind = take(part, "type")
     if kind in _TEXT_PARTS and isinstance(part.get("text"), str):
         return Text(text=part["text"], place=place, slot=(*place, "text"), owner=owner)
     if kind == "refusal" and isinstance(part.get("refusal"), str):
@@ -115,7 +115,7 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
     if kind in _MEDIA_PARTS:
         media = _MEDIA_PARTS[kind]
         return Media(kind=media, place=place, slot=place, owner=owner)  # type: ignore[arg-type]
-    return Opaque(type=str(kind), place=place, owner=owner)
+    return Opaque(type=kind, place=place, owner=owner)
 
 
 def system(body: Any) -> tuple[Block, ...]:

@@ -16,10 +16,11 @@ from holdfast.wire.blocks import ToolCall, ToolResult
 from holdfast.wire.conversation import Conversation, Message
 from holdfast.wire.reader import dialect_named, read, write
 from holdfast.wire.rules import SURROGATES
-from holdfast.wire.rules.gemini import DATA_KEYS, PART_KEYS
+from holdfast.wire.rules.gemini import CONTENT_KEYS, PART_KEYS, carries_data
 from holdfast.wire.rules.rule import Violation, check_all
 from holdfast.wire.strict import Limits, Place, dotted, encode
 from holdfast.wire.surrogates import mend_surrogates
+from holdfast.wire.values import UniqueNames, take
 
 _DEFAULT_LIMITS = Limits()
 # Taking one thing out may leave another alone. A round mends one fault of each message, so this
@@ -173,12 +174,12 @@ def _take_out_call(value: Any, place: Place) -> str:
 
 
 def _results_first(value: Any, _: Place) -> str:
-    value["content"].sort(key=lambda part: part.get("type") != "tool_result")
+    value["content"].sort(key=lambda part: take(part, "type") != "tool_result")
     return "moved the tool results to the front"
 
 
 def _calls_last(value: Any, _: Place) -> str:
-    value["content"].sort(key=lambda part: part.get("type") == "tool_use")
+    value["content"].sort(key=lambda part: take(part, "type") == "tool_use")
     return "moved the text before the tool calls"
 
 
@@ -228,13 +229,13 @@ def _drop_responses(value: Any, _: Place) -> str:
 
 
 def _without_strangers(value: Any, place: Place) -> str:
-    if place == ("parts",):
+    part = _at(value, place)
+    if part == [] or (place == ("parts",) and not carries_data(part)):
         value.clear()
         return "took out a content without parts"
-    part = _at(value, place)
-    if not DATA_KEYS & part.keys():
+    if place and not carries_data(part):
         return _take_out("a part without data")(value, place)
-    for key in part.keys() - PART_KEYS:
+    for key in part.keys() - (PART_KEYS if place else CONTENT_KEYS):
         del part[key]
     return "took out fields that the API does not know"
 
@@ -256,6 +257,9 @@ _MENDS: dict[str, Mend] = {
     "A12": _take_out("thinking that has lost its signature"),
     "A13": _take_out("a server tool's result whose use is gone"),
     "A14": _unmark,
+    "B1": _take_out_call,
+    "B2": _take_out("a result whose call is gone"),
+    "B4": _take_out("empty text"),
     "C1": _take_out_call,
     "C2": _take_out("a result whose call is gone"),
     "C3": _null_to_empty,
@@ -278,7 +282,7 @@ def _rename_repeated_calls(conversation: Conversation) -> tuple[Conversation, li
     """Give calls that share an id with an earlier one ids of their own, and their results too."""
     if conversation.dialect not in ("anthropic", "converse"):
         return conversation, []  # the others pair by position within the exchange
-    known: set[str] = set()
+    names = UniqueNames()
     pending: dict[str, list[str]] = {}  # new names of the calls of the exchange, by old id
     messages = list(conversation.messages)
     actions = []
@@ -288,8 +292,7 @@ def _rename_repeated_calls(conversation: Conversation) -> tuple[Conversation, li
             pending = {}
         for block in message.blocks:
             if isinstance(block, ToolCall):
-                old, new = block.id, _fresh(block.id, known)
-                known.add(new)
+                old, new = block.id, names.take(block.id)
                 pending.setdefault(old, []).append(new)
                 what = "gave a call an id of its own"
             elif isinstance(block, ToolResult):
@@ -308,15 +311,6 @@ def _rename_repeated_calls(conversation: Conversation) -> tuple[Conversation, li
                 encode(value), message.role, dialect_named(conversation.dialect)
             )
     return (conversation.with_messages(tuple(messages)) if actions else conversation), actions
-
-
-def _fresh(wanted: str, known: set[str]) -> str:
-    number = 2
-    name = wanted
-    while name in known:
-        name = f"{wanted}_{number}"
-        number += 1
-    return name
 
 
 def _set_id(part: Any, new: str) -> None:

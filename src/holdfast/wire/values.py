@@ -45,6 +45,26 @@ def json_text(value: Any) -> str:
     return value if isinstance(value, str) else encode(value).decode()
 
 
+class UniqueNames:
+    """Names of which none is given twice: `a`, `a_2`, `a_3`."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._last)
+
+    def take(self, wanted: str) -> str:
+        """Give the wanted name, or the first like it that is free."""
+        name = wanted
+        while name in self._last:
+            # Counting on from the last number keeps many equal names from costing their square.
+            self._last[wanted] += 1
+            name = f"{wanted}_{self._last[wanted]}"
+        self._last[name] = 1
+        return name
+
+
 def as_json(arguments: Any) -> Any:
     """Arguments as a JSON object, whether they came as text or as a value."""
     if isinstance(arguments, str):

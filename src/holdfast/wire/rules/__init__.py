@@ -1,6 +1,6 @@
 """The rules of the providers: data with their sources, and the checks that look for them."""
 
-from holdfast.wire.rules import anthropic, gemini, openai_chat, openai_responses
+from holdfast.wire.rules import anthropic, converse, gemini, openai_chat, openai_responses
 from holdfast.wire.rules.rule import RULES, Rule, Violation, check_all, rule
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Violation",
     "anthropic",
     "check_all",
+    "converse",
     "gemini",
     "openai_chat",
     "openai_responses",

@@ -27,6 +27,7 @@ from holdfast.wire.rules.common import (
 )
 from holdfast.wire.rules.rule import Context, Finding, Seen, rule
 from holdfast.wire.strict import Place
+from holdfast.wire.values import take
 
 
 def _turns(messages: Sequence[Seen]) -> list[list[Seen]]:
@@ -168,14 +169,29 @@ A7 = rule(
 
 @A7.message
 def text_is_not_blank(seen: Seen, context: Context) -> Iterator[Finding]:
+    if seen.value["content"] in _NOTHING:
+        if seen.role != "assistant":
+            yield (*seen.place, "content"), "the message is empty"
+        return
     for block in seen.blocks:
         inner = block.parts if isinstance(block, ToolResult) else (block,)
         for part in inner:
             # A lone space before a call is what Claude itself writes, and is taken back.
             if blank(part) and not (seen.role == "assistant" and text_of(part)):
                 yield at(seen, part), "the text is empty or only white space"
-    if not seen.blocks and seen.role != "assistant":
-        yield (*seen.place, "content"), "the message is empty"
+
+
+_NOTHING: tuple[object, ...] = ("", [])
+
+
+@A7.seam
+def only_the_last_message_is_empty(
+    before: Seen | None, after: Seen | None, context: Context
+) -> Iterator[Finding]:
+    if before is None or after is None or before.role != "assistant":
+        return
+    if before.value["content"] in _NOTHING:
+        yield (*before.place, "content"), "the message is empty"
 
 
 A8 = rule(
@@ -304,10 +320,10 @@ def server_tools_are_paired(seen: Seen, context: Context) -> Iterator[Finding]:
     for n, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
         if kind in ("server_tool_use", "mcp_tool_use"):
-            made.add(part.get("id"))
+            made.add(take(part, "id"))
             continue
         answers = isinstance(kind, str) and kind.endswith("_tool_result")
-        if answers and part.get("tool_use_id") not in made:
+        if answers and take(part, "tool_use_id") not in made:
             yield (*seen.place, "content", n), "the server tool's use is missing before its result"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from holdfast.wire.blocks import Block, Media, Text, ToolResult, text_of
+from holdfast.wire.blocks import Block, Media, Text, ToolCall, ToolResult, text_of
 from holdfast.wire.rules.rule import Context, Finding, Seen
 from holdfast.wire.strict import Place
 
@@ -43,10 +43,12 @@ def repeated_results(messages: Sequence[Seen]) -> Iterator[Finding]:
 
 
 def long_strings(seen: Seen, limit: int) -> Iterator[Finding]:
-    """Texts longer than a provider takes in one string."""
+    """Texts and arguments longer than a provider takes in one string."""
     for block in seen.blocks:
-        if len(text_of(block)) > limit:
-            yield at(seen, block), f"a string has more than {limit:,} characters"
+        for part in (block.parts if isinstance(block, ToolResult) else ()) or (block,):
+            text = part.arguments if isinstance(part, ToolCall) else text_of(part)
+            if isinstance(text, str) and len(text) > limit:
+                yield at(seen, part), f"a string has more than {limit:,} characters"
 
 
 _OPENAI = re.compile(r"(?:openai[/:])?(?:gpt-(?!oss)|chatgpt-|o\d|ft:gpt|codex)")

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.wire.blocks import ToolCall, ToolResult
 from holdfast.wire.gemini import NAME as GEMINI
-from holdfast.wire.gemini import SIGNATURES
+from holdfast.wire.gemini import SIGNATURES, tools
 from holdfast.wire.rules.common import at
 from holdfast.wire.rules.rule import Context, Finding, Seen, rule
 
@@ -80,7 +80,8 @@ PART_KEYS = frozenset(
     "tool_response thought thoughtSignature thought_signature videoMetadata "
     "video_metadata mediaResolution media_resolution partMetadata part_metadata".split()
 )
-DATA_KEYS = PART_KEYS - frozenset(
+CONTENT_KEYS = frozenset({"role", "parts"})
+_DATA_KEYS = PART_KEYS - frozenset(
     "thought videoMetadata video_metadata mediaResolution media_resolution "
     "partMetadata part_metadata".split()
 )
@@ -95,17 +96,25 @@ G4 = rule(
 
 @G4.message
 def parts_carry_data(seen: Seen, context: Context) -> Iterator[Finding]:
-    parts = seen.value["parts"]
-    place = (*seen.place, "parts")
-    if not parts:
-        yield place, "parts is empty"
-    for n, part in enumerate(parts if isinstance(parts, list) else [parts]):
-        if not isinstance(part, dict):
-            continue
-        if not DATA_KEYS & part.keys():
-            yield (*place, n), "the part carries no data"
-        elif unknown := sorted(part.keys() - PART_KEYS):
-            yield (*place, n), f"the part has {len(unknown)} unknown fields"
+    if unknown := seen.value.keys() - CONTENT_KEYS:
+        yield seen.place, f"the content has {len(unknown)} unknown fields"
+    if seen.value["parts"] == []:
+        yield (*seen.place, "parts"), "parts is empty"
+    for block in seen.blocks:
+        part = _part(seen.value, block.place)
+        if isinstance(part, list):
+            continue  # recorded: a list among the parts is taken
+        if not carries_data(part):
+            yield at(seen, block), "the part carries no data"
+        elif unknown := part.keys() - PART_KEYS:
+            yield at(seen, block), f"the part has {len(unknown)} unknown fields"
+
+
+def carries_data(part: Any) -> bool:
+    """Whether a part has any of the fields that hold content; null counts as left out."""
+    return isinstance(part, dict) and any(
+        part.get(key) is not None for key in part.keys() & _DATA_KEYS
+    )
 
 
 @G4.body
@@ -170,13 +179,9 @@ def ending_is_not_the_models(
 
 @G6.body
 def names_are_well_formed(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    offered = context.body.get("tools")
-    for n, group in enumerate(offered if isinstance(offered, list) else ()):
-        declared = group.get("functionDeclarations") if isinstance(group, dict) else None
-        for m, function in enumerate(declared if isinstance(declared, list) else ()):
-            name = function.get("name") if isinstance(function, dict) else None
-            if not (isinstance(name, str) and _NAME.fullmatch(name)):
-                yield (
-                    ("tools", n, "functionDeclarations", m, "name"),
-                    "the name must begin with a letter or _ and have at most 64 characters",
-                )
+    for tool in tools(context.body):
+        if not tool.hosted and not _NAME.fullmatch(tool.name):
+            yield (
+                (*tool.place, "name"),
+                "the name must begin with a letter or _ and have at most 64 characters",
+            )

@@ -24,7 +24,8 @@ C1 = rule(
 @C1.body
 def every_call_is_answered_at_once(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
     for n, seen in enumerate(messages):
-        made = seen.calls
+        # The older function_call is answered by name or not at all.
+        made = [call for call in seen.calls if call.place != ("function_call",)]
         if not made:
             continue
         answered: set[str] = set()
@@ -51,7 +52,10 @@ def every_result_follows_its_call(messages: Sequence[Seen], context: Context) ->
         if not answers:
             made = {call.id for call in seen.calls}
         for result in answers:
-            if result.call_id not in made:
+            # Recorded: Ollama takes a result without an id.
+            if not result.call_id and not openai_answers(context):
+                continue
+            if result.call_id not in made and seen.value["role"] == "tool":
                 yield at(seen, result), "no assistant message before it made this call"
 
 
@@ -144,7 +148,9 @@ def calls_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]:
 
 @C5.body
 def tools_are_within_bounds(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    if len(context.body.get("tools") or ()) > _MOST_TOOLS and openai_answers(context):
+    offered = context.body.get("tools")
+    many = isinstance(offered, list) and len(offered) > _MOST_TOOLS
+    if many and openai_answers(context):
         yield ("tools", _MOST_TOOLS), "there are more than 128 tools"
 
 

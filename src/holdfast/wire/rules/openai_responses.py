@@ -22,12 +22,13 @@ R1 = rule(
 def calls_and_outputs_are_paired(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
     made = {call.id for seen in messages for call in seen.calls}
     answered = {result.call_id for seen in messages for result in seen.results}
+    elsewhere = _continues(messages, context)
     for seen in messages:
         for call in seen.calls:
             if call.id not in answered:
                 yield at(seen, call), "no output answers the call"
         for result in seen.results:
-            if result.call_id not in made and not _continues(messages, context):
+            if result.call_id not in made and not elsewhere:
                 yield at(seen, result), "no call has this call_id"
 
 
