@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import wire
+from benchmarks import count, wire
 
-ALL: dict[str, Callable[[Console], None]] = {"wire": wire.run}
+ALL: dict[str, Callable[[Console], None]] = {"wire": wire.run, "count": count.run}
 
 
 def main() -> None:

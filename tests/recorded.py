@@ -24,6 +24,22 @@ WIRES = {
     "cohere": "cohere",
 }
 
+PLATFORMS = {
+    "vertex": "vertex",
+    "openrouter.ai": "openrouter",
+    "api.groq.com": "groq",
+    "ollama": "ollama",
+    "ollama.com": "ollama",
+    "localhost": "local",
+    "gpustack": "gpustack",
+    "azure": "azure",
+    "ai-gateway.vercel.sh": "vercel",
+    "api.fireworks.ai": "fireworks",
+    "databricks": "databricks",
+    "router.huggingface.co": "huggingface",
+}
+"""Where a recorded request went, by host."""
+
 needs_usage = pytest.mark.skipif(
     not (DATA / "usage" / "dev.jsonl.gz").exists(),
     reason="recorded requests are not on this machine; set HOLDFAST_DATA",

@@ -2,6 +2,17 @@
 
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
+from holdfast.tokens import (
+    Calibration,
+    ModelContextLimits,
+    ModelContextRegistry,
+    TokenCount,
+    TokenCounter,
+    count,
+    estimate_tokens,
+    get_effective_context,
+    register_counter,
+)
 from holdfast.wire import (
     Block,
     Conversation,
@@ -26,21 +37,30 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Block",
+    "Calibration",
     "Conversation",
     "Exchange",
     "HoldfastError",
     "Media",
     "Message",
+    "ModelContextLimits",
+    "ModelContextRegistry",
     "Opaque",
     "Settings",
     "Text",
     "Thinking",
+    "TokenCount",
+    "TokenCounter",
     "ToolCall",
     "ToolResult",
     "Violation",
     "convert",
+    "count",
     "detect",
+    "estimate_tokens",
+    "get_effective_context",
     "read",
+    "register_counter",
     "repair",
     "validate",
     "write",

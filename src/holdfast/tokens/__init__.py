@@ -1,8 +1,10 @@
 """Know the tokens of a request before it is sent.
 
-vocabulary → families → render → counting → calibration; provider_ids → limits → prices.
+vocabulary → families → render → tally → counting → calibration say how many tokens; provider_ids →
+prices → limits say how many there may be, and what they cost.
 """
 
+from holdfast.tokens.calibration import Calibration
 from holdfast.tokens.counting import (
     Parts,
     TokenCount,
@@ -12,13 +14,22 @@ from holdfast.tokens.counting import (
     estimate_tokens,
     register_counter,
 )
+from holdfast.tokens.limits import (
+    ModelContextLimits,
+    ModelContextRegistry,
+    get_effective_context,
+)
 
 __all__ = [
+    "Calibration",
+    "ModelContextLimits",
+    "ModelContextRegistry",
     "Parts",
     "TokenCount",
     "TokenCounter",
     "UnknownModelWarning",
     "count",
     "estimate_tokens",
+    "get_effective_context",
     "register_counter",
 ]

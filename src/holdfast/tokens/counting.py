@@ -19,13 +19,13 @@ from holdfast.errors import HoldfastError, TokenCountingError
 from holdfast.tokens import vocabulary
 from holdfast.tokens.bounds import upper_bound
 from holdfast.tokens.families import UNKNOWN, Accuracy, Constants, resolve
-from holdfast.tokens.media import media_tokens
 from holdfast.tokens.render import renderer
 from holdfast.tokens.render.claude import text_tokens
 from holdfast.tokens.render.parts import Envelope
-from holdfast.tokens.render.request import Context, request, view
+from holdfast.tokens.render.request import request
+from holdfast.tokens.tally import tally_messages
 from holdfast.tokens.vocabulary import CountText
-from holdfast.wire import Block, Conversation, Limits, Media, Message, ToolResult, detect, read
+from holdfast.wire import Conversation, Limits, detect, read
 from holdfast.wire.strict import to_bytes
 
 
@@ -65,6 +65,9 @@ class TokenCount(msgspec.Struct, frozen=True, kw_only=True):
     def per_message(self) -> tuple[int, ...]:
         """The tokens of each message."""
         return tuple(round(tokens) for tokens in self.message_tokens)
+
+    def __repr__(self) -> str:
+        return f"<TokenCount {self.tokens}, at most {self.upper}, {self.accuracy}>"
 
 
 class TokenCounter(Protocol):
@@ -265,15 +268,13 @@ def _rendered(
     conversation: Conversation, model: str, numbers: Constants, counter: CountText, note: str
 ) -> TokenCount:
     envelope = _envelope(conversation, numbers, counter)
-    each = _each_message(conversation, numbers, counter, model, envelope.per_answer)
-    system = envelope.system
-    for tokens, message in zip(each, conversation.messages, strict=True):
-        if message.role == "system":
-            system += tokens
-    said = sum(each) - (system - envelope.system)
+    tally = tally_messages(conversation, numbers, counter, model)
+    system = envelope.system + tally.system
+    # A named response format is repeated in the header of every answer.
+    said = tally.said + envelope.per_answer * tally.answers
     tokens = max(1, round(system + envelope.tools + said + envelope.formatting))
-    system, tools, said = round(system), round(envelope.tools), round(said)
-    parts = Parts(system, tools, said, tokens - system - tools - said)
+    whole = round(system), round(envelope.tools), round(said)
+    parts = Parts(*whole, tokens - sum(whole))
     return TokenCount(
         tokens=tokens,
         upper=upper_bound(
@@ -285,11 +286,11 @@ def _rendered(
         family=numbers.family,
         note=note,
         plain=tokens,
-        message_tokens=tuple(each),
+        message_tokens=tally.each,
     )
 
 
-# --- with memory -------------------------------------------------------------------------------
+# --- the frame ---------------------------------------------------------------------------
 
 _envelopes: dict[tuple[object, ...], Envelope] = {}
 _MOST_ENVELOPES = 512
@@ -309,91 +310,6 @@ def _envelope(conversation: Conversation, numbers: Constants, counter: CountText
             _envelopes.clear()
         _envelopes[key] = found
     return found
-
-
-class _Facts(msgspec.Struct, frozen=True):
-    """What other messages' counts need to know about a message."""
-
-    plain: bool
-    """Nothing around it changes its count."""
-    calls: tuple[tuple[str, str], ...] = ()
-    """Ids and names of its calls."""
-    answers: tuple[str, ...] = ()
-    """Ids of the calls that it answers."""
-    shows: bool = False
-    """It holds images or other media."""
-    asks: bool = False
-    """It is a question of the user, not only results."""
-
-
-def _facts(message: Message) -> _Facts:
-    found: _Facts | None = message.memo.get("facts")
-    if found is None:
-        calls = tuple((call.id, call.name) for call in message.calls)
-        answers = tuple(result.call_id for result in message.results)
-        only_results = bool(answers) and all(isinstance(b, ToolResult) for b in message.blocks)
-        asks = message.role == "user" and not only_results
-        shows = any(_has_media(block) for block in message.blocks)
-        plain = not (calls or answers or shows or message.role == "assistant")
-        found = _Facts(plain, calls, answers, shows, asks)
-        message.memo["facts"] = found
-    return found
-
-
-def _has_media(block: Block) -> bool:
-    if isinstance(block, ToolResult):
-        return any(isinstance(part, Media) for part in block.parts)
-    return isinstance(block, Media)
-
-
-def _each_message(
-    conversation: Conversation,
-    numbers: Constants,
-    counter: CountText,
-    model: str,
-    per_answer: float,
-) -> list[float]:
-    messages = conversation.messages
-    facts = [_facts(message) for message in messages]
-    last_question = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].asks), -1)
-    named: dict[str, tuple[str, int, int]] = {}
-    render = renderer(numbers).message
-    family = numbers.family
-    each: list[float] = []
-    for n, (message, known) in enumerate(zip(messages, facts, strict=True)):
-        if known.plain:
-            key: object = family
-            context = _NO_CONTEXT
-        else:
-            context = Context(
-                in_turn=n > last_question,
-                joined=n > 0 and _is_joined(conversation.dialect, facts[n - 1], known, messages, n),
-                answers=tuple(named.get(call_id, ("", 0, 1)) for call_id in known.answers),
-            )
-            # Images cost other models of the same family more or less.
-            key = (family, context, model if known.shows else "")
-            for place, (call_id, name) in enumerate(known.calls):
-                named[call_id] = (name, place, len(known.calls))
-        tokens = message.memo.get(key)
-        if tokens is None:
-            seen = view(message, conversation.dialect)
-            tokens = render(seen, context, numbers, counter)
-            tokens += sum(media_tokens(medium, seen, numbers, model) for medium in seen.media)
-            message.memo[key] = tokens
-        each.append(tokens + per_answer if per_answer and message.role == "assistant" else tokens)
-    return each
-
-
-_NO_CONTEXT = Context()
-
-
-def _is_joined(
-    dialect: str, before: _Facts, this: _Facts, messages: tuple[Message, ...], n: int
-) -> bool:
-    """Whether gateways show a message to the model as part of the one before it."""
-    if dialect == "openai-responses":
-        return bool(this.calls and before.calls)
-    return messages[n].role == "tool" and messages[n - 1].role in ("tool", "user")
 
 
 def _warn_if_unknown(numbers: Constants, model: str) -> None:

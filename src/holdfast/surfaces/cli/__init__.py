@@ -18,7 +18,7 @@ import typer
 import holdfast
 from holdfast.errors import HoldfastError
 
-from . import config, convert, models, show, tour, validate
+from . import config, convert, count, models, show, tour, validate
 from ._output import abandon_stdout, complain, prepare_streams
 
 app = typer.Typer(
@@ -30,7 +30,7 @@ app = typer.Typer(
 )
 for command in (
     *(tour.tour, show.show, validate.validate, convert.convert),
-    *(models.models, config.config),
+    *(count.count, models.models, config.config),
 ):
     app.command()(command)
 
@@ -50,7 +50,7 @@ def _holdfast(
         ),
     ] = False,
 ) -> None:
-    """Read, check, mend and convert the requests that agents send to LLMs.
+    """Read, check, count, mend and convert the requests that agents send to LLMs.
 
     \b
     New here?          holdfast tour
@@ -58,6 +58,7 @@ def _holdfast(
     Check it:          holdfast validate request.json
     Mend it:           holdfast validate --repair request.json > mended.json
     Change dialect:    holdfast convert request.json --to openai-chat
+    Count its tokens:  holdfast count request.json
     See the models:    holdfast models claude
     See the settings:  holdfast config
 

@@ -1,0 +1,298 @@
+"""count: the tokens of a request, a text or a folder of sources."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Column
+
+from holdfast.errors import HoldfastError, ShapeError, WireError
+from holdfast.settings import Settings, user_data_folder
+from holdfast.tokens import TokenCount, UnknownModelWarning, prices
+from holdfast.tokens import count as count_tokens
+from holdfast.tokens.calibration import Calibration
+from holdfast.tokens.limits import ModelContextRegistry
+from holdfast.wire import Conversation, Limits, read
+
+from ._input import DialectOption, limits_of, read_body
+from ._output import ColorOption, Output, OutputOption, remark, table
+
+LARGEST = 5
+CALIBRATION = "calibration.json"
+
+
+class Frame(NamedTuple):
+    """What a count is measured against."""
+
+    window: int | None
+    cost: Decimal | None
+
+
+def count(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="A request, a text, or a folder of texts; - reads standard input."
+        ),
+    ],
+    dialect: DialectOption = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="The model; else the one the request names.")
+    ] = None,
+    platform: Annotated[
+        str,
+        typer.Option(
+            "--platform", help="Where it goes, if not to the vendor: openrouter, groq, ollama …"
+        ),
+    ] = "",
+    reported: Annotated[
+        int | None,
+        typer.Option("--reported", metavar="N", help="Learn from what the provider reported."),
+    ] = None,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Count input tokens before they are sent.
+
+    The upper bound holds in at least 99 of 100 cases; the accuracy says what the count rests on.
+
+    \b
+    Examples:
+      holdfast count request.json
+      holdfast count notes.md --model claude-sonnet-4-5
+      holdfast count src/ --model gpt-5
+      holdfast count request.json --reported 1284
+    """
+    settings = Settings.load(output=output, color=color)
+    out = Output(settings)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnknownModelWarning)
+        if file != "-" and Path(file).is_dir():
+            _count_folder(Path(file), model or "", out)
+        else:
+            _count_file(file, dialect, model, platform, reported, settings, out)
+    for warning in caught:
+        if issubclass(warning.category, UnknownModelWarning):
+            remark(f"holdfast: {warning.message}")
+
+
+def _count_file(
+    file: str,
+    dialect: str | None,
+    model: str | None,
+    platform: str,
+    reported: int | None,
+    settings: Settings,
+    out: Output,
+) -> None:
+    limits = limits_of(settings)
+    body = read_body(file, limits)
+    conversation = _request(body, dialect, limits)
+    folder = _folder(settings)
+    calibration = _calibration(folder)
+    subject: Conversation | str = conversation or _text(body, file)
+    counted = count_tokens(subject, model=model, platform=platform, calibration=calibration)
+    if reported is not None:
+        _learn(calibration, counted, reported, folder)
+    frame = _frame(counted, settings, folder)
+
+    def draw(console: Console) -> None:
+        console.print(_parts_table(counted))
+        if conversation is not None and len(conversation.messages) > 1:
+            console.print()
+            console.print(_largest_table(counted, conversation))
+        console.print()
+        console.print(_summary(counted, frame))
+
+    out.emit(_data(counted, conversation, frame), draw)
+
+
+def _request(body: bytes, dialect: str | None, limits: Limits) -> Conversation | None:
+    """The request in a file; None if it is a plain text."""
+    try:
+        return read(body, dialect, limits=limits)
+    except WireError as error:
+        looks_like_json = body.lstrip()[:1] == b"{"
+        if dialect is not None or (looks_like_json and not isinstance(error, ShapeError)):
+            raise
+    return None
+
+
+def _text(body: bytes, where: str) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise HoldfastError(
+            "the file is neither a request nor a text",
+            where=where,
+            fix="Give a JSON request body or UTF-8 text.",
+        ) from None
+
+
+def _folder(settings: Settings) -> Path | None:
+    return user_data_folder() if settings.data_dir == "auto" else Path(settings.data_dir)
+
+
+def _calibration(folder: Path | None) -> Calibration:
+    with suppress(OSError):
+        if folder is not None and (folder / CALIBRATION).exists():
+            return Calibration.load((folder / CALIBRATION).read_bytes())
+    return Calibration()
+
+
+def _learn(
+    calibration: Calibration, counted: TokenCount, reported: int, folder: Path | None
+) -> None:
+    ignored = calibration.ignored
+    calibration.observe(counted, reported)
+    if calibration.ignored > ignored:
+        remark(f"Reported {reported:,}: too far from the count to learn from; ignored.")
+        return
+    error = (counted.tokens - reported) / reported
+    remark(f"Reported {reported:,}: the count is off by {error:+.1%}; noted.")
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = folder / (CALIBRATION + ".new")
+        fresh.write_bytes(calibration.dump())
+        fresh.replace(folder / CALIBRATION)
+    except OSError as error_:
+        raise HoldfastError(
+            f"what was learnt cannot be kept: {error_.strerror}",
+            where=str(folder),
+            fix="Set data_dir to a folder that can be written.",
+        ) from error_
+
+
+def _frame(counted: TokenCount, settings: Settings, folder: Path | None) -> Frame:
+    if not counted.model:
+        return Frame(None, None)
+    lists = prices.load(folder).prices
+    registry = ModelContextRegistry(settings, prices=lists)
+    try:
+        window = registry.known_window(counted.model)
+        price = lists.price(counted.model, at=datetime.now(UTC))
+    except HoldfastError:  # an id that only its server understands
+        return Frame(None, None)
+    return Frame(window, price.cost(input_tokens=counted.tokens) if price else None)
+
+
+# --- drawing -----------------------------------------------------------------------------------
+
+
+def _parts_table(counted: TokenCount) -> object:
+    parts = counted.parts
+    rows = [
+        ("system", parts.system),
+        ("tools", parts.tools),
+        ("messages", parts.messages),
+        ("formatting", parts.formatting),
+        ("total", counted.tokens),
+        ("upper bound", counted.upper),
+    ]
+    number = Column("tokens", justify="right", no_wrap=True)
+    return table("part", number, rows=[(name, f"{tokens:,}") for name, tokens in rows])
+
+
+def _largest(counted: TokenCount, conversation: Conversation) -> list[tuple[int, str, int]]:
+    ranked = sorted(enumerate(counted.per_message), key=lambda item: -item[1])[:LARGEST]
+    return [(n, conversation.messages[n].role, tokens) for n, tokens in ranked]
+
+
+def _largest_table(counted: TokenCount, conversation: Conversation) -> object:
+    rows = [
+        (n, role, f"{tokens:,}", f"{tokens / max(1, counted.tokens):.0%}")
+        for n, role, tokens in _largest(counted, conversation)
+    ]
+    right = [Column(name, justify="right") for name in ("tokens", "share")]
+    return table(Column("largest message", justify="right"), "role", *right, rows=rows)
+
+
+def _summary(counted: TokenCount, frame: Frame) -> str:
+    parts = [f"{counted.model or 'no model named'}: {counted.accuracy}"]
+    if frame.window:
+        parts.append(f"{counted.tokens / frame.window:.1%} of a window of {frame.window:,}")
+    if frame.cost is not None:
+        parts.append(f"${frame.cost:.6f} of input")
+    if counted.note:
+        parts.append(counted.note)
+    return " · ".join(parts)
+
+
+def _data(
+    counted: TokenCount, conversation: Conversation | None, frame: Frame
+) -> dict[str, object]:
+    parts = counted.parts
+    return {
+        "tokens": counted.tokens,
+        "upper": counted.upper,
+        "accuracy": counted.accuracy,
+        "model": counted.model or None,
+        "family": counted.family,
+        "note": counted.note or None,
+        "dialect": conversation.dialect if conversation else None,
+        "parts": {
+            "system": parts.system,
+            "tools": parts.tools,
+            "messages": parts.messages,
+            "formatting": parts.formatting,
+        },
+        "per_message": list(counted.per_message),
+        "window": frame.window,
+        "share_of_window": round(counted.tokens / frame.window, 6) if frame.window else None,
+        "input_cost_usd": float(frame.cost) if frame.cost is not None else None,
+    }
+
+
+# --- a folder of sources -----------------------------------------------------------------------
+
+
+def _count_folder(folder: Path, model: str, out: Output) -> None:
+    paths = sorted(
+        path for path in folder.rglob("*") if path.is_file() and not _hidden(path, folder)
+    )
+    rows: list[tuple[str, int]] = []
+    skipped = 0
+    with Progress(console=Console(stderr=True), transient=True, disable=not out.in_terminal) as bar:
+        task = bar.add_task("counting", total=len(paths))
+        for path, text in _texts(paths):
+            bar.advance(task)
+            if text is None:
+                skipped += 1
+            else:
+                rows.append((str(path.relative_to(folder)), count_tokens(text, model=model).tokens))
+    rows.sort(key=lambda row: -row[1])
+    total = sum(tokens for _, tokens in rows)
+
+    def draw(console: Console) -> None:
+        number = Column("tokens", justify="right", no_wrap=True)
+        console.print(table("file", number, rows=[(name, f"{n:,}") for name, n in rows]))
+        note = f", {skipped} skipped as not text" if skipped else ""
+        console.print(f"\n{len(rows)} files{note}: {total:,} tokens")
+
+    files = [{"file": name, "tokens": tokens} for name, tokens in rows]
+    out.emit({"tokens": total, "model": model or None, "skipped": skipped, "files": files}, draw)
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+def _texts(paths: list[Path]) -> Iterator[tuple[Path, str | None]]:
+    """The text of each file; None for what is not text, or too large to be meant."""
+    for path in paths:
+        try:
+            data = path.read_bytes() if path.stat().st_size <= 33_554_432 else b"\xff"
+            yield path, None if b"\x00" in data[:8192] else data.decode()
+        except (OSError, UnicodeDecodeError):
+            yield path, None

@@ -1,0 +1,180 @@
+"""Sum the tokens of a conversation's messages, each counted once in its life.
+
+tally: between render and counting. A message's tokens are remembered with the message, and the sum
+over a conversation with its last message, so a longer conversation costs what was added to it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.tokens.families import Constants
+from holdfast.tokens.media import media_tokens
+from holdfast.tokens.render import renderer
+from holdfast.tokens.render.request import Context, view
+from holdfast.tokens.vocabulary import CountText
+from holdfast.wire import Block, Conversation, Media, Message, Text, Thinking, ToolResult
+
+_LOOK_BACK = 64
+"""How many messages from the end an earlier sum is looked for."""
+_NO_CONTEXT = Context()
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """The tokens of a conversation's messages, and what is needed to go on from here."""
+
+    messages: tuple[Message, ...] = ()
+    each: tuple[float, ...] = ()
+    """The tokens of each message."""
+    system: float = 0
+    """Tokens of system messages in the list."""
+    said: float = 0
+    """Tokens of all the others."""
+    answers: int = 0
+    """How many messages are the assistant's."""
+    calls: dict[str, tuple[str, int, int]] = {}
+    """By id: the name of each call, its place in its message, and how many calls stand there."""
+    question: int = -1
+    """Index of the last question of the user: reasoning before it is not shown any more."""
+    thinkers: tuple[int, ...] = ()
+    """Messages whose tokens depend on that."""
+
+
+def tally_messages(
+    conversation: Conversation, numbers: Constants, count: CountText, model: str
+) -> Tally:
+    """Count the messages, going on from the longest part that was summed before."""
+    messages = conversation.messages
+    key = ("tally", numbers.family, model)
+    before = _earlier(messages, key)
+    facts = [_facts(message) for message in messages[len(before.messages) :]]
+    start = len(before.messages)
+    question = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].asks), None)
+    question = before.question if question is None else start + question
+
+    each = list(before.each)
+    system, said, answers = before.system, before.said, before.answers
+    calls = dict(before.calls)
+    thinkers = list(before.thinkers)
+    count_one = _Counter(conversation.dialect, numbers, count, model)
+    if question != before.question:
+        # A new question: what was thought before it is not shown any more.
+        for n in before.thinkers:
+            tokens = count_one(messages, n, _facts(messages[n]), calls, in_turn=n > question)
+            said += tokens - each[n]
+            each[n] = tokens
+    for n, known in enumerate(facts, start):
+        tokens = count_one(messages, n, known, calls, in_turn=n > question)
+        each.append(tokens)
+        role = messages[n].role
+        if role == "system":
+            system += tokens
+        else:
+            said += tokens
+            answers += role == "assistant"
+        if known.thinks:
+            thinkers.append(n)
+        for place, (call_id, name) in enumerate(known.calls):
+            calls[call_id] = (name, place, len(known.calls))
+    made = Tally(messages, tuple(each), system, said, answers, calls, question, tuple(thinkers))
+    if messages:
+        messages[-1].memo[key] = made
+    return made
+
+
+def _earlier(messages: tuple[Message, ...], key: object) -> Tally:
+    """The sum over the longest beginning of these messages; it moves on to the new last one."""
+    for n in range(len(messages) - 1, max(-1, len(messages) - 1 - _LOOK_BACK), -1):
+        found: Tally | None = messages[n].memo.get(key)
+        # Tuples of the same objects compare as fast as they can be walked.
+        if found is not None and found.messages == messages[: n + 1]:
+            if n + 1 < len(messages):
+                messages[n].memo.pop(key, None)
+            return found
+    return Tally()
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """What the count of a message, or of others, needs to know about it."""
+
+    calls: tuple[tuple[str, str], ...]
+    """Ids and names of its calls."""
+    answers: tuple[str, ...]
+    """Ids of the calls that it answers."""
+    shows: bool
+    """It holds images or other media."""
+    thinks: bool
+    """It holds reasoning, which counts only in the current turn."""
+    asks: bool
+    """It is a question of the user, not only results."""
+
+
+def _facts(message: Message) -> _Facts:
+    found: _Facts | None = message.memo.get("facts")
+    if found is None:
+        blocks = message.blocks
+        results = [block for block in blocks if isinstance(block, ToolResult)]
+        found = _Facts(
+            calls=tuple((call.id, call.name) for call in message.calls),
+            answers=tuple(result.call_id for result in results),
+            shows=any(_has_media(block) for block in blocks),
+            thinks=message.role == "assistant" and any(_thinks(block) for block in blocks),
+            asks=message.role == "user" and not (results and len(results) == len(blocks)),
+        )
+        message.memo["facts"] = found
+    return found
+
+
+def _has_media(block: Block) -> bool:
+    if isinstance(block, ToolResult):
+        return any(isinstance(part, Media) for part in block.parts)
+    return isinstance(block, Media)
+
+
+def _thinks(block: Block) -> bool:
+    return isinstance(block, Thinking) or (isinstance(block, Text) and "<think>" in block.text)
+
+
+class _Counter:
+    """Counts one message after the other, or remembers what it came to."""
+
+    def __init__(self, dialect: str, numbers: Constants, count: CountText, model: str) -> None:
+        self.dialect = dialect
+        self.numbers = numbers
+        self.count = count
+        self.model = model
+        self.render = renderer(numbers).message
+
+    def __call__(
+        self,
+        messages: tuple[Message, ...],
+        n: int,
+        known: _Facts,
+        calls: dict[str, tuple[str, int, int]],
+        *,
+        in_turn: bool,
+    ) -> float:
+        message = messages[n]
+        context = _NO_CONTEXT
+        if known.calls or known.answers or known.thinks:
+            context = Context(
+                in_turn=in_turn and known.thinks,
+                joined=n > 0 and self._is_joined(messages[n - 1], message),
+                answers=tuple(calls.get(call_id, ("", 0, 1)) for call_id in known.answers),
+            )
+        # Images cost other models of the same family more or less.
+        key = (self.numbers.family, context, self.model if known.shows else "")
+        tokens: float | None = message.memo.get(key)
+        if tokens is None:
+            seen = view(message, self.dialect)
+            tokens = self.render(seen, context, self.numbers, self.count)
+            for medium in seen.media:
+                tokens += media_tokens(medium, seen, self.numbers, self.model)
+            message.memo[key] = tokens
+        return tokens
+
+    def _is_joined(self, before: Message, this: Message) -> bool:
+        """Whether gateways show a message to the model as part of the one before it."""
+        if self.dialect == "openai-responses":
+            return bool(_facts(this).calls and _facts(before).calls)
+        return this.role == "tool" and before.role in ("tool", "user")

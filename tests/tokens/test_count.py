@@ -1,0 +1,285 @@
+"""Counts: what providers reported for requests like these, parts, memory, fallbacks."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast import TokenCount, count, estimate_tokens, read, register_counter, write
+from holdfast.errors import WireError
+from holdfast.tokens import UnknownModelWarning
+from holdfast.tokens.counting import _recent
+from holdfast.tokens.vocabulary import Memory
+from holdfast.wire import Conversation
+from tests.wire.bodies import DIALECTS, WRITERS, scripts, styles, words
+
+MODELS = [
+    *["gpt-4o", "gpt-4-0613", "gpt-5", "o3", "gpt-oss-120b", "claude-sonnet-4-5", "claude-opus-5"],
+    *["gemini-2.5-flash", "gemini-2.0-flash", "gemini-3-pro", "qwen3:8b", "llama-3.3-70b"],
+    *["deepseek-chat", "mistral-large-latest", "grok-4.3", "command-a-03-2025", "nova-lite"],
+]
+
+WEATHER = {
+    "name": "get_weather",
+    "description": "Get the weather in a city.",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "The city's name."},
+            "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+        },
+        "required": ["city"],
+    },
+}
+USER = {"role": "user", "content": "What is the weather in Paris?"}
+
+
+def chat(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"messages": list(messages), **more}
+
+
+# OpenAI's published formula: 3 for the request, 3 and the role for each message, then the text.
+@pytest.mark.parametrize(
+    ("model", "messages", "tokens"),
+    [
+        ("gpt-4o", [{"role": "user", "content": "hello world"}], 3 + 3 + 1 + 2),
+        ("gpt-4o", [{"role": "user", "content": "hello world", "name": "bob"}], 9 + 1 + 1),
+        (
+            "gpt-4o",
+            [{"role": "system", "content": ""}, {"role": "user", "content": "hi"}],
+            3 + 4 + 5,
+        ),
+        ("gpt-5", [{"role": "user", "content": "hello world"}], 8),
+        ("gpt-3.5-turbo", [{"role": "user", "content": "hello world"}], 9),
+    ],
+)
+def test_openai_text_follows_the_published_formula(
+    model: str, messages: list[Any], tokens: int
+) -> None:
+    counted = count({"messages": messages}, model=model)
+    assert counted.tokens == tokens
+    assert counted.accuracy == "exact"
+
+
+def test_openai_tools_are_counted_as_the_typescript_that_they_become() -> None:
+    tool = {"type": "function", "function": WEATHER}
+    plain, with_tool = (
+        count(chat(USER), model="gpt-4o"),
+        count(chat(USER, tools=[tool]), model="gpt-4o"),
+    )
+    shown = (
+        "# Tools\n\n## functions\n\nnamespace functions {\n\n// Get the weather in a city.\n"
+        "type get_weather = (_: {\n// The city's name.\ncity: string,\n"
+        'unit?: "celsius" | "fahrenheit",\n}) => any;\n\n} // namespace functions'
+    )
+    memory = Memory()
+    expected = memory.count("o200k_base", shown) - 1 + 4  # a system message is made for it
+    assert abs(with_tool.tokens - plain.tokens - expected) <= 1
+    assert with_tool.parts.tools == with_tool.tokens - plain.tokens
+
+
+@given(st.sampled_from(DIALECTS), scripts(), st.sampled_from(MODELS))
+def test_every_dialect_is_counted_for_every_family(dialect: str, script: Any, model: str) -> None:
+    counted = count(WRITERS[dialect](script), dialect=dialect, model=model)
+    parts = counted.parts
+    assert counted.tokens == parts.system + parts.tools + parts.messages + parts.formatting
+    assert counted.tokens > 0
+    assert counted.upper >= counted.tokens
+    assert counted.note == ""
+    assert len(counted.per_message) == len(read(WRITERS[dialect](script), dialect).messages)
+    assert all(tokens >= 0 for tokens in counted.message_tokens)
+
+
+@given(scripts(), st.sampled_from(MODELS), words)
+def test_more_text_never_counts_less(script: Any, model: str, more: str) -> None:
+    body = WRITERS["openai-chat"](script)
+    before = count(body, model=model)
+    body["messages"].append({"role": "user", "content": more})
+    after = count(body, model=model)
+    assert after.tokens >= before.tokens
+
+
+@given(st.sampled_from(DIALECTS), scripts(), styles, st.sampled_from(MODELS), st.data())
+def test_counting_on_gives_what_counting_anew_gives(
+    dialect: str, script: Any, style: Any, model: str, data: st.DataObject
+) -> None:
+    body = WRITERS[dialect](script)
+    key = {"openai-responses": "input", "gemini": "contents"}.get(dialect, "messages")
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(body[key])), max_size=4)))
+    conversation: Conversation | None = None
+    for cut in [*cuts, len(body[key])]:
+        raw = style({**body, key: body[key][:cut]})
+        conversation = read(raw, dialect, previous=conversation)
+        counted = count(conversation, model=model)
+        fresh = count(read(raw, dialect), model=model)
+        assert counted.tokens == fresh.tokens
+        assert counted.parts == fresh.parts
+        assert counted.message_tokens == pytest.approx(fresh.message_tokens)
+        assert count(raw, dialect=dialect, model=model).tokens == fresh.tokens
+
+
+def test_reasoning_counts_only_in_the_turn_that_is_still_going_on() -> None:
+    thought = {"role": "assistant", "content": [
+        {"type": "thinking", "thinking": "I should look at the weather. " * 20, "signature": "s"},
+        {"type": "tool_use", "id": "t1", "name": "get_weather", "input": {"city": "Paris"}},
+    ]}  # fmt: skip
+    result = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "20"}],
+    }
+    going_on = read(chat(USER, thought, result), "anthropic")
+    during = count(going_on, model="claude-sonnet-4-5")
+    done = going_on.insert(
+        3, {"role": "assistant", "content": "20 degrees."}, {"role": "user", "content": "ok"}
+    )
+    after = count(read(write(done), "anthropic", previous=going_on), model="claude-sonnet-4-5")
+    assert after.tokens < during.tokens
+    assert after.message_tokens[1] < during.message_tokens[1] / 2
+
+
+def test_a_longer_conversation_costs_one_message() -> None:
+    messages = [{"role": "user", "content": f"number {n} of the messages"} for n in range(300)]
+    counted_texts: list[str] = []
+
+    class Watched(Memory):
+        def count(self, vocabulary: str, text: str) -> int:
+            counted_texts.append(text)
+            return super().count(vocabulary, text)
+
+    memory = Watched()
+    count({"messages": messages}, model="gpt-4o", memory=memory)
+    counted_texts.clear()
+    messages.append({"role": "user", "content": "the last one"})
+    count(
+        json.dumps({"messages": messages}, separators=(",", ":")).encode(),
+        model="gpt-4o",
+        memory=memory,
+    )
+    assert "the last one" in counted_texts
+    assert len(counted_texts) <= 6
+
+
+def test_few_conversations_are_kept_to_go_on_from() -> None:
+    for n in range(40):
+        count({"messages": [{"role": "user", "content": f"conversation {n}"}]}, model="gpt-4o")
+    assert len(_recent._kept) <= 16
+
+
+def test_plain_text_is_counted_as_text() -> None:
+    assert count("hello world", model="gpt-4o").tokens == 2
+    assert count('{"not": "a request"}', model="gpt-4o").tokens > 3
+    assert (
+        count(json.dumps(chat(USER)), model="gpt-4o").tokens
+        == count(chat(USER), model="gpt-4o").tokens
+    )
+    assert count("", model="gpt-4o").tokens == 0
+    assert estimate_tokens("hello world", "openai:gpt-4o") == 2
+    assert estimate_tokens("hello world", "claude:sonnet") in (2, 3)
+    assert estimate_tokens("hello world", "[cli]gemini:flash") == 2
+
+
+def test_an_unknown_model_is_estimated_and_warned_about_once() -> None:
+    with pytest.warns(UnknownModelWarning, match="nobody-knows-it"):
+        counted = count(chat(USER), model="nobody-knows-it")
+    assert counted.accuracy == "heuristic"
+    assert counted.upper > counted.tokens * 1.4
+    count(chat(USER), model="nobody-knows-it")  # a warning would be an error
+
+
+class Own:
+    accuracy = "exact"
+
+    def __init__(self, tokens: object) -> None:
+        self.tokens = tokens
+
+    def count(self, conversation: Conversation, model: str) -> int:  # noqa: ARG002
+        if isinstance(self.tokens, Exception):
+            raise self.tokens
+        return self.tokens  # type: ignore[return-value]
+
+
+def test_a_counter_of_ones_own_is_asked_first() -> None:
+    register_counter("my-model", Own(42))  # type: ignore[arg-type]
+    try:
+        counted = count(chat(USER), model="my-model-7b")
+    finally:
+        register_counter("my-model", None)
+    assert (counted.tokens, counted.accuracy) == (42, "exact")
+
+
+@pytest.mark.parametrize("tokens", [RuntimeError("secret text"), -5, "many"])
+def test_a_counter_that_fails_is_passed_over_and_the_count_says_so(tokens: object) -> None:
+    register_counter("gpt-4o-custom", Own(tokens))  # type: ignore[arg-type]
+    try:
+        counted = count(chat(USER), model="gpt-4o-custom")
+    finally:
+        register_counter("gpt-4o-custom", None)
+    assert counted.tokens == count(chat(USER), model="gpt-4o").tokens
+    assert "failed" in counted.note
+    assert "secret" not in counted.note
+
+
+def test_a_providers_own_counter_may_fail_too() -> None:
+    class Manager:
+        def count_tokens(self, text: str, provider_id: str) -> int:  # noqa: ARG002
+            raise TimeoutError
+
+    with pytest.warns(UnknownModelWarning, match="TimeoutError"):
+        assert estimate_tokens("hello world", "openai:gpt-4o", Manager()) == 2
+
+
+def test_bad_bodies_raise_what_reading_raises() -> None:
+    with pytest.raises(WireError):
+        count(b'{"messages":[{"role":"robot"}]}', dialect="openai-chat", model="gpt-4o")
+    with pytest.raises(WireError):
+        count(b"\x00", model="gpt-4o")
+
+
+def test_the_representation_is_short() -> None:
+    counted = count(chat(*[USER] * 500), model="gpt-4o")
+    assert isinstance(counted, TokenCount)
+    assert len(repr(counted)) < 80
+
+
+def image(width: int, height: int) -> str:
+    head = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">II", width, height) + bytes(20)
+    return base64.b64encode(head).decode()
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "detail", "tokens"),
+    [
+        # platform.openai.com: 85 and 170 for each tile of 512 after scaling
+        ("gpt-4o", (1024, 1024), "high", 765),
+        ("gpt-4o", (2048, 4096), "high", 1105),
+        ("gpt-4o", (4096, 8192), "low", 85),
+        ("gpt-4o-mini", (512, 512), "high", 8500),
+        ("gpt-4.1-mini", (1024, 1024), "high", 1024 * 1.62 + 2),
+    ],
+)
+def test_openai_images_cost_what_the_documentation_says(
+    model: str, size: tuple[int, int], detail: str, tokens: float
+) -> None:
+    url = f"data:image/png;base64,{image(*size)}"
+    part = {"type": "image_url", "image_url": {"url": url, "detail": detail}}
+    with_image = count(chat({"role": "user", "content": [part]}), model=model)
+    without = count(chat({"role": "user", "content": ""}), model=model)
+    assert with_image.tokens - without.tokens == pytest.approx(tokens, abs=1)
+
+
+def test_claude_and_gemini_images_cost_what_the_documentation_says() -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": image(1000, 750)}
+    body = chat({"role": "user", "content": [{"type": "image", "source": source}]})
+    text = chat({"role": "user", "content": [{"type": "text", "text": "x"}]})
+    claude = count(body, dialect="anthropic", model="claude-sonnet-4-5")
+    base = count(text, dialect="anthropic", model="claude-sonnet-4-5")
+    assert claude.tokens - base.tokens == pytest.approx(1000, abs=15)
+    part = {"inlineData": {"mimeType": "image/png", "data": image(300, 300)}}
+    gemini = count({"contents": [{"parts": [part]}]}, model="gemini-2.5-flash")
+    assert gemini.tokens == pytest.approx(259, abs=1)
