@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import resource
-import sys
 from pathlib import Path
 
 import pytest
@@ -145,8 +143,8 @@ def test_without_a_home_prices_cannot_be_kept_but_are_shown(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="the time of child processes is not measured")
 def test_models_start_in_half_a_second(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
     run_process("models", "claude", folder=tmp_path)  # write the bytecode
     taken = []
     for _ in range(3):

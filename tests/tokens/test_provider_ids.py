@@ -50,6 +50,7 @@ SPELLINGS = {
     "deepseek-r1:latest": "ollama:deepseek-r1:latest",
     "Qwen/Qwen3-Coder-480B-A35B-Instruct:cerebras": "qwen:Qwen3-Coder-480B-A35B-Instruct:cerebras",
     "@cf/meta/llama-3.3-70b-instruct": "cloudflare:@cf/meta/llama-3.3-70b-instruct",
+    "someone/their-model:0.5b": "unknown:someone/their-model:0.5b",
     "my-gateway:my-model": "my-gateway:my-model",
     "my-model": "unknown:my-model",
 }
@@ -89,7 +90,13 @@ def test_what_cannot_be_an_id_is_refused_in_words(id_: str, says: str) -> None:
         normalize_provider_id(id_)
 
 
-@given(st.text(alphabet=st.sampled_from("[]:/.@- aAcli" + "é\x00\u2028"), max_size=40) | st.text())
+PIECES = (
+    "openai claude [cli] [x] : / . @ us anthropic google gpt-4o models/ sonnet llama3 qwen -v1 free"
+    " latest 20250101 é * _default unknown ollama bedrock [ ] - opus gemini flash deepseek-"
+).split()
+
+
+@given(st.lists(st.sampled_from([*PIECES, " "]), max_size=7).map("".join) | st.text())
 def test_any_text_is_read_or_refused_and_the_normal_form_is_final(text: str) -> None:
     try:
         id_ = ProviderId.parse(text)

@@ -142,7 +142,7 @@ def _parse(text: str) -> ProviderId:
     while found := _TRANSPORT.match(text):
         transport, text = transport or found[1].strip().lower(), text[found.end() :]
     provider, model = _split(text.strip())
-    provider = _provider(provider)
+    provider, model = _provider(provider), model.strip()
     alias = _names().id_aliases.get(f"{provider}:{model}".lower().removeprefix("unknown:"))
     if alias is not None:
         provider, _, model = alias.partition(":")
@@ -160,7 +160,7 @@ def _split(text: str) -> tuple[str, str]:
     """Cut an id into provider and model; a provider that nothing tells is `unknown`."""
     before, colon, after = text.partition(":")
     if colon and _is_provider(before):
-        return before, after.strip()
+        return before, after
     if _is_bedrock(text):
         return "bedrock", text
     if owner := _owner(text):
@@ -170,14 +170,14 @@ def _split(text: str) -> tuple[str, str]:
     if colon and before.lower().startswith(_names().tagged):
         return "ollama", text
     if colon and before.strip():
-        return before, after.strip()
-    return "unknown", after.strip() if colon else text
+        return before, after
+    return "unknown", after if colon else text
 
 
 def _split_gateway(vendor: str, model: str) -> tuple[str, str]:
     if _is_bedrock(model):
         return "bedrock", model
-    return vendor, model
+    return (vendor, model) if _is_provider(vendor) else ("unknown", f"{vendor}/{model}")
 
 
 def _is_provider(name: str) -> bool:
