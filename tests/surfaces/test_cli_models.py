@@ -143,12 +143,14 @@ def test_without_a_home_prices_cannot_be_kept_but_are_shown(
 
 
 @pytest.mark.slow
-def test_models_start_in_half_a_second(tmp_path: Path) -> None:
+def test_models_start_almost_as_fast_as_the_program(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
-    run_process("models", "claude", folder=tmp_path)  # write the bytecode
-    taken = []
-    for _ in range(3):
+
+    def seconds(*arguments: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        assert run_process("models", "claude", folder=tmp_path).returncode == 0
-        taken.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
-    assert min(taken) < 0.5
+        assert run_process(*arguments, folder=tmp_path).returncode == 0
+        return float(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+
+    # As a ratio, since other tests run beside this one; alone, 0.4 seconds were measured.
+    program = min(seconds("--version") for _ in range(4))
+    assert min(seconds("models", "claude") for _ in range(4)) < 2.5 * program
