@@ -649,7 +649,7 @@ CONVERSE = [
     Example(
         "B7",
         {"messages": [HELLO, tool_use("a"), tool_result("a")]},
-        "$.toolConfig",
+        "$.messages[1]",
         {"messages": [HELLO]},
     ),
 ]

@@ -70,12 +70,12 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
         case "tool_result":
             slot = (*place, "content")
             content = part.get("content", "")
-            inner = _content(content, slot, owner) if isinstance(content, (str, list)) else ()
+            inner = _content(content, slot, owner) if isinstance(content, list) else ()
             return ToolResult(
                 call_id=take(part, "tool_use_id"),
-                text=join_text(inner),
+                text=content if isinstance(content, str) else join_text(inner),
                 is_error=part.get("is_error") is True,
-                parts=inner if isinstance(content, list) else (),
+                parts=inner,
                 place=place,
                 slot=slot,
                 owner=owner,

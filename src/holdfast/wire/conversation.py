@@ -403,6 +403,7 @@ class Conversation:
 class _SeenMessages(Sequence[Seen]):
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
+        self._seen: dict[int, Seen] = {}
 
     def __len__(self) -> int:
         return len(self._conversation.messages)
@@ -415,5 +416,8 @@ class _SeenMessages(Sequence[Seen]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         message = self._conversation.messages[index]
-        place = self._conversation.message_place(index % len(self))
-        return Seen(place, message.role, message.value, message.blocks)
+        index %= len(self)
+        if index not in self._seen:
+            place = self._conversation.message_place(index)
+            self._seen[index] = Seen(place, message.role, message.value, message.blocks)
+        return self._seen[index]

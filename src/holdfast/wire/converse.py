@@ -94,20 +94,21 @@ def _result_text(content: Any) -> str:
     return "\n".join(text for text in texts if text)
 
 
-def _request(body: Any) -> tuple[dict[str, Any], Place]:
+def request(body: Any) -> tuple[dict[str, Any], Place]:
+    """The request itself and its place: CountTokens wraps it."""
     wrapped = inner(body, "input", "converse") if "messages" not in body else {}
     return (wrapped, ("input", "converse")) if wrapped else (body, ())
 
 
 def system(body: Any) -> tuple[Block, ...]:
-    request, at = _request(body)
-    parts = request.get("system")
+    inside, at = request(body)
+    parts = inside.get("system")
     return _content(parts, (*at, "system"), None) if isinstance(parts, list) else ()
 
 
 def tools(body: Any) -> tuple[Tool, ...]:
-    request, at = _request(body)
-    config = request.get("toolConfig")
+    inside, at = request(body)
+    config = inside.get("toolConfig")
     offered = config.get("tools") if isinstance(config, dict) else None
     found = []
     for i, tool in enumerate(offered if isinstance(offered, list) else ()):
@@ -165,8 +166,8 @@ _NAMES = {
 
 
 def params(body: Any) -> dict[str, Any]:
-    request, _ = _request(body)
-    config = request.get("inferenceConfig")
+    inside, _ = request(body)
+    config = inside.get("inferenceConfig")
     found = {
         common: config[native]
         for common, native in _NAMES.items()
@@ -174,7 +175,7 @@ def params(body: Any) -> dict[str, Any]:
     }
     if "modelId" in body:
         found["model"] = body["modelId"]
-    choice = inner(request, "toolConfig", "toolChoice")
+    choice = inner(inside, "toolConfig", "toolChoice")
     if choice:
         named = take(choice, "tool", "name")
         kind = "required" if "any" in choice else "auto"

@@ -51,9 +51,9 @@ def check(message: Any, place: Place) -> Role:
 
 
 def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
-    inner = _content(message.get("content"), ("content",), owner)
     if message["role"] in ("tool", "function"):
-        return (_result(message, inner, owner),)
+        return (_result(message, owner),)
+    inner = _content(message.get("content"), ("content",), owner)
     thoughts = [
         Thinking(text=take(message, name), place=(name,), owner=owner)
         for name in _REASONING
@@ -67,13 +67,15 @@ def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
     return (*thoughts, *inner, *calls)
 
 
-def _result(message: Any, inner: tuple[Block, ...], owner: Message | None) -> ToolResult:
+def _result(message: Any, owner: Message | None) -> ToolResult:
+    content = message.get("content")
+    inner = _content(content, ("content",), owner) if isinstance(content, list) else ()
     return ToolResult(
         # The legacy `function` role answers by name: the name stands in for the id.
         call_id=take(message, "tool_call_id") or take(message, "name"),
         name=take(message, "name"),
-        text=join_text(inner),
-        parts=inner if isinstance(message.get("content"), list) else (),
+        text=content if isinstance(content, str) else join_text(inner),
+        parts=inner,
         place=(),
         slot=("content",),
         owner=owner,

@@ -259,6 +259,7 @@ _MENDS: dict[str, Mend] = {
     "A14": _unmark,
     "B1": _take_out_call,
     "B2": _take_out("a result whose call is gone"),
+    "B3": _take_out("an answer whose question is gone"),
     "B4": _take_out("empty text"),
     "C1": _take_out_call,
     "C2": _take_out("a result whose call is gone"),

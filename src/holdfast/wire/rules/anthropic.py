@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.wire.anthropic import NAME as ANTHROPIC
 from holdfast.wire.blocks import (
     Media,
+    Opaque,
     Text,
     Thinking,
     ToolCall,
@@ -169,7 +170,7 @@ A7 = rule(
 
 @A7.message
 def text_is_not_blank(seen: Seen, context: Context) -> Iterator[Finding]:
-    if seen.value["content"] in _NOTHING:
+    if not seen.value["content"]:
         if seen.role != "assistant":
             yield (*seen.place, "content"), "the message is empty"
         return
@@ -181,16 +182,11 @@ def text_is_not_blank(seen: Seen, context: Context) -> Iterator[Finding]:
                 yield at(seen, part), "the text is empty or only white space"
 
 
-_NOTHING: tuple[object, ...] = ("", [])
-
-
 @A7.seam
 def only_the_last_message_is_empty(
     before: Seen | None, after: Seen | None, context: Context
 ) -> Iterator[Finding]:
-    if before is None or after is None or before.role != "assistant":
-        return
-    if before.value["content"] in _NOTHING:
+    if before and after and before.role == "assistant" and not before.value["content"]:
         yield (*before.place, "content"), "the message is empty"
 
 
@@ -233,18 +229,17 @@ A10 = rule(
 )
 
 
-@A10.seam
-def ending_can_be_continued(
-    before: Seen | None, after: Seen | None, context: Context
-) -> Iterator[Finding]:
-    if after is not None or before is None or before.role != "assistant":
+@A10.ends
+def ending_can_be_continued(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    seen = messages[-1] if messages else None
+    if seen is None or seen.role != "assistant":
         return
     if not _takes_prefill(context.model):
-        yield before.place, "the model takes no prefill: the last message must be the user's"
+        yield seen.place, "the model takes no prefill: the last message must be the user's"
         return
-    last = before.blocks[-1] if before.blocks else None
+    last = seen.blocks[-1] if seen.blocks else None
     if isinstance(last, Text) and last.text != last.text.rstrip():
-        yield at(before, last), "the last assistant text ends in white space"
+        yield at(seen, last), "the last assistant text ends in white space"
 
 
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
@@ -265,7 +260,7 @@ A11 = rule(
 )
 
 
-@A11.ending
+@A11.ends
 def open_turn_keeps_its_thinking(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
     thinking = context.body.get("thinking")
     if not (isinstance(thinking, dict) and thinking.get("type") == "enabled" and messages):
@@ -288,7 +283,7 @@ A12 = rule(
 )
 
 
-@A12.ending
+@A12.ends
 def latest_thinking_is_signed(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
     for n in range(len(messages) - 1, -1, -1):
         seen = messages[n]
@@ -313,18 +308,15 @@ A13 = rule(
 
 @A13.message
 def server_tools_are_paired(seen: Seen, context: Context) -> Iterator[Finding]:
-    content = seen.value.get("content")
-    if seen.role != "assistant" or not isinstance(content, list):
-        return
     made = set()
-    for n, part in enumerate(content):
-        kind = part.get("type") if isinstance(part, dict) else None
-        if kind in ("server_tool_use", "mcp_tool_use"):
-            made.add(take(part, "id"))
+    for block in seen.blocks:
+        if not isinstance(block, Opaque) or seen.role != "assistant":
             continue
-        answers = isinstance(kind, str) and kind.endswith("_tool_result")
-        if answers and take(part, "tool_use_id") not in made:
-            yield (*seen.place, "content", n), "the server tool's use is missing before its result"
+        part = seen.value["content"][block.place[-1]]
+        if block.type in ("server_tool_use", "mcp_tool_use"):
+            made.add(take(part, "id"))
+        elif block.type.endswith("_tool_result") and take(part, "tool_use_id") not in made:
+            yield at(seen, block), "the server tool's use is missing before its result"
 
 
 A14 = rule(

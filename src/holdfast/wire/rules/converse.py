@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.wire.blocks import ToolResult
 from holdfast.wire.converse import NAME as CONVERSE
-from holdfast.wire.converse import tools
+from holdfast.wire.converse import request
 from holdfast.wire.rules.common import at, blank, has_content
 from holdfast.wire.rules.rule import Context, Finding, Seen, rule
 
@@ -60,10 +60,10 @@ B3 = rule(
 )
 
 
-@B3.seam
-def the_user_begins(before: Seen | None, after: Seen | None, context: Context) -> Iterator[Finding]:
-    if before is None and after is not None and after.role != "user":
-        yield after.place, "the conversation does not start with the user"
+@B3.ends
+def the_user_begins(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    if messages and messages[0].role != "user":
+        yield messages[0].place, "the conversation does not start with the user"
 
 
 B4 = rule(
@@ -130,7 +130,7 @@ B7 = rule(
 )
 
 
-@B7.body
-def tools_are_configured(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    if any(seen.calls or seen.results for seen in messages) and not tools(context.body):
-        yield ("toolConfig",), "tools are used, but toolConfig offers none"
+@B7.message
+def tools_are_configured(seen: Seen, context: Context) -> Iterator[Finding]:
+    if (seen.calls or seen.results) and not request(context.body)[0].get("toolConfig"):
+        yield seen.place, "tools are used, but there is no toolConfig"

@@ -36,13 +36,11 @@ G2 = rule(
 )
 
 
-@G2.seam
-def calls_follow_the_user(
-    before: Seen | None, after: Seen | None, context: Context
-) -> Iterator[Finding]:
+@G2.ends
+def calls_follow_the_user(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
     # Consecutive contents of the model are one turn, so only the beginning can be wrong.
-    if before is None and after is not None and after.calls:
-        yield after.place, "the conversation begins with a function call"
+    if messages and messages[0].calls:
+        yield messages[0].place, "the conversation begins with a function call"
 
 
 G3 = rule(
@@ -131,7 +129,7 @@ G5 = rule(
 )
 
 
-@G5.ending
+@G5.ends
 def current_turn_keeps_its_signatures(
     messages: Sequence[Seen], context: Context
 ) -> Iterator[Finding]:
@@ -167,14 +165,10 @@ G6 = rule(
 )
 
 
-@G6.seam
-def ending_is_not_the_models(
-    before: Seen | None, after: Seen | None, context: Context
-) -> Iterator[Finding]:
-    if after is not None or before is None or "gemini-1" in context.model:
-        return
-    if before.role == "assistant":
-        yield before.place, "the last turn is the model's"
+@G6.ends
+def ending_is_not_the_models(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    if messages and messages[-1].role == "assistant" and "gemini-1" not in context.model:
+        yield messages[-1].place, "the last turn is the model's"
 
 
 @G6.body

@@ -3,8 +3,9 @@
 rule: after the dialects; the files beside this one hold the rules themselves.
 
 A rule looks at one of four things, and says so by its scope: a message alone, a seam (two
-neighbours; nothing stands before the first and behind the last), the ending of the conversation,
-or the whole body. An edit re-checks only the messages, the seams and the ending it touched.
+neighbours; nothing stands before the first and behind the last), the ends of the conversation
+(its first or its last messages), or the whole body. An edit re-checks only the messages and the
+seams it touched, and the ends.
 """
 
 from __future__ import annotations
@@ -42,8 +43,13 @@ class Seen:
         self.role = role
         self.value = value
         self.blocks = blocks
-        self.calls = [block for block in blocks if isinstance(block, ToolCall)]
-        self.results = [block for block in blocks if isinstance(block, ToolResult)]
+        self.calls: list[ToolCall] = []
+        self.results: list[ToolResult] = []
+        for block in blocks:
+            if isinstance(block, ToolCall):
+                self.calls.append(block)
+            elif isinstance(block, ToolResult):
+                self.results.append(block)
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -78,9 +84,9 @@ class Rule(msgspec.Struct, frozen=True):
         """Attach a check of two neighbours: `check(before, after, context)`."""
         return self._attach("seam", check)
 
-    def ending(self, check: Check) -> Check:
-        """Attach a check that looks at the last messages: `check(messages, context)`."""
-        return self._attach("ending", check)
+    def ends(self, check: Check) -> Check:
+        """Attach a check of the first or last messages: `check(messages, context)`."""
+        return self._attach("ends", check)
 
     def body(self, check: Check) -> Check:
         """Attach a check of the whole: `check(messages, context)`."""
@@ -91,7 +97,7 @@ class Rule(msgspec.Struct, frozen=True):
         return check
 
 
-Scope = Literal["message", "seam", "ending", "body"]
+Scope = Literal["message", "seam", "ends", "body"]
 Check = Callable[..., Iterable[Finding]]
 
 RULES: dict[str, Rule] = {}
@@ -140,6 +146,6 @@ def check_at(
         for rule_id, check in between:
             for place, message in check(before, after, context):
                 yield Violation(rule_id, dotted(place), message)
-    for rule_id, check in _checks.get((context.dialect, "ending"), ()):
+    for rule_id, check in _checks.get((context.dialect, "ends"), ()):
         for place, message in check(messages, context):
             yield Violation(rule_id, dotted(place), message)
