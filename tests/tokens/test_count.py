@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast import TokenCount, count, estimate_tokens, read, register_counter, write
 from holdfast.errors import WireError
 from holdfast.tokens import UnknownModelWarning
-from holdfast.tokens.counting import _recent
+from holdfast.tokens.counting import _Recent, _recent
 from holdfast.tokens.vocabulary import Memory
 from holdfast.wire import Conversation
 from tests.wire.bodies import DIALECTS, WRITERS, scripts, styles, words
@@ -169,6 +169,10 @@ def test_few_conversations_are_kept_to_go_on_from() -> None:
     for n in range(40):
         count({"messages": [{"role": "user", "content": f"conversation {n}"}]}, model="gpt-4o")
     assert len(_recent._kept) <= 16
+    small = _Recent(most_bytes=1000)
+    for n in range(40):
+        small.read(json.dumps(chat({"role": "user", "content": f"{n}" * 100})).encode(), None)
+    assert sum(len(kept.source or b"") for kept in small._kept) <= 1000
 
 
 def test_plain_text_is_counted_as_text() -> None:

@@ -24,7 +24,9 @@ from holdfast.wire.values import inner
 _WINDOW = 60
 """Reports of one kind that are remembered."""
 _FIRST = 3
-"""Reports before a correction is made."""
+"""Reports before a correction is tried."""
+_TESTS = 2
+"""Reports it is tried on before it is used."""
 _RECENT = 15
 """Reports on which corrections are compared."""
 _ABSURD = 20
@@ -40,6 +42,8 @@ class Report(msgspec.Struct, frozen=True):
     reported: int
     errors: tuple[float, float, float]
     """Relative errors that each way had before it knew this report."""
+    is_test: bool
+    """Whether enough was known by then for the ways to differ."""
 
 
 class Accuracy(msgspec.Struct, frozen=True):
@@ -71,16 +75,17 @@ class _Kind:
 
     def best(self) -> int:
         """The way that did best lately; the plain count if none is better."""
-        recent = list(self.reports)[-_RECENT:]
-        if len(recent) < _FIRST:
+        tests = [report for report in self.reports if report.is_test][-_RECENT:]
+        if len(tests) < _TESTS:
             return 0
-        scores = [median(r.errors[way] for r in recent) for way in range(3)]
+        scores = [median(test.errors[way] for test in tests) for way in range(3)]
         return scores.index(min(scores))
 
     def slack(self) -> float:
         """How far above a corrected count a report may lie: more the less was seen."""
         way = self.best()
-        return max(r.errors[way] for r in self.reports) * 1.5 + 0.5 / len(self.reports)
+        worst = max(report.errors[way] for report in self.reports if report.is_test)
+        return worst * 1.5 + 0.5 / len(self.reports)
 
 
 class Calibration:
@@ -125,8 +130,13 @@ class Calibration:
         with self._lock:
             kind = self._kinds.setdefault((counted.model, counted.parts.tools > 0), _Kind())
             plainly, offset, ratio = kind.predictions(counted.plain)
-            errors = tuple(abs(p - reported) / reported for p in (plainly, offset, ratio))
-            kind.reports.append(Report(counted.plain, reported, errors))  # type: ignore[arg-type]
+            errors = (
+                abs(plainly - reported) / reported,
+                abs(offset - reported) / reported,
+                abs(ratio - reported) / reported,
+            )
+            is_test = len(kind.reports) >= _FIRST
+            kind.reports.append(Report(counted.plain, reported, errors, is_test))
             first = self._first.setdefault(counted.model, [])
             if len(first) < 20:
                 first.append(errors[0])

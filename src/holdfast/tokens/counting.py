@@ -142,21 +142,23 @@ def estimate_tokens(text: str, provider_id: str, provider_manager: Any = None) -
 class _Recent:
     """The conversations that were counted last, so that the next turn is read as what was added.
 
-    At most 16 of at most 4 MB each.
+    At most 16, and 64 MB of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = 64_000_000) -> None:
         self._kept: deque[Conversation] = deque(maxlen=16)
         self._lock = threading.Lock()
+        self._most_bytes = most_bytes
 
     def read(self, raw: bytes, dialect: str | None) -> Conversation:
         previous = next((old for old in tuple(self._kept) if self._continues(old, raw)), None)
         conversation = read(raw, dialect, previous=previous)
-        if len(raw) <= 4_000_000:
-            with self._lock:
-                if previous is not None and previous in self._kept:
-                    self._kept.remove(previous)
-                self._kept.append(conversation)
+        with self._lock:
+            if previous is not None and previous in self._kept:
+                self._kept.remove(previous)
+            self._kept.append(conversation)
+            while sum(len(kept.source or b"") for kept in self._kept) > self._most_bytes:
+                self._kept.popleft()
         return conversation
 
     @staticmethod

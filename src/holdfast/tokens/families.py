@@ -127,6 +127,17 @@ class Description(msgspec.Struct, frozen=True):
     accuracy: Accuracy
 
 
+class Provenance(msgspec.Struct, frozen=True):
+    """What a family's numbers rest on."""
+
+    records: int
+    """Recorded requests."""
+    repositories: int
+    """Public repositories that they were recorded by."""
+    median_error_percent: float
+    p95_error_percent: float
+
+
 def describe(model: str) -> Description:
     """How a model is counted, for tables and reports."""
     numbers = constants(family_of(model))
@@ -186,6 +197,14 @@ def resolve(model: str, dialect: str, platform: str = "") -> Constants:
 def _table() -> Mapping[str, Mapping[str, Any]]:
     text = (files("holdfast.tokens") / "constants.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)["family"]  # type: ignore[no-any-return]
+
+
+@cache
+def provenance(family: str) -> Provenance | None:
+    """What a family's numbers rest on; None if it was never recorded."""
+    text = (files("holdfast.tokens") / "provenance.toml").read_text(encoding="utf-8")
+    found = tomllib.loads(text)["provenance"].get(family)
+    return msgspec.convert(found, Provenance) if found else None
 
 
 @cache

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.progress import Progress
@@ -20,6 +21,7 @@ from holdfast.settings import Settings, user_data_folder
 from holdfast.tokens import TokenCount, UnknownModelWarning, prices
 from holdfast.tokens import count as count_tokens
 from holdfast.tokens.calibration import Calibration
+from holdfast.tokens.families import provenance
 from holdfast.tokens.limits import ModelContextRegistry
 from holdfast.wire import Conversation, Limits, read
 
@@ -219,7 +221,9 @@ def _largest_table(counted: TokenCount, conversation: Conversation) -> object:
 
 
 def _summary(counted: TokenCount, frame: Frame) -> str:
-    parts = [f"{counted.model or 'no model named'}: {counted.accuracy}"]
+    known = provenance(counted.family)
+    rests_on = f" on {known.records:,} requests" if known and counted.accuracy != "exact" else ""
+    parts = [f"{counted.model or 'no model named'}: {counted.accuracy}{rests_on}"]
     if frame.window:
         parts.append(f"{counted.tokens / frame.window:.1%} of a window of {frame.window:,}")
     if frame.cost is not None:
@@ -239,6 +243,7 @@ def _data(
         "accuracy": counted.accuracy,
         "model": counted.model or None,
         "family": counted.family,
+        "rests_on": msgspec.to_builtins(provenance(counted.family)),
         "note": counted.note or None,
         "dialect": conversation.dialect if conversation else None,
         "parts": {

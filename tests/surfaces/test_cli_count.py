@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+
+from holdfast import count
+from tests.surfaces.harness import TOUR, Cli
+
+BODY = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hello world"}]}
+
+
+def test_a_request_is_counted_with_its_parts_window_and_cost(cli: Cli) -> None:
+    data = cli("count", cli.write("request.json", BODY)).json
+    assert data["tokens"] == 9
+    assert data["accuracy"] == "exact"
+    assert data["parts"] == {"system": 0, "tools": 0, "messages": 6, "formatting": 3}
+    assert data["per_message"] == [6]
+    assert data["window"] == 128_000
+    assert data["share_of_window"] == pytest.approx(9 / 128_000, abs=1e-6)
+    assert data["input_cost_usd"] == pytest.approx(9 * 2.5e-6)
+
+
+def test_the_table_names_the_largest_messages(cli: Cli) -> None:
+    out = cli("count", str(TOUR), "--output", "table").out
+    counted = count(TOUR.read_bytes())
+    assert f"{counted.tokens:,}" in out
+    assert f"{counted.upper:,}" in out
+    assert f"{max(counted.per_message):,}" in out
+    assert "of a window of" in out
+
+
+def test_a_text_is_counted_from_standard_input(cli: Cli) -> None:
+    data = cli("count", "-", "--model", "gpt-4o", stdin=b"hello world").json
+    assert data["tokens"] == 2
+    assert data["dialect"] is None
+
+
+def test_json_that_is_no_request_is_a_text(cli: Cli) -> None:
+    data = cli("count", "-", "--model", "gpt-4o", stdin=b'{"a": [1, 2]}').json
+    assert data["dialect"] is None
+    assert data["tokens"] > 3
+
+
+def test_a_folder_is_counted_file_by_file(cli: Cli) -> None:
+    (cli.folder / "src").mkdir()
+    cli.write("src/a.txt", "hello world")
+    cli.write("src/b.bin", b"\x00\x01\x02")
+    cli.write("src/.hidden", "not counted")
+    data = cli("count", str(cli.folder / "src"), "--model", "gpt-4o").json
+    assert data["tokens"] == 2
+    assert data["files"] == [{"file": "a.txt", "tokens": 2}]
+    assert data["skipped"] == 1
+    out = cli("count", str(cli.folder / "src"), "--model", "gpt-4o", "--output", "table").out
+    assert "1 files, 1 skipped as not text: 2 tokens" in out
+
+
+def test_reported_usage_is_learnt_and_kept(cli: Cli) -> None:
+    body = {**BODY, "messages": [{"role": "user", "content": "word " * 100}]}
+    path = cli.write("request.json", body)
+    plain = cli("count", path).json["tokens"]
+    for _ in range(6):
+        assert "noted" in cli("count", path, "--reported", str(plain + 40)).err
+    assert cli("count", path).json["tokens"] == plain + 40
+    kept = cli.folder / ".local" / "share" / "holdfast" / "calibration.json"
+    assert b"word" not in kept.read_bytes()
+    assert "ignored" in cli("count", path, "--reported", "1000000").err
+
+
+def test_a_damaged_calibration_is_reported(cli: Cli) -> None:
+    folder = cli.folder / "data"
+    folder.mkdir()
+    (folder / "calibration.json").write_text("{")
+    cli.monkeypatch.setenv("HOLDFAST_DATA_DIR", str(folder))
+    result = cli("count", cli.write("request.json", BODY))
+    assert result.code == 2
+    assert "calibration" in result.err
+
+
+def test_an_unknown_model_is_remarked_on(cli: Cli) -> None:
+    result = cli("count", "-", "--model", "not-a-model-of-anyone", stdin=b"hello")
+    assert result.code == 0
+    assert result.json["accuracy"] == "heuristic"
+    assert "not known" in result.err
+
+
+@pytest.mark.parametrize(
+    ("stdin", "said"),
+    [(b'{"messages": [', "not JSON"), (b"\xff\xfe\x00", "neither a request nor a text")],
+)
+def test_what_cannot_be_counted_is_an_error(cli: Cli, stdin: bytes, said: str) -> None:
+    result = cli("count", "-", "--model", "gpt-4o", stdin=stdin)
+    assert result.code == 2
+    assert said in result.err
+
+
+def test_the_platform_changes_the_count(cli: Cli) -> None:
+    path = cli.write("request.json", {**BODY, "model": "gpt-oss-120b"})
+    plain = cli("count", path).json["tokens"]
+    assert cli("count", path, "--platform", "groq").json["tokens"] == plain + 4
