@@ -97,6 +97,8 @@ CASES: list[tuple[str, object, type[WireError], str]] = [
     ),
     ("1,000,000 spaced keys", HEAD + many_keys(b'"k%d" :1') + TAIL, LimitError, "$"),
     ("1,000,000 escaped keys", HEAD + many_keys(rb'"k%d\\":1') + TAIL, LimitError, "$"),
+    ("9,000,000 empty objects", HEAD + b"[" + b"{}," * 9_000_000 + b"{}]" + TAIL, LimitError, "$"),
+    ("9,000,000 numbers", b'{"messages":[' + b"1," * 9_000_000 + b"1]}", LimitError, "$"),
     ("a list", b"[]", ShapeError, "$"),
     ("a number", b"12", ShapeError, "$"),
     ("null", b"null", ShapeError, "$"),
@@ -211,6 +213,22 @@ def test_json_in_a_string_does_not_count_as_keys() -> None:
     inner = json.dumps({f"k{i}": i for i in range(400)})
     body = {"messages": [{"role": "user", "content": inner}]}
     read(json.dumps(body).encode(), "openai-chat", limits=Limits(max_keys=100))
+
+
+def test_commas_and_brackets_in_a_string_do_not_count_as_values() -> None:
+    rows = "\n".join(['"[1,2,3]",\\"{}"'] * 4000)
+    body = {"messages": [{"role": "user", "content": rows}]}
+    raw = json.dumps(body).encode()
+    assert raw.count(b",") > 400
+    read(raw, "openai-chat", limits=Limits(max_keys=100))
+    with pytest.raises(LimitError, match="values"):
+        read({"messages": [], "x": [1] * 401}, "openai-chat", limits=Limits(max_keys=100))
+
+
+def test_of_very_many_misshapen_messages_the_first_are_named() -> None:
+    found = validate({"messages": [1] * 5000}, "openai-chat")
+    assert [v.path for v in found[:2]] == ["$.messages[0]", "$.messages[1]"]
+    assert len(found) == 1000
 
 
 def test_no_content_reaches_an_error() -> None:

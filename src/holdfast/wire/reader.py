@@ -44,7 +44,7 @@ def read(
         if extended is not None:
             return extended
     check_keys(raw, limits)
-    name = dialect or guess(raw)
+    name = guess(raw) if dialect is None else dialect
     return _read(raw, dialect_named(name), previous)
 
 
@@ -58,9 +58,9 @@ def write(conversation: Conversation) -> bytes:
 
 def dialect_named(name: str) -> Dialect:
     """Look a dialect up, or raise ShapeError with the names there are."""
-    if name not in DIALECTS:
+    if not isinstance(name, str) or name not in DIALECTS:
         raise ShapeError(
-            "there is no dialect of this name",
+            f"there is no dialect {name!r:.40}",
             where="dialect",
             fix=f"Use one of {', '.join(DIALECTS)}.",
         )

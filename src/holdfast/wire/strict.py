@@ -34,7 +34,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     max_body_bytes: int = 33_554_432
     """Bytes of one body; the default is the smallest limit a provider documents (rule A16)."""
     max_keys: int = 800_000
-    """Object keys in one body; a request of 100,000 tool-calling messages has about 550,000."""
+    """Object keys in one body, and four times as many values; a request of 100,000 tool-calling
+    messages has about 550,000."""
 
 
 _T = TypeVar("_T")
@@ -96,7 +97,7 @@ def to_bytes(body: object, limits: Limits) -> bytes:
         raw = _encode_value(body)
     if len(raw) > limits.max_body_bytes:
         raise LimitError(
-            f"the body has {len(raw):,} bytes; at most {limits.max_body_bytes:,} are read",
+            f"the body has more than {limits.max_body_bytes:,} bytes",
             where="$",
             fix="Send less, or raise the setting max_body_bytes.",
         )
@@ -111,19 +112,36 @@ def to_checked_bytes(body: object, limits: Limits) -> bytes:
 
 
 def check_keys(raw: bytes, limits: Limits) -> None:
-    """Refuse a body with more keys than the limits allow, before memory is spent on them."""
+    """Refuse a body with more keys or values than the limits allow, before they cost memory."""
     # A pair takes at least five bytes and one colon, so few bodies need the exact count.
     if len(raw) > limits.max_keys * 5 and raw.count(b":") > limits.max_keys:
         # With white space and escaped backslashes gone, `":` ends a key or opens a string with
         # a colon, and `\\":` stands inside a string: the number of keys, give or take a few.
         dense = raw.translate(None, _WHITE).replace(b"\\\\", b"")
-        keys = dense.count(b'":') - dense.count(b'\\":')
-        if keys > limits.max_keys:
-            raise LimitError(
-                f"the body has about {keys:,} object keys; at most {limits.max_keys:,} are read",
-                where="$",
-                fix="Send less, or raise the setting max_json_keys.",
-            )
+        _refuse_over(limits.max_keys, dense.count(b'":') - dense.count(b'\\":'), "object keys")
+    most = limits.max_keys * _VALUES_PER_KEY
+    if len(raw) > most and _count_values(raw) > most:
+        # The same signs stand in text: what strings hold is taken out, the plain ones first.
+        dense = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _ORDINARY)
+        bare = re.sub(rb'"[^"]*"', b"", dense.replace(b'""', b""))
+        _refuse_over(most, _count_values(bare), "values")
+
+
+_VALUES_PER_KEY = 4
+_ORDINARY = bytes(set(range(256)) - set(b'",[{'))
+
+
+def _count_values(raw: bytes) -> int:
+    return raw.count(b",") + raw.count(b"[") + raw.count(b"{")
+
+
+def _refuse_over(most: int, found: int, what: str) -> None:
+    if found > most:
+        raise LimitError(
+            f"the body has about {found:,} {what}; at most {most:,} are read",
+            where="$",
+            fix="Send less, or raise the setting max_json_keys.",
+        )
 
 
 def _encode_text(text: str) -> bytes:
@@ -294,6 +312,8 @@ def _too_deep(place: Place) -> LimitError:
 
 def _explain(raw: bytes, place: Place) -> BadJSONError | LimitError:
     """Say why a parser refused these bytes, and where."""
+    if not raw.strip(_WHITE):
+        return BadJSONError("there is nothing to read", where=dotted(place), fix="Send a body.")
     try:
         orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -316,7 +336,9 @@ def _explain(raw: bytes, place: Place) -> BadJSONError | LimitError:
     )
 
 
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},:]', re.DOTALL)
+# `[^"\]` spelled as three ranges: the engine then looks each byte up in a table, which is three
+# times faster.
+_TOKEN = re.compile(rb'"(?:[\x00-!#-\[\]-\xff]++|\\.)*+"?|[\[\]{},:]', re.DOTALL)
 _MOST_TOKENS = 300_000
 """How far a place is searched for, so that an error message is never slow to make."""
 

@@ -13,13 +13,15 @@ from holdfast.errors import BadJSONError, LimitError
 from holdfast.wire.strict import Place, dotted, encode, places_at
 
 # An escape counts only behind an even number of backslashes; a high half is whole if a low
-# half follows it. Escaped backslashes are matched first, so that they are passed over. The last
-# form is a half written as bytes, as encoders that do not look write it.
-_HALVES = re.compile(
-    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf][\x80-\xbf])"
+# half follows it. Escaped backslashes are matched first, so that they are passed over.
+_ESCAPED = re.compile(
+    rb"\\(?:\\|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2}))"
 )
-_HINTS = (b"\\ud", b"\\uD", b"\xed")
+# A half as bytes, as encoders that do not look write it. Two patterns, because one with a literal
+# first byte is searched for many times faster.
+_ENCODED = re.compile(rb"\xed([\xa0-\xbf][\x80-\xbf])")
+_FORMS = ((_ESCAPED, (b"\\ud", b"\\uD")), (_ENCODED, (b"\xed",)))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"  # Unicode's own sign for a character that was lost
 
@@ -40,17 +42,24 @@ def mend_surrogates(body: object) -> tuple[object, list[str]]:
 
 
 def _mend_bytes(raw: bytes) -> tuple[bytes, list[str]]:
-    if not any(hint in raw for hint in _HINTS):
-        return raw, []
+    paths: list[str] = []
+    for pattern, hints in _FORMS:
+        if any(hint in raw for hint in hints):
+            raw, found = _replace_halves(raw, pattern)
+            paths.extend(found)
+    return raw, list(dict.fromkeys(paths))
+
+
+def _replace_halves(raw: bytes, pattern: re.Pattern[bytes]) -> tuple[bytes, list[str]]:
     lone: list[int] = []
 
     def mend(match: re.Match[bytes]) -> bytes:
-        if not match[1]:
+        if match[1] is None:
             return match[0]
         lone.append(match.start())
         return b"\\ufffd"
 
-    mended = _HALVES.sub(mend, raw)
+    mended = pattern.sub(mend, raw)
     return mended, [dotted(place) for place in places_at(raw, lone)] if lone else []
 
 

@@ -18,6 +18,7 @@ from holdfast.wire.strict import Limits, parse, to_checked_bytes
 from holdfast.wire.surrogates import mend_surrogates
 
 _DEFAULT_LIMITS = Limits()
+_MOST_MISSHAPEN = 1000
 
 
 def validate(
@@ -55,7 +56,7 @@ def _position(violation: Violation) -> list[str | int]:
 
 
 def _validate(raw: bytes, dialect: str | None, model: str | None) -> list[Violation]:
-    spoken = dialect_named(dialect or guess(raw))
+    spoken = dialect_named(guess(raw) if dialect is None else dialect)
     try:
         frame, spans = take_apart(raw, spoken)
     except ShapeError as error:
@@ -70,6 +71,8 @@ def _validate(raw: bytes, dialect: str | None, model: str | None) -> list[Violat
         try:
             role = spoken.check(value, place)
         except ShapeError as error:
+            if len(misshapen) == _MOST_MISSHAPEN:
+                return misshapen  # it is something else; a longer list would only cost memory
             is_role = spoken.NAME == "gemini" and error.where.endswith(".role")
             misshapen.append(Violation("G1" if is_role else SHAPE.id, error.where, error.what))
         else:
