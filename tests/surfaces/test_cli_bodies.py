@@ -33,8 +33,13 @@ def bad(cli: Cli) -> str:
 
 
 def test_valid_body_passes_in_one_word(cli: Cli, good: str) -> None:
-    result = cli("validate", good, "--output", "table")
+    result = cli("validate", good, "--output", "table", "--dialect", "anthropic")
     assert (result.code, result.out, result.err) == (0, "valid\n", "")
+
+
+def test_a_detected_dialect_is_named(cli: Cli, good: str) -> None:
+    result = cli("validate", good, "--output", "table")
+    assert (result.code, result.out) == (0, "valid (anthropic)\n")
 
 
 def test_violations_are_listed_with_their_source_and_exit_code_1(cli: Cli, bad: str) -> None:
@@ -56,7 +61,8 @@ def test_violations_in_a_table_name_rule_path_and_source(cli: Cli, bad: str) -> 
 
 
 def test_standard_input_is_read_when_the_file_is_a_dash(cli: Cli) -> None:
-    assert cli("validate", "-", stdin=TOUR.read_bytes()).json == {"valid": True, "violations": []}
+    report = cli("validate", "-", stdin=TOUR.read_bytes()).json
+    assert report == {"valid": True, "dialect": "anthropic", "violations": []}
 
 
 def test_repair_writes_a_valid_body_to_stdout_and_its_deeds_to_stderr(cli: Cli, bad: str) -> None:

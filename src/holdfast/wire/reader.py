@@ -56,7 +56,7 @@ def write(conversation: Conversation) -> bytes:
     return frame.head + frame.gap.join([m.span for m in conversation.messages]) + frame.tail
 
 
-def dialect_named(name: str) -> Dialect:
+def dialect_named(name: object) -> Dialect:
     """Look a dialect up, or raise ShapeError with the names there are."""
     if not isinstance(name, str) or name not in DIALECTS:
         raise ShapeError(

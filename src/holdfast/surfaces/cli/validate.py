@@ -12,6 +12,7 @@ from rich.text import Text
 
 import holdfast
 from holdfast import Violation
+from holdfast.errors import WireError
 from holdfast.settings import Settings
 from holdfast.wire import RULES, Limits
 
@@ -57,7 +58,17 @@ def validate(
     if repair:
         _repair(body, dialect, model, limits, write)
     else:
-        _report(Output(settings), holdfast.validate(body, dialect, model, limits=limits))
+        read_as = dialect or _detected(body, limits)
+        violations = holdfast.validate(body, read_as, model, limits=limits)
+        _report(Output(settings), violations, read_as, detected=dialect is None)
+
+
+def _detected(body: bytes, limits: Limits) -> str | None:
+    """The dialect that the body is in, or None for validate to say what is wrong with it."""
+    try:
+        return holdfast.detect(body, limits=limits)
+    except WireError:
+        return None
 
 
 def violation_table(violations: list[Violation]) -> Table:
@@ -71,13 +82,19 @@ def violation_table(violations: list[Violation]) -> Table:
     )
 
 
-def _report(out: Output, violations: list[Violation]) -> None:
+def _report(
+    out: Output, violations: list[Violation], dialect: str | None, *, detected: bool
+) -> None:
     def draw(console: Console) -> None:
-        console.print(violation_table(violations) if violations else Text("valid", "green"))
+        if violations:
+            console.print(violation_table(violations))
+        else:
+            console.print(Text(f"valid ({dialect})" if detected else "valid", "green"))
 
     out.emit(
         {
             "valid": not violations,
+            "dialect": dialect,
             "violations": [
                 {
                     "rule": v.rule,
