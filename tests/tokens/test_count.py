@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import TokenCount, count, estimate_tokens, read, register_counter, write
-from holdfast.errors import WireError
+from holdfast.errors import LimitError, WireError
 from holdfast.tokens import UnknownModelWarning
 from holdfast.tokens.counting import _Recent, _recent
 from holdfast.tokens.vocabulary import Memory
-from holdfast.wire import Conversation
+from holdfast.wire import Conversation, Limits
 from tests.wire.bodies import DIALECTS, WRITERS, scripts, styles, words
 
 MODELS = [
@@ -171,7 +171,9 @@ def test_few_conversations_are_kept_to_go_on_from() -> None:
     assert len(_recent._kept) <= 16
     small = _Recent(most_bytes=1000)
     for n in range(40):
-        small.read(json.dumps(chat({"role": "user", "content": f"{n}" * 100})).encode(), None)
+        small.read(
+            json.dumps(chat({"role": "user", "content": f"{n}" * 100})).encode(), None, Limits()
+        )
     assert sum(len(kept.source or b"") for kept in small._kept) <= 1000
 
 
@@ -243,6 +245,11 @@ def test_bad_bodies_raise_what_reading_raises() -> None:
         count(b'{"messages":[{"role":"robot"}]}', dialect="openai-chat", model="gpt-4o")
     with pytest.raises(WireError):
         count(b"\x00", model="gpt-4o")
+
+
+def test_limits_are_the_callers_to_set() -> None:
+    with pytest.raises(LimitError):
+        count(chat(USER), model="gpt-4o", limits=Limits(max_body_bytes=10))
 
 
 def test_the_representation_is_short() -> None:

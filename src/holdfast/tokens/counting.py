@@ -88,6 +88,7 @@ class Correction(Protocol):
         """The count, with what was learnt about its model."""
 
 
+_DEFAULT_LIMITS = Limits()
 _registered: dict[str, TokenCounter] = {}
 _warned: set[str] = set()
 
@@ -103,7 +104,7 @@ def register_counter(prefix: str, counter: TokenCounter | None) -> None:
         _registered[prefix] = counter
 
 
-def count(
+def count(  # noqa: PLR0913 - named arguments, of which most calls need one
     body_or_text: object,
     *,
     model: str | None = None,
@@ -111,13 +112,14 @@ def count(
     platform: str = "",
     calibration: Correction | None = None,
     memory: vocabulary.Memory = vocabulary.shared,
+    limits: Limits = _DEFAULT_LIMITS,
 ) -> TokenCount:
     """Count the input tokens of a request body (bytes, text, dictionary, Conversation) or a text.
 
     The model is taken from the body if it is not given. `platform` says where the request goes
     (`openrouter`, `groq`, `ollama`, `vertex`, …) where that is not the vendor itself.
     """
-    conversation = _conversation(body_or_text, dialect)
+    conversation = _conversation(body_or_text, dialect, limits)
     if conversation is None:
         return _of_text(str(body_or_text), model or "", memory.count)
     model = model or conversation.model or ""
@@ -132,7 +134,7 @@ def estimate_tokens(text: str, provider_id: str, provider_manager: Any = None) -
         try:
             return int(native(text, provider_id))
         except Exception as error:  # noqa: BLE001 - whatever it raises, counting goes on (001-61)
-            _warn_once(provider_id, f"its own counter failed ({type(error).__name__})")
+            _warn_once(f"the counter of {provider_id[:80]!r} failed ({type(error).__name__})")
     return _of_text(text, provider_id, vocabulary.shared.count).tokens
 
 
@@ -150,9 +152,9 @@ class _Recent:
         self._lock = threading.Lock()
         self._most_bytes = most_bytes
 
-    def read(self, raw: bytes, dialect: str | None) -> Conversation:
+    def read(self, raw: bytes, dialect: str | None, limits: Limits) -> Conversation:
         previous = next((old for old in tuple(self._kept) if self._continues(old, raw)), None)
-        conversation = read(raw, dialect, previous=previous)
+        conversation = read(raw, dialect, previous=previous, limits=limits)
         with self._lock:
             if previous is not None and previous in self._kept:
                 self._kept.remove(previous)
@@ -170,16 +172,15 @@ class _Recent:
 
 
 _recent = _Recent()
-_LIMITS = Limits()
 
 
-def _conversation(body: object, dialect: str | None) -> Conversation | None:
+def _conversation(body: object, dialect: str | None, limits: Limits) -> Conversation | None:
     """The conversation to count, or None if it is a plain text."""
     if isinstance(body, Conversation):
         return body
     if isinstance(body, str) and dialect is None and not _is_request(body):
         return None
-    return _recent.read(to_bytes(body, _LIMITS), dialect)
+    return _recent.read(to_bytes(body, limits), dialect, limits)
 
 
 def _is_request(text: str) -> bool:
@@ -201,11 +202,10 @@ def _of_text(text: str, model: str, counter: CountText) -> TokenCount:
         tokens = counter(numbers.text("vocabulary") or "o200k_base", text)
     whole = math.ceil(tokens)
     upper = upper_bound(whole, numbers, has_tools=False, dialect="") if whole else 0
-    exact = numbers.accuracy
     return TokenCount(
         tokens=whole,
         upper=upper,
-        accuracy=exact,
+        accuracy=numbers.accuracy,
         parts=Parts(0, 0, whole, 0),
         model=model,
         family=numbers.family,
@@ -269,8 +269,8 @@ def _by_length(conversation: Conversation, model: str, note: str) -> TokenCount:
 def _rendered(
     conversation: Conversation, model: str, numbers: Constants, counter: CountText, note: str
 ) -> TokenCount:
-    envelope = _envelope(conversation, numbers, counter)
     tally = tally_messages(conversation, numbers, counter, model)
+    envelope = _envelope(conversation, numbers, counter, has_system=tally.system > 0)
     system = envelope.system + tally.system
     # A named response format is repeated in the header of every answer.
     said = tally.said + envelope.per_answer * tally.answers
@@ -298,16 +298,20 @@ _envelopes: dict[tuple[object, ...], Envelope] = {}
 _MOST_ENVELOPES = 512
 
 
-def _envelope(conversation: Conversation, numbers: Constants, counter: CountText) -> Envelope:
+def _envelope(
+    conversation: Conversation, numbers: Constants, counter: CountText, *, has_system: bool
+) -> Envelope:
     """The frame's tokens; a client sends the same system text and tools with every turn."""
     hollow = conversation.frame.hollow
-    made_key = (numbers.family, hash(hollow), len(hollow), conversation.dialect)
     messages = conversation.messages
-    first = messages[0] if messages and messages[0].role == "system" else None
-    key = (*made_key, hash(first.raw) if first else 0, messages[-1].role if messages else "")
+    first = messages[0].raw if messages and messages[0].role == "system" else b""
+    last = messages[-1].role if messages else ""
+    frame = (conversation.dialect, hash(hollow), len(hollow))
+    key = (numbers.family, *frame, hash(first), has_system, last)
     found = _envelopes.get(key)
     if found is None:
-        found = renderer(numbers).envelope(request(conversation), numbers, counter)
+        made = request(conversation, has_system=has_system)
+        found = renderer(numbers).envelope(made, numbers, counter)
         if len(_envelopes) >= _MOST_ENVELOPES:
             _envelopes.clear()
         _envelopes[key] = found
@@ -316,11 +320,11 @@ def _envelope(conversation: Conversation, numbers: Constants, counter: CountText
 
 def _warn_if_unknown(numbers: Constants, model: str) -> None:
     if numbers.family == UNKNOWN:
-        _warn_once(model, "its tokens are estimated; observed usage corrects them")
+        which = f"the model {model[:80]!r} is not known" if model else "no model is named"
+        _warn_once(f"{which}: tokens are estimated; observed usage corrects them")
 
 
-def _warn_once(model: str, why: str) -> None:
-    if model not in _warned and len(_warned) < 1000:
-        _warned.add(model)
-        text = f"the model {model[:80]!r} is not known: {why}"
+def _warn_once(text: str) -> None:
+    if text not in _warned and len(_warned) < 1000:
+        _warned.add(text)
         warnings.warn(text, UnknownModelWarning, stacklevel=4)

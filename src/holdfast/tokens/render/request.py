@@ -129,8 +129,8 @@ class Request(msgspec.Struct, frozen=True):
         return isinstance(self.choice, dict) or self.choice in ("required", "any")
 
 
-def request(conversation: Conversation) -> Request:
-    """Look at the frame of a request."""
+def request(conversation: Conversation, *, has_system: bool) -> Request:
+    """Look at the frame of a request; `has_system` says whether a message is a system one."""
     dialect = DIALECTS[conversation.dialect]
     rest = conversation.rest
     system = tuple(_text(block) for block in dialect.system(rest))
@@ -144,7 +144,7 @@ def request(conversation: Conversation) -> Request:
         conversation.tools,
         dialect.params(rest).get("tool_choice"),
         end,
-        bool(system) or inline,
+        bool(system) or has_system,
         conversation.messages[-1].role if conversation.messages else "",
     )
 
