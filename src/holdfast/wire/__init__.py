@@ -1,7 +1,8 @@
 """The wire layer: every provider's requests, read without losing a byte.
 
-strict → blocks → dialect → (one file per dialect) → rules → frame → conversation → reader →
-validate · repair · convert, each using only what stands before it.
+strict → blocks · surrogates · images → values · dialect → (one file per dialect) → rules →
+frame · exchanges → conversation → detect → reader → validate → repair → convert, each using only
+what stands before it.
 """
 
 from holdfast.wire.blocks import (

@@ -1,6 +1,6 @@
 """Find and mend lone surrogates: halves of characters, left where text was cut or mangled.
 
-surrogates: before strict; the only step that accepts a body which is not valid Unicode.
+surrogates: after strict; the only step that accepts a body which is not valid Unicode.
 """
 
 from __future__ import annotations
