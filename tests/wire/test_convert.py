@@ -142,6 +142,19 @@ def test_ids_are_made_to_fit_and_stay_paired() -> None:
         assert validate(convert(body, to, "openai-chat").body, to) == []
 
 
+def test_many_calls_in_one_turn_find_their_results() -> None:
+    ids = [f"c{n}" for n in range(20_000)]
+    function = {"name": "f", "arguments": "{}"}
+    calls = [{"id": i, "type": "function", "function": function} for i in ids]
+    answers = [{"role": "tool", "tool_call_id": i, "content": i} for i in reversed(ids)]
+    ask = {"role": "user", "content": "q"}
+    body = {"messages": [ask, {"role": "assistant", "tool_calls": calls}, *answers]}
+    converted = convert(body, "anthropic", "openai-chat")
+    assert converted.lost == ()
+    results = read(converted.body, "anthropic").messages[2].results
+    assert [result.call_id for result in results] == [result.text for result in results]
+
+
 def test_the_result_validates_or_its_loss_is_named() -> None:
     body = {
         "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "The "}]

@@ -6,6 +6,7 @@ convert: after reader. Goes through entries, the form that belongs to no dialect
 from __future__ import annotations
 
 import re
+from collections import defaultdict, deque
 from typing import Any
 
 import msgspec
@@ -168,23 +169,26 @@ class _Ids:
 
     def __init__(self) -> None:
         self._names = UniqueNames()
-        self._open: list[tuple[str, str, str]] = []  # old id, new id and name, waiting for a result
+        self._open: dict[str, str] = {}  # new id and name of each call that waits for a result
+        # The new ids in order, by what a result may know of its call: id, name, or nothing.
+        self._waiting: dict[tuple[str, str], deque[str]] = defaultdict(deque)
 
     def of_call(self, old: str, name: str) -> str:
         plain = re.sub(r"[^A-Za-z0-9_-]", "_", old)[:32] or f"call_{len(self._names) + 1}"
         new = self._names.take(plain)
-        self._open.append((old, new, name))
+        self._open[new] = name
+        for clue in (("id", old), ("name", name), ("any", "")):
+            self._waiting[clue].append(new)
         return new
 
     def of_result(self, old: str, name: str) -> tuple[str, str]:
         """The id and name of the call that is answered: by id, else by name, else the oldest."""
-        by_id = (entry for entry in self._open if old and entry[0] == old)
-        by_name = (entry for entry in self._open if not old and entry[2] == name)
-        anyone = (entry for entry in self._open if not old)
-        for candidates in (by_id, by_name, anyone):
-            for entry in candidates:
-                self._open.remove(entry)
-                return entry[1], entry[2]
+        for clue in (("id", old),) if old else (("name", name), ("any", "")):
+            waiting = self._waiting[clue]
+            while waiting:
+                new = waiting.popleft()
+                if new in self._open:
+                    return new, self._open.pop(new)
         return self.of_call(old, name), name or "unknown"
 
 
