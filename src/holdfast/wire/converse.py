@@ -16,7 +16,7 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
-from holdfast.wire.dialect import Entry, misshapen, role_of
+from holdfast.wire.dialect import Entry, by_turns, misshapen, role_of
 from holdfast.wire.strict import Place
 from holdfast.wire.values import as_json, inner, json_text, parsed, take
 
@@ -135,15 +135,7 @@ def content(block: Block, text: str) -> Any:
 
 
 def compose(entries: Sequence[Entry]) -> list[Any]:
-    messages: list[Any] = []
-    for entry in entries:
-        role = "assistant" if entry.role == "assistant" else "user"
-        parts = [_compose_part(block) for block in entry.blocks]
-        if messages and messages[-1]["role"] == role:
-            messages[-1]["content"].extend(parts)
-        else:
-            messages.append({"role": role, "content": parts})
-    return messages
+    return by_turns(entries, _compose_part)
 
 
 def _compose_part(block: Block) -> dict[str, Any]:

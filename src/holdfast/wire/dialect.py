@@ -5,7 +5,7 @@ dialect: after blocks; the provider files follow this shape, conversation.py use
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -72,6 +72,19 @@ class Dialect(Protocol):
 
     def params(self, body: Any) -> dict[str, Any]:
         """The generation parameters, under their common names; see convert.py."""
+
+
+def by_turns(entries: Sequence[Entry], part: Callable[[Block], Any]) -> list[Any]:
+    """Compose messages of user and assistant by turns: results and the user's words share one."""
+    messages: list[Any] = []
+    for entry in entries:
+        role = "assistant" if entry.role == "assistant" else "user"
+        parts = [part(block) for block in entry.blocks]
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"].extend(parts)
+        else:
+            messages.append({"role": role, "content": parts})
+    return messages
 
 
 def role_of(message: Any, roles: dict[str, Role], place: Place) -> Role:
