@@ -699,6 +699,10 @@ def test_misshapen_messages_do_not_hide_the_rest() -> None:
     ]
 
 
+def test_only_misshapen_messages_are_not_called_missing_as_well() -> None:
+    assert [v.rule for v in validate(gpt({"role": "robot"}))] == ["S1"]
+
+
 def test_a_conversation_is_validated_as_its_bytes_are() -> None:
     for example in EXAMPLES:
         if example.rule.startswith("S") or example.path == "$.contents[0].role":

@@ -117,6 +117,13 @@ def test_blocks_have_their_kinds(dialect: str, key: str, message: Any, kinds: li
             value = value[step]
 
 
+def test_search_results_are_given_as_text() -> None:
+    found = {"title": "T", "source": "s", "content": [{"text": "a"}, {"text": "b"}]}
+    result = {"toolResult": {"toolUseId": "t", "content": [{"searchResult": found}]}}
+    [read_back] = read({"messages": [{"role": "user", "content": [result]}]}, "converse").messages
+    assert read_back.results[0].text == "T\ns\na\nb"
+
+
 def test_structured_results_are_given_as_json_text() -> None:
     [result] = read({"contents": [GEMINI[3][0]]}, "gemini").messages[0].results
     assert result.text == '{"a":1}'

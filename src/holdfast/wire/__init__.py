@@ -1,8 +1,8 @@
 """The wire layer: every provider's requests, read without losing a byte.
 
 strict → blocks · surrogates · images → values · dialect → (one file per dialect) → rules →
-frame · exchanges → conversation → detect → reader → validate → repair → convert, each using only
-what stands before it.
+frame · exchanges · message → conversation → detect → reader → validate → repair → convert, each
+using only what stands before it.
 """
 
 from holdfast.wire.blocks import (
@@ -16,11 +16,12 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
-from holdfast.wire.conversation import Conversation, Message
+from holdfast.wire.conversation import Conversation
 from holdfast.wire.convert import Converted, convert
 from holdfast.wire.detect import detect
 from holdfast.wire.dialect import Entry, Loss
 from holdfast.wire.exchanges import Exchange
+from holdfast.wire.message import Message
 from holdfast.wire.reader import DIALECTS, read, write
 from holdfast.wire.repair import Action, Repaired, repair
 from holdfast.wire.rules import RULES, Rule, Violation

@@ -21,7 +21,7 @@ from holdfast.wire.strict import Place
 from holdfast.wire.values import as_json, join_text, parsed, take
 
 if TYPE_CHECKING:
-    from holdfast.wire.conversation import Message
+    from holdfast.wire.message import Message
 
 NAME = "anthropic"
 LISTS: tuple[Place, ...] = (("messages",),)

@@ -15,7 +15,7 @@ import msgspec
 from holdfast.wire.strict import Place, dotted
 
 if TYPE_CHECKING:
-    from holdfast.wire.conversation import Message
+    from holdfast.wire.message import Message
 
 Role = Literal["system", "user", "assistant", "tool"]
 """Who speaks. `developer` reads as system, `model` as assistant, `function` as tool."""

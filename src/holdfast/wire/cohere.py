@@ -15,7 +15,7 @@ from holdfast.wire.strict import Place
 from holdfast.wire.values import inner, json_text, take
 
 if TYPE_CHECKING:
-    from holdfast.wire.conversation import Message
+    from holdfast.wire.message import Message
 
 NAME = "cohere"
 LISTS: tuple[Place, ...] = (("messages",), ("message",))

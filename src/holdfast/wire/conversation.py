@@ -9,7 +9,7 @@ smallest JSON value that changed and shares everything else, so what was sent on
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any
 
 import msgspec
 
@@ -26,6 +26,7 @@ from holdfast.wire.blocks import (
 from holdfast.wire.dialect import Dialect, Entry
 from holdfast.wire.exchanges import Exchange, group
 from holdfast.wire.frame import Frame, take_apart
+from holdfast.wire.message import Message, SeenMessages
 from holdfast.wire.rules.rule import Context, Seen, check_all, check_at
 from holdfast.wire.strict import Limits, Place, decode, dotted, encode, parse, splice, to_bytes
 
@@ -36,52 +37,6 @@ _SAYS: dict[Role, tuple[type[Block], ...]] = {
     "assistant": (Text, ToolCall),
     "tool": (ToolResult,),
 }
-
-
-class Message:
-    """One element of the request's list of messages."""
-
-    __slots__ = ("_blocks", "_dialect", "memo", "role", "span")
-
-    def __init__(self, span: bytes | msgspec.Raw, role: Role, dialect: Dialect) -> None:
-        self.span = span
-        """The message's own bytes, as a window on the body it came in."""
-        self._dialect = dialect
-        self._blocks: tuple[Block, ...] | None = None
-        self.memo: dict[object, Any] = {}
-        """What later steps know about these bytes, such as their tokens: they never change."""
-        self.role = role
-        """Who speaks. A user message of Anthropic or Gemini may hold tool results."""
-
-    @property
-    def raw(self) -> bytes:
-        """The message's own bytes, as a copy."""
-        return bytes(self.span)
-
-    @property
-    def value(self) -> Any:
-        """The message as a JSON value, parsed anew at each call."""
-        return decode(self.span)
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """What the message is made of."""
-        if self._blocks is None:
-            self._blocks = self._dialect.blocks(self.value, self)
-        return self._blocks
-
-    @property
-    def calls(self) -> list[ToolCall]:
-        """The tool calls among the blocks."""
-        return [block for block in self.blocks if isinstance(block, ToolCall)]
-
-    @property
-    def results(self) -> list[ToolResult]:
-        """The tool results among the blocks."""
-        return [block for block in self.blocks if isinstance(block, ToolResult)]
-
-    def __repr__(self) -> str:
-        return f"<Message {self.role}, {len(bytes(self.span))} bytes>"
 
 
 class Conversation:
@@ -397,27 +352,4 @@ class Conversation:
 
     def seen(self) -> Sequence[Seen]:
         """The messages as rules look at them, each parsed when it is looked at."""
-        return _SeenMessages(self)
-
-
-class _SeenMessages(Sequence[Seen]):
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
-        self._seen: dict[int, Seen] = {}
-
-    def __len__(self) -> int:
-        return len(self._conversation.messages)
-
-    @overload
-    def __getitem__(self, index: int) -> Seen: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Seen]: ...
-    def __getitem__(self, index: int | slice) -> Seen | Sequence[Seen]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        message = self._conversation.messages[index]
-        index %= len(self)
-        if index not in self._seen:
-            place = self._conversation.message_place(index)
-            self._seen[index] = Seen(place, message.role, message.value, message.blocks)
-        return self._seen[index]
+        return SeenMessages(self.messages, self.message_place)

@@ -21,7 +21,7 @@ from holdfast.wire.strict import Place
 from holdfast.wire.values import as_json, inner, json_text, parsed, take
 
 if TYPE_CHECKING:
-    from holdfast.wire.conversation import Message
+    from holdfast.wire.message import Message
 
 NAME = "converse"
 # CountTokens wraps the request.
@@ -86,12 +86,19 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
 
 def _result_text(content: Any) -> str:
     parts = content if isinstance(content, list) else ()
-    texts = (
-        json_text(part["json"]) if "json" in part else take(part, "text")
-        for part in parts
-        if isinstance(part, dict)
-    )
+    texts = (_part_text(part) for part in parts if isinstance(part, dict))
     return "\n".join(text for text in texts if text)
+
+
+def _part_text(part: dict[str, Any]) -> str:
+    if "json" in part:
+        return json_text(part["json"])
+    found = part.get("searchResult")
+    if isinstance(found, dict):
+        inside = found.get("content")
+        texts = [take(text, "text") for text in inside] if isinstance(inside, list) else []
+        return "\n".join([take(found, "title"), take(found, "source"), *texts])
+    return take(part, "text")
 
 
 def request(body: Any) -> tuple[dict[str, Any], Place]:

@@ -15,7 +15,7 @@ from holdfast.wire.blocks import Block, Role, Tool
 from holdfast.wire.strict import Place, dotted, json_type
 
 if TYPE_CHECKING:
-    from holdfast.wire.conversation import Message
+    from holdfast.wire.message import Message
 
 
 class Entry(msgspec.Struct, frozen=True):

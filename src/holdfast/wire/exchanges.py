@@ -17,7 +17,7 @@ import msgspec
 from holdfast.wire.blocks import ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from holdfast.wire.conversation import Message
+    from holdfast.wire.message import Message
 
 Kind = Literal["system", "user", "assistant", "tool"]
 

@@ -21,7 +21,7 @@ from holdfast.wire.strict import Place
 from holdfast.wire.values import as_json, first, inner, json_text, parsed, take
 
 if TYPE_CHECKING:
-    from holdfast.wire.conversation import Message
+    from holdfast.wire.message import Message
 
 NAME = "gemini"
 # countTokens may wrap the whole request.

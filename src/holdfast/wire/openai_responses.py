@@ -21,7 +21,7 @@ from holdfast.wire.strict import Place
 from holdfast.wire.values import join_text, json_text, parsed, take
 
 if TYPE_CHECKING:
-    from holdfast.wire.conversation import Message
+    from holdfast.wire.message import Message
 
 NAME = "openai-responses"
 LISTS: tuple[Place, ...] = (("input",),)

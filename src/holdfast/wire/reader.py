@@ -9,11 +9,12 @@ import re
 
 from holdfast.errors import ShapeError, WireError
 from holdfast.wire import anthropic, cohere, converse, gemini, openai_chat, openai_responses
-from holdfast.wire.conversation import Conversation, Message
+from holdfast.wire.conversation import Conversation
 from holdfast.wire.detect import guess
 from holdfast.wire.dialect import Dialect
 from holdfast.wire.exchanges import Exchange, group
 from holdfast.wire.frame import Frame, take_apart
+from holdfast.wire.message import Message
 from holdfast.wire.strict import Limits, check_keys, parse, to_bytes
 
 DIALECTS: dict[str, Dialect] = {

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from holdfast.wire.blocks import ToolCall, ToolResult
-from holdfast.wire.conversation import Conversation, Message
+from holdfast.wire.conversation import Conversation
+from holdfast.wire.message import Message
 from holdfast.wire.reader import dialect_named, read, write
 from holdfast.wire.rules import SURROGATES
 from holdfast.wire.rules.gemini import CONTENT_KEYS, PART_KEYS, carries_data

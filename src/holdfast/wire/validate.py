@@ -77,6 +77,8 @@ def _validate(raw: bytes, dialect: str | None, model: str | None) -> list[Violat
             misshapen.append(Violation("G1" if is_role else SHAPE.id, error.where, error.what))
         else:
             messages.append(Seen(place, role, value, spoken.blocks(value, None)))
+    if misshapen and not messages:
+        return misshapen  # that there is no message besides is no news
     named = spoken.params(rest).get("model")
     model = model or (named if isinstance(named, str) else "")
     context = Context(spoken.NAME, model, rest, frame.place, len(raw))

@@ -1,0 +1,88 @@
+"""One message of a request: its very bytes, and what they say when someone looks.
+
+message: after the dialects and what rules look at; conversation.py holds these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import msgspec
+
+from holdfast.wire.blocks import Block, Role, ToolCall, ToolResult
+from holdfast.wire.dialect import Dialect
+from holdfast.wire.rules.rule import Seen
+from holdfast.wire.strict import Place, decode
+
+
+class Message:
+    """One element of the request's list of messages."""
+
+    __slots__ = ("_blocks", "_dialect", "memo", "role", "span")
+
+    def __init__(self, span: bytes | msgspec.Raw, role: Role, dialect: Dialect) -> None:
+        self.span = span
+        """The message's own bytes, as a window on the body it came in."""
+        self._dialect = dialect
+        self._blocks: tuple[Block, ...] | None = None
+        self.memo: dict[object, Any] = {}
+        """What later steps know about these bytes, such as their tokens: they never change."""
+        self.role = role
+        """Who speaks. A user message of Anthropic or Gemini may hold tool results."""
+
+    @property
+    def raw(self) -> bytes:
+        """The message's own bytes, as a copy."""
+        return bytes(self.span)
+
+    @property
+    def value(self) -> Any:
+        """The message as a JSON value, parsed anew at each call."""
+        return decode(self.span)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """What the message is made of."""
+        if self._blocks is None:
+            self._blocks = self._dialect.blocks(self.value, self)
+        return self._blocks
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The tool calls among the blocks."""
+        return [block for block in self.blocks if isinstance(block, ToolCall)]
+
+    @property
+    def results(self) -> list[ToolResult]:
+        """The tool results among the blocks."""
+        return [block for block in self.blocks if isinstance(block, ToolResult)]
+
+    def __repr__(self) -> str:
+        return f"<Message {self.role}, {len(bytes(self.span))} bytes>"
+
+
+class SeenMessages(Sequence[Seen]):
+    """Messages as rules look at them, each parsed when it is looked at."""
+
+    def __init__(self, messages: tuple[Message, ...], place_of: Callable[[int], Place]) -> None:
+        self._messages = messages
+        self._place_of = place_of
+        self._seen: dict[int, Seen] = {}
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @overload
+    def __getitem__(self, index: int) -> Seen: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Seen]: ...
+    def __getitem__(self, index: int | slice) -> Seen | Sequence[Seen]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        message = self._messages[index]
+        index %= len(self)
+        if index not in self._seen:
+            place = self._place_of(index)
+            self._seen[index] = Seen(place, message.role, message.value, message.blocks)
+        return self._seen[index]
