@@ -8,24 +8,37 @@ import holdfast
 from holdfast import errors
 
 NAMES = [
+    "AnchorPreservationError",
+    "BadJSONError",
     "Block",
+    "BudgetExceededError",
     "Calibration",
+    "ContextOptimizationError",
     "Conversation",
+    "EditError",
     "Exchange",
     "HoldfastError",
+    "LimitError",
     "Media",
     "Message",
     "ModelContextLimits",
     "ModelContextRegistry",
     "Opaque",
+    "ProviderError",
     "Settings",
+    "SettingsError",
+    "ShapeError",
+    "StoreError",
+    "SummarizationError",
     "Text",
     "Thinking",
     "TokenCount",
     "TokenCounter",
+    "TokenCountingError",
     "ToolCall",
     "ToolResult",
     "Violation",
+    "WireError",
     "convert",
     "count",
     "detect",
@@ -54,6 +67,7 @@ def test_every_error_belongs_to_the_one_tree_and_is_drawn_in_it() -> None:
     for name, error in inspect.getmembers(errors, inspect.isclass):
         assert issubclass(error, errors.HoldfastError)
         assert name in drawn
+        assert getattr(holdfast, name) is error
 
 
 def test_an_error_reads_as_what_where_and_what_to_do() -> None:

@@ -1,6 +1,21 @@
 """Holdfast: a context engine for LLM agents. Every call fits; nothing is lost."""
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import (
+    AnchorPreservationError,
+    BadJSONError,
+    BudgetExceededError,
+    ContextOptimizationError,
+    EditError,
+    HoldfastError,
+    LimitError,
+    ProviderError,
+    SettingsError,
+    ShapeError,
+    StoreError,
+    SummarizationError,
+    TokenCountingError,
+    WireError,
+)
 from holdfast.settings import Settings
 from holdfast.tokens import (
     Calibration,
@@ -36,24 +51,37 @@ from holdfast.wire import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnchorPreservationError",
+    "BadJSONError",
     "Block",
+    "BudgetExceededError",
     "Calibration",
+    "ContextOptimizationError",
     "Conversation",
+    "EditError",
     "Exchange",
     "HoldfastError",
+    "LimitError",
     "Media",
     "Message",
     "ModelContextLimits",
     "ModelContextRegistry",
     "Opaque",
+    "ProviderError",
     "Settings",
+    "SettingsError",
+    "ShapeError",
+    "StoreError",
+    "SummarizationError",
     "Text",
     "Thinking",
     "TokenCount",
     "TokenCounter",
+    "TokenCountingError",
     "ToolCall",
     "ToolResult",
     "Violation",
+    "WireError",
     "convert",
     "count",
     "detect",
