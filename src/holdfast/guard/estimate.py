@@ -1,0 +1,111 @@
+"""Tokens of what is not sent yet, rather too many than too few.
+
+estimate: after targets; stands on counting. Where a report shows the tokenizer's count, the guard
+takes the larger of that and a quarter of the bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from holdfast.errors import TokenCountingError
+from holdfast.guard.targets import TargetContextConfig
+from holdfast.tokens import count, estimate_tokens
+from holdfast.tokens.families import UNKNOWN, family_of
+from holdfast.tokens.vocabulary import shared
+from holdfast.wire import Conversation, Text, Thinking, ToolCall, ToolResult, read
+from holdfast.wire.strict import encode
+
+Tokenizer = Callable[[str], int]
+
+_MESSAGE_TOKENS = 8
+"""Role and separators of a message where no renderer knows them."""
+
+
+def resolve_tokenizer(tokenizer_id: str | None) -> Tokenizer:
+    """Return what counts texts for a model's id or a vocabulary's name; None: by their length."""
+    if tokenizer_id is None:
+        return by_length
+    name = tokenizer_id
+    if family_of(name) == UNKNOWN and _is_vocabulary(name):
+        return lambda text: max(shared.count(name, text), by_length(text))
+    return lambda text: max(estimate_tokens(text, name), by_length(text))
+
+
+def by_length(text: str) -> int:
+    """A quarter of the text's bytes."""
+    return math.ceil(len(text.encode(errors="replace")) / 4)
+
+
+def estimate_messages_tokens(
+    messages: Conversation | Sequence[Mapping[str, Any]], tokenizer_id: str | None
+) -> int:
+    """Tokens of a conversation without its tool schemas: roles, contents, calls and structure.
+
+    A plain list holds messages as OpenAI Chat writes them.
+    """
+    if not isinstance(messages, Conversation):
+        messages = read({"messages": list(messages)}, "openai-chat")
+    if not messages.messages and not messages.system:
+        return 0
+    texts = list(_texts(messages))
+    if tokenizer_id is not None and family_of(tokenizer_id) != UNKNOWN:
+        counted = count(messages, model=tokenizer_id)
+        return max(counted.tokens - counted.parts.tools, sum(map(by_length, texts)))
+    tokenizer = resolve_tokenizer(tokenizer_id)
+    return sum(map(tokenizer, texts)) + _MESSAGE_TOKENS * len(messages.messages)
+
+
+def estimate_tool_schema_tokens(
+    tools: Sequence[Mapping[str, Any]], tokenizer_id: str | None
+) -> int:
+    """Tokens that tool definitions, as OpenAI Chat writes them, add to a request."""
+    if not tools:
+        return 0
+    if tokenizer_id is None:
+        return by_length(encode(list(tools)).decode())
+    request = {"messages": [{"role": "user", "content": "-"}], "tools": list(tools)}
+    return count(read(request, "openai-chat"), model=tokenizer_id).parts.tools
+
+
+def tool_output_tokens(targets: Iterable[TargetContextConfig]) -> Tokenizer:
+    """Return what counts a tool's output as a message, for the target that needs most."""
+    ids = tuple(dict.fromkeys(target.tokenizer_id or target.id for target in targets))
+    tokenizers = [(resolve_tokenizer(id_), _tool_message_tokens(id_)) for id_ in ids]
+
+    def estimate(output: str) -> int:
+        return max(tokenizer(output) + around for tokenizer, around in tokenizers)
+
+    return estimate
+
+
+@lru_cache(maxsize=256)
+def _tool_message_tokens(tokenizer_id: str) -> int:
+    """Tokens around the output in its message."""
+    empty = {"role": "tool", "tool_call_id": "call_0", "content": ""}
+    return max(estimate_messages_tokens([empty], tokenizer_id), _MESSAGE_TOKENS)
+
+
+def _is_vocabulary(name: str) -> bool:
+    try:
+        shared.count(name, "-")
+    except TokenCountingError:
+        return False
+    return True
+
+
+def _texts(conversation: Conversation) -> Iterable[str]:
+    blocks = [block for block in conversation.system if block.owner is None]
+    for message in conversation.messages:
+        blocks.extend(message.blocks)
+    for block in blocks:
+        match block:
+            case Text() | Thinking() | ToolResult():
+                yield block.text
+            case ToolCall():
+                arguments = block.arguments
+                yield block.name
+                yield arguments if isinstance(arguments, str) else encode(arguments).decode()
