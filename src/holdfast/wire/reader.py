@@ -106,9 +106,11 @@ def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation 
         return None  # a comma too few or too many
     messages = (*previous.messages, *rest.messages)
     tail = rest.frame.tail if rest.messages else raw[len(known) :]
+    # What stands between messages is seen when there are two.
+    gap = comma.group() if comma and len(previous.messages) == 1 else frame.gap
     return Conversation(
         _module(previous),
-        Frame(head=frame.head, gap=frame.gap, tail=tail, place=frame.place),
+        Frame(head=frame.head, gap=gap, tail=tail, place=frame.place),
         messages,
         source=raw,
         body=rest.rest,

@@ -18,7 +18,7 @@ import typer
 import holdfast
 from holdfast.errors import HoldfastError
 
-from . import config, convert, count, models, show, tour, validate
+from . import config, convert, count, fit, models, show, tour, validate
 from ._output import abandon_stdout, complain, prepare_streams
 
 app = typer.Typer(
@@ -30,7 +30,7 @@ app = typer.Typer(
 )
 for command in (
     *(tour.tour, show.show, validate.validate, convert.convert),
-    *(count.count, models.models, config.config),
+    *(count.count, fit.fit, models.models, config.config),
 ):
     app.command()(command)
 
@@ -59,6 +59,7 @@ def _holdfast(
     Mend it:           holdfast validate --repair request.json > mended.json
     Change dialect:    holdfast convert request.json --to openai-chat
     Count its tokens:  holdfast count request.json
+    Make it fit:       holdfast fit request.json --limit 8000 > smaller.json
     See the models:    holdfast models claude
     See the settings:  holdfast config
 

@@ -1,0 +1,245 @@
+"""Make a request fit: the same request if it fits, else one with its middle folded, still valid.
+
+fit: after trim. What was decided once is replayed with the next request, byte for byte, so that the
+vendor's prompt cache keeps working; history is folded rarely, in one large step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import BudgetExceededError, ContextOptimizationError
+from holdfast.tokens import ModelContextRegistry, TokenCount, count
+from holdfast.tokens.counting import Correction
+from holdfast.tokens.limits import input_limit
+from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition, AnchorPreservationManager
+from holdfast.trim.engine import ContextOptimizationEngine
+from holdfast.trim.pieces import Cut, Fold, Piece, pieces_of
+from holdfast.trim.strategies import ContextStrategy
+from holdfast.wire import Conversation, Message, read, repair, validate, write
+from holdfast.wire.exchanges import group
+from holdfast.wire.rules.rule import check_at
+
+HIGH_WATER = 0.85
+"""Share of the limit above which history is folded."""
+LOW_WATER = 0.5
+"""Share of the limit that a fold goes down to."""
+LEAST_GAIN = 0.2
+"""A fold that would save less than this share of the limit waits until it must."""
+
+shared_engine = ContextOptimizationEngine()
+_registry = ModelContextRegistry()
+
+
+class FitState(msgspec.Struct, frozen=True):
+    """What was sent last time; pass it back with the next request."""
+
+    source: Conversation
+    """The conversation as the client sent it."""
+    sent: Conversation
+    """The conversation as it went out."""
+    origins: tuple[tuple[int, int], ...]
+    """For each message that went out, the client's messages that it stands for."""
+    floor: int = 0
+    """What the last fold came down to: the next one waits until there is something to gain."""
+
+    @property
+    def folds(self) -> tuple[Fold, ...]:
+        """The digests in what was sent, and what each stands for."""
+        found = (message.memo.get("fold") for message in self.sent.messages)
+        return tuple(made for made in found if made is not None)
+
+    def __repr__(self) -> str:
+        return f"<FitState, {len(self.source.messages)} messages, {len(self.folds)} folds>"
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    """A request that fits."""
+
+    body: bytes
+    """Ready to send."""
+    count: TokenCount
+    limit: int
+    report: tuple[Cut, ...]
+    """What was done this time, and why; empty if nothing was."""
+    state: FitState
+
+    @property
+    def tokens(self) -> int:
+        """Input tokens of the body."""
+        return self.count.tokens
+
+    def __repr__(self) -> str:
+        return f"<Fitted, {self.tokens} of {self.limit} tokens, {len(self.report)} edits>"
+
+
+def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
+    body: object,
+    *,
+    model: str | None = None,
+    dialect: str | None = None,
+    limit: int | None = None,
+    output: int | None = None,
+    anchors: Sequence[AnchorDefinition] = DEFAULT_ANCHORS,
+    strategy: str | ContextStrategy = "auto",
+    state: FitState | None = None,
+    platform: str = "",
+    calibration: Correction | None = None,
+    high_water: float = HIGH_WATER,
+    low_water: float = LOW_WATER,
+) -> Fitted:
+    """Return a request of at most `limit` input tokens, or raise.
+
+    The limit is the model's own if none is given, less the room for `output` tokens; then the
+    count's upper bound must fit, not only the count. Anchors are kept whatever it takes.
+    """
+    source = _read(body, dialect, state)
+    model = model or source.model or ""
+    sent, origins = _replay(source, state)
+    if not _is_valid(sent, state):
+        source = sent = read(repair(write(source), source.dialect, model).body, source.dialect)
+        origins = tuple((n, n + 1) for n in range(len(source.messages)))
+
+    by_bound = limit is None
+    most = _default_limit(model, output) if limit is None else limit
+
+    def counted(conversation: Conversation) -> TokenCount:
+        return count(conversation, model=model, platform=platform, calibration=calibration)
+
+    def size(made: TokenCount) -> int:
+        return made.upper if by_bound else made.tokens
+
+    now = counted(sent)
+    report: tuple[Cut, ...] = ()
+    floor = state.floor if state is not None else 0
+    gain = size(now) - max(floor, round(low_water * most))
+    due = state is not None and size(now) > high_water * most and gain > LEAST_GAIN * most
+    if due or size(now) > most:
+        work = _Work(sent, origins, now, size(now) / max(1, now.tokens))
+        sent, origins, report = work.trimmed(
+            target=low_water * most,
+            most=most,
+            anchors=AnchorPreservationManager(anchors),
+            strategy=strategy,
+            counted=counted,
+        )
+        now = counted(sent)
+        floor = size(now)
+    if size(now) > most:
+        raise BudgetExceededError(
+            f"the request has {size(now):,} tokens, and {most:,} are allowed",
+            where="messages",
+            fix="Raise the limit, offer fewer tools, or shorten the system text.",
+        )
+    made = FitState(source, sent, origins, floor)
+    return Fitted(write(sent), now, most, report, made)
+
+
+def _default_limit(model: str, output: int | None) -> int:
+    return input_limit(_registry.resolve(model or "unknown:unknown"), output=output)
+
+
+def _read(body: object, dialect: str | None, state: FitState | None) -> Conversation:
+    if isinstance(body, Conversation):
+        return body
+    return read(body, dialect, previous=state.source if state is not None else None)
+
+
+def _replay(
+    source: Conversation, state: FitState | None
+) -> tuple[Conversation, tuple[tuple[int, int], ...]]:
+    """What went out last time, and what the client has added since."""
+    if state is not None:
+        known = len(state.source.messages)
+        if source.messages[:known] == state.source.messages:
+            added = source.messages[known:]
+            messages = state.sent.messages + added
+            origins = state.origins + tuple((n, n + 1) for n in range(known, len(source.messages)))
+            if state.sent is state.source:
+                return source, origins  # nothing was ever trimmed
+            return source.with_messages(messages), origins
+    return source, tuple((n, n + 1) for n in range(len(source.messages)))
+
+
+def _is_valid(sent: Conversation, state: FitState | None) -> bool:
+    """Whether a request obeys the rules; of a known one, only what was added is looked at."""
+    if state is None:
+        return not validate(sent)
+    start = len(state.sent.messages)
+    added = sent.messages[start:]
+    if not all(exchange.complete for exchange in group(added)):
+        return False
+    end = len(sent.messages)
+    found = check_at(
+        sent.seen(), sent.context(), touched=range(start, end), seams=range(start, end + 1)
+    )
+    return next(found, None) is None
+
+
+class _Work:
+    """One trim, from a conversation to the conversation that takes its place."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        origins: tuple[tuple[int, int], ...],
+        now: TokenCount,
+        scale: float,
+    ) -> None:
+        self.conversation = conversation
+        self.origins = origins
+        self.now = now
+        self.scale = scale
+        """By how much the measured size exceeds the plain count."""
+
+    def trimmed(
+        self,
+        *,
+        target: float,
+        most: float,
+        anchors: AnchorPreservationManager,
+        strategy: str | ContextStrategy,
+        counted: Any,
+    ) -> tuple[Conversation, tuple[tuple[int, int], ...], tuple[Cut, ...]]:
+        kept = anchors.identify(self.conversation.messages)
+        pieces = pieces_of(self.conversation, self.now, kept, self.origins)
+        # What is not messages cannot be trimmed: the rest is what there is for them.
+        around = self.now.tokens - sum(piece.tokens for piece in pieces)
+        room = most / self.scale - around - 2
+        base = counted(self.conversation.with_messages(()))
+
+        def measure(piece: Piece) -> float:
+            alone = self.conversation.with_messages(piece.messages)
+            return max(1.0, float(counted(alone).tokens - base.tokens))
+
+        result = shared_engine.optimize(
+            pieces,
+            target=max(0.0, target / self.scale - around),
+            most=max(0.0, room),
+            conversation=self.conversation,
+            measure=measure,
+            strategy=strategy,
+        )
+        messages: list[Message] = []
+        origins: list[tuple[int, int]] = []
+        for piece in result.pieces:
+            messages.extend(piece.messages)
+            whole = len(piece.messages) == 1
+            places = (
+                [(piece.start, piece.stop)]
+                if whole
+                else [(n, n + 1) for n in range(piece.start, piece.stop)]
+            )
+            origins.extend(places)
+        made = self.conversation.with_messages(tuple(messages))
+        broken = validate(made)
+        if broken:
+            raise ContextOptimizationError(
+                f"the trimmed request would break rule {broken[0].rule}",
+                where=broken[0].path,
+                fix="Repair the request first: see holdfast.repair.",
+            )
+        return made, tuple(origins), result.cuts

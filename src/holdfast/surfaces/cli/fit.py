@@ -1,0 +1,111 @@
+"""fit: a request made to fit a limit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Column
+
+from holdfast.fit import Fitted
+from holdfast.fit import fit as make_fit
+from holdfast.settings import Settings
+from holdfast.tokens import count
+from holdfast.trim import STRATEGIES
+from holdfast.wire import Conversation, Text, ToolResult, read
+
+from ._input import (
+    DialectOption,
+    FileArgument,
+    ModelOption,
+    WriteOption,
+    limits_of,
+    read_body,
+    write_body,
+)
+from ._output import ColorOption, printable, remark, table
+
+_WORDS = 48
+
+
+def fit(
+    file: FileArgument,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, help="Most input tokens; else what the model can take."),
+    ] = None,
+    output_tokens: Annotated[
+        int | None,
+        typer.Option("--output-tokens", min=0, help="Room to leave for the answer."),
+    ] = None,
+    strategy: Annotated[
+        str, typer.Option("--strategy", help=f"auto, {', '.join(STRATEGIES)}.")
+    ] = "auto",
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Say what would be done, and write nothing.")
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show the messages before and after, side by side.")
+    ] = False,
+    dialect: DialectOption = None,
+    model: ModelOption = None,
+    write: WriteOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Write a request that fits, and say on stderr what was done.
+
+    Anchors stay: system text, the first and the latest question, stated rules, the last results.
+    Older tool results are shortened, then whole exchanges folded into a digest.
+
+    \b
+    Examples:
+      holdfast fit request.json --limit 8000 > smaller.json
+      holdfast fit request.json --limit 8000 --preview
+      holdfast fit request.json --limit 8000 --diff > smaller.json
+    """
+    settings = Settings.load(color=color)
+    limits = limits_of(settings)
+    conversation = read(read_body(file, limits), dialect, limits=limits)
+    before = count(conversation, model=model)
+    fitted = make_fit(
+        conversation, model=model, limit=limit, output=output_tokens, strategy=strategy
+    )
+    console = Console(stderr=True, highlight=False, no_color=settings.color == "never")
+    _report(console, before.tokens, fitted)
+    if diff:
+        _diff(console, conversation, fitted)
+    if not preview:
+        write_body(fitted.body, write)
+
+
+def _report(console: Console, before: int, fitted: Fitted) -> None:
+    if fitted.report:
+        rows = [
+            (edit.where, edit.what, edit.why, f"{edit.from_tokens:,}", f"{edit.to_tokens:,}")
+            for edit in fitted.report
+        ]
+        right = [Column(name, justify="right") for name in ("tokens", "now")]
+        console.print(table("where", "what", "why", *right, rows=rows))
+    remark(f"{before:,} → {fitted.tokens:,} tokens, limit {fitted.limit:,}")
+
+
+def _diff(console: Console, before: Conversation, fitted: Fitted) -> None:
+    """Each message that went out beside what it stands for."""
+    rows = []
+    for message, (start, stop) in zip(
+        fitted.state.sent.messages, fitted.state.origins, strict=True
+    ):
+        same = stop - start == 1 and before.messages[start].raw == message.raw
+        was = f"{start}" if stop - start == 1 else f"{start} to {stop - 1}"
+        old = _words(before, start) if stop - start == 1 else f"({stop - start} messages)"
+        new = "=" if same else _words(fitted.state.sent, fitted.state.sent.messages.index(message))
+        rows.append((was, message.role, old, new))
+    console.print(table("#", "role", "before", "after", rows=rows))
+
+
+def _words(conversation: Conversation, index: int) -> str:
+    blocks = conversation.messages[index].blocks
+    text = " ".join(b.text for b in blocks if isinstance(b, (Text, ToolResult)))
+    words = " ".join(text.split())
+    return printable(words[:_WORDS] + "…" if len(words) > _WORDS else words)

@@ -1,0 +1,42 @@
+"""Make conversations shorter without breaking them: anchors → pieces → strategies → engine."""
+
+from holdfast.trim.anchors import (
+    DEFAULT_ANCHORS,
+    Anchor,
+    AnchorDefinition,
+    AnchorPreservationManager,
+    mark,
+)
+from holdfast.trim.engine import ContextOptimizationEngine, Effect
+from holdfast.trim.pieces import Cut, Fold, Piece
+from holdfast.trim.strategies import (
+    PROFILES,
+    STRATEGIES,
+    ContextStrategy,
+    FoldStrategy,
+    FrozenHeadsTailsStrategy,
+    ProgressiveStrategy,
+    SummarizationStrategy,
+    Trimmed,
+)
+
+__all__ = [
+    "DEFAULT_ANCHORS",
+    "PROFILES",
+    "STRATEGIES",
+    "Anchor",
+    "AnchorDefinition",
+    "AnchorPreservationManager",
+    "ContextOptimizationEngine",
+    "ContextStrategy",
+    "Cut",
+    "Effect",
+    "Fold",
+    "FoldStrategy",
+    "FrozenHeadsTailsStrategy",
+    "Piece",
+    "ProgressiveStrategy",
+    "SummarizationStrategy",
+    "Trimmed",
+    "mark",
+]

@@ -1,0 +1,175 @@
+"""What must survive every trim: system text, the first and the latest question, rules, results.
+
+anchors: the first step of trimming; knows messages, not tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from holdfast.wire import Message, Text
+
+AnchorType = Literal[
+    "system_message",
+    "first_user_message",
+    "latest_user_message",
+    "latest_tool_result",
+    "instruction_anchor",
+    "custom",
+]
+Selector = Callable[[Message, int, Sequence[Message]], bool]
+"""(message, its index, all messages) → whether it is an anchor."""
+
+_MARK = "anchor"
+# A rule that the user states; a long text that happens to hold such a word is not one.
+_RULE = re.compile(r"\b(always|never|must|do not|don't|under no circumstances)\b", re.IGNORECASE)
+_LONGEST_RULE = 1500
+
+
+class AnchorDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of message that trimming keeps."""
+
+    type: AnchorType
+    selector: Selector
+    priority: int = 50
+    """Higher is more important; named first when anchors alone do not fit."""
+    description: str = ""
+
+
+class Anchor(msgspec.Struct, frozen=True):
+    """A message that is kept, and why."""
+
+    index: int
+    type: AnchorType
+    priority: int
+
+    @property
+    def path(self) -> str:
+        """Where it stands, for reports."""
+        return f"message {self.index}"
+
+
+def mark(message: Message) -> None:
+    """Mark a message as an instruction that is kept, as long as the program runs."""
+    message.memo[_MARK] = True
+
+
+def asks(message: Message) -> bool:
+    """Whether a message is a question of the user, not only tool results."""
+    found = message.memo.get("asks")
+    if found is None:
+        found = message.role == "user" and len(message.results) < max(1, len(message.blocks))
+        message.memo["asks"] = found
+    return bool(found)
+
+
+def _states_rule(message: Message) -> bool:
+    found = message.memo.get("rule")
+    if found is None:
+        texts = [block.text for block in message.blocks if isinstance(block, Text)]
+        short = sum(map(len, texts)) <= _LONGEST_RULE
+        found = asks(message) and short and any(_RULE.search(text) for text in texts)
+        message.memo["rule"] = found
+    return bool(found)
+
+
+def _is_system(message: Message, _: int, __: Sequence[Message]) -> bool:
+    return message.role == "system"
+
+
+def _is_marked(message: Message, _: int, __: Sequence[Message]) -> bool:
+    return message.memo.get(_MARK) is True or _states_rule(message)
+
+
+def _is_first_question(message: Message, index: int, messages: Sequence[Message]) -> bool:
+    return asks(message) and not any(asks(messages[n]) for n in range(index))
+
+
+def _is_latest_question(message: Message, index: int, messages: Sequence[Message]) -> bool:
+    return asks(message) and not any(asks(messages[n]) for n in range(index + 1, len(messages)))
+
+
+def _is_latest_result(message: Message, index: int, messages: Sequence[Message]) -> bool:
+    later = range(index + 1, len(messages))
+    return bool(message.results) and not any(messages[n].calls for n in later)
+
+
+DEFAULT_ANCHORS: tuple[AnchorDefinition, ...] = (
+    AnchorDefinition(
+        type="system_message", selector=_is_system, priority=100, description="system text"
+    ),
+    AnchorDefinition(
+        type="latest_user_message",
+        selector=_is_latest_question,
+        priority=95,
+        description="the question that is being answered",
+    ),
+    AnchorDefinition(
+        type="latest_tool_result",
+        selector=_is_latest_result,
+        priority=90,
+        description="what the last tools answered",
+    ),
+    AnchorDefinition(
+        type="instruction_anchor",
+        selector=_is_marked,
+        priority=80,
+        description="marked messages, and rules that the user states (always, never, must)",
+    ),
+    AnchorDefinition(
+        type="first_user_message",
+        selector=_is_first_question,
+        priority=70,
+        description="what the conversation is about",
+    ),
+)
+
+
+class AnchorPreservationManager:
+    """Finds anchors, and checks after a trim that they are still there."""
+
+    def __init__(self, definitions: Sequence[AnchorDefinition] = DEFAULT_ANCHORS) -> None:
+        self.definitions = tuple(sorted(definitions, key=lambda d: -d.priority))
+
+    def identify(self, messages: Sequence[Message]) -> tuple[Anchor, ...]:
+        """The anchors among messages, in order; a message counts once, by its best reason."""
+        ends = _ends(messages)
+        found = []
+        for index, message in enumerate(messages):
+            for definition in self.definitions:
+                wanted = ends.get(definition.type) if definition in DEFAULT_ANCHORS else None
+                # The first and the latest of a kind are looked for once, not at every message.
+                hit = (
+                    definition.selector(message, index, messages)
+                    if wanted is None
+                    else index in wanted
+                )
+                if hit:
+                    found.append(Anchor(index, definition.type, definition.priority))
+                    break
+        return tuple(found)
+
+    def missing(self, before: Sequence[Message], after: Sequence[Message]) -> tuple[Anchor, ...]:
+        """The anchors of a conversation that a trimmed one has lost."""
+        kept = {id(message) for message in after}
+        return tuple(a for a in self.identify(before) if id(before[a.index]) not in kept)
+
+
+def _ends(messages: Sequence[Message]) -> dict[str, set[int]]:
+    """Indices of the anchors that are the first or the latest of their kind."""
+    questions = [n for n, message in enumerate(messages) if asks(message)]
+    results: set[int] = set()
+    for n in range(len(messages) - 1, -1, -1):
+        if messages[n].results:
+            results.add(n)
+        if messages[n].calls:
+            break
+    return {
+        "first_user_message": set(questions[:1]),
+        "latest_user_message": set(questions[-1:]),
+        "latest_tool_result": results,
+    }

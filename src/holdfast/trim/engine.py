@@ -1,0 +1,161 @@
+"""Choose a strategy, run it, fall back to a simpler one, and never lose an anchor.
+
+engine: the last step of trimming; used by fit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.errors import AnchorPreservationError, HoldfastError
+from holdfast.trim.pieces import Piece, fold, shorten_results
+from holdfast.trim.strategies import (
+    STRATEGIES,
+    ContextStrategy,
+    FoldStrategy,
+    Measure,
+    Trimmed,
+    cut,
+    strategy_named,
+)
+from holdfast.wire import Conversation
+
+# When all that may go is gone, results among the anchors are cut, in steps.
+_LAST_RESORT = (8000, 2000, 500)
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """What a strategy did so far."""
+
+    strategy: str
+    runs: int
+    reached: int
+    """Runs in which it reached its target on its own."""
+    tokens_saved: int
+
+
+class ContextOptimizationEngine:
+    """Trims pieces to a target with the strategy that suits them; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._effects: dict[str, list[int]] = {}
+        self._lock = threading.Lock()
+
+    def select(self, pieces: Sequence[Piece]) -> ContextStrategy:
+        """The strategy for a conversation: shorten results where they are most of it."""
+        total = sum(piece.tokens for piece in pieces)
+        results = sum(piece.tokens for piece in pieces if piece.kind == "tool")
+        return STRATEGIES["summarise" if results > 0.5 * total else "fold"]
+
+    def optimize(
+        self,
+        pieces: list[Piece],
+        *,
+        target: float,
+        most: float,
+        conversation: Conversation,
+        measure: Measure,
+        strategy: str | ContextStrategy = "auto",
+    ) -> Trimmed:
+        """Bring pieces to `target` tokens if possible, and to at most `most` in any case.
+
+        Raises AnchorPreservationError if what must be kept does not fit `most` on its own.
+        """
+        chosen = self._chosen(strategy, pieces)
+        before = sum(piece.tokens for piece in pieces)
+        trimmed = self._run(chosen, pieces, target, conversation, measure)
+        self._note(chosen.name, before - trimmed.tokens, reached=trimmed.tokens <= target)
+        if trimmed.tokens > most:
+            trimmed = self._emergency(trimmed, most, conversation, measure)
+        if trimmed.tokens > most:
+            raise _too_large(trimmed.pieces, most)
+        return trimmed
+
+    def preview(
+        self,
+        pieces: list[Piece],
+        *,
+        target: float,
+        conversation: Conversation,
+        measure: Measure,
+        strategy: str | ContextStrategy = "auto",
+    ) -> Trimmed:
+        """What a strategy would do; nothing is remembered."""
+        chosen = self._chosen(strategy, pieces)
+        return chosen.trim(list(pieces), target, conversation, measure)
+
+    def effects(self) -> list[Effect]:
+        """How well each strategy did (001-10)."""
+        with self._lock:
+            return [Effect(name, *numbers) for name, numbers in self._effects.items()]
+
+    def _chosen(self, strategy: str | ContextStrategy, pieces: Sequence[Piece]) -> ContextStrategy:
+        if strategy == "auto":
+            return self.select(pieces)
+        return strategy_named(strategy) if isinstance(strategy, str) else strategy
+
+    def _run(
+        self,
+        chosen: ContextStrategy,
+        pieces: list[Piece],
+        target: float,
+        conversation: Conversation,
+        measure: Measure,
+    ) -> Trimmed:
+        try:
+            return chosen.trim(pieces, target, conversation, measure)
+        except HoldfastError:
+            raise
+        except Exception:  # noqa: BLE001 - a strategy may be another's code (001-60)
+            return FoldStrategy().trim(pieces, target, conversation, measure)
+
+    def _emergency(
+        self, trimmed: Trimmed, most: float, conversation: Conversation, measure: Measure
+    ) -> Trimmed:
+        """Fold all that is no anchor, then cut results among the anchors (C15, C21)."""
+        folded = FoldStrategy(head=0, tail=0).trim(trimmed.pieces, 0, conversation, measure)
+        pieces, cuts = list(folded.pieces), trimmed.cuts + folded.cuts
+        for n, piece in enumerate(pieces):
+            if piece.fold is not None and sum(p.tokens for p in pieces) > most:
+                short = fold([piece], conversation, terse=True)
+                pieces[n] = msgspec.structs.replace(short, tokens=measure(short))
+                cuts += (cut("shortened a digest", "nothing else may go", [piece], pieces[n]),)
+        for longest in _LAST_RESORT:
+            for n, piece in enumerate(pieces):
+                if sum(p.tokens for p in pieces) <= most:
+                    return Trimmed(pieces, cuts)
+                shorter = shorten_results(piece, conversation, longest)
+                if shorter is not None:
+                    shorter = msgspec.structs.replace(shorter, tokens=measure(shorter))
+                    cuts += (
+                        cut("cut the middle of a tool result", "it must fit", [piece], shorter),
+                    )
+                    pieces[n] = shorter
+        if sum(p.tokens for p in pieces) > most:  # not even the lines that say what is gone
+            for piece in pieces:
+                if piece.fold is not None:
+                    gone = msgspec.structs.replace(piece, tokens=0)
+                    cuts += (cut("took out a digest", "nothing else may go", [piece], gone),)
+            pieces = [piece for piece in pieces if piece.fold is None]
+        return Trimmed(pieces, cuts)
+
+    def _note(self, name: str, saved: float, *, reached: bool) -> None:
+        with self._lock:
+            numbers = self._effects.setdefault(name, [0, 0, 0])
+            numbers[0] += 1
+            numbers[1] += reached
+            numbers[2] += round(saved)
+
+
+def _too_large(pieces: Sequence[Piece], most: float) -> AnchorPreservationError:
+    kept = [piece for piece in pieces if piece.anchored]
+    listed = ", ".join(f"message {p.start} ({p.tokens:.0f})" for p in kept[:8])
+    total = sum(piece.tokens for piece in pieces)
+    return AnchorPreservationError(
+        f"what must be kept has {total:.0f} tokens, and {most:.0f} are left for messages: {listed}",
+        where="messages",
+        fix="Raise the limit, offer fewer tools, or keep fewer anchors.",
+    )

@@ -1,0 +1,248 @@
+"""Ways to make a conversation shorter; each is a small object of one shape.
+
+strategies: after pieces. A strategy turns pieces into fewer tokens' worth of pieces; it never
+touches an anchor, and it does not know limits: it is told a target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from holdfast.errors import SettingsError
+from holdfast.trim.pieces import Cut, Piece, fold, shorten_results
+from holdfast.wire import Conversation
+
+Measure = Callable[[Piece], float]
+"""Tokens of a piece that was made anew."""
+
+
+class Trimmed(msgspec.Struct, frozen=True):
+    """What a strategy made of the pieces."""
+
+    pieces: list[Piece]
+    cuts: tuple[Cut, ...]
+
+    @property
+    def tokens(self) -> float:
+        """What the pieces cost together."""
+        return sum(piece.tokens for piece in self.pieces)
+
+
+class ContextStrategy(Protocol):
+    """A way to make a conversation shorter."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    @property
+    def description(self) -> str:
+        """What it does, in a sentence."""
+
+    def should_trim(self, tokens: float, limit: float) -> bool:
+        """Whether a conversation of so many tokens is one for this strategy."""
+
+    def trim(
+        self, pieces: list[Piece], target: float, conversation: Conversation, measure: Measure
+    ) -> Trimmed:
+        """Bring the pieces to at most `target` tokens, or as near as it can."""
+
+    def estimate_savings(self, pieces: Sequence[Piece]) -> float:
+        """How many tokens a trim would save at the most."""
+
+
+def cut(what: str, why: str, old: Sequence[Piece], new: Piece) -> Cut:
+    """Say what was done to pieces."""
+    first, last = old[0].start, old[-1].stop - 1
+    where = f"message {first}" if first == last else f"messages {first} to {last}"
+    before = sum(piece.fold.tokens if piece.fold else piece.tokens for piece in old)
+    return Cut(what, why, where, round(before), round(new.tokens))
+
+
+class _Folding:
+    """Folds the oldest runs of pieces that may go, outside a head and a tail that stay."""
+
+    name = "fold"
+    description = "Replaces the oldest exchanges by one digest for each run."
+
+    def __init__(self, head: int = 0, tail: int = 4) -> None:
+        self.head = head
+        self.tail = tail
+
+    def should_trim(self, tokens: float, limit: float) -> bool:
+        return tokens > limit
+
+    def estimate_savings(self, pieces: Sequence[Piece]) -> float:
+        free = self._free(pieces)
+        return sum(piece.tokens for n, piece in enumerate(pieces) if n in free)
+
+    def trim(
+        self, pieces: list[Piece], target: float, conversation: Conversation, measure: Measure
+    ) -> Trimmed:
+        free = self._free(pieces)
+        excess = sum(piece.tokens for piece in pieces) - target
+        chosen: set[int] = set()
+        for n in sorted(free):
+            if excess <= 0:
+                break
+            # Folding a digest again saves nothing by itself, but joins it with what follows.
+            excess -= pieces[n].tokens
+            chosen.add(n)
+        return _fold_runs(pieces, chosen, conversation, measure)
+
+    def _free(self, pieces: Sequence[Piece]) -> set[int]:
+        stop = len(pieces) - self.tail
+        return {n for n in range(self.head, stop) if not pieces[n].anchored}
+
+
+def _fold_runs(
+    pieces: list[Piece], chosen: set[int], conversation: Conversation, measure: Measure
+) -> Trimmed:
+    made: list[Piece] = []
+    cuts = []
+    n = 0
+    while n < len(pieces):
+        run = []
+        while n in chosen:
+            run.append(pieces[n])
+            n += 1
+        if run and not (len(run) == 1 and run[0].fold):
+            folded = fold(run, conversation)
+            folded = msgspec.structs.replace(folded, tokens=measure(folded))
+            before = sum(piece.tokens for piece in run)
+            if folded.tokens < before:
+                cuts.append(cut("folded into a digest", "the oldest that may go", run, folded))
+                run = [folded]
+        made.extend(run)
+        if n < len(pieces):
+            made.append(pieces[n])
+            n += 1
+    return Trimmed(made, tuple(cuts))
+
+
+class FoldStrategy(_Folding):
+    """Replaces the oldest exchanges by a digest; keeps the last ones whole."""
+
+
+PROFILES: dict[str, tuple[int, int]] = {
+    "chat": (3, 5),
+    "lean": (1, 8),
+    "coding": (2, 10),
+    "research": (2, 6),
+}
+"""Exchanges kept at the head and at the tail, by kind of conversation."""
+
+
+class FrozenHeadsTailsStrategy(_Folding):
+    """Keeps the first and the last exchanges, and folds the middle."""
+
+    name = "heads_tails"
+    description = "Keeps the first and the last exchanges, and folds the middle."
+
+    def __init__(
+        self,
+        profile: Literal["chat", "lean", "coding", "research"] = "chat",
+        head: int | None = None,
+        tail: int | None = None,
+    ) -> None:
+        default_head, default_tail = PROFILES[profile]
+        super().__init__(
+            default_head if head is None else head, default_tail if tail is None else tail
+        )
+
+
+class ProgressiveStrategy:
+    """Shortens tool results, the more the longer ago they were needed.
+
+    Age is counted in the model's calls: two calls ago a result is cut to 300 characters, five
+    calls ago to one line.
+    """
+
+    name = "progressive"
+    description = "Shortens old tool results: the older, the shorter."
+
+    def __init__(self, middle_age: int = 2, old_age: int = 5) -> None:
+        self.middle_age = middle_age
+        self.old_age = old_age
+
+    def should_trim(self, tokens: float, limit: float) -> bool:
+        return tokens > limit
+
+    def estimate_savings(self, pieces: Sequence[Piece]) -> float:
+        return sum(p.tokens * 0.8 for p in pieces if p.kind == "tool" and not p.anchored)
+
+    def trim(
+        self, pieces: list[Piece], target: float, conversation: Conversation, measure: Measure
+    ) -> Trimmed:
+        calls_after = _calls_after(pieces)
+        excess = sum(piece.tokens for piece in pieces) - target
+        made = list(pieces)
+        cuts = []
+        for n, piece in enumerate(pieces):
+            if excess <= 0:
+                break
+            if piece.anchored or piece.kind != "tool" or calls_after[n] < self.middle_age:
+                continue
+            most = 80 if calls_after[n] >= self.old_age else 300
+            shorter = shorten_results(piece, conversation, most)
+            if shorter is None:
+                continue
+            shorter = msgspec.structs.replace(shorter, tokens=measure(shorter))
+            if shorter.tokens < piece.tokens:
+                why = f"{calls_after[n]} calls ago"
+                cuts.append(cut("cut the middle of a tool result", why, [piece], shorter))
+                excess -= piece.tokens - shorter.tokens
+                made[n] = shorter
+        return Trimmed(made, tuple(cuts))
+
+
+def _calls_after(pieces: Sequence[Piece]) -> list[int]:
+    """How often the model was called after each piece."""
+    after = 0
+    made = []
+    for piece in reversed(pieces):
+        made.append(after)
+        after += piece.kind in ("tool", "assistant")
+    return made[::-1]
+
+
+class SummarizationStrategy(_Folding):
+    """Shortens old results first, then folds what is older still."""
+
+    name = "summarise"
+    description = "Shortens old tool results, then folds the oldest exchanges into a digest."
+
+    def trim(
+        self, pieces: list[Piece], target: float, conversation: Conversation, measure: Measure
+    ) -> Trimmed:
+        first = ProgressiveStrategy().trim(pieces, target, conversation, measure)
+        if first.tokens <= target:
+            return first
+        second = super().trim(first.pieces, target, conversation, measure)
+        return Trimmed(second.pieces, first.cuts + second.cuts)
+
+
+STRATEGIES: dict[str, ContextStrategy] = {
+    strategy.name: strategy
+    for strategy in (
+        SummarizationStrategy(),
+        FoldStrategy(),
+        FrozenHeadsTailsStrategy(),
+        ProgressiveStrategy(),
+    )
+}
+"""Every strategy, by name."""
+
+
+def strategy_named(name: str) -> ContextStrategy:
+    """Look a strategy up, or raise SettingsError with the names there are."""
+    if name not in STRATEGIES:
+        raise SettingsError(
+            "there is no strategy of this name",
+            where="strategy",
+            fix=f"Use one of {', '.join(STRATEGIES)}.",
+        )
+    return STRATEGIES[name]

@@ -1,0 +1,65 @@
+"""Anchors: what must survive, and how it is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import read
+from holdfast.trim import DEFAULT_ANCHORS, AnchorDefinition, AnchorPreservationManager, mark
+
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+MESSAGES = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Build it."},
+    {"role": "assistant", "content": "How?"},
+    {"role": "user", "content": "Like this; you must never delete files."},
+    {"role": "user", "content": "x" * 2000 + " must"},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c", "content": "done"},
+    {"role": "assistant", "content": "Done."},
+    {"role": "user", "content": "Thanks."},
+]
+
+
+def test_the_default_anchors_are_found_with_their_reasons() -> None:
+    messages = read({"messages": MESSAGES}, "openai-chat").messages
+    found = {a.index: a.type for a in AnchorPreservationManager().identify(messages)}
+    assert found == {
+        0: "system_message",
+        1: "first_user_message",
+        3: "instruction_anchor",
+        6: "latest_tool_result",
+        8: "latest_user_message",
+    }
+
+
+@pytest.mark.parametrize("definition", DEFAULT_ANCHORS, ids=lambda d: d.type)
+def test_looking_once_finds_what_every_selector_finds(definition: AnchorDefinition) -> None:
+    messages = read({"messages": MESSAGES}, "openai-chat").messages
+    one_by_one = [n for n, m in enumerate(messages) if definition.selector(m, n, messages)]
+    at_once = AnchorPreservationManager([definition]).identify(messages)
+    assert [anchor.index for anchor in at_once] == one_by_one
+
+
+def test_marked_messages_and_custom_selectors_are_anchors() -> None:
+    messages = read({"messages": MESSAGES}, "openai-chat").messages
+    mark(messages[2])
+    own = AnchorDefinition(
+        type="custom", selector=lambda m, _, __: b"How" in m.raw, priority=99, description="mine"
+    )
+    plain = AnchorPreservationManager().identify(messages)
+    assert 2 in {anchor.index for anchor in plain}
+    first = next(
+        a
+        for a in AnchorPreservationManager([*DEFAULT_ANCHORS, own]).identify(messages)
+        if a.index == 2
+    )
+    assert first.type == "custom"  # the higher priority names it
+
+
+def test_lost_anchors_are_named() -> None:
+    messages = read({"messages": MESSAGES}, "openai-chat").messages
+    manager = AnchorPreservationManager()
+    assert manager.missing(messages, messages) == ()
+    lost = manager.missing(messages, messages[2:])
+    assert [anchor.type for anchor in lost] == ["system_message", "first_user_message"]
