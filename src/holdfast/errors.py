@@ -71,6 +71,27 @@ class TokenCountingError(HoldfastError):
 class BudgetExceededError(HoldfastError):
     """The request would not fit its budget, so it was not sent."""
 
+    def __init__(  # noqa: PLR0913 - the three of every error, and the numbers by name
+        self,
+        what: str,
+        *,
+        where: str = "",
+        fix: str = "",
+        kind: str = "",
+        limit: int | None = None,
+        used: int = 0,
+        planned: int | None = None,
+    ) -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.kind = kind
+        """Which limit: `input`, `output` or `total`; empty if it has no such name."""
+        self.limit = limit
+        """The limit in tokens, if it is known."""
+        self.used = used
+        """The tokens that were used of it before."""
+        self.planned = planned
+        """The tokens that the request would use, if they are known."""
+
 
 class ContextOptimizationError(HoldfastError):
     """Trimming could not reach the target."""

@@ -1,0 +1,37 @@
+"""What may be used, what was used, and whether the next request is allowed.
+
+usage → ledger → violations → report → book → manager keep a session's account; phases divide a
+window.
+"""
+
+from holdfast.budget.ledger import Allowance, Kind, Overhead, TokenBudget
+from holdfast.budget.manager import TokenBudgetManager
+from holdfast.budget.phases import TOKEN_BUDGET, Ceilings, PhaseBudget, phase_budget
+from holdfast.budget.report import (
+    BudgetInfo,
+    ProviderUsage,
+    TokenBudgetReport,
+    TokenBudgetSnapshot,
+)
+from holdfast.budget.usage import MOST_TOKENS, Usage, reported_usage
+from holdfast.budget.violations import BudgetViolation
+
+__all__ = [
+    "MOST_TOKENS",
+    "TOKEN_BUDGET",
+    "Allowance",
+    "BudgetInfo",
+    "BudgetViolation",
+    "Ceilings",
+    "Kind",
+    "Overhead",
+    "PhaseBudget",
+    "ProviderUsage",
+    "TokenBudget",
+    "TokenBudgetManager",
+    "TokenBudgetReport",
+    "TokenBudgetSnapshot",
+    "Usage",
+    "phase_budget",
+    "reported_usage",
+]

@@ -1,0 +1,152 @@
+"""Keep account of every request, so that each counts once.
+
+book: after report, before manager. Not safe to share between threads; the manager is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.budget.ledger import Overhead
+from holdfast.budget.report import ProviderUsage
+from holdfast.budget.usage import Usage
+
+MOST_REQUESTS = 10_000
+"""Requests that can still be corrected. Older ones stay counted, and are settled."""
+MOST_PROVIDERS = 1_000
+OTHERS = "(others)"
+"""Where providers are counted that come after the first `MOST_PROVIDERS`."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One request."""
+
+    provider: str
+    input: int = 0
+    output: int = 0
+    input_known: bool = False
+    """Whether the provider reported it; otherwise it is an estimate, or nothing at all."""
+    output_known: bool = False
+    overhead: Overhead = Overhead()
+
+    def after(self, later: Entry, usage: Usage) -> Entry:
+        """This request after a later word on it; `usage` says on which sides there was one.
+
+        The last report wins, side by side. An estimate never takes the place of a report.
+        """
+        takes_input = usage.input is not None and (later.input_known or not self.input_known)
+        takes_output = usage.output is not None and (later.output_known or not self.output_known)
+        return Entry(
+            later.provider if takes_input or takes_output else self.provider,
+            later.input if takes_input else self.input,
+            later.output if takes_output else self.output,
+            later.input_known if takes_input else self.input_known,
+            later.output_known if takes_output else self.output_known,
+            self.overhead if later.overhead == Overhead() else later.overhead,
+        )
+
+
+class Sums(msgspec.Struct):
+    """Many requests, added up."""
+
+    requests: int = 0
+    input: int = 0
+    output: int = 0
+    inputs_unknown: int = 0
+    outputs_unknown: int = 0
+    system: int = 0
+    tools: int = 0
+    formatting: int = 0
+
+    def add(self, entry: Entry, sign: int = 1) -> None:
+        """Count a request; with -1, take it out again."""
+        self.requests += sign
+        self.input += sign * entry.input
+        self.output += sign * entry.output
+        self.inputs_unknown += sign * (not entry.input_known)
+        self.outputs_unknown += sign * (not entry.output_known)
+        self.system += sign * entry.overhead.system_messages
+        self.tools += sign * entry.overhead.tool_definitions
+        self.formatting += sign * entry.overhead.formatting
+
+    @property
+    def overhead(self) -> Overhead:
+        """What was not conversation."""
+        return Overhead(self.system, self.tools, self.formatting)
+
+
+class Book:
+    """All requests, by provider and in sum."""
+
+    def __init__(self) -> None:
+        self.sums = Sums()
+        self.changes = 0
+        self._providers: dict[str, Sums] = {}
+        self._open: dict[str, Entry] = {}
+
+    def find(self, request_id: str | None) -> Entry | None:
+        """The request of that id, while it can be corrected."""
+        return None if request_id is None else self._open.get(request_id)
+
+    def record(
+        self,
+        provider: str,
+        usage: Usage,
+        *,
+        is_report: bool,
+        request_id: str | None = None,
+        overhead: Overhead | None = None,
+    ) -> None:
+        """Count a request, or what came to be known of one that was counted before."""
+        entry = Entry(
+            self._place(provider),
+            usage.input or 0,
+            usage.output or 0,
+            is_report and usage.input is not None,
+            is_report and usage.output is not None,
+            overhead or Overhead(),
+        )
+        known = self.find(request_id)
+        if known is not None:
+            entry = known.after(entry, usage)
+            self._add(known, -1)
+        self._add(entry)
+        if request_id is not None:
+            self._keep(request_id, entry)
+
+    def take_out(self, request_id: str) -> None:
+        """Forget a request that was never sent."""
+        self._add(self._open.pop(request_id), -1)
+
+    def providers(self) -> tuple[ProviderUsage, ...]:
+        """Each provider's sums, the largest first."""
+        found = (
+            ProviderUsage(
+                name,
+                sums.requests,
+                sums.input,
+                sums.output,
+                bool(sums.inputs_unknown or sums.outputs_unknown),
+            )
+            for name, sums in self._providers.items()
+        )
+        return tuple(sorted(found, key=lambda one: (-one.input - one.output, one.provider)))
+
+    def _place(self, provider: str) -> str:
+        if provider in self._providers or len(self._providers) < MOST_PROVIDERS:
+            return provider
+        return OTHERS
+
+    def _add(self, entry: Entry, sign: int = 1) -> None:
+        self.changes += 1
+        self.sums.add(entry, sign)
+        of_provider = self._providers.setdefault(entry.provider, Sums())
+        of_provider.add(entry, sign)
+        if not of_provider.requests:
+            del self._providers[entry.provider]
+
+    def _keep(self, request_id: str, entry: Entry) -> None:
+        self._open.pop(request_id, None)
+        self._open[request_id] = entry
+        if len(self._open) > MOST_REQUESTS:
+            del self._open[next(iter(self._open))]

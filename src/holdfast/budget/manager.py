@@ -1,0 +1,204 @@
+"""The budget of a session: what was used over many requests, and whether the next one is allowed.
+
+manager: last in budget. It may be shared between threads. It sends nothing and reads no clock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from holdfast.budget.book import Book, Entry
+from holdfast.budget.ledger import KINDS, Allowance, Kind, Overhead, TokenBudget
+from holdfast.budget.report import (
+    BudgetInfo,
+    TokenBudgetReport,
+    TokenBudgetSnapshot,
+    side_warning,
+    warnings_of,
+)
+from holdfast.budget.usage import Usage, planned_usage, reported_usage
+from holdfast.budget.violations import BudgetViolation, find_violation
+from holdfast.errors import SettingsError
+from holdfast.tokens import TokenCount, count
+from holdfast.tokens.counting import Correction
+
+WARN_PERCENT = 80
+"""From this share of a limit on, it is warned about."""
+
+Counter = Callable[[object], TokenCount]
+"""Counts a request body for one provider in its own way."""
+Planned = int | TokenCount | Usage
+"""A request to come: input tokens, a count (its upper bound is taken), or both sides."""
+
+
+class TokenBudgetManager:
+    """Keeps a `TokenBudget` current, and says no before it is broken.
+
+    Limits are for all requests together; None is no limit. `counters` hold a provider's own way to
+    count, by its id; `calibration` corrects the estimates of all others.
+    """
+
+    def __init__(
+        self,
+        *,
+        input_limit: int | None = None,
+        output_limit: int | None = None,
+        total_limit: int | None = None,
+        counters: Mapping[str, Counter] | None = None,
+        calibration: Correction | None = None,
+    ) -> None:
+        self._lock = threading.Lock()
+        self._book = Book()
+        self._limits: dict[Kind, int | None] = {}
+        self._refused = 0
+        self._counters = dict(counters or {})
+        self._calibration = calibration
+        for kind, limit in zip(KINDS, (input_limit, output_limit, total_limit), strict=True):
+            self.set_limit(kind, limit)
+
+    # --- before a request ------------------------------------------------------------------------
+
+    def estimate_usage(self, conversation_or_body: object, provider_id: str) -> TokenCount:
+        """Count a request's input before it is sent; nothing is recorded.
+
+        If the provider's own counter fails, ours counts.
+        """
+        own = self._counters.get(provider_id)
+        if own is not None:
+            try:
+                return own(conversation_or_body)
+            except Exception:  # noqa: BLE001, S110 - another's code; counting goes on (001-61)
+                pass
+        return count(conversation_or_body, model=provider_id, calibration=self._calibration)
+
+    def check_violation(self, planned: Planned) -> BudgetViolation | None:
+        """The limit that the request would break; None if it may be sent."""
+        usage = planned_usage(planned)
+        with self._lock:
+            return find_violation(self._budget(), usage)
+
+    def require(self, planned: Planned) -> None:
+        """Raise `BudgetExceededError` if the request would break a limit."""
+        violation = self.check_violation(planned)
+        if violation is not None:
+            raise violation.error()
+
+    def reserve(self, provider_id: str, planned: Planned, request_id: str) -> None:
+        """Require room for a request and take it in one step, so that no other request gets it.
+
+        Whatever is reported under the same id takes the reservation's place; `release` gives it
+        back. A retry does not stand in its own way.
+        """
+        usage, overhead = planned_usage(planned), _overhead(planned)
+        _check_name(provider_id, "provider_id")
+        _check_name(request_id, "request_id")
+        with self._lock:
+            violation = find_violation(self._budget(without=self._book.find(request_id)), usage)
+            if violation is not None:
+                raise violation.error()
+            self._book.record(
+                provider_id, usage, is_report=False, request_id=request_id, overhead=overhead
+            )
+
+    def release(self, request_id: str) -> bool:
+        """Give back what was reserved for a request that was not sent; False if it was reported."""
+        with self._lock:
+            entry = self._book.find(request_id)
+            if entry is None or entry.input_known or entry.output_known:
+                return False
+            self._book.take_out(request_id)
+            return True
+
+    # --- after a request -------------------------------------------------------------------------
+
+    def track_usage(self, provider_id: str, usage: object, request_id: str | None = None) -> bool:
+        """Record what a request used; False if the report makes no sense and was refused.
+
+        The usage is a number of input tokens, the provider's usage object in any dialect, or a
+        `TokenCount` where nothing was reported yet. Of several words on one request id the last
+        report counts, and no estimate takes its place; the id of a retry is that of its request,
+        also at another provider.
+        """
+        _check_name(provider_id, "provider_id")
+        if request_id is not None:
+            _check_name(request_id, "request_id")
+        is_report = not isinstance(usage, TokenCount)
+        read = reported_usage(usage.tokens if isinstance(usage, TokenCount) else usage)
+        with self._lock:
+            if read is None:
+                self._refused += 1
+                return False
+            self._book.record(
+                provider_id,
+                read,
+                is_report=is_report,
+                request_id=request_id,
+                overhead=_overhead(usage),
+            )
+            return True
+
+    def set_limit(self, kind: Kind, limit: int | None) -> None:
+        """Change a limit; None takes it away, 0 allows nothing."""
+        if kind not in KINDS:
+            raise SettingsError("there is no such limit", where="kind", fix=f"Take one of {KINDS}.")
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
+            raise SettingsError("the limit is not a whole number", where=f"budget.{kind}")
+        if limit is not None and limit < 0:
+            raise SettingsError("the limit is below zero", where=f"budget.{kind}")
+        with self._lock:
+            self._limits[kind] = limit
+            self._book.changes += 1
+
+    # --- what is known -------------------------------------------------------------------------
+
+    @property
+    def budget(self) -> TokenBudget:
+        """The ledger as it is now."""
+        with self._lock:
+            return self._budget()
+
+    def info(self, kind: Kind = "total") -> BudgetInfo:
+        """One limit at a glance."""
+        side = self.budget.side(kind)
+        warning = side_warning(kind, side, WARN_PERCENT)
+        return BudgetInfo(side.used, side.limit, (warning,) if warning else ())
+
+    def snapshot(self) -> TokenBudgetSnapshot:
+        """Everything as it is now; it does not change with the manager."""
+        with self._lock:
+            return TokenBudgetSnapshot(
+                self._book.changes, self._budget(), self._book.providers(), self._refused
+            )
+
+    def report(self) -> TokenBudgetReport:
+        """A snapshot with what should be said about it."""
+        snapshot = self.snapshot()
+        return TokenBudgetReport(snapshot, warnings_of(snapshot, WARN_PERCENT))
+
+    def _budget(self, without: Entry | None = None) -> TokenBudget:
+        sums = self._book.sums
+        used_input, used_output = sums.input, sums.output
+        if without is not None:
+            used_input, used_output = used_input - without.input, used_output - without.output
+        guessed = sums.inputs_unknown > 0, sums.outputs_unknown > 0
+        return TokenBudget(
+            Allowance(self._limits.get("input"), used_input, guessed[0]),
+            Allowance(self._limits.get("output"), used_output, guessed[1]),
+            Allowance(self._limits.get("total"), used_input + used_output, any(guessed)),
+            sums.overhead,
+        )
+
+
+def _overhead(planned: object) -> Overhead:
+    if not isinstance(planned, TokenCount):
+        return Overhead()
+    parts = planned.parts
+    return Overhead(parts.system, parts.tools, parts.formatting)
+
+
+def _check_name(value: object, where: str) -> None:
+    if not isinstance(value, str) or not 0 < len(value) <= 512 or not value.isprintable():
+        raise SettingsError(
+            "not a name of 1 to 512 printable characters", where=where, fix="Give a short text."
+        )
