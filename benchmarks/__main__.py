@@ -7,9 +7,13 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import count, wire
+from benchmarks import budget, count, wire
 
-ALL: dict[str, Callable[[Console], None]] = {"wire": wire.run, "count": count.run}
+ALL: dict[str, Callable[[Console], None]] = {
+    "wire": wire.run,
+    "count": count.run,
+    "budget": budget.run,
+}
 
 
 def main() -> None:
