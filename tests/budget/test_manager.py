@@ -141,6 +141,15 @@ def test_requests_too_old_to_correct_stay_counted(monkeypatch: pytest.MonkeyPatc
     assert manager.budget.input.used == 42
 
 
+def test_request_heard_of_lately_can_still_be_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(book, "MOST_REQUESTS", 2)
+    manager = TokenBudgetManager()
+    for name in ("a", "b", "a", "c"):
+        manager.track_usage("p", 10, request_id=name)
+    manager.track_usage("p", 11, request_id="a")
+    assert manager.budget.input.used == 31
+
+
 def test_providers_without_end_share_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(book, "MOST_PROVIDERS", 2)
     manager = TokenBudgetManager()
@@ -277,6 +286,14 @@ def test_budget_that_reports_overdrew_allows_nothing_more() -> None:
     assert "Nothing is left" in found.suggestions[0]
 
 
+def test_budget_that_is_used_up_suggests_no_trimming() -> None:
+    manager = TokenBudgetManager(input_limit=100)
+    manager.track_usage("p", 100)
+    found = manager.check_violation(5)
+    assert found is not None
+    assert "Nothing is left" in found.suggestions[0]
+
+
 def test_error_carries_the_numbers_and_what_to_do() -> None:
     manager = TokenBudgetManager(input_limit=1000)
     manager.track_usage("p", 700)
@@ -372,6 +389,7 @@ def test_retry_does_not_stand_in_its_own_way() -> None:
     assert manager.budget.total.used == 950
 
 
+@pytest.mark.usefixtures("hasty_threads")
 def test_threads_together_reserve_no_more_than_there_is() -> None:
     manager, together = TokenBudgetManager(total_limit=1000), threading.Barrier(8)
 
@@ -391,6 +409,7 @@ def test_threads_together_reserve_no_more_than_there_is() -> None:
     assert taken == manager.budget.total.used == 990
 
 
+@pytest.mark.usefixtures("hasty_threads")
 def test_no_report_of_many_threads_is_lost_or_counted_twice() -> None:
     manager, together = TokenBudgetManager(), threading.Barrier(8)
 

@@ -108,6 +108,7 @@ def test_effective_budget_is_the_margin_off_what_output_leaves(
     assert PhaseBudget(total, output, margin).effective_budget() == usable - kept
 
 
+@pytest.mark.usefixtures("hasty_threads")
 def test_threads_together_get_no_more_than_there_is() -> None:
     budget, together = PhaseBudget(1000), threading.Barrier(8)
 
