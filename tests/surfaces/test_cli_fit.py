@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import json
+
+from holdfast import count, validate
+from tests.surfaces.harness import TOUR, Cli
+from tests.trim.test_fit import talk
+
+
+def test_a_request_is_made_to_fit_and_the_report_goes_to_stderr(cli: Cli) -> None:
+    result = cli("fit", cli.write("request.json", talk(30)), "--limit", "3000")
+    assert result.code == 0
+    assert count(json.loads(result.out)).tokens <= 3000
+    assert validate(result.out) == []
+    assert "limit 3,000" in result.err
+    assert "cut the middle of a tool result" in result.err
+
+
+def test_what_fits_is_written_as_it_is(cli: Cli) -> None:
+    body = json.dumps(talk(2))
+    result = cli("fit", cli.write("request.json", body), "--limit", "100000")
+    assert result.out == body
+    assert "folded" not in result.err
+
+
+def test_a_preview_writes_nothing(cli: Cli) -> None:
+    result = cli("fit", str(TOUR), "--limit", "1400", "--preview", "--diff")
+    assert result.out == ""
+    assert "folded into a digest" in result.err
+    assert "[Folded: messages" in result.err
+
+
+def test_the_strategy_can_be_chosen(cli: Cli) -> None:
+    path = cli.write("request.json", talk(30))
+    assert "folded into a digest" in cli("fit", path, "--limit", "3000", "--strategy", "fold").err
+    result = cli("fit", path, "--limit", "3000", "--strategy", "nonsense")
+    assert result.code == 2
+    assert "Use one of" in result.err
+
+
+def test_what_cannot_fit_is_an_error_with_numbers(cli: Cli) -> None:
+    result = cli("fit", str(TOUR), "--limit", "900")
+    assert result.code == 2
+    assert "must be kept" in result.err
+    assert "Raise the limit" in result.err
+
+
+def test_the_result_can_be_written_to_a_file(cli: Cli) -> None:
+    path = str(cli.folder / "smaller.json")
+    result = cli("fit", cli.write("request.json", talk(30)), "--limit", "3000", "--write", path)
+    assert result.out == ""
+    assert count((cli.folder / "smaller.json").read_bytes()).tokens <= 3000
