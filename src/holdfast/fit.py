@@ -7,13 +7,11 @@ vendor's prompt cache keeps working; history is folded rarely, in one large step
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
 import msgspec
 
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
 from holdfast.tokens import ModelContextRegistry, TokenCount, count
-from holdfast.tokens.counting import Correction
+from holdfast.tokens.counting import Correction, message_tokens
 from holdfast.tokens.limits import input_limit
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition, AnchorPreservationManager
 from holdfast.trim.engine import ContextOptimizationEngine
@@ -124,7 +122,8 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
             most=most,
             anchors=AnchorPreservationManager(anchors),
             strategy=strategy,
-            counted=counted,
+            model=model,
+            platform=platform,
         )
         now = counted(sent)
         floor = size(now)
@@ -202,18 +201,17 @@ class _Work:
         most: float,
         anchors: AnchorPreservationManager,
         strategy: str | ContextStrategy,
-        counted: Any,
+        model: str,
+        platform: str,
     ) -> tuple[Conversation, tuple[tuple[int, int], ...], tuple[Cut, ...]]:
         kept = anchors.identify(self.conversation.messages)
         pieces = pieces_of(self.conversation, self.now, kept, self.origins)
         # What is not messages cannot be trimmed: the rest is what there is for them.
         around = self.now.tokens - sum(piece.tokens for piece in pieces)
         room = most / self.scale - around - 2
-        base = counted(self.conversation.with_messages(()))
 
         def measure(piece: Piece) -> float:
-            alone = self.conversation.with_messages(piece.messages)
-            return max(1.0, float(counted(alone).tokens - base.tokens))
+            return message_tokens(self.conversation, piece.messages, model, platform)
 
         result = shared_engine.optimize(
             pieces,

@@ -59,10 +59,12 @@ def mark(message: Message) -> None:
 
 
 def asks(message: Message) -> bool:
-    """Whether a message is a question of the user, not only tool results."""
+    """Whether a message is a question of the user, not only tool results, nor a digest of ours."""
+    if message.role != "user" or "fold" in message.memo:
+        return False
     found = message.memo.get("asks")
     if found is None:
-        found = message.role == "user" and len(message.results) < max(1, len(message.blocks))
+        found = len(message.results) < max(1, len(message.blocks))
         message.memo["asks"] = found
     return bool(found)
 
