@@ -111,6 +111,17 @@ def test_models_do_not_learn_from_each_other() -> None:
     assert calibration.correct(counted(500, model="b")).tokens == 500
 
 
+def test_the_models_that_were_not_heard_of_for_longest_are_forgotten() -> None:
+    calibration = Calibration()
+    for n in range(1500):
+        calibration.observe(counted(100, model=f"model {n}"), 120)
+        calibration.observe(counted(100, model="steady"), 150)
+    names = {accuracy.model for accuracy in calibration.accuracy()}
+    assert len(names) == 1000
+    assert names >= {"steady", "model 1499"}
+    assert calibration.correct(counted(100, model="steady")).tokens == 150
+
+
 def test_accuracy_is_reported_over_time() -> None:
     calibration = Calibration()
     for tokens in range(200, 2200, 40):

@@ -29,6 +29,8 @@ _TESTS = 2
 """Reports it is tried on before it is used."""
 _RECENT = 15
 """Reports on which corrections are compared."""
+_MOST_MODELS = 1000
+"""Models that are remembered; the one that was not heard of for longest is forgotten first."""
 _ABSURD = 20
 """A report this many times off is a mistake, not news."""
 
@@ -128,6 +130,7 @@ class Calibration:
                 self.ignored += 1
             return
         with self._lock:
+            self._make_room(counted.model)
             kind = self._kinds.setdefault((counted.model, counted.parts.tools > 0), _Kind())
             plainly, offset, ratio = kind.predictions(counted.plain)
             errors = (
@@ -140,7 +143,16 @@ class Calibration:
             first = self._first.setdefault(counted.model, [])
             if len(first) < 20:
                 first.append(errors[0])
-            self._observed[counted.model] = self._observed.get(counted.model, 0) + 1
+            # Put last: the first of them is the one that was not heard of for longest.
+            self._observed[counted.model] = self._observed.pop(counted.model, 0) + 1
+
+    def _make_room(self, model: str) -> None:
+        if model not in self._observed and len(self._observed) >= _MOST_MODELS:
+            oldest = next(iter(self._observed))
+            del self._observed[oldest]
+            self._first.pop(oldest, None)
+            for tools in (False, True):
+                self._kinds.pop((oldest, tools), None)
 
     def accuracy(self) -> list[Accuracy]:
         """How well counts did, by model; the most observed first (001-32)."""
