@@ -198,6 +198,18 @@ def test_threads_may_observe_and_correct_at_once() -> None:
     assert calibration.correct(counted(500)).tokens == 550
 
 
+@pytest.mark.parametrize("truth", TRUTHS.values(), ids=TRUTHS)
+def test_the_parts_of_a_corrected_count_add_up(truth: Any) -> None:
+    calibration = Calibration()
+    for tokens in range(500, 3000, 50):
+        calibration.observe(counted(tokens, tools=tokens // 5), truth(tokens))
+    corrected = calibration.correct(counted(1000, tools=200))
+    parts = corrected.parts
+    assert corrected.tokens == pytest.approx(truth(1000), abs=2)
+    assert corrected.tokens == parts.system + parts.tools + parts.messages + parts.formatting
+    assert min(parts.tools, parts.messages) > 0
+
+
 def test_a_corrected_count_says_so() -> None:
     calibration = Calibration()
     body = {"messages": [{"role": "user", "content": "word " * 200}]}

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from holdfast.errors import StoreError
-from holdfast.tokens.counting import TokenCount
+from holdfast.tokens.counting import Parts, TokenCount
 from holdfast.wire.values import inner
 
 _WINDOW = 60
@@ -64,6 +64,18 @@ class Accuracy(msgspec.Struct, frozen=True):
     """Median relative error of the plain count lately."""
     corrected_error: float
     """Median relative error of the corrected count lately."""
+
+
+def _spread(parts: Parts, tokens: int, *, scaled: bool) -> Parts:
+    """The parts of a corrected count: a hidden prompt is formatting, a factor is in all of them."""
+    plain = parts.system + parts.tools + parts.messages + parts.formatting
+    factor = tokens / plain if scaled and plain > 0 else 1
+
+    def grown(part: int) -> int:
+        return max(1, round(part * factor)) if part > 0 else part
+
+    system, tools, messages = grown(parts.system), grown(parts.tools), grown(parts.messages)
+    return Parts(system, tools, messages, tokens - system - tools - messages)
 
 
 def _slope(points: list[tuple[int, int]]) -> float:
@@ -160,6 +172,7 @@ class Calibration:
             counted,
             tokens=tokens,
             upper=max(upper, tokens),
+            parts=_spread(counted.parts, tokens, scaled=way > 1),
             accuracy="calibrated" if heuristic else counted.accuracy,
             note=counted.note or "corrected by observed usage",
         )
