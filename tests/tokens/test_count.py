@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import warnings
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import TokenCount, count, estimate_tokens, read, register_counter, write
-from holdfast.errors import LimitError, WireError
+from holdfast.errors import LimitError, TokenCountingError, WireError
 from holdfast.tokens import UnknownModelWarning
 from holdfast.tokens.reading import Recent, recent
 from holdfast.tokens.vocabulary import Memory
@@ -261,6 +262,30 @@ def test_a_counter_that_fails_is_passed_over_and_the_count_says_so(tokens: objec
     assert counted.tokens == count(chat(USER), model="gpt-4o").tokens
     assert "failed" in counted.note
     assert "secret" not in counted.note
+
+
+@pytest.mark.parametrize("tokens", [-3, None, "7", True, 2.5, float("nan")])
+def test_a_providers_own_counter_may_give_no_number(tokens: object) -> None:
+    class Manager:
+        def count_tokens(self, text: str, provider_id: str) -> object:  # noqa: ARG002
+            return tokens
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownModelWarning)
+        assert estimate_tokens("hello world", "openai:gpt-4o", Manager()) == 2
+
+
+def test_what_is_not_text_is_a_typed_error() -> None:
+    for call in (
+        lambda: count("hi", model=3),  # type: ignore[arg-type]
+        lambda: count(chat(USER), model=b"gpt-4o"),  # type: ignore[arg-type]
+        lambda: estimate_tokens(None, "openai:gpt-4o"),  # type: ignore[arg-type]
+        lambda: estimate_tokens("hi", None),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TokenCountingError, match="must be text"):
+            call()
+    with pytest.raises(WireError, match="there is no dialect"):
+        count(chat(USER), dialect=["openai-chat"], model="gpt-4o")  # type: ignore[arg-type]
 
 
 def test_a_providers_own_counter_may_fail_too() -> None:

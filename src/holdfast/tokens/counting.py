@@ -123,6 +123,7 @@ def count(  # noqa: PLR0913 - named arguments, of which most calls need one
     The model is taken from the body if it is not given. `platform` says where the request goes
     (`openrouter`, `groq`, `ollama`, `vertex`, …) where that is not the vendor itself.
     """
+    _refuse_unless_text(model or "", "the model")
     conversation = conversation_of(body_or_text, dialect, limits)
     if conversation is None:
         return _of_text(str(body_or_text), model or "", memory.count)
@@ -133,16 +134,25 @@ def count(  # noqa: PLR0913 - named arguments, of which most calls need one
 
 def estimate_tokens(text: str, provider_id: str, provider_manager: Any = None) -> int:
     """Tokens of a text: by the provider's own counter, else by vocabulary, else by its length."""
+    _refuse_unless_text(text, "what is counted")
+    _refuse_unless_text(provider_id, "the provider id")
     native = getattr(provider_manager, "count_tokens", None)
     if native is not None:
         try:
-            return int(native(text, provider_id))
+            return _checked(native(text, provider_id))
         except Exception as error:  # noqa: BLE001 - whatever it raises, counting goes on (001-61)
             _warn_once(f"the counter of {provider_id[:80]!r} failed ({type(error).__name__})")
     return _of_text(text, provider_id, vocabulary.shared.count).tokens
 
 
-# --- what is counted ---------------------------------------------------------------------------
+def _refuse_unless_text(value: object, what: str) -> None:
+    if not isinstance(value, str):
+        raise TokenCountingError(
+            f"{what} must be text, not {type(value).__name__}", fix="Pass a string."
+        )
+
+
+# --- how it is counted ---------------------------------------------------------------------------
 
 
 def _of_text(text: str, model: str, counter: CountText) -> TokenCount:
@@ -198,10 +208,15 @@ def _own_counter(model: str) -> TokenCounter | None:
     return _registered.get(max(found, key=len)) if found else None
 
 
-def _of_own(own: TokenCounter, conversation: Conversation, model: str) -> TokenCount:
-    tokens: object = own.count(conversation, model)
+def _checked(tokens: object) -> int:
+    """A number of tokens that another's counter gave; whatever is none raises."""
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
         raise TypeError
+    return tokens
+
+
+def _of_own(own: TokenCounter, conversation: Conversation, model: str) -> TokenCount:
+    tokens = _checked(own.count(conversation, model))
     accuracy = own.accuracy if own.accuracy in _SLACK else "heuristic"
     return TokenCount(
         tokens=tokens,

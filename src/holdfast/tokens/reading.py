@@ -37,7 +37,8 @@ def read_request(body: object, dialect: str | None, limits: Limits) -> Conversat
     if dialect == xai.NAME:
         return read(xai.as_chat(_parsed(raw, limits)), "openai-chat", limits=limits)
     try:
-        return recent.read(raw, _OTHER_NAMES.get(dialect or "", dialect), limits)
+        named = _OTHER_NAMES.get(dialect, dialect) if isinstance(dialect, str) else dialect
+        return recent.read(raw, named, limits)
     except ShapeError:
         if dialect is None and xai.speaks(value := _parsed(raw, limits)):
             return read(xai.as_chat(value), "openai-chat", limits=limits)
