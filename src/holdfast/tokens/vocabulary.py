@@ -136,4 +136,4 @@ class Memory:
 
 
 shared = Memory()
-"""The memory that counting uses unless it is given another: about 40 MB when full."""
+"""The memory that counting uses unless it is given another: about 35 MB when full."""
