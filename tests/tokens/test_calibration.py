@@ -32,6 +32,7 @@ def counted(tokens: int, *, model: str = "new-model", tools: int = 0) -> TokenCo
 TRUTHS = {
     "a hidden prompt": lambda tokens: tokens + 340,
     "another vocabulary": lambda tokens: round(tokens * 1.31),
+    "both": lambda tokens: round(tokens * 1.31) + 340,
     "fewer tokens": lambda tokens: round(tokens * 0.7),
 }
 
@@ -63,6 +64,36 @@ def test_wrong_reports_do_not_poison_it() -> None:
         wrong = number % 5 == 0
         calibration.observe(plain, plain.tokens * 9 if wrong else plain.tokens + 100)
     assert calibration.correct(counted(1000)).tokens == 1100
+
+
+@pytest.mark.parametrize("wrong", [1 / 15, 1 / 3, 3, 9])
+def test_two_wrong_reports_in_five_do_not_carry_it_away(wrong: float) -> None:
+    chance = random.Random(5)
+    calibration = Calibration()
+    for number in range(100):
+        plain = counted(chance.randint(500, 3000))
+        reported = plain.tokens * wrong if number % 5 in (1, 3) else plain.tokens + 100
+        calibration.observe(plain, round(reported))
+    corrected = calibration.correct(counted(1000))
+    assert corrected.tokens == pytest.approx(1100, rel=0.1)
+    assert 1100 <= corrected.upper <= 1100 * 2.6
+
+
+@pytest.mark.parametrize("wrong", [60, 9000])
+def test_one_wrong_report_does_not_widen_the_bound(wrong: int) -> None:
+    calibration = Calibration()
+    for tokens in range(500, 3000, 50):
+        calibration.observe(counted(tokens), wrong if tokens == 800 else tokens + 100)
+    assert calibration.correct(counted(1000)).upper < 1200
+
+
+def test_a_model_that_changes_is_followed() -> None:
+    chance = random.Random(11)
+    calibration = Calibration()
+    for number in range(130):
+        plain = counted(chance.randint(500, 3000))
+        calibration.observe(plain, round(plain.tokens * (1.3 if number < 60 else 0.8)))
+    assert calibration.correct(counted(1000)).tokens == pytest.approx(800, abs=5)
 
 
 def test_a_right_count_is_left_alone() -> None:
@@ -111,6 +142,17 @@ def test_models_do_not_learn_from_each_other() -> None:
     assert calibration.correct(counted(500, model="b")).tokens == 500
 
 
+def test_the_models_that_were_not_heard_of_for_longest_are_forgotten() -> None:
+    calibration = Calibration()
+    for n in range(1500):
+        calibration.observe(counted(100, model=f"model {n}"), 120)
+        calibration.observe(counted(100, model="steady"), 150)
+    names = {accuracy.model for accuracy in calibration.accuracy()}
+    assert len(names) == 1000
+    assert names >= {"steady", "model 1499"}
+    assert calibration.correct(counted(100, model="steady")).tokens == 150
+
+
 def test_accuracy_is_reported_over_time() -> None:
     calibration = Calibration()
     for tokens in range(200, 2200, 40):
@@ -154,6 +196,18 @@ def test_threads_may_observe_and_correct_at_once() -> None:
         thread.join()
     assert calibration.accuracy()[0].observed == 600
     assert calibration.correct(counted(500)).tokens == 550
+
+
+@pytest.mark.parametrize("truth", TRUTHS.values(), ids=TRUTHS)
+def test_the_parts_of_a_corrected_count_add_up(truth: Any) -> None:
+    calibration = Calibration()
+    for tokens in range(500, 3000, 50):
+        calibration.observe(counted(tokens, tools=tokens // 5), truth(tokens))
+    corrected = calibration.correct(counted(1000, tools=200))
+    parts = corrected.parts
+    assert corrected.tokens == pytest.approx(truth(1000), abs=2)
+    assert corrected.tokens == parts.system + parts.tools + parts.messages + parts.formatting
+    assert min(parts.tools, parts.messages) > 0
 
 
 def test_a_corrected_count_says_so() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import warnings
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import TokenCount, count, estimate_tokens, read, register_counter, write
-from holdfast.errors import LimitError, WireError
+from holdfast.errors import LimitError, TokenCountingError, WireError
 from holdfast.tokens import UnknownModelWarning
-from holdfast.tokens.counting import _Recent, _recent
+from holdfast.tokens.reading import Recent, recent
 from holdfast.tokens.vocabulary import Memory
 from holdfast.wire import Conversation, Limits
 from tests.wire.bodies import DIALECTS, WRITERS, scripts, styles, words
@@ -168,13 +169,13 @@ def test_a_longer_conversation_costs_one_message() -> None:
 def test_few_conversations_are_kept_to_go_on_from() -> None:
     for n in range(40):
         count({"messages": [{"role": "user", "content": f"conversation {n}"}]}, model="gpt-4o")
-    assert len(_recent._kept) <= 16
-    small = _Recent(most_bytes=1000)
+    assert len(recent) <= 16
+    small = Recent(most_bytes=1000)
     for n in range(40):
         small.read(
             json.dumps(chat({"role": "user", "content": f"{n}" * 100})).encode(), None, Limits()
         )
-    assert sum(len(kept.source or b"") for kept in small._kept) <= 1000
+    assert 0 < small.size <= 1000
 
 
 def test_plain_text_is_counted_as_text() -> None:
@@ -219,7 +220,39 @@ def test_a_counter_of_ones_own_is_asked_first() -> None:
     assert (counted.tokens, counted.accuracy) == (42, "exact")
 
 
-@pytest.mark.parametrize("tokens", [RuntimeError("secret text"), -5, "many"])
+@pytest.mark.parametrize("model", ["my-model-7b", "me:my-model-7b", "[cli]me:my-model-7b"])
+def test_the_counter_of_the_longest_prefix_is_asked_in_any_spelling(model: str) -> None:
+    prefixes = {"my": 1, "my-model": 2, "my-": 3}
+    for prefix, tokens in prefixes.items():
+        register_counter(prefix, Own(tokens))  # type: ignore[arg-type]
+    try:
+        assert count(chat(USER), model=model).tokens == 2
+    finally:
+        for prefix in prefixes:
+            register_counter(prefix, None)
+
+
+def test_a_counter_may_be_registered_for_a_whole_provider() -> None:
+    register_counter("openai", Own(42))  # type: ignore[arg-type]
+    try:
+        assert count(chat(USER), model="gpt-4o").tokens == 42
+        assert count(chat(USER), model="claude-sonnet-4-5").tokens != 42
+    finally:
+        register_counter("openai", None)
+
+
+def test_a_counter_that_says_nothing_known_about_itself_is_a_heuristic() -> None:
+    own = Own(100)
+    own.accuracy = "approximate"
+    register_counter("my-model", own)  # type: ignore[arg-type]
+    try:
+        counted = count(chat(USER), model="my-model")
+    finally:
+        register_counter("my-model", None)
+    assert (counted.accuracy, counted.upper) == ("heuristic", 150)
+
+
+@pytest.mark.parametrize("tokens", [RuntimeError("secret text"), -5, "many", "12", 2.5, None, True])
 def test_a_counter_that_fails_is_passed_over_and_the_count_says_so(tokens: object) -> None:
     register_counter("gpt-4o-custom", Own(tokens))  # type: ignore[arg-type]
     try:
@@ -229,6 +262,30 @@ def test_a_counter_that_fails_is_passed_over_and_the_count_says_so(tokens: objec
     assert counted.tokens == count(chat(USER), model="gpt-4o").tokens
     assert "failed" in counted.note
     assert "secret" not in counted.note
+
+
+@pytest.mark.parametrize("tokens", [-3, None, "7", True, 2.5, float("nan")])
+def test_a_providers_own_counter_may_give_no_number(tokens: object) -> None:
+    class Manager:
+        def count_tokens(self, text: str, provider_id: str) -> object:  # noqa: ARG002
+            return tokens
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownModelWarning)
+        assert estimate_tokens("hello world", "openai:gpt-4o", Manager()) == 2
+
+
+def test_what_is_not_text_is_a_typed_error() -> None:
+    for call in (
+        lambda: count("hi", model=3),  # type: ignore[arg-type]
+        lambda: count(chat(USER), model=b"gpt-4o"),  # type: ignore[arg-type]
+        lambda: estimate_tokens(None, "openai:gpt-4o"),  # type: ignore[arg-type]
+        lambda: estimate_tokens("hi", None),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TokenCountingError, match="must be text"):
+            call()
+    with pytest.raises(WireError, match="there is no dialect"):
+        count(chat(USER), dialect=["openai-chat"], model="gpt-4o")  # type: ignore[arg-type]
 
 
 def test_a_providers_own_counter_may_fail_too() -> None:
@@ -294,3 +351,127 @@ def test_claude_and_gemini_images_cost_what_the_documentation_says() -> None:
     part = {"inlineData": {"mimeType": "image/png", "data": image(300, 300)}}
     gemini = count({"contents": [{"parts": [part]}]}, model="gemini-2.5-flash")
     assert gemini.tokens == pytest.approx(259, abs=1)
+
+
+# --- what grows, and what must not -------------------------------------------------------------
+
+
+def test_a_conversation_counted_for_many_models_does_not_grow() -> None:
+    conversation = read(chat(USER, {"role": "user", "content": [
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]}))  # fmt: skip
+    for n in range(500):
+        counted = count(conversation, model=f"gpt-4o-deployment-{n}")
+    assert all(len(message.memo) <= 64 for message in conversation.messages)
+    assert counted.tokens == count(read(write(conversation)), model="gpt-4o").tokens
+
+
+def _nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"inside": schema}}
+    return schema
+
+
+_ITSELF = {"$ref": "#/$defs/node"}
+_FOREVER = {
+    "type": "object",
+    "properties": {"root": _ITSELF},
+    "$defs": {"node": {"type": "object", "properties": dict.fromkeys("abcdefgh", _ITSELF)}},
+}
+_UNIONS = {
+    "type": "object",
+    "properties": {"root": _ITSELF},
+    "$defs": {"node": {"anyOf": [_ITSELF] * 8}},
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "schema", [_FOREVER, _UNIONS, _nested(200)], ids=["itself", "unions", "deep"]
+)
+def test_schemas_without_end_are_counted(schema: Any, model: str) -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
+    counted = count(chat(USER, tools=[tool]), model=model)
+    assert counted.note == ""
+    assert 0 < counted.tokens < 500_000
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_deep_arguments_and_broken_schemas_are_counted(model: str) -> None:
+    function = {"name": "f", "arguments": "[" * 900 + "]" * 900}
+    call = {"id": "c", "type": "function", "function": function}
+    answer = {"role": "assistant", "content": None, "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "c", "content": "[" * 900 + "]" * 900}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": "{broken"}}
+    body = chat(USER, answer, result, response_format=form)
+    assert count(body, dialect="openai-chat", model=model).note == ""
+
+
+# --- dialects for counting -----------------------------------------------------------------------
+
+GRPC = {
+    "model": "grok-4-fast",
+    "messages": [
+        {"role": "ROLE_SYSTEM", "content": [{"text": "Be brief."}]},
+        {"role": "ROLE_USER", "content": [{"text": "What is the weather in Paris?"}]},
+        {"role": "ROLE_ASSISTANT", "tool_calls": [
+            {"id": "c1", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}]},
+        {"role": "ROLE_TOOL", "tool_call_id": "c1", "content": [{"text": "20 degrees"}]},
+    ],
+    "tools": [{"function": {**WEATHER, "parameters": json.dumps(WEATHER["parameters"])}}],
+    "tool_choice": {"mode": "TOOL_MODE_AUTO"},
+}  # fmt: skip
+SAME = {
+    "model": "grok-4-fast",
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "What is the weather in Paris?"},
+        {"role": "assistant", "content": "", "tool_calls": [
+            {"id": "c1", "type": "function",
+             "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "20 degrees"},
+    ],
+    "tools": [{"type": "function", "function": WEATHER}],
+    "tool_choice": "auto",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", ["xai", None])
+@pytest.mark.parametrize("body", [GRPC, json.dumps(GRPC), json.dumps(GRPC).encode()])
+def test_xais_own_requests_count_as_the_chat_that_they_mean(body: Any, dialect: str | None) -> None:
+    counted = count(body, dialect=dialect, model="grok-4-fast")
+    assert counted == count(SAME, dialect="openai-chat", model="grok-4-fast")
+    assert counted == count(SAME, dialect="xai", model="grok-4-fast")
+
+
+@pytest.mark.parametrize("body", [
+    {}, [], {"messages": None}, {"messages": [None]}, {"messages": [{"role": "ROLE_USER"}]},
+    {"messages": [{"role": "ROLE_USER", "content": [None, 3, {}, {"file": {"file_id": "x"}},
+      {"image_url": {"image_url": "https://x"}}, {"sound": 1}]}], "tools": [None, {}, {"mcp": {}}],
+     "tool_choice": {"function_name": "f"}, "response_format": {"schema": "{broken"}},
+])  # fmt: skip
+def test_strange_requests_of_xai_are_counted_or_refused(body: Any) -> None:
+    try:
+        counted = count(body, dialect="xai", model="grok-4")
+    except WireError:
+        return
+    assert counted.note == ""
+
+
+def test_recorded_names_of_openais_dialects_are_understood() -> None:
+    assert count(SAME, dialect="chat", model="gpt-4o").tokens > 0
+    assert count({"input": "hi"}, dialect="responses", model="gpt-4o").tokens > 0
+    with pytest.raises(WireError, match="there is no dialect"):
+        count(SAME, dialect="smoke", model="gpt-4o")
+
+
+def test_what_was_counted_before_makes_no_difference() -> None:
+    body = chat(USER, {"role": "assistant", "content": "Sunny."}, {"role": "user", "content": "!"})
+    alone = count(body, model="qwen3:8b")
+    for dialect in ("anthropic", "cohere", "openai-chat"):
+        count(body, dialect=dialect, model="qwen3:8b")
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": "b" * 50}}
+    longer = chat(*body["messages"], {"role": "assistant", "content": [call]}, max_tokens=9)
+    after = count(longer, model="qwen3:8b")
+    assert count(body, model="qwen3:8b") == alone
+    assert after == count(read(longer), model="qwen3:8b")

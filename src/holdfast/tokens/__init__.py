@@ -1,7 +1,8 @@
 """Know the tokens of a request before it is sent.
 
-vocabulary → families → render → tally → counting → calibration say how many tokens; provider_ids →
-prices → limits say how many there may be, and what they cost.
+provider_ids says which model a name means. vocabulary → families → render → tally → reading →
+counting → calibration say how many tokens; prices → limits say how many there may be, and what
+they cost.
 """
 
 from holdfast.tokens.calibration import Calibration

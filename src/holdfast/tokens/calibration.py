@@ -1,10 +1,10 @@
 """Learn from what providers report how far counts of a model are off, and correct them.
 
-calibration: after counting. A model that is counted wrongly is mostly wrong in one of two ways: a
-hidden prompt (a constant is missing) or another vocabulary (a factor is). For each model, and apart
-for requests with and without tools, both are estimated as medians over the latest reports, so that
-a wrong report moves little; the one that would have predicted the latest reports best is used, and
-none where the plain count was better. `docs/discussions/calibration.md` explains it.
+calibration: after counting. A model that is counted wrongly is mostly wrong in one of three ways: a
+hidden prompt (a constant is missing), another vocabulary (a factor is), or both. For each model,
+and apart for requests with and without tools, each is estimated by medians over the latest reports,
+so that a wrong report moves little; the one that would have predicted the latest reports best is
+used, and none where the plain count was better. `docs/discussions/calibration.md` explains it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from holdfast.errors import StoreError
-from holdfast.tokens.counting import TokenCount
+from holdfast.tokens.counting import Parts, TokenCount
 from holdfast.wire.values import inner
 
 _WINDOW = 60
@@ -27,12 +27,19 @@ _FIRST = 3
 """Reports before a correction is tried."""
 _TESTS = 2
 """Reports it is tried on before it is used."""
-_RECENT = 15
+_RECENT = 25
 """Reports on which corrections are compared."""
+_PAIRED = 40
+"""Reports whose pairs give the slope of a line."""
+_WIDEST = 1.5
+"""Most that a bound lies above a corrected count, as a share of it."""
+_MOST_MODELS = 1000
+"""Models that are remembered; the one that was not heard of for longest is forgotten first."""
 _ABSURD = 20
 """A report this many times off is a mistake, not news."""
 
-Way = Literal["plain", "offset", "ratio"]
+Errors = tuple[float, float, float, float]
+"""For each way to correct a count: not at all, by an offset, by a factor, by a line."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -40,8 +47,8 @@ class Report(msgspec.Struct, frozen=True):
 
     counted: int
     reported: int
-    errors: tuple[float, float, float]
-    """Relative errors that each way had before it knew this report."""
+    errors: Errors
+    """Relative errors that each way had before it knew this report; below 0: counted too few."""
     is_test: bool
     """Whether enough was known by then for the ways to differ."""
 
@@ -59,33 +66,86 @@ class Accuracy(msgspec.Struct, frozen=True):
     """Median relative error of the corrected count lately."""
 
 
+def _spread(parts: Parts, tokens: int, *, scaled: bool) -> Parts:
+    """The parts of a corrected count: a hidden prompt is formatting, a factor is in all of them."""
+    plain = parts.system + parts.tools + parts.messages + parts.formatting
+    factor = tokens / plain if scaled and plain > 0 else 1
+
+    def grown(part: int) -> int:
+        return max(1, round(part * factor)) if part > 0 else part
+
+    system, tools, messages = grown(parts.system), grown(parts.tools), grown(parts.messages)
+    return Parts(system, tools, messages, tokens - system - tools - messages)
+
+
+def _slope(points: list[tuple[int, int]]) -> float:
+    """The slope of a line through points of which up to half may be wrong (Siegel's)."""
+    middles = [
+        median(slopes)
+        for x, y in points
+        if (
+            slopes := [(y - other_y) / (x - other_x) for other_x, other_y in points if x != other_x]
+        )
+    ]
+    return max(0.0, median(middles)) if middles else 1.0
+
+
 class _Kind:
     """Reports of one model, with tools or without."""
 
     def __init__(self, reports: list[Report] | None = None) -> None:
         self.reports: deque[Report] = deque(reports or [], maxlen=_WINDOW)
+        self._fitted: tuple[float, float, float, float] | None = None
 
-    def predictions(self, counted: float) -> tuple[float, float, float]:
-        """What each way makes of a count: plain, with an offset, with a factor."""
+    def predictions(self, counted: float) -> tuple[float, float, float, float]:
+        """What each way makes of a count: plain, with an offset, with a factor, on a line."""
         if len(self.reports) < _FIRST:
-            return counted, counted, counted
-        offset = median(r.reported - r.counted for r in self.reports)
-        ratio = median(r.reported / max(1, r.counted) for r in self.reports)
-        return counted, max(1.0, counted + offset), max(1.0, counted * ratio)
+            return counted, counted, counted, counted
+        offset, ratio, slope, start = self._fit()
+        return (
+            counted,
+            max(1.0, counted + offset),
+            max(1.0, counted * ratio),
+            max(1.0, counted * slope + start),
+        )
+
+    def _fit(self) -> tuple[float, float, float, float]:
+        """Offset, factor, and the line through the reports, all by medians."""
+        if self._fitted is None:
+            offset = median(r.reported - r.counted for r in self.reports)
+            ratio = median(r.reported / max(1, r.counted) for r in self.reports)
+            slope = _slope([(r.counted, r.reported) for r in list(self.reports)[-_PAIRED:]])
+            start = median(r.reported - slope * r.counted for r in self.reports)
+            self._fitted = offset, ratio, slope, start
+        return self._fitted
+
+    def add(self, report: Report) -> None:
+        """Take a report in."""
+        self.reports.append(report)
+        self._fitted = None
 
     def best(self) -> int:
         """The way that did best lately; the plain count if none is better."""
         tests = [report for report in self.reports if report.is_test][-_RECENT:]
         if len(tests) < _TESTS:
             return 0
-        scores = [median(test.errors[way] for test in tests) for way in range(3)]
+        scores = [median(abs(test.errors[way]) for test in tests) for way in range(4)]
         return scores.index(min(scores))
 
     def slack(self) -> float:
-        """How far above a corrected count a report may lie: more the less was seen."""
+        """How far above a corrected count a report may lie: more the less was seen.
+
+        One report in twenty may be wrong: it is left out if it stands alone.
+        """
         way = self.best()
-        worst = max(report.errors[way] for report in self.reports if report.is_test)
-        return worst * 1.5 + 0.5 / len(self.reports)
+        above = sorted(
+            (max(0.0, 1 / max(0.01, 1 + r.errors[way]) - 1) for r in self.reports if r.is_test),
+            reverse=True,
+        )
+        spare = len(above) // 20
+        if above[0] > 3 * above[spare] + 0.1:
+            above = above[spare:]
+        return min(above[0] * 1.5 + 0.5 / len(self.reports), _WIDEST)
 
 
 class Calibration:
@@ -112,6 +172,7 @@ class Calibration:
             counted,
             tokens=tokens,
             upper=max(upper, tokens),
+            parts=_spread(counted.parts, tokens, scaled=way > 1),
             accuracy="calibrated" if heuristic else counted.accuracy,
             note=counted.note or "corrected by observed usage",
         )
@@ -128,19 +189,30 @@ class Calibration:
                 self.ignored += 1
             return
         with self._lock:
+            self._make_room(counted.model)
             kind = self._kinds.setdefault((counted.model, counted.parts.tools > 0), _Kind())
-            plainly, offset, ratio = kind.predictions(counted.plain)
+            plainly, offset, ratio, line = kind.predictions(counted.plain)
             errors = (
-                abs(plainly - reported) / reported,
-                abs(offset - reported) / reported,
-                abs(ratio - reported) / reported,
+                (plainly - reported) / reported,
+                (offset - reported) / reported,
+                (ratio - reported) / reported,
+                (line - reported) / reported,
             )
             is_test = len(kind.reports) >= _FIRST
-            kind.reports.append(Report(counted.plain, reported, errors, is_test))
+            kind.add(Report(counted.plain, reported, errors, is_test))
             first = self._first.setdefault(counted.model, [])
             if len(first) < 20:
-                first.append(errors[0])
-            self._observed[counted.model] = self._observed.get(counted.model, 0) + 1
+                first.append(abs(errors[0]))
+            # Put last: the first of them is the one that was not heard of for longest.
+            self._observed[counted.model] = self._observed.pop(counted.model, 0) + 1
+
+    def _make_room(self, model: str) -> None:
+        if model not in self._observed and len(self._observed) >= _MOST_MODELS:
+            oldest = next(iter(self._observed))
+            del self._observed[oldest]
+            self._first.pop(oldest, None)
+            for tools in (False, True):
+                self._kinds.pop((oldest, tools), None)
 
     def accuracy(self) -> list[Accuracy]:
         """How well counts did, by model; the most observed first (001-32)."""
@@ -154,8 +226,8 @@ class Calibration:
                         model,
                         number,
                         median(self._first.get(model) or [0.0]),
-                        median([r.errors[0] for r, _ in recent] or [0.0]),
-                        median([r.errors[way] for r, way in recent] or [0.0]),
+                        median([abs(r.errors[0]) for r, _ in recent] or [0.0]),
+                        median([abs(r.errors[way]) for r, way in recent] or [0.0]),
                     )
                 )
             return found

@@ -8,25 +8,25 @@ to which one message was added costs one message.
 from __future__ import annotations
 
 import math
-import threading
 import warnings
-from collections import deque
+from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.errors import HoldfastError, TokenCountingError
+from holdfast.errors import SettingsError, TokenCountingError
 from holdfast.tokens import vocabulary
 from holdfast.tokens.bounds import upper_bound
 from holdfast.tokens.families import UNKNOWN, Accuracy, Constants, resolve
+from holdfast.tokens.provider_ids import ProviderId
+from holdfast.tokens.reading import conversation_of
 from holdfast.tokens.render import renderer
 from holdfast.tokens.render.claude import text_tokens
 from holdfast.tokens.render.parts import Envelope
 from holdfast.tokens.render.request import request
 from holdfast.tokens.tally import tally_messages
 from holdfast.tokens.vocabulary import CountText
-from holdfast.wire import Conversation, Limits, detect, read
-from holdfast.wire.strict import to_bytes
+from holdfast.wire import Conversation, Limits
 
 
 class UnknownModelWarning(UserWarning):
@@ -91,12 +91,16 @@ class Correction(Protocol):
 _DEFAULT_LIMITS = Limits()
 _registered: dict[str, TokenCounter] = {}
 _warned: set[str] = set()
+# How far above the count of a registered counter a report may lie, by what the counter says.
+_SLACK: dict[Accuracy, float] = {"exact": 1.0, "calibrated": 1.1, "heuristic": 1.5}
 
 
 def register_counter(prefix: str, counter: TokenCounter | None) -> None:
-    """Count models whose id starts with `prefix` by a counter of your own; None takes it back.
+    """Count requests to models whose id starts with `prefix` by your own; None takes it back.
 
-    If it raises, the built-in count is used instead, and the count says so.
+    Ids are compared as given and as `provider:model`, so `openai`, `openai:gpt-4o` and `gpt-4o` all
+    stand for `gpt-4o-mini`; the longest prefix wins. If the counter raises or gives no number, the
+    built-in count is used instead, and the count says so.
     """
     if counter is None:
         _registered.pop(prefix, None)
@@ -119,7 +123,8 @@ def count(  # noqa: PLR0913 - named arguments, of which most calls need one
     The model is taken from the body if it is not given. `platform` says where the request goes
     (`openrouter`, `groq`, `ollama`, `vertex`, …) where that is not the vendor itself.
     """
-    conversation = _conversation(body_or_text, dialect, limits)
+    _refuse_unless_text(model or "", "the model")
+    conversation = conversation_of(body_or_text, dialect, limits)
     if conversation is None:
         return _of_text(str(body_or_text), model or "", memory.count)
     model = model or conversation.model or ""
@@ -129,68 +134,25 @@ def count(  # noqa: PLR0913 - named arguments, of which most calls need one
 
 def estimate_tokens(text: str, provider_id: str, provider_manager: Any = None) -> int:
     """Tokens of a text: by the provider's own counter, else by vocabulary, else by its length."""
+    _refuse_unless_text(text, "what is counted")
+    _refuse_unless_text(provider_id, "the provider id")
     native = getattr(provider_manager, "count_tokens", None)
     if native is not None:
         try:
-            return int(native(text, provider_id))
+            return _checked(native(text, provider_id))
         except Exception as error:  # noqa: BLE001 - whatever it raises, counting goes on (001-61)
             _warn_once(f"the counter of {provider_id[:80]!r} failed ({type(error).__name__})")
     return _of_text(text, provider_id, vocabulary.shared.count).tokens
 
 
-# --- what is counted ---------------------------------------------------------------------------
+def _refuse_unless_text(value: object, what: str) -> None:
+    if not isinstance(value, str):
+        raise TokenCountingError(
+            f"{what} must be text, not {type(value).__name__}", fix="Pass a string."
+        )
 
 
-class _Recent:
-    """The conversations that were counted last, so that the next turn is read as what was added.
-
-    At most 16, and 64 MB of them.
-    """
-
-    def __init__(self, most_bytes: int = 64_000_000) -> None:
-        self._kept: deque[Conversation] = deque(maxlen=16)
-        self._lock = threading.Lock()
-        self._most_bytes = most_bytes
-
-    def read(self, raw: bytes, dialect: str | None, limits: Limits) -> Conversation:
-        previous = next((old for old in tuple(self._kept) if self._continues(old, raw)), None)
-        conversation = read(raw, dialect, previous=previous, limits=limits)
-        with self._lock:
-            if previous is not None and previous in self._kept:
-                self._kept.remove(previous)
-            self._kept.append(conversation)
-            while sum(len(kept.source or b"") for kept in self._kept) > self._most_bytes:
-                self._kept.popleft()
-        return conversation
-
-    @staticmethod
-    def _continues(old: Conversation, raw: bytes) -> bool:
-        """Whether a body may continue an older one; `read` looks closely."""
-        source = old.source or b""
-        end = len(source) - len(old.frame.tail)
-        return source[max(0, end - 64) : end] == raw[max(0, end - 64) : end] != b""
-
-
-_recent = _Recent()
-
-
-def _conversation(body: object, dialect: str | None, limits: Limits) -> Conversation | None:
-    """The conversation to count, or None if it is a plain text."""
-    if isinstance(body, Conversation):
-        return body
-    if isinstance(body, str) and dialect is None and not _is_request(body):
-        return None
-    return _recent.read(to_bytes(body, limits), dialect, limits)
-
-
-def _is_request(text: str) -> bool:
-    if not text.lstrip().startswith("{"):
-        return False
-    try:
-        detect(text)
-    except HoldfastError:
-        return False
-    return True
+# --- how it is counted ---------------------------------------------------------------------------
 
 
 def _of_text(text: str, model: str, counter: CountText) -> TokenCount:
@@ -218,7 +180,7 @@ def _of_conversation(
     conversation: Conversation, model: str, platform: str, counter: CountText
 ) -> TokenCount:
     note = ""
-    own = next((c for prefix, c in _registered.items() if model.startswith(prefix)), None)
+    own = _own_counter(model)
     if own is not None:
         try:
             return _of_own(own, conversation, model)
@@ -234,15 +196,32 @@ def _of_conversation(
         return _by_length(conversation, model, f"could not be rendered ({type(error).__name__})")
 
 
+def _own_counter(model: str) -> TokenCounter | None:
+    """The counter registered for the longest beginning of the model's id, in any spelling."""
+    if not _registered:
+        return None
+    names = [model]
+    with suppress(SettingsError):
+        id_ = ProviderId.parse(model)
+        names += [id_.format(), id_.id, id_.model]
+    found = [prefix for prefix in tuple(_registered) if any(n.startswith(prefix) for n in names)]
+    return _registered.get(max(found, key=len)) if found else None
+
+
+def _checked(tokens: object) -> int:
+    """A number of tokens that another's counter gave; whatever is none raises."""
+    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+        raise TypeError
+    return tokens
+
+
 def _of_own(own: TokenCounter, conversation: Conversation, model: str) -> TokenCount:
-    tokens = int(own.count(conversation, model))
-    if tokens < 0:
-        raise ValueError
-    slack = 1.0 if own.accuracy == "exact" else 1.1
+    tokens = _checked(own.count(conversation, model))
+    accuracy = own.accuracy if own.accuracy in _SLACK else "heuristic"
     return TokenCount(
         tokens=tokens,
-        upper=math.ceil(tokens * slack),
-        accuracy=own.accuracy,
+        upper=math.ceil(tokens * _SLACK[accuracy]),
+        accuracy=accuracy,
         parts=Parts(0, 0, tokens, 0),
         model=model,
         family="registered",
@@ -319,7 +298,7 @@ def _envelope(
 
 
 def _warn_if_unknown(numbers: Constants, model: str) -> None:
-    if numbers.family == UNKNOWN:
+    if numbers.family == UNKNOWN or numbers.family.endswith("/newer"):
         which = f"the model {model[:80]!r} is not known" if model else "no model is named"
         _warn_once(f"{which}: tokens are estimated; observed usage corrects them")
 

@@ -20,6 +20,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from holdfast.errors import SettingsError
+from holdfast.tokens.provider_ids import MAX_LENGTH, ProviderId
+
 Accuracy = Literal["exact", "calibrated", "heuristic"]
 UNKNOWN = "unknown"
 
@@ -47,11 +50,11 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"claude-(3-7-sonnet|3-5-sonnet|3-5-haiku|3-opus|3-haiku)", r"claude/\1"),
         (r"claude-3-sonnet", "claude/3-sonnet"),
         (r"claude-(2|v2|instant)", "claude/3-haiku"),
-        (r"claude|^(sonnet|opus|haiku)$", "claude/4-5"),
+        (r"claude|^(sonnet|opus|haiku)\b", "claude/4-5"),
         # Google
         (r"gemini-(1|2-0|2\.0)", "gemini/2.0"),
         (r"gemini-[3-9]|gemini-(flash|pro|flash-lite)-latest", "gemini/3"),
-        (r"gemini|^(flash|pro)$", "gemini"),
+        (r"gemini|^(flash|pro)\b", "gemini"),
         (r"gemma", "gemma"),
         # others
         (r"nova-(2|premier)", "nova/2"),
@@ -90,6 +93,15 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"phi-?[34]", "phi"),
     )
 )
+
+# Models whose names say nothing, by who makes them: counted like the newest, and said so.
+_NEWER = {
+    "openai": "openai/newer",
+    "codex": "openai/newer",
+    "anthropic": "claude/newer",
+    "claude": "claude/newer",
+    "gemini": "gemini/newer",
+}
 
 # Platforms that reach Gemini through Vertex, which counts tools as bare strings.
 _ON_VERTEX = frozenset({"vertex", "openrouter", "vercel"})
@@ -158,30 +170,40 @@ def bare(model: str) -> str:
     return name
 
 
-@lru_cache(maxsize=4096)
 def family_of(model: str) -> str:
     """The family that counts a model."""
-    name = bare(model.rsplit(":", 1)[-1] if _has_provider(model) else model)
+    return _family_of(model[:MAX_LENGTH])
+
+
+@lru_cache(maxsize=4096)
+def _family_of(model: str) -> str:
+    provider, name = _split(model)
     for pattern, family in _RULES:
         found = pattern.search(name)
         if found:
             return found.expand(family)
-    return UNKNOWN
+    return _NEWER.get(provider, UNKNOWN)
 
 
-def _has_provider(model: str) -> bool:
-    """Whether an id is `provider:model`, and not a tag of Ollama or a version of Bedrock."""
-    provider, colon, name = model.partition(":")
-    return bool(colon) and bool(re.search(r"[a-z]{3}", name)) and not re.search(r"\d", provider)
+@lru_cache(maxsize=4096)
+def _split(model: str) -> tuple[str, str]:
+    """Who serves a model, and its bare name."""
+    try:
+        id_ = ProviderId.parse(model)
+    except SettingsError:  # no id that anybody would write, but it may hold a name
+        return "", bare(model)
+    return id_.provider, bare(id_.model)
 
 
 def resolve(model: str, dialect: str, platform: str = "") -> Constants:
     """The numbers for a model as a platform serves it in a dialect.
 
     `platform` is where the request goes (`vertex`, `openrouter`, `groq`, `ollama`, …); it matters
-    where the server, not the model, decides how tools are shown.
+    where the server, not the model, decides how tools are shown. If it is not given, the id may
+    tell: `groq:llama-3.3-70b-versatile`, `qwen3:8b`.
     """
     name = family_of(model)
+    platform = platform or _split(model[:MAX_LENGTH])[0]
     if name.startswith("gemini") and platform in _ON_VERTEX:
         name = "gemini/2.0"
     if dialect == "gemini" and not name.startswith("gemini"):

@@ -65,12 +65,10 @@ def _claude_image(width: int, height: int) -> float:
 
 def _gemini_image(width: int, height: int, numbers: Constants) -> float:
     """ai.google.dev, tokens: 258 a tile; Gemini 2.5 and 3 count an image as one."""
-    if numbers.family == "gemini/3":
-        return 1090.0
     if not numbers.family.startswith("gemini/2.0") or max(width, height) <= 400:
-        return 258.0
+        return numbers["image"]
     unit = min(768, max(256, math.floor(min(width, height) / 1.5)))
-    return 258.0 * (1 + math.ceil(width / unit) * math.ceil(height / unit))
+    return numbers["image"] * (1 + math.ceil(width / unit) * math.ceil(height / unit))
 
 
 def _openai_image(width: int, height: int, model: str, *, low: bool) -> float:

@@ -18,6 +18,8 @@ from holdfast.wire import Block, Conversation, Media, Message, Text, Thinking, T
 _LOOK_BACK = 64
 """How many messages from the end an earlier sum is looked for."""
 _NO_CONTEXT = Context()
+_MOST_MEMORIES = 64
+"""What a message remembers: a count for each family and place it was counted in, and few sums."""
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -78,8 +80,15 @@ def tally_messages(
             calls[call_id] = (name, place, len(known.calls))
     made = Tally(messages, tuple(each), system, said, answers, calls, question, tuple(thinkers))
     if messages:
-        messages[-1].memo[key] = made
+        _remember(messages[-1], key, made)
     return made
+
+
+def _remember(message: Message, key: object, value: object) -> None:
+    """Keep something with a message; one that is counted for ever more models starts anew."""
+    if len(message.memo) >= _MOST_MEMORIES:
+        message.memo.clear()
+    message.memo[key] = value
 
 
 def _earlier(messages: tuple[Message, ...], key: object) -> Tally:
@@ -121,7 +130,7 @@ def _facts(message: Message) -> _Facts:
             thinks=message.role == "assistant" and any(_thinks(block) for block in blocks),
             asks=message.role == "user" and not (results and len(results) == len(blocks)),
         )
-        message.memo["facts"] = found
+        _remember(message, "facts", found)
     return found
 
 
@@ -170,7 +179,7 @@ class _Counter:
             tokens = self.render(seen, context, self.numbers, self.count)
             for medium in seen.media:
                 tokens += media_tokens(medium, seen, self.numbers, self.model)
-            message.memo[key] = tokens
+            _remember(message, key, tokens)
         return tokens
 
     def _is_joined(self, before: Message, this: Message) -> bool:

@@ -23,7 +23,8 @@ from holdfast.tokens import count as count_tokens
 from holdfast.tokens.calibration import Calibration
 from holdfast.tokens.families import provenance
 from holdfast.tokens.limits import ModelContextRegistry
-from holdfast.wire import Conversation, Limits, read
+from holdfast.tokens.reading import read_request
+from holdfast.wire import Conversation, Limits
 
 from ._input import DialectOption, limits_of, read_body
 from ._output import ColorOption, Output, OutputOption, remark, table
@@ -121,7 +122,7 @@ def _count_file(
 def _request(body: bytes, dialect: str | None, limits: Limits) -> Conversation | None:
     """The request in a file; None if it is a plain text."""
     try:
-        return read(body, dialect, limits=limits)
+        return read_request(body, dialect, limits)
     except WireError as error:
         looks_like_json = body.lstrip()[:1] == b"{"
         if dialect is not None or (looks_like_json and not isinstance(error, ShapeError)):

@@ -130,17 +130,22 @@ def _part(part: Any, k: Constants, count: CountText) -> float:
     return 0.0
 
 
-def _value(value: Any, frame: float, count: CountText, depth: int = 0) -> float:
+def _value(value: Any, frame: float, count: CountText) -> float:
     """A JSON value: its keys and leaves as text, and a frame around each."""
-    if depth > 100:
-        return count(_VOCABULARY, str(value)[:10_000])
-    if isinstance(value, dict):
-        return sum(
-            frame + count(_VOCABULARY, key) + _value(item, frame, count, depth + 1)
-            for key, item in value.items()
-        )
-    if isinstance(value, list):
-        return sum(frame + _value(item, frame, count, depth + 1) for item in value)
-    if value is None:
-        return 0.0
-    return count(_VOCABULARY, value if isinstance(value, str) else json.dumps(value))
+    total = 0.0
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case dict() as found:
+                total += sum(frame + count(_VOCABULARY, key) for key in found)
+                waiting.extend(found.values())
+            case list() as found:
+                total += frame * len(found)
+                waiting.extend(found)
+            case None:
+                pass
+            case str() as text:
+                total += count(_VOCABULARY, text)
+            case leaf:
+                total += count(_VOCABULARY, json.dumps(leaf))
+    return total

@@ -29,7 +29,7 @@ def spaced_json(value: Any) -> str:
 
 
 def arguments_value(arguments: Any) -> Any:
-    """A call's arguments as a value; text that is no JSON stays text."""
+    """A call's arguments, or a schema, as a value; text that is no JSON stays text."""
     if not isinstance(arguments, str):
         return {} if arguments is None else arguments
     try:

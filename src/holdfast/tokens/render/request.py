@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.tokens.render.parts import arguments_value
 from holdfast.wire import (
     DIALECTS,
     Block,
@@ -184,8 +185,7 @@ def answer_schema(made: Request) -> Schema | None:
     if form.get("type") != "json_schema":
         return None
     schema = spec.get("schema")
-    if isinstance(schema, str):  # Converse carries it as text
-        schema = msgspec.json.decode(schema) if schema.startswith("{") else {}
+    schema = arguments_value(schema)  # Converse carries it as text
     return Schema(take(spec, "name"), take(spec, "description"), schema or {}, spec)
 
 

@@ -23,6 +23,8 @@ from typing import Any
 from holdfast.wire import Tool
 
 _DEEPEST = 12
+_MOST_TYPES = 10_000
+"""Types written for one tool: references that meet themselves would go on for ever."""
 
 
 class Style(Enum):
@@ -67,6 +69,7 @@ class _Writer:
     def __init__(self, root: dict[str, Any], style: Style) -> None:
         self.root = root
         self.style = style
+        self.left = _MOST_TYPES
 
     def resolve(self, schema: Any) -> dict[str, Any]:
         """Follow `$ref` inside the root; keys beside the reference win."""
@@ -116,7 +119,8 @@ class _Writer:
     def type(self, schema: Any, depth: int) -> str:
         """The type of a schema."""
         schema = self.resolve(schema)
-        written = "any" if depth > _DEEPEST else self._type(schema, depth)
+        self.left -= 1
+        written = "any" if depth > _DEEPEST or self.left < 0 else self._type(schema, depth)
         return f"{written} | null" if schema.get("nullable") is True else written
 
     def _type(self, schema: dict[str, Any], depth: int) -> str:
