@@ -82,11 +82,18 @@ def tool_output_tokens(targets: Iterable[TargetContextConfig]) -> Tokenizer:
     return estimate
 
 
+_NAME = "a_tool_of_some_longer_name"
+_CALL = {"id": "call_0", "type": "function", "function": {"name": _NAME, "arguments": "{}"}}
+_ASKED = ({"role": "user", "content": "-"}, {"role": "assistant", "tool_calls": [_CALL]})
+_ANSWER = {"role": "tool", "tool_call_id": "call_0", "content": ""}
+
+
 @lru_cache(maxsize=256)
 def _tool_message_tokens(tokenizer_id: str) -> int:
-    """Tokens around the output in its message."""
-    empty = {"role": "tool", "tool_call_id": "call_0", "content": ""}
-    return max(estimate_messages_tokens([empty], tokenizer_id), _MESSAGE_TOKENS)
+    """Tokens around an output in its message; some providers repeat the tool's name there."""
+    asked = estimate_messages_tokens(_ASKED, tokenizer_id)
+    answered = estimate_messages_tokens([*_ASKED, _ANSWER], tokenizer_id)
+    return max(answered - asked, _MESSAGE_TOKENS)
 
 
 def _is_vocabulary(name: str) -> bool:

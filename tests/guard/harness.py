@@ -1,0 +1,36 @@
+"""A guard whose outputs say what they cost: the text "600" is 600 tokens."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from holdfast.guard import (
+    ContextGuard,
+    GuardMessage,
+    TargetContextConfig,
+)
+
+PROVIDER, MODEL = "openai", "gpt-4o"
+_Kind = TypeVar("_Kind")
+
+
+def target(limit: int, name: str = MODEL) -> TargetContextConfig:
+    """A target with exactly this limit."""
+    return TargetContextConfig(PROVIDER, name, limit, buffer_tokens=0, max_output_tokens=0)
+
+
+class Told(list[GuardMessage]):
+    """A listener that remembers."""
+
+    def __call__(self, message: GuardMessage) -> None:
+        self.append(message)
+
+    def of(self, kind: type[_Kind]) -> list[_Kind]:
+        return [message for message in self if isinstance(message, kind)]
+
+
+def guard(*limits: int, **arguments: Any) -> ContextGuard:
+    """A guard over targets `gpt-4o`, `gpt-4o-1`, … with these limits."""
+    names = [MODEL, *(f"{MODEL}-{number}" for number in range(1, len(limits)))]
+    targets = [target(limit, name) for limit, name in zip(limits, names, strict=True)]
+    return ContextGuard(targets, estimate=int, **arguments)
