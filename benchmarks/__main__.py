@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import budget, count, fit, wire
+from benchmarks import budget, count, fit, guard, wire
 
 ALL: dict[str, Callable[[Console], None]] = {
     "wire": wire.run,
     "count": count.run,
+    "guard": guard.run,
     "fit": fit.run,
     "budget": budget.run,
 }
