@@ -15,7 +15,7 @@ from benchmarks.measure import best_ms
 from benchmarks.wire import conversation
 from holdfast import count, read, repair
 from holdfast.errors import HoldfastError
-from holdfast.fit import FitState, fit
+from holdfast.fitting import FitState, fit
 from holdfast.trim import AnchorPreservationManager
 from tests.recorded import DATA, trajectories
 

@@ -1,5 +1,6 @@
 """Holdfast: a context engine for LLM agents. Every call fits; nothing is lost."""
 
+from holdfast.budget import BudgetInfo, PhaseBudget, TokenBudget, TokenBudgetManager
 from holdfast.errors import (
     AnchorPreservationError,
     BadJSONError,
@@ -16,6 +17,8 @@ from holdfast.errors import (
     TokenCountingError,
     WireError,
 )
+from holdfast.fitting import Fitted, fit
+from holdfast.guard import ContextGuard, TargetContextConfig
 from holdfast.settings import Settings
 from holdfast.tokens import (
     Calibration,
@@ -27,6 +30,14 @@ from holdfast.tokens import (
     estimate_tokens,
     get_effective_context,
     register_counter,
+)
+from holdfast.trim import (
+    AnchorDefinition,
+    AnchorPreservationManager,
+    ContextOptimizationEngine,
+    ContextStrategy,
+    FrozenHeadsTailsStrategy,
+    SummarizationStrategy,
 )
 from holdfast.wire import (
     Block,
@@ -51,15 +62,23 @@ from holdfast.wire import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnchorDefinition",
     "AnchorPreservationError",
+    "AnchorPreservationManager",
     "BadJSONError",
     "Block",
     "BudgetExceededError",
+    "BudgetInfo",
     "Calibration",
+    "ContextGuard",
+    "ContextOptimizationEngine",
     "ContextOptimizationError",
+    "ContextStrategy",
     "Conversation",
     "EditError",
     "Exchange",
+    "Fitted",
+    "FrozenHeadsTailsStrategy",
     "HoldfastError",
     "LimitError",
     "Media",
@@ -67,14 +86,19 @@ __all__ = [
     "ModelContextLimits",
     "ModelContextRegistry",
     "Opaque",
+    "PhaseBudget",
     "ProviderError",
     "Settings",
     "SettingsError",
     "ShapeError",
     "StoreError",
     "SummarizationError",
+    "SummarizationStrategy",
+    "TargetContextConfig",
     "Text",
     "Thinking",
+    "TokenBudget",
+    "TokenBudgetManager",
     "TokenCount",
     "TokenCounter",
     "TokenCountingError",
@@ -86,6 +110,7 @@ __all__ = [
     "count",
     "detect",
     "estimate_tokens",
+    "fit",
     "get_effective_context",
     "read",
     "register_counter",

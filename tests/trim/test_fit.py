@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import Conversation, count, read, validate, write
+from holdfast import Conversation, count, read, register_counter, validate, write
 from holdfast.errors import (
     AnchorPreservationError,
     BudgetExceededError,
@@ -17,7 +17,7 @@ from holdfast.errors import (
     HoldfastError,
     SettingsError,
 )
-from holdfast.fit import FitState, fit
+from holdfast.fitting import FitState, fit
 from holdfast.trim import STRATEGIES, AnchorPreservationManager
 from tests.wire.bodies import WRITERS, Call, Script, Turn, words
 
@@ -70,6 +70,7 @@ def anchors_kept(before: Conversation, after: Conversation) -> bool:
     return True
 
 
+@settings(max_examples=400)
 @given(st.sampled_from(DIALECTS), long_scripts(), st.sampled_from(["auto", *STRATEGIES]), st.data())
 def test_a_fitted_request_is_within_its_limit_valid_and_keeps_its_anchors(
     dialect: str, script: Any, strategy: str, data: st.DataObject
@@ -97,6 +98,7 @@ def test_a_fitted_request_is_within_its_limit_valid_and_keeps_its_anchors(
             assert source.messages[start].results or b"Folded" in message.raw
 
 
+@settings(max_examples=400)
 @given(st.sampled_from(DIALECTS), long_scripts(), st.data())
 def test_turn_by_turn_what_was_sent_stays_byte_identical_between_folds(
     dialect: str, script: Any, data: st.DataObject
@@ -122,6 +124,7 @@ def test_turn_by_turn_what_was_sent_stays_byte_identical_between_folds(
         before, state = fitted.body, fitted.state
 
 
+@settings(max_examples=200)
 @given(st.sampled_from(DIALECTS), long_scripts(), st.data())
 def test_fitting_again_changes_nothing(dialect: str, script: Any, data: st.DataObject) -> None:
     body = WRITERS[dialect](script)
@@ -225,6 +228,32 @@ def test_errors_of_tools_are_never_cut() -> None:
     total = count(body, dialect="anthropic").tokens
     with pytest.raises(AnchorPreservationError):
         fit(body, dialect="anthropic", limit=total - 300)
+
+
+def test_a_counter_of_ones_own_is_obeyed() -> None:
+    class Bytes:
+        accuracy = "exact"
+
+        def count(self, conversation: Conversation, model: str) -> int:  # noqa: ARG002
+            return len(write(conversation)) // 3
+
+    register_counter("my-model", Bytes())  # type: ignore[arg-type]
+    try:
+        body = {**talk(40), "model": "my-model"}
+        fitted = fit(body, limit=5000)
+        assert len(fitted.body) // 3 <= 5000
+    finally:
+        register_counter("my-model", None)
+
+
+def test_a_digest_is_never_taken_for_the_question() -> None:
+    whole = talk(80)
+    state = None
+    for end in range(3, len(whole["messages"]) + 1, 2):
+        body = {**whole, "messages": whole["messages"][:end]}
+        fitted = fit(body, limit=2500, state=state, strategy="fold")
+        assert b"Find the bug." in fitted.body
+        state = fitted.state
 
 
 def test_an_unknown_strategy_lists_the_known_ones() -> None:

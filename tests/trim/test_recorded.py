@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast import Conversation, TokenCount, count, read, repair, validate
 from holdfast.errors import AnchorPreservationError, BudgetExceededError
-from holdfast.fit import FitState, fit
+from holdfast.fitting import FitState, fit
 from holdfast.trim import AnchorPreservationManager
 from holdfast.wire import convert
 from tests.recorded import needs_trajectories, trajectories

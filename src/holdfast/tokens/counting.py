@@ -26,7 +26,7 @@ from holdfast.tokens.render.parts import Envelope
 from holdfast.tokens.render.request import request
 from holdfast.tokens.tally import tally_messages
 from holdfast.tokens.vocabulary import CountText
-from holdfast.wire import Conversation, Limits
+from holdfast.wire import Conversation, Limits, Message
 
 
 class UnknownModelWarning(UserWarning):
@@ -243,6 +243,16 @@ def _by_length(conversation: Conversation, model: str, note: str) -> TokenCount:
         note=note,
         plain=tokens,
     )
+
+
+def message_tokens(
+    conversation: Conversation, messages: tuple[Message, ...], model: str, platform: str = ""
+) -> float:
+    """Tokens of some messages alone, as the same request would carry them."""
+    numbers = resolve(model, conversation.dialect, platform)
+    alone = conversation.with_messages(messages)
+    tally = tally_messages(alone, numbers, vocabulary.shared.count, model)
+    return tally.system + tally.said
 
 
 def _rendered(

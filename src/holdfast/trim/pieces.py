@@ -71,6 +71,7 @@ def pieces_of(
 ) -> list[Piece]:
     """Cut a conversation into its exchanges; `origins` says where each message came from."""
     kept = {anchor.index for anchor in anchors}
+    each = counted.message_tokens or _by_size(conversation, counted.tokens)
     made = []
     for exchange in conversation.exchanges:
         span = range(exchange.start, exchange.stop)
@@ -80,13 +81,19 @@ def pieces_of(
                 exchange.messages,
                 origins[exchange.start][0],
                 origins[exchange.stop - 1][1],
-                sum(counted.message_tokens[n] for n in span),
+                sum(each[n] for n in span),
                 exchange.kind,
                 any(n in kept for n in span),
                 fold,
             )
         )
     return made
+
+
+def _by_size(conversation: Conversation, tokens: int) -> list[float]:
+    """A counter of the user's own counts requests, not messages: each has its share of bytes."""
+    sizes = [len(message.raw) for message in conversation.messages]
+    return [tokens * size / max(1, sum(sizes)) for size in sizes]
 
 
 def fold(pieces: Sequence[Piece], conversation: Conversation, *, terse: bool = False) -> Piece:
@@ -161,7 +168,9 @@ def shorten_results(piece: Piece, conversation: Conversation, most: int) -> Piec
         messages.append(new if changed and new.raw != message.raw else message)
     if not changed:
         return None
-    return msgspec.structs.replace(piece, messages=tuple(messages), tokens=0)
+    # Its tokens go with its size, which is near enough to choose by; the result is counted anew.
+    share = sum(len(m.raw) for m in messages) / sum(len(m.raw) for m in piece.messages)
+    return msgspec.structs.replace(piece, messages=tuple(messages), tokens=piece.tokens * share)
 
 
 def middle_cut(text: str, most: int) -> str:

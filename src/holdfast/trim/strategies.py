@@ -175,7 +175,7 @@ class ProgressiveStrategy:
         return sum(p.tokens * 0.8 for p in pieces if p.kind == "tool" and not p.anchored)
 
     def trim(
-        self, pieces: list[Piece], target: float, conversation: Conversation, measure: Measure
+        self, pieces: list[Piece], target: float, conversation: Conversation, _: Measure
     ) -> Trimmed:
         calls_after = _calls_after(pieces)
         excess = sum(piece.tokens for piece in pieces) - target
@@ -190,7 +190,6 @@ class ProgressiveStrategy:
             shorter = shorten_results(piece, conversation, most)
             if shorter is None:
                 continue
-            shorter = msgspec.structs.replace(shorter, tokens=measure(shorter))
             if shorter.tokens < piece.tokens:
                 why = f"{calls_after[n]} calls ago"
                 cuts.append(cut("cut the middle of a tool result", why, [piece], shorter))

@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Column
 
-from holdfast.fit import Fitted
-from holdfast.fit import fit as make_fit
+from holdfast.fitting import Fitted
+from holdfast.fitting import fit as make_fit
 from holdfast.settings import Settings
 from holdfast.tokens import count
 from holdfast.trim import STRATEGIES

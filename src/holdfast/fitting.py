@@ -1,12 +1,13 @@
 """Make a request fit: the same request if it fits, else one with its middle folded, still valid.
 
-fit: after trim. What was decided once is replayed with the next request, byte for byte, so that the
-vendor's prompt cache keeps working; history is folded rarely, in one large step.
+fitting: after trim. What was decided once is replayed with the next request, byte for byte, so
+that the vendor's prompt cache keeps working; history is folded rarely, in one large step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 import msgspec
 
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
@@ -116,16 +117,22 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
     gain = size(now) - max(floor, round(low_water * most))
     due = state is not None and size(now) > high_water * most and gain > LEAST_GAIN * most
     if due or size(now) > most:
-        work = _Work(sent, origins, now, size(now) / max(1, now.tokens))
-        sent, origins, report = work.trimmed(
-            target=low_water * most,
-            most=most,
-            anchors=AnchorPreservationManager(anchors),
-            strategy=strategy,
-            model=model,
-            platform=platform,
-        )
-        now = counted(sent)
+        manager = AnchorPreservationManager(anchors)
+        # Tokens are estimated while choosing: a second look, with exact ones, is rarely needed.
+        for _ in range(2):
+            work = _Work(sent, origins, now, size(now) / max(1, now.tokens))
+            sent, origins, cuts = work.trimmed(
+                target=low_water * most,
+                most=most,
+                anchors=manager,
+                strategy=strategy,
+                model=model,
+                platform=platform,
+            )
+            report += cuts
+            now = counted(sent)
+            if size(now) <= most:
+                break
         floor = size(now)
     if size(now) > most:
         raise BudgetExceededError(
