@@ -261,6 +261,12 @@ def test_force_final_raises_rather_than_exceed_when_even_the_final_turn_does_not
     assert [w.message for w in told.of(ContextLogEntry)] == [OVER_LIMIT_WARNING] * 2
 
 
+def test_before_a_tool_the_final_turn_is_forced_without_an_error() -> None:
+    it = guard(1000, current_tokens=2000)
+    assert len(it.enforce_final_turn("tool_preflight").blocked) == 1
+    assert it.forced_final_turn_reason == "context"
+
+
 def test_raise_gives_an_error_with_the_numbers_and_what_to_do_and_forces_nothing() -> None:
     told = Told()
     it = guard(1000, 500, current_tokens=1200, on_overflow="raise", listener=told)

@@ -51,6 +51,15 @@ def test_the_first_refusal_alone_forces_the_final_turn() -> None:
     assert len(told.of(ContextGuardEvent)) == 1
 
 
+def test_refusals_after_the_first_are_silent_even_when_the_conversation_alone_is_over() -> None:
+    told = Told()
+    it = guard(1000, current_tokens=2000, listener=told)
+    it.reserve_tool_output("1")
+    heard = list(told)
+    it.reserve_tool_output("1")
+    assert told == heard
+
+
 def test_schema_counts_before_a_tool_as_it_does_before_a_request() -> None:
     it = guard(1000)
     it.set_schema(500)

@@ -140,7 +140,8 @@ class ContextGuard:
     def observe_usage(self, input_tokens: int, output_tokens: int = 0) -> None:
         """Take what the provider reported for the request that was committed last.
 
-        Its numbers win over the estimates. The answer is `output_tokens`; do not add it again.
+        Its numbers win over the estimates. Input includes what was read from a cache; the answer
+        is `output_tokens`, so do not add it again. Call it before the next `commit`.
         """
         with self._lock:
             self._counters = self._counters.reported(input_tokens, output_tokens)
