@@ -18,7 +18,7 @@ from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition, AnchorPrese
 from holdfast.trim.engine import ContextOptimizationEngine
 from holdfast.trim.pieces import Cut, Fold, Piece, pieces_of
 from holdfast.trim.strategies import ContextStrategy
-from holdfast.wire import Conversation, Message, read, repair, validate, write
+from holdfast.wire import Conversation, Message, Violation, read, repair, validate, write
 from holdfast.wire.exchanges import group
 from holdfast.wire.rules.rule import check_at
 
@@ -240,11 +240,22 @@ class _Work:
             )
             origins.extend(places)
         made = self.conversation.with_messages(tuple(messages))
-        broken = validate(made)
-        if broken:
+        broken = _broken_rule(self.conversation, made)
+        if broken is not None:
             raise ContextOptimizationError(
-                f"the trimmed request would break rule {broken[0].rule}",
-                where=broken[0].path,
-                fix="Repair the request first: see holdfast.repair.",
+                f"the trimmed request would break rule {broken.rule}",
+                where=broken.path,
+                fix="Choose another strategy, or repair the request first: see holdfast.repair.",
             )
         return made, tuple(origins), result.cuts
+
+
+def _broken_rule(before: Conversation, after: Conversation) -> Violation | None:
+    """A rule that a trim broke: exchanges stay whole, so only what is new is looked at."""
+    places = {id(message): n for n, message in enumerate(before.messages)}
+    now = [places.get(id(message), -1) for message in after.messages]
+    touched = [n for n, place in enumerate(now) if place < 0]
+    ends = [-1, *now, len(before.messages)]
+    seams = [n for n in range(len(ends) - 1) if ends[n] < 0 or ends[n + 1] != ends[n] + 1]
+    found = check_at(after.seen(), after.context(), touched=touched, seams=seams)
+    return next(found, None)
