@@ -16,6 +16,7 @@ from benchmarks.wire import conversation
 from holdfast import count, read, repair
 from holdfast.errors import HoldfastError
 from holdfast.fitting import FitState, fit
+from holdfast.tokens.vocabulary import count_ordinary
 from holdfast.trim import AnchorPreservationManager
 from tests.recorded import DATA, trajectories
 
@@ -83,12 +84,21 @@ def _langchain(messages: list[dict[str, Any]], limit: int) -> str:
     except ImportError:
         return "not installed"
     chain = convert_to_messages(messages)
-    ms = best_ms(
-        lambda: trim_messages(chain, max_tokens=limit, token_counter=count_tokens_approximately),
-        repeats=1,
-        seconds=0,
-    )
-    return f"{ms:.0f} (guessed tokens)"
+
+    def took(counter: Any) -> float:
+        return best_ms(
+            lambda: trim_messages(chain, max_tokens=limit, token_counter=counter),
+            repeats=1,
+            seconds=0,
+        )
+
+    if len(messages) > 1000:
+        return f"{took(count_tokens_approximately):.0f} guessing"
+
+    def exact(some: list[Any]) -> int:
+        return sum(4 + count_ordinary("o200k_base", str(m.content)) for m in some)
+
+    return f"{took(exact):.0f} ({took(count_tokens_approximately):.0f} guessing)"
 
 
 def _litellm(messages: list[dict[str, Any]], limit: int) -> str:

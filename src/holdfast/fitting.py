@@ -97,10 +97,13 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
     """
     source = _read(body, dialect, state)
     model = model or source.model or ""
+    if state is not None and source.messages[: len(state.source.messages)] != state.source.messages:
+        state = None  # the client has rewritten its history
     sent, origins = _replay(source, state)
-    if not _is_valid(sent, state):
+    if not _is_valid(sent, len(state.sent.messages) if state is not None else 0, model):
         source = sent = read(repair(write(source), source.dialect, model).body, source.dialect)
-        origins = tuple((n, n + 1) for n in range(len(source.messages)))
+        origins = _one_by_one(0, len(source.messages))
+        state = None
 
     by_bound = limit is None
     most = _default_limit(model, output) if limit is None else limit
@@ -158,31 +161,44 @@ def _replay(
     source: Conversation, state: FitState | None
 ) -> tuple[Conversation, tuple[tuple[int, int], ...]]:
     """What went out last time, and what the client has added since."""
-    if state is not None:
-        known = len(state.source.messages)
-        if source.messages[:known] == state.source.messages:
-            added = source.messages[known:]
-            messages = state.sent.messages + added
-            origins = state.origins + tuple((n, n + 1) for n in range(known, len(source.messages)))
-            if state.sent is state.source:
-                return source, origins  # nothing was ever trimmed
-            return source.with_messages(messages), origins
-    return source, tuple((n, n + 1) for n in range(len(source.messages)))
-
-
-def _is_valid(sent: Conversation, state: FitState | None) -> bool:
-    """Whether a request obeys the rules; of a known one, only what was added is looked at."""
     if state is None:
-        return not validate(sent)
-    start = len(state.sent.messages)
-    added = sent.messages[start:]
-    if not all(exchange.complete for exchange in group(added)):
+        return source, _one_by_one(0, len(source.messages))
+    known = len(state.source.messages)
+    origins = state.origins + _one_by_one(known, len(source.messages))
+    if state.sent is state.source:
+        return source, origins  # nothing was ever trimmed
+    return source.with_messages(state.sent.messages + source.messages[known:]), origins
+
+
+def _one_by_one(start: int, stop: int) -> tuple[tuple[int, int], ...]:
+    return tuple((n, n + 1) for n in range(start, stop))
+
+
+def _is_valid(sent: Conversation, known: int, model: str) -> bool:
+    """Whether a request obeys the rules; behind `known` messages, only what was added is read."""
+    if not known:
+        return not validate(sent, model=model)
+    if not all(exchange.complete for exchange in group(sent.messages[known:])):
         return False
     end = len(sent.messages)
-    found = check_at(
-        sent.seen(), sent.context(), touched=range(start, end), seams=range(start, end + 1)
-    )
+    touched, seams = range(known, end), range(known, end + 1)
+    found = check_at(sent.seen(), sent.context(model), touched=touched, seams=seams)
     return next(found, None) is None
+
+
+def unfold(state: FitState, fold: Fold) -> FitState:
+    """Put back what a digest stands for, for the next request."""
+    messages: list[Message] = []
+    origins: list[tuple[int, int]] = []
+    for message, origin in zip(state.sent.messages, state.origins, strict=True):
+        if message.memo.get("fold") == fold:
+            messages.extend(state.source.messages[fold.start : fold.stop])
+            origins.extend(_one_by_one(fold.start, fold.stop))
+        else:
+            messages.append(message)
+            origins.append(origin)
+    sent = state.sent.with_messages(tuple(messages))
+    return FitState(state.source, sent, tuple(origins), state.floor)
 
 
 class _Work:
@@ -232,15 +248,12 @@ class _Work:
         origins: list[tuple[int, int]] = []
         for piece in result.pieces:
             messages.extend(piece.messages)
-            whole = len(piece.messages) == 1
-            places = (
-                [(piece.start, piece.stop)]
-                if whole
-                else [(n, n + 1) for n in range(piece.start, piece.stop)]
-            )
-            origins.extend(places)
+            if len(piece.messages) == 1:
+                origins.append((piece.start, piece.stop))
+            else:
+                origins.extend(_one_by_one(piece.start, piece.stop))
         made = self.conversation.with_messages(tuple(messages))
-        broken = _broken_rule(self.conversation, made)
+        broken = _broken_rule(self.conversation, made, model)
         if broken is not None:
             raise ContextOptimizationError(
                 f"the trimmed request would break rule {broken.rule}",
@@ -250,12 +263,12 @@ class _Work:
         return made, tuple(origins), result.cuts
 
 
-def _broken_rule(before: Conversation, after: Conversation) -> Violation | None:
+def _broken_rule(before: Conversation, after: Conversation, model: str) -> Violation | None:
     """A rule that a trim broke: exchanges stay whole, so only what is new is looked at."""
     places = {id(message): n for n, message in enumerate(before.messages)}
     now = [places.get(id(message), -1) for message in after.messages]
     touched = [n for n, place in enumerate(now) if place < 0]
     ends = [-1, *now, len(before.messages)]
     seams = [n for n in range(len(ends) - 1) if ends[n] < 0 or ends[n + 1] != ends[n] + 1]
-    found = check_at(after.seen(), after.context(), touched=touched, seams=seams)
+    found = check_at(after.seen(), after.context(model), touched=touched, seams=seams)
     return next(found, None)

@@ -17,7 +17,7 @@ from holdfast.errors import (
     HoldfastError,
     SettingsError,
 )
-from holdfast.fitting import FitState, fit
+from holdfast.fitting import FitState, fit, unfold
 from holdfast.trim import STRATEGIES, AnchorPreservationManager
 from tests.wire.bodies import WRITERS, Call, Script, Turn, words
 
@@ -70,11 +70,29 @@ def anchors_kept(before: Conversation, after: Conversation) -> bool:
     return True
 
 
+drawn = given(
+    st.sampled_from(DIALECTS), long_scripts(), st.sampled_from(["auto", *STRATEGIES]), st.data()
+)
+
+
 @settings(max_examples=400)
-@given(st.sampled_from(DIALECTS), long_scripts(), st.sampled_from(["auto", *STRATEGIES]), st.data())
+@drawn
 def test_a_fitted_request_is_within_its_limit_valid_and_keeps_its_anchors(
     dialect: str, script: Any, strategy: str, data: st.DataObject
 ) -> None:
+    check_fit(dialect, script, strategy, data)
+
+
+@pytest.mark.campaign
+@settings(max_examples=100_000)
+@drawn
+def test_so_are_a_hundred_thousand(
+    dialect: str, script: Any, strategy: str, data: st.DataObject
+) -> None:
+    check_fit(dialect, script, strategy, data)
+
+
+def check_fit(dialect: str, script: Any, strategy: str, data: st.DataObject) -> None:
     body = WRITERS[dialect](script)
     source = read(body, dialect)
     total = count(source, model=MODELS[dialect]).tokens
@@ -228,6 +246,23 @@ def test_errors_of_tools_are_never_cut() -> None:
     total = count(body, dialect="anthropic").tokens
     with pytest.raises(AnchorPreservationError):
         fit(body, dialect="anthropic", limit=total - 300)
+
+
+def test_a_fold_can_be_undone() -> None:
+    fitted = fit(talk(40), limit=3000, strategy="fold")
+    [fold] = fitted.state.folds
+    undone = unfold(fitted.state, fold)
+    assert undone.folds == ()
+    assert write(undone.sent) == write(fitted.state.source.with_messages(undone.source.messages))
+
+
+def test_history_rewritten_into_something_invalid_is_repaired() -> None:
+    first = fit(talk(10), limit=20_000)
+    body = talk(11)
+    body["messages"][0]["content"] = "Changed."
+    del body["messages"][2]  # an answer is missing, far from the end
+    fitted = fit(body, limit=20_000, state=first.state)
+    assert validate(fitted.body) == []
 
 
 def test_a_counter_of_ones_own_is_obeyed() -> None:

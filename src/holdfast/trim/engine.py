@@ -47,8 +47,8 @@ class ContextOptimizationEngine:
     def select(self, pieces: Sequence[Piece]) -> ContextStrategy:
         """The strategy for a conversation: shorten results where they are most of it."""
         total = sum(piece.tokens for piece in pieces)
-        results = sum(piece.tokens for piece in pieces if piece.kind == "tool")
-        return STRATEGIES["summarise" if results > 0.5 * total else "fold"]
+        shorter = STRATEGIES["progressive"].estimate_savings(pieces)
+        return STRATEGIES["summarise" if shorter > 0.4 * total else "fold"]
 
     def optimize(
         self,
@@ -66,6 +66,8 @@ class ContextOptimizationEngine:
         """
         chosen = self._chosen(strategy, pieces)
         before = sum(piece.tokens for piece in pieces)
+        if not chosen.should_trim(before, target):
+            return Trimmed(pieces, ())
         trimmed = self._run(chosen, pieces, target, conversation, measure)
         self._note(chosen.name, before - trimmed.tokens, reached=trimmed.tokens <= target)
         if trimmed.tokens > most:

@@ -7,6 +7,7 @@ touches an anchor, and it does not know limits: it is told a target.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
 from typing import Literal, Protocol
 
 import msgspec
@@ -236,8 +237,14 @@ STRATEGIES: dict[str, ContextStrategy] = {
 """Every strategy, by name."""
 
 
+ENTRY_POINTS = "holdfast.strategies"
+"""The group of entry points under which other packages offer strategies, by name."""
+
+
 def strategy_named(name: str) -> ContextStrategy:
-    """Look a strategy up, or raise SettingsError with the names there are."""
+    """Look a strategy up, also among other packages', or raise SettingsError with our names."""
+    for point in entry_points(group=ENTRY_POINTS, name=name) if name not in STRATEGIES else ():
+        STRATEGIES[name] = point.load()()
     if name not in STRATEGIES:
         raise SettingsError(
             "there is no strategy of this name",
