@@ -33,14 +33,14 @@ def test_known_texts_have_their_known_counts(text: str, tokens: int) -> None:
 
 
 @given(st.text(max_size=300))
-def test_more_text_never_counts_less_by_much_and_memory_agrees(text: str) -> None:
+def test_memory_gives_what_counting_gives(text: str) -> None:
     memory = Memory()
     for vocabulary in ("o200k_base", "llama2"):
         first = memory.count(vocabulary, text)
         assert (
             memory.count(vocabulary, text) == first == count_ordinary(vocabulary, text) or not text
         )
-        assert first <= len(text.encode()) + 1
+        assert first <= 2 * len(text.encode()) + 1
 
 
 TEXTS = [
