@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from holdfast.tokens.prices import FILE_NAME
-from tests.surfaces.harness import Cli, run_process
+from tests.surfaces.harness import Cli
 
 PRICES = [
     {
@@ -142,15 +144,17 @@ def test_without_a_home_prices_cannot_be_kept_but_are_shown(
     assert "data_dir" in result.err
 
 
-@pytest.mark.slow
-def test_models_start_almost_as_fast_as_the_program(tmp_path: Path) -> None:
-    resource = pytest.importorskip("resource")
-
-    def seconds(*arguments: str) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        assert run_process(*arguments, folder=tmp_path).returncode == 0
-        return float(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
-
-    # As a ratio, since other tests run beside this one; alone, 0.4 seconds were measured.
-    program = min(seconds("--version") for _ in range(4))
-    assert min(seconds("models", "claude") for _ in range(4)) < 2.5 * program
+def test_listing_models_loads_no_vocabulary_and_no_http_client(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from holdfast.surfaces.cli import _run\n"
+        "_run(['models', 'claude'])\n"
+        "slow = {'genai_prices', 'httpx', 'pydantic', 'aiohttp', 'requests'}\n"
+        "assert not slow & set(sys.modules), slow & set(sys.modules)\n"
+        "from holdfast.tokens.vocabulary import _tokenizer\n"
+        "assert _tokenizer.cache_info().currsize == 0\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
