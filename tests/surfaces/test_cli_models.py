@@ -149,7 +149,7 @@ def test_listing_models_loads_no_vocabulary_and_no_http_client(tmp_path: Path) -
         "import sys\n"
         "from holdfast.surfaces.cli import _run\n"
         "_run(['models', 'claude'])\n"
-        "slow = {'genai_prices', 'httpx', 'pydantic', 'aiohttp', 'requests'}\n"
+        "slow = {'genai_prices', 'httpx', 'aiohttp', 'requests'}\n"
         "assert not slow & set(sys.modules), slow & set(sys.modules)\n"
         "from holdfast.tokens.vocabulary import _tokenizer\n"
         "assert _tokenizer.cache_info().currsize == 0\n"
