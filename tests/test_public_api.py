@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 
 import holdfast
 from holdfast import errors
@@ -82,6 +84,19 @@ def test_every_error_belongs_to_the_one_tree_and_is_drawn_in_it() -> None:
         assert issubclass(error, errors.HoldfastError)
         assert name in drawn
         assert getattr(holdfast, name) is error
+
+
+def test_errors_can_be_copied_and_pickled() -> None:
+    kinds: list[type[errors.HoldfastError]] = [
+        kind for _, kind in inspect.getmembers(errors, inspect.isclass)
+    ]
+    for kind in kinds:
+        error = kind("something is off", where="$.a", fix="Mend it.")
+        for again in (copy.copy(error), pickle.loads(pickle.dumps(error))):
+            assert type(again) is kind
+            assert str(again) == str(error)
+    budget = errors.BudgetExceededError("too much", kind="input", limit=5, planned=9)
+    assert pickle.loads(pickle.dumps(budget)).planned == 9
 
 
 def test_an_error_reads_as_what_where_and_what_to_do() -> None:

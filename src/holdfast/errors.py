@@ -21,6 +21,8 @@ where, and what to do; none of the three ever holds text of a conversation.
 
 from __future__ import annotations
 
+import functools
+
 
 class HoldfastError(Exception):
     """The base of the tree: catch this to catch everything Holdfast raises on purpose."""
@@ -33,6 +35,11 @@ class HoldfastError(Exception):
         """The place: a JSON path, a file and line, a setting's name; empty if there is none."""
         self.fix = fix
         """What to do about it; empty if nothing can be done."""
+
+    def __reduce__(self) -> tuple[functools.partial[HoldfastError], tuple[()], dict[str, object]]:
+        # Exceptions are copied and pickled by their positional arguments; ours have names.
+        made = functools.partial(type(self), self.what, where=self.where, fix=self.fix)
+        return made, (), dict(self.__dict__)
 
     def __str__(self) -> str:
         where = f" (at {self.where})" if self.where else ""

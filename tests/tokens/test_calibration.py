@@ -118,6 +118,7 @@ def test_absurd_reports_are_ignored_and_counted(usage: Any) -> None:
         ({"usage": {"input_tokens": 12}}, 12),
         ({"input_tokens": 2, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}, 12),
         ({"usageMetadata": {"promptTokenCount": 12}}, 12),
+        ({"prompt_tokens": 12, "cache_read_input_tokens": 7}, 12),
         ({"inputTokens": 10, "cacheReadInputTokens": 2}, 12),
         (12, 12),
     ],

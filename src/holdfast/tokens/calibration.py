@@ -300,9 +300,11 @@ def reported_input(usage: object) -> int | None:
     if not isinstance(usage, dict):
         return None
     usage = inner(usage, "usage") or inner(usage, "usageMetadata") or usage
-    total = next((_number(usage.get(key)) for key in _INPUT_KEYS if key in usage), 0)
-    # Anthropic and Bedrock report cached input apart, the others within.
-    total += sum(_number(usage.get(key)) for key in _CACHE_KEYS)
+    key = next((key for key in _INPUT_KEYS if key in usage), "")
+    total = _number(usage.get(key))
+    # Anthropic and Bedrock report cached input apart; where it is called a prompt, it is within.
+    if not key.startswith("prompt"):
+        total += sum(_number(usage.get(cached)) for cached in _CACHE_KEYS)
     return total if total > 0 else None
 
 
