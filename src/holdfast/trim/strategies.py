@@ -218,11 +218,17 @@ class SummarizationStrategy(_Folding):
     def trim(
         self, pieces: list[Piece], target: float, conversation: Conversation, measure: Measure
     ) -> Trimmed:
-        first = ProgressiveStrategy().trim(pieces, target, conversation, measure)
-        if first.tokens <= target:
-            return first
-        second = super().trim(first.pieces, target, conversation, measure)
-        return Trimmed(second.pieces, first.cuts + second.cuts)
+        # Where most must go, the oldest half of it goes at once: its results would be cut in vain.
+        total = sum(piece.tokens for piece in pieces)
+        halfway = (total + target) / 2
+        first = Trimmed(pieces, ())
+        if target < 0.5 * total:
+            first = super().trim(pieces, halfway, conversation, measure)
+        second = ProgressiveStrategy().trim(first.pieces, target, conversation, measure)
+        if second.tokens <= target:
+            return Trimmed(second.pieces, first.cuts + second.cuts)
+        third = super().trim(second.pieces, target, conversation, measure)
+        return Trimmed(third.pieces, first.cuts + second.cuts + third.cuts)
 
 
 STRATEGIES: dict[str, ContextStrategy] = {
