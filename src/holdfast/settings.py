@@ -210,9 +210,6 @@ class Settings(Definitions, frozen=True, kw_only=True):
             '{ "gemini:flash" = { context_window = 1000000, output_reserved = 8192 } }.'
         ),
     ] = {}
-    context_debug: Annotated[
-        bool, Meta(description="Whether the context guard shows its counters at every step.")
-    ] = False
 
 
 class _Given(NamedTuple):

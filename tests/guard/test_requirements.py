@@ -76,7 +76,7 @@ HELD_BY = {
     "002-43": "test_a_metric_has_the_fields_of_the_seed",
     "002-44": "test_the_context_log_informs_of_usage_and_warns_when_over",
     "002-45": "test_the_log_of_a_request_has_the_fields_of_the_seed_and_they_add_up",
-    "002-46": "test_the_setting_context_debug_turns_debugging_on",
+    "002-46": "test_debugging_shows_every_topic_and_otherwise_none",
     "002-47": "test_debugging_shows_every_topic_and_otherwise_none",
     "002-48": BEST_EFFORT,
     "002-49": "test_buffer_and_answer_are_always_left_free",

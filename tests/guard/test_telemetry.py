@@ -1,19 +1,17 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import msgspec
 import pytest
 
-from holdfast import Settings
 from holdfast.guard import (
     ContextDebugEvent,
+    ContextGuard,
     ContextGuardEvent,
     ContextGuardMetric,
     ContextLogEntry,
     RequestMetrics,
-    guard_from_settings,
 )
 from holdfast.guard.telemetry import DebugTopic
 from tests.guard.harness import MODEL, PROVIDER, Told, guard, target
@@ -116,9 +114,9 @@ def test_debugging_shows_every_topic_and_otherwise_none() -> None:
 def test_nothing_of_an_output_is_told() -> None:
     told = Told()
     secret = "sk-hunter2"
-    it = guard_from_settings(
-        Settings(context_debug=True),
+    it = ContextGuard(
         [target(100)],
+        debug=True,
         listener=told,
         store=lambda output: f"handle of {output}",
     )
@@ -128,27 +126,16 @@ def test_nothing_of_an_output_is_told() -> None:
     assert secret not in repr(list(told))
 
 
-# From the settings
-
-
-@pytest.mark.parametrize("debug", [True, False])
-def test_the_setting_context_debug_turns_debugging_on(debug: bool, tmp_path: Path) -> None:
-    told = Told()
-    environ = {"HOLDFAST_CONTEXT_DEBUG": str(debug).lower()}
-    guard_from_settings(Settings.load(cwd=tmp_path, environ=environ), [target(1000)], listener=told)
-    assert bool(told.of(ContextDebugEvent)) is debug
-
-
 def test_debugging_without_a_listener_goes_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "holdfast.guard"):
-        it = guard_from_settings(Settings(context_debug=True), [target(10)], estimate=int)
+        it = ContextGuard([target(10)], debug=True, estimate=int)
         it.reserve_tool_output("11")
     assert "context-guard/init-counters" in caplog.text
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert [text.split()[0] for text in warnings] == ["agent:context"]
 
 
-def test_a_guard_from_plain_settings_listens_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_listener_and_debugging_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "holdfast.guard"):
-        guard_from_settings(Settings(), [target(10)], estimate=int).reserve_tool_output("11")
+        ContextGuard([target(10)], estimate=int).reserve_tool_output("11")
     assert caplog.records == []

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import SettingsError
 from holdfast.tokens import prices
-from holdfast.tokens.prices import Price, Prices, Rates
+from holdfast.tokens.price_list import Rates
+from holdfast.tokens.prices import Price, Prices
 from holdfast.tokens.provider_ids import named_from_prices
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -1,10 +1,9 @@
 """Keep an agent's session inside its models' windows, and end it in time.
 
-targets · counters · final_turn · telemetry · tool_budget → estimate · evaluation → reports → guard
-→ configured, each using only what stands before it.
+targets · counters · final_turn · telemetry · tool_budget → estimate · evaluation → reports → guard,
+each using only what stands before it.
 """
 
-from holdfast.guard.configured import guard_from_settings
 from holdfast.guard.counters import Counters
 from holdfast.guard.estimate import (
     estimate_messages_tokens,
@@ -59,7 +58,6 @@ __all__ = [
     "estimate_messages_tokens",
     "estimate_tool_schema_tokens",
     "final_turn_guidance",
-    "guard_from_settings",
     "log",
     "meta_guidance",
     "resolve_target",

@@ -26,7 +26,7 @@ from holdfast.guard.final_turn import (
 )
 from holdfast.guard.reports import Outbox
 from holdfast.guard.targets import TargetContextConfig
-from holdfast.guard.telemetry import Listener, RequestMetrics, Trigger
+from holdfast.guard.telemetry import Listener, RequestMetrics, Trigger, log
 from holdfast.guard.tool_budget import (
     OverflowMode,
     Store,
@@ -80,7 +80,7 @@ class ContextGuard:
         self._final_schema: int | None = None
         self._reason: FinalTurnReason | None = None
         self._tool_budget_exceeded = False
-        self._listener = listener
+        self._listener = log if debug and listener is None else listener
         self._debug = debug
         self._outbox().counters("init-counters", self._counters).deliver()
 

@@ -8,12 +8,8 @@ tokens, without discounts for batches or other tiers of service.
 
 from __future__ import annotations
 
-import os
-import re
-import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -23,6 +19,17 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.errors import SettingsError
+from holdfast.tokens.files import replace_file
+from holdfast.tokens.price_list import (
+    Model,
+    PriceFile,
+    Provider,
+    Rate,
+    Rates,
+    Tiered,
+    decode,
+    price_problem,
+)
 
 from .provider_ids import ProviderId, named_from_prices, priced_as
 
@@ -31,42 +38,6 @@ MAX_FILE_BYTES = 67_108_864
 
 _MILLION = 1_000_000
 _REMEMBERED = 4096
-_FIX = (
-    "Take data.json from https://github.com/pydantic/genai-prices (prices/data.json or "
-    "prices/new_data/v2/data.json)."
-)
-
-
-class Tier(msgspec.Struct, frozen=True):
-    """A rate for requests with more than `start` input tokens; it holds for all their tokens."""
-
-    start: int
-    price: Decimal
-
-
-class Tiered(msgspec.Struct, frozen=True):
-    """A rate that rises with the size of the request."""
-
-    base: Decimal
-    tiers: tuple[Tier, ...]
-
-    def at(self, input_tokens: int) -> Decimal:
-        """Return the rate for a request of this size."""
-        reached = [tier for tier in self.tiers if input_tokens > tier.start]
-        return max(reached, key=lambda tier: tier.start).price if reached else self.base
-
-
-Rate = Decimal | Tiered | None
-
-
-class Rates(msgspec.Struct, frozen=True):
-    """What a price list says of one model. A rate that is missing is None."""
-
-    input_mtok: Rate = None
-    cache_read_mtok: Rate = None
-    cache_write_mtok: Rate = None
-    output_mtok: Rate = None
-    requests_kcount: Rate = None
 
 
 class Price(msgspec.Struct, frozen=True):
@@ -131,105 +102,6 @@ def _or(rate: Decimal | None, other: Decimal) -> Decimal:
     return other if rate is None else rate
 
 
-class Clause(msgspec.Struct, frozen=True):
-    """A condition on a name; exactly one field is given."""
-
-    starts_with: str | None = None
-    ends_with: str | None = None
-    contains: str | None = None
-    equals: str | None = None
-    regex: str | None = None
-    any_of: tuple[Clause, ...] | None = msgspec.field(name="or", default=None)
-    all_of: tuple[Clause, ...] | None = msgspec.field(name="and", default=None)
-
-    def matches(self, name: str) -> bool:
-        """Whether the condition holds for a name in lower case."""
-        match self:
-            case Clause(starts_with=str(part)):
-                return name.startswith(part.lower())
-            case Clause(contains=str(part)):
-                return part.lower() in name
-            case Clause(equals=str(part)):
-                return name == part.lower()
-            case Clause(ends_with=str(part)):
-                return name.endswith(part.lower())
-            case Clause(regex=str(pattern)):
-                return re.search(pattern, name) is not None
-            case Clause(any_of=tuple(clauses)):
-                return any(clause.matches(name) for clause in clauses)
-            case Clause(all_of=tuple(clauses)):
-                return all(clause.matches(name) for clause in clauses)
-            case _:
-                return False
-
-
-class Constraint(msgspec.Struct, frozen=True):
-    """When a price holds: from a date on, or between two times of the day (UTC)."""
-
-    start_date: date | None = None
-    start_time: time | None = None
-    end_time: time | None = None
-
-    def holds(self, at: datetime) -> bool:
-        """Whether the price holds at this moment."""
-        at = at.astimezone(UTC)
-        if self.start_date is not None:
-            return at.date() >= self.start_date
-        if self.start_time is None or self.end_time is None:
-            return True
-        now, start, end = at.time(), _naive(self.start_time), _naive(self.end_time)
-        return start <= now < end if start <= end else now >= start or now < end
-
-
-def _naive(moment: time) -> time:
-    if moment.tzinfo is None:
-        return moment
-    return datetime.combine(date(2000, 1, 2), moment).astimezone(UTC).time()
-
-
-class Conditional(msgspec.Struct, frozen=True):
-    """Rates that hold under a condition; without one, always."""
-
-    prices: Rates
-    constraint: Constraint | None = None
-
-
-class Model(msgspec.Struct, frozen=True):
-    """One model in a price list."""
-
-    id: str
-    match: Clause
-    prices: Rates | tuple[Conditional, ...]
-    context_window: int | None = None
-    deprecated: bool | None = None
-
-    def rates(self, at: datetime) -> Rates:
-        """Return the rates that hold at this moment: of several, the last; if none, the first."""
-        if isinstance(self.prices, Rates):
-            return self.prices
-        for one in reversed(self.prices):
-            if one.constraint is None or one.constraint.holds(at):
-                return one.prices
-        return self.prices[0].prices if self.prices else Rates()
-
-
-class Provider(msgspec.Struct, frozen=True):
-    """One provider's price list."""
-
-    id: str
-    models: tuple[Model, ...]
-    model_match: Clause | None = None
-    provider_match: Clause | None = None
-    fallback_model_providers: tuple[str, ...] | None = None
-
-
-class _File(msgspec.Struct, frozen=True):
-    """A file of prices; a bare list of providers is one too."""
-
-    providers: tuple[Provider, ...]
-    made: date | None = None
-
-
 class Listed(NamedTuple):
     """One model of the price lists."""
 
@@ -256,7 +128,7 @@ class Prices:
     @classmethod
     def read(cls, data: bytes, *, where: str = "") -> Prices:
         """Read a file in the JSON format of genai-prices, or raise `SettingsError`."""
-        return cls(_decode(data, where).providers)
+        return cls(decode(data, where).providers)
 
     def price(self, provider_id: str, *, at: datetime) -> Price | None:
         """Return the price of a model at this moment; None if nobody lists it or it is local."""
@@ -321,9 +193,9 @@ class Loaded(NamedTuple):
 
 
 @cache
-def _bundled_file() -> _File:
+def _bundled_file() -> PriceFile:
     data = files(__package__).joinpath(FILE_NAME).read_bytes()
-    return msgspec.json.decode(data, type=_File)
+    return msgspec.json.decode(data, type=PriceFile)
 
 
 @cache
@@ -346,7 +218,7 @@ def load(folder: Path | None) -> Loaded:
             return Loaded(bundled(), "bundled")
         return Loaded(Prices.read(_read(path), where=str(path)), str(path))
     except OSError as error:
-        problem = _problem(f"the prices cannot be read: {error.strerror}", str(path))
+        problem = price_problem(f"the prices cannot be read: {error.strerror}", str(path))
     except SettingsError as error:
         problem = error
     return Loaded(bundled(), "bundled", problem)
@@ -360,12 +232,12 @@ def update(source: Path, folder: Path) -> int:
     try:
         data = _read(source)
     except OSError as error:
-        raise _problem(f"the file cannot be read: {error.strerror}", str(source)) from error
-    providers = _decode(data, str(source)).providers
+        raise price_problem(f"the file cannot be read: {error.strerror}", str(source)) from error
+    providers = decode(data, str(source)).providers
     try:
-        _replace(folder / FILE_NAME, data)
+        replace_file(folder / FILE_NAME, data)
     except OSError as error:
-        raise _problem(f"the prices cannot be kept: {error.strerror}", str(folder)) from error
+        raise price_problem(f"the prices cannot be kept: {error.strerror}", str(folder)) from error
     return sum(len(provider.models) for provider in providers)
 
 
@@ -373,81 +245,5 @@ def _read(path: Path) -> bytes:
     with path.open("rb") as file:
         data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
-        raise _problem(f"the file is larger than {MAX_FILE_BYTES:,} bytes", str(path))
+        raise price_problem(f"the file is larger than {MAX_FILE_BYTES:,} bytes", str(path))
     return data
-
-
-def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
-
-
-def _decode(data: bytes, where: str) -> _File:
-    try:
-        if data.lstrip()[:1] == b"[":
-            file = _File(msgspec.json.decode(data, type=tuple[Provider, ...]))
-        else:
-            file = msgspec.json.decode(data, type=_File)
-        _check(file)
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
-        raise _problem(f"not a file of prices: {reason[:200]}", where) from None
-    return file
-
-
-def _problem(what: str, where: str) -> SettingsError:
-    return SettingsError(what, where=where, fix=_FIX)
-
-
-def _check(file: _File) -> None:
-    """Raise `ValueError` where the types alone allow nonsense."""
-    if not any(provider.models for provider in file.providers):
-        raise ValueError("it lists no models")
-    for provider in file.providers:
-        for clause in (provider.model_match, provider.provider_match):
-            if clause is not None:
-                _check_clause(clause, provider.id)
-        for model in provider.models:
-            _check_model(model)
-
-
-def _check_model(model: Model) -> None:
-    _check_clause(model.match, model.id)
-    if model.context_window is not None and model.context_window < 1:
-        raise ValueError(f"the window of {model.id!r} is below 1")
-    several = () if isinstance(model.prices, Rates) else model.prices
-    for rates in (one.prices for one in several) if several else (model.rates(datetime.now(UTC)),):
-        if any(not amount.is_finite() or amount < 0 for amount in _amounts(rates)):
-            raise ValueError(f"a price of {model.id!r} is no amount of money")
-
-
-def _amounts(rates: Rates) -> Iterator[Decimal]:
-    for rate in msgspec.structs.astuple(rates):
-        if isinstance(rate, Tiered):
-            yield rate.base
-            yield from (tier.price for tier in rate.tiers)
-        elif rate is not None:
-            yield rate
-
-
-def _check_clause(clause: Clause, name: str) -> None:
-    given = [part for part in msgspec.structs.astuple(clause) if part is not None]
-    if len(given) != 1:
-        raise ValueError(f"a condition of {name!r} is not one of those we know")
-    if clause.regex is not None:
-        try:
-            re.compile(clause.regex)
-        except re.error:
-            raise ValueError(f"a pattern of {name!r} is no regular expression") from None
-    for part in (*(clause.any_of or ()), *(clause.all_of or ())):
-        _check_clause(part, name)

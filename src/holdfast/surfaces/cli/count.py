@@ -22,6 +22,7 @@ from holdfast.tokens import TokenCount, UnknownModelWarning, prices
 from holdfast.tokens import count as count_tokens
 from holdfast.tokens.calibration import Calibration
 from holdfast.tokens.families import provenance
+from holdfast.tokens.files import replace_file
 from holdfast.tokens.limits import ModelContextRegistry
 from holdfast.tokens.reading import read_request
 from holdfast.wire import Conversation, Limits
@@ -165,10 +166,7 @@ def _learn(
     if folder is None:
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh = folder / (CALIBRATION + ".new")
-        fresh.write_bytes(calibration.dump())
-        fresh.replace(folder / CALIBRATION)
+        replace_file(folder / CALIBRATION, calibration.dump())
     except OSError as error_:
         raise HoldfastError(
             f"what was learnt cannot be kept: {error_.strerror}",
