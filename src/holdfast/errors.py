@@ -13,6 +13,12 @@
     │   └── AnchorPreservationError   what must be kept does not fit
     ├── SummarizationError            every summariser failed
     ├── StoreError                    an original could not be stored or read back
+    │   ├── StoreUnavailableError     the store cannot be reached, or is full or locked
+    │   ├── StoreConflictError        someone else wrote the same record first
+    │   ├── RefCollisionError         two contents would share a ref
+    │   └── DamagedContentError       what is stored is not what was stored
+    ├── ExpandError                   an expansion asks for what cannot be given
+    ├── PrivacyError                  a policy forbids to store the content
     └── ProviderError                 the provider refused or failed
 
 The branches are cut by what a caller would do next. Each error says what is wrong,
@@ -114,6 +120,30 @@ class SummarizationError(HoldfastError):
 
 class StoreError(HoldfastError):
     """An original could not be stored or read back."""
+
+
+class StoreUnavailableError(StoreError):
+    """The store cannot be reached, or it is full, locked or read-only: try again later."""
+
+
+class StoreConflictError(StoreError):
+    """Someone else wrote the same record first."""
+
+
+class RefCollisionError(StoreError):
+    """Two contents would share a ref: the second needs a longer one."""
+
+
+class DamagedContentError(StoreError):
+    """What is stored is not what was stored; it is set apart and never served."""
+
+
+class ExpandError(HoldfastError):
+    """An expansion asks for what cannot be given; the text says what can."""
+
+
+class PrivacyError(HoldfastError):
+    """A policy forbids to store the content."""
 
 
 class ProviderError(HoldfastError):

@@ -1,0 +1,1 @@
+"""Say what matters in a content, without a model: one condenser per kind."""

@@ -1,0 +1,1 @@
+"""Nothing is lost: originals behind refs, sessions and what was done to them."""

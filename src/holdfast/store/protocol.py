@@ -1,0 +1,171 @@
+"""What the engine needs of a store, in its own words; three stores do it.
+
+protocol: after records. memory.py is the reference; sqlite/ and postgres/ do the same, and one
+suite of tests runs over all three.
+
+Rules that every store keeps:
+- A call sees only its scope: another user's or workspace's records do not exist for it.
+- What a writing call returns from is durable: a killed process loses nothing of it.
+- A call either happens whole or not at all.
+- Failures of the driver are raised as `StoreError`, or one of its branches, without content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Literal, Protocol
+
+from holdfast.store.records import (
+    AuditEntry,
+    Cleaned,
+    Content,
+    Damage,
+    RefInfo,
+    SessionRecord,
+    Stored,
+    StoreStats,
+    Turn,
+    UsageTotal,
+)
+from holdfast.store.scope import Scope
+
+GRACE_SECONDS = 3600.0
+"""How long what is out of date stays: nothing that is being written or was just used goes."""
+
+Progress = Callable[[int, int], None]
+"""Told how much is done, and of how much."""
+
+
+class Store(Protocol):
+    """Contents behind refs, sessions and their turns, usage and what was learnt from it."""
+
+    url: str
+    """What it was opened with, without a password."""
+
+    # Contents and refs. Equal content is stored once per workspace.
+
+    async def put(self, scope: Scope, contents: Sequence[Content]) -> None:
+        """Store originals, all or none; known ones are noted as used by `scope.session`.
+
+        Raises:
+            RefCollisionError: another content has the same ref in this scope.
+        """
+
+    async def get(self, scope: Scope, ref: str) -> Stored | None:
+        """Open a ref, in any form that refs.py understands; None if there is nothing to open.
+
+        Counts as an access. What `info` calls removed is None here.
+
+        Raises:
+            DamagedContentError: what is stored is not what was stored; it is set apart.
+        """
+
+    async def info(self, scope: Scope, ref: str) -> RefInfo | None:
+        """What is known of a ref, even of one whose content was removed."""
+
+    async def refs(
+        self,
+        scope: Scope,
+        *,
+        kind: str = "",
+        limit: int = 100,
+        before: str = "",
+    ) -> list[RefInfo]:
+        """The newest refs, of `scope.session` if it names one; `before` is where to go on."""
+
+    async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
+        """Remove refs at once, and contents that nobody else refers to."""
+
+    # Sessions and turns.
+
+    async def session(self, scope: Scope) -> SessionRecord | None:
+        """The session that the scope names."""
+
+    async def sessions(
+        self, scope: Scope, *, limit: int = 100, before: str = ""
+    ) -> list[SessionRecord]:
+        """The sessions last used; `before` is the session to go on behind."""
+
+    async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
+        """The open session whose head is the first of `heads` that any has."""
+
+    async def add_turn(
+        self,
+        scope: Scope,
+        turn: Turn,
+        session: SessionRecord,
+        messages: Mapping[str, bytes],
+    ) -> None:
+        """Append a turn to `scope.session`, with the session as it is afterwards.
+
+        `messages` are the bytes behind the hashes in the turn's trails that may be new.
+
+        Raises:
+            StoreConflictError: the session has a turn of that number already.
+        """
+
+    async def update_turn(self, scope: Scope, turn: Turn) -> None:
+        """Replace a turn's record, once its answer is known."""
+
+    async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
+        """The turns of `scope.session` in order, behind number `after`."""
+
+    async def messages(self, scope: Scope, hashes: Sequence[str]) -> dict[str, bytes]:
+        """The bytes of messages and frames that turns of this scope name."""
+
+    async def close_session(self, scope: Scope) -> None:
+        """Note that a session is over: what only it refers to may go after the grace period."""
+
+    async def delete_session(self, scope: Scope) -> int:
+        """Remove a session, its turns and the refs that only it used; how many refs went."""
+
+    # Usage, calibration, audit.
+
+    async def usage(
+        self,
+        scope: Scope,
+        *,
+        by: Literal["model", "session", "day"] = "model",
+        since: float = 0.0,
+    ) -> list[UsageTotal]:
+        """Usage summed over turns, of `scope.session` if it names one."""
+
+    async def calibration(self, scope: Scope) -> bytes | None:
+        """What was learnt from reported usage in this workspace, as it was saved."""
+
+    async def save_calibration(self, scope: Scope, data: bytes) -> None:
+        """Keep what was learnt."""
+
+    async def audit(self, scope: Scope, *, limit: int = 100, before: int = 0) -> list[AuditEntry]:
+        """The newest compressions; `before` skips that many."""
+
+    # Upkeep.
+
+    async def stats(self, scope: Scope) -> StoreStats:
+        """How full the store is."""
+
+    async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
+        """Read everything once; what does not match its hash is set apart and listed."""
+
+    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
+        """Remove what is stale and what closed sessions left, once the grace period is over.
+
+        Nothing goes that an open session refers to, or that was written or opened within the
+        grace period.
+        """
+
+    def export(self, scope: Scope) -> AsyncIterator[bytes]:
+        """Every record of the scope as lines of JSON, to be read by `restore`."""
+
+    async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
+        """Read what `export` wrote into this scope; how many records were new."""
+
+    async def backup(self, path: str) -> None:
+        """Write a copy of the whole store while it is in use.
+
+        Raises:
+            StoreError: this kind of store is backed up by its own tools.
+        """
+
+    async def close(self) -> None:
+        """Finish what is being written and let go; closing twice is once."""

@@ -1,0 +1,211 @@
+"""What a store holds: contents behind refs, sessions with their turns and edits, usage.
+
+records: after scope and refs. Times are seconds since 1970, UTC; None means it never happens.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Content(msgspec.Struct, frozen=True, kw_only=True):
+    """An original on its way into the store."""
+
+    ref_id: str
+    kind: str
+    sha256: str
+    data: bytes
+    """The exact bytes."""
+    summary: str = ""
+    """What it is, in at most 500 characters."""
+    compressed: str = ""
+    """The citation that took its place."""
+    tokens: int = 0
+    """What the original would have cost in the conversation."""
+    meta: dict[str, str] = {}
+    """Where it came from: `tool`, `url`, `source_type`, `content_type`, `call_id`, …"""
+    flags: tuple[str, ...] = ()
+    """Kinds of secrets and personal data found in it."""
+    ttl_seconds: float | None = None
+    """How long it stays fresh; then it is stale, and may be cleaned up."""
+
+
+State = Literal["fresh", "stale", "removed", "damaged"]
+
+
+class RefInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a ref without opening it."""
+
+    ref_id: str
+    kind: str
+    sha256: str
+    size: int
+    """Bytes of the original."""
+    tokens: int
+    summary: str
+    compressed: str
+    meta: dict[str, str]
+    flags: tuple[str, ...]
+    created_at: float
+    expires_at: float | None
+    accessed_at: float | None
+    accesses: int
+    state: State
+    """`stale` is past its time but still there; `removed` leaves only this record."""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """An original, as it was stored."""
+
+    info: RefInfo
+    data: bytes
+
+
+class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation over many requests."""
+
+    session: str
+    dialect: str = ""
+    model: str = ""
+    title: str = ""
+    head: str = ""
+    """Hash of the conversation as the client last sent it: a later request that begins with
+    the same messages belongs to this session."""
+    turns: int = 0
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    closed_at: float | None = None
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """The fidelity record of one thing that was done to a request."""
+
+    action: str
+    """`cite`, `fold`, `shorten`, `drop`, `repair`, …"""
+    why: str
+    where: str
+    """In source units: `messages 3 to 42`, `lines 40-612 of 640`."""
+    from_tokens: int
+    to_tokens: int
+    ref_id: str = ""
+    start: int = 0
+    """The client's messages it stands for."""
+    stop: int = 0
+
+
+class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request cost: as predicted, as reported, and as it would have cost untouched."""
+
+    predicted: int = 0
+    untouched: int = 0
+    input: int = 0
+    cached: int = 0
+    cache_written: int = 0
+    output: int = 0
+    expansions: int = 0
+    expansion_tokens: int = 0
+    cost: float | None = None
+    """In US dollars; None if the price is unknown."""
+    saved_cost: float | None = None
+    """Net of expansions and of cache effects."""
+
+
+class Trail(msgspec.Struct, frozen=True):
+    """A list of messages as the change against the turn before: most of it is the same."""
+
+    shared: int
+    """How many of the first messages are those of the turn before."""
+    added: tuple[str, ...]
+    """SHA-256 of each message behind them; their bytes are stored once (see `messages`)."""
+    frame: str = ""
+    """SHA-256 of the rest of the body: everything but the messages."""
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One request of a session."""
+
+    number: int
+    """Counted from 1, without gaps."""
+    started_at: float
+    model: str = ""
+    status: int = 0
+    """The provider's HTTP status; 0 if there was none."""
+    client: Trail | None = None
+    """What the client sent."""
+    sent: Trail | None = None
+    """What the model saw."""
+    origins: tuple[tuple[int, int], ...] = ()
+    """For each message behind the shared ones of `sent`: the client's messages it stands for."""
+    edits: tuple[Edit, ...] = ()
+    usage: TurnUsage = TurnUsage()
+    warnings: tuple[str, ...] = ()
+    prefix_share: float = 0.0
+    """Share of the bytes sent that are the beginning of the request before."""
+    milliseconds: float = 0.0
+
+
+class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """Usage over many turns, by one name."""
+
+    name: str
+    """The model, the session or the day, as asked for."""
+    turns: int
+    predicted: int
+    untouched: int
+    input: int
+    cached: int
+    output: int
+    expansions: int
+    expansion_tokens: int
+    cost: float
+    saved_cost: float
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One compression, in ids, hashes and counts: never content."""
+
+    at: float
+    session: str
+    ref_id: str
+    sha256: str
+    action: str
+    """`stored`, `seen again`, `removed`, `damaged`."""
+    size: int
+    from_tokens: int
+    to_tokens: int
+    flags: tuple[str, ...] = ()
+
+
+class StoreStats(msgspec.Struct, frozen=True, kw_only=True):
+    """How full a store is, for one user and workspace."""
+
+    refs: int
+    contents: int
+    size: int
+    """Bytes of all originals."""
+    stored: int
+    """Bytes they take up."""
+    sessions: int
+    turns: int
+    stale: int
+    damaged: int
+    flagged: int
+    by_kind: dict[str, int]
+
+
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that does not hold what it should."""
+
+    sha256: str
+    why: str
+    refs: tuple[str, ...]
+
+
+class Cleaned(msgspec.Struct, frozen=True):
+    """What a clean-up removed."""
+
+    refs: int
+    contents: int
+    bytes: int
