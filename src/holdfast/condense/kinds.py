@@ -1,0 +1,98 @@
+"""All condensers, and the choice between them.
+
+kinds: after every condenser. Each is asked how sure it is, and the surest takes the content; among
+equals the one named first. Other packages add theirs by an entry point in the group
+`holdfast.condensers`; one that fails is passed over, so that it cannot keep a content from being
+cited.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from typing import TypeVar
+
+from holdfast.condense import text
+from holdfast.condense.condenser import Condensed, Condenser, Passage
+from holdfast.condense.source import Source
+
+OURS: tuple[Condenser, ...] = (text,)
+"""Our condensers: what is more special comes first."""
+
+ENTRY_POINTS = "holdfast.condensers"
+"""The group of entry points under which other packages offer condensers; each names an object of
+the shape of `Condenser`, a module or an instance."""
+
+_log = logging.getLogger("holdfast.condense")
+_T = TypeVar("_T")
+
+
+class _Guarded:
+    """Another package's condenser; where it fails, plain text takes its place."""
+
+    def __init__(self, condenser: Condenser) -> None:
+        self.kind = condenser.kind
+        self._condenser = condenser
+
+    def sniff(self, source: Source) -> float:
+        return self._try(self._condenser.sniff, lambda _: 0.0, source)
+
+    def condense(self, source: Source) -> Condensed:
+        return self._try(self._condenser.condense, text.condense, source)
+
+    def passages(self, source: Source) -> Sequence[Passage]:
+        return self._try(self._condenser.passages, text.passages, source)
+
+    def _try(
+        self, theirs: Callable[[Source], _T], ours: Callable[[Source], _T], source: Source
+    ) -> _T:
+        try:
+            return theirs(source)
+        except Exception as error:  # noqa: BLE001 it is not our code: anything may happen
+            # Its message might hold content, so only its type is told.
+            _log.warning("condenser %s failed: %s", self.kind, type(error).__name__)
+            return ours(source)
+
+
+@functools.cache
+def condensers() -> tuple[Condenser, ...]:
+    """Every condenser: other packages' first, for they know something special."""
+    return (*_theirs(), *OURS)
+
+
+def _theirs() -> list[Condenser]:
+    found: list[Condenser] = []
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
+        try:
+            found.append(_Guarded(point.load()))
+        except Exception as error:  # noqa: BLE001 it is not our code: anything may happen
+            _log.warning("condenser %s cannot be loaded: %s", point.name, type(error).__name__)
+    return found
+
+
+def condenser_for(source: Source, kind: str | None = None) -> Condenser:
+    """The condenser of this kind if there is one, else the one that is surest of the content."""
+    return (named(kind) if kind else None) or _surest(source)
+
+
+def kind_of(source: Source) -> str:
+    """The kind of a content, by its looks."""
+    return _surest(source).kind
+
+
+def named(kind: str) -> Condenser | None:
+    """The condenser of a kind, if there is one."""
+    return next((one for one in condensers() if one.kind == kind), None)
+
+
+def _surest(source: Source) -> Condenser:
+    best, score = condensers()[-1], 0.0
+    for one in condensers():
+        sure = one.sniff(source)
+        if sure > score:
+            best, score = one, sure
+        if score >= 1:
+            break
+    return best

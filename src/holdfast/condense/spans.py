@@ -1,0 +1,99 @@
+"""Spans of a text: where they stand, how they are quoted, how long ones are cut.
+
+spans: after source, before the condensers of text. A span is a pair of offsets into the text, the
+second excluded. Cuts and quotes end where a sentence, a line or a word does, if there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from holdfast.condense.condenser import Passage
+from holdfast.condense.source import Source
+
+Span = tuple[int, int]
+
+LONGEST = 1200
+"""The most characters of a passage, unless it is one thing that must not be torn."""
+SHORTEST = 200
+"""Paragraphs are joined until they have as many."""
+LONG_LINE = 2000
+"""A line of more characters is addressed by characters: opening it whole would help nobody."""
+
+_BLANK = re.compile(r"\n[ \t\r]*\n\s*")
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]{0,3}\s|[。！？]")  # noqa: RUF001 Chinese ends
+_SPACE = re.compile(r"\s")
+
+
+def lines_where(first: int, last: int) -> str:
+    """Lines `first` to `last` in source units."""
+    return f"lines {first}-{last}"
+
+
+def where(source: Source, start: int, end: int) -> str:
+    """A span in source units: lines, or characters inside a line too long to be opened."""
+    starts = source.line_starts
+    first, last = source.line_at(start), source.line_at(max(start, end - 1))
+    for line in {first, last}:
+        stop = starts[line] if line < len(starts) else len(source.text)
+        if stop - starts[line - 1] > LONG_LINE:
+            return f"characters {start}-{end}"
+    return lines_where(first, last)
+
+
+def quote(text: str, most: int = 200) -> str:
+    """A text on one line, its end left out at a space where it is longer than `most`."""
+    line = " ".join(text[: 4 * most].split())
+    if len(line) <= most and len(text) <= 4 * most:
+        return line
+    at = line.rfind(" ", most // 2, most)
+    return line[: at if at > 0 else most].rstrip() + " …"
+
+
+def first_sentence(text: str, most: int = 200) -> str:
+    """The first sentence of a text, quoted."""
+    found = _SENTENCE_END.search(text, 20, most)
+    return quote(text[: found.end()] if found else text, most)
+
+
+def cut(text: str, start: int, end: int, most: int = LONGEST) -> Iterator[Span]:
+    """Cut a span into pieces of at most `most` characters."""
+    while end - start > most:
+        at = _place_to_cut(text, start + most // 3, start + most)
+        yield start, at
+        start = at
+    if start < end:
+        yield start, end
+
+
+def _place_to_cut(text: str, first: int, last: int) -> int:
+    ends = [found.end() for found in _SENTENCE_END.finditer(text, first, last)]
+    if ends:
+        return ends[-1]
+    newline = text.rfind("\n", first, last)
+    if newline > 0:
+        return newline + 1
+    spaces = [found.end() for found in _SPACE.finditer(text, first, last)]
+    return spaces[-1] if spaces else last
+
+
+def paragraphs(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
+    """What stands between blank lines: short ones joined, long ones cut."""
+    end = len(text) if end is None else end
+    for found in _BLANK.finditer(text, start, end):
+        if found.end() - start >= SHORTEST:
+            yield from cut(text, start, found.end())
+            start = found.end()
+    yield from cut(text, start, end)
+
+
+def passages_of(source: Source, spans: Iterable[Span]) -> list[Passage]:
+    """Spans as passages; those of white space only are left out."""
+    text = source.text
+    made = []
+    for start, end in spans:
+        quoted = text[start:end].rstrip()
+        if quoted and not quoted.isspace():
+            made.append(Passage(quoted, where(source, start, start + len(quoted))))
+    return made

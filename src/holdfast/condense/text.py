@@ -1,0 +1,116 @@
+"""Plain prose: its beginning, the sentences nearest to what it is about, and how it goes on.
+
+text: after spans. It is what any content is condensed by if no other condenser knows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.source import Source
+from holdfast.condense.spans import Span, cut, first_sentence, paragraphs, passages_of, quote, where
+
+kind = "text"
+
+HEAD = 500
+"""Characters of the beginning that are quoted."""
+CANDIDATES = 120
+"""How many sentences are weighed, evenly spread over the text."""
+SENTENCES = 6
+"""How many of them are quoted."""
+SECTIONS = 12
+"""How many places of the text the outline names."""
+
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_WARNING = re.compile(
+    r"^[^\w\n]{0,8}(?:\w{1,20}[ .])?(?:error|warning|fatal|critical|danger|caution|security"
+    r"|exception|traceback|\w{1,40}(?:Error|Exception|Warning))\b[^\n:]{0,40}:[^\n]*",
+    re.MULTILINE | re.IGNORECASE,
+)
+_HEADING = re.compile(
+    r"(?:\A|\n[ \t\r]*\n)((?=[^\n]{3,80}\r?(?:\n[ \t\r]*\n|\n[=~-]{3}))[^\n]*[^\s.,;:!?])\r?\n"
+)
+
+
+def sniff(source: Source) -> float:
+    """Anything is text, if it is nothing else."""
+    return 0.01 if source.data else 0.005
+
+
+def condense(source: Source) -> Condensed:
+    """Quote the beginning, warnings, the most central sentences; outline by headings."""
+    text = source.text
+    spans = [span for span in paragraphs(text) if not text[span[0] : span[1]].isspace()]
+    notes = [*warnings(source)]
+    if spans:
+        notes.append(_head(source, spans[0][0]))
+        notes += _central(source, spans[1:])
+        notes += _outline(source, spans)
+    return Condensed(
+        title=f"Text, {source.line_count:,} lines, {len(text):,} characters",
+        unit="lines",
+        total=source.line_count,
+        notes=tuple(notes),
+    )
+
+
+def passages(source: Source) -> Sequence[Passage]:
+    """Paragraphs."""
+    return passages_of(source, paragraphs(source.text))
+
+
+def warnings(source: Source, most: int = 12) -> list[Note]:
+    """Lines that begin as a warning or an error does, each once, and how many more there are."""
+    seen: dict[str, Span] = {}
+    for found in _WARNING.finditer(source.text):
+        seen.setdefault(found[0].strip(), found.span())
+    notes = [
+        Note("alert", quote(line, 300), where(source, *span))
+        for line, span in list(seen.items())[:most]
+    ]
+    if rest := list(seen.values())[most:]:
+        text = f"{len(rest):,} more lines of warnings or errors"
+        notes.append(Note("alert", text, where(source, rest[0][0], rest[-1][1])))
+    return notes
+
+
+def _head(source: Source, start: int) -> Note:
+    start, end = next(cut(source.text, start, len(source.text), HEAD))
+    shown = source.text[start:end].rstrip()
+    return Note("sample", shown, where(source, start, start + len(shown)))
+
+
+def _central(source: Source, spans: Sequence[Span]) -> list[Note]:
+    """The sentences whose words are the text's most frequent."""
+    text = source.text
+    frequent = Counter(_WORD.findall(text.lower()))
+    step = max(1, len(spans) // CANDIDATES)
+    weighed = []
+    for start, end in spans[::step]:
+        sentence = first_sentence(text[start:end].strip())
+        words = set(_WORD.findall(sentence.lower()))
+        # A word counts by how often it stands elsewhere; the constant keeps short lines low.
+        weight = sum(frequent[word] - 1 for word in words) / (len(words) + 4)
+        weighed.append((-weight, start, end, sentence))
+    best = sorted(weighed)[:SENTENCES]
+    return [
+        Note("sample", sentence, where(source, start, end)) for weight, start, end, sentence in best
+    ]
+
+
+def _outline(source: Source, spans: Sequence[Span]) -> list[Note]:
+    """Headings, if there are some; else how the text goes on, at even distances."""
+    text = source.text
+    places = [found.span(1) for found in _HEADING.finditer(text)]
+    if len(places) < 3:
+        places = list(spans[1:])
+    step = -(-len(places) // SECTIONS) or 1
+    places = places[::step]
+    ends = [start for start, _ in places[1:]] + [len(text)]
+    return [
+        Note("outline", quote(text[place[0] : place[1]], 80), where(source, place[0], end))
+        for place, end in zip(places, ends, strict=True)
+    ]
