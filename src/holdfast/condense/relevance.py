@@ -1,0 +1,231 @@
+"""Which parts of a content answer a question, without a model.
+
+relevance: after question and condenser. BM25 over the question's own terms: the content is
+searched for them instead of being cut into words, so that 100 KB take a few milliseconds. The
+same question and passages give the same order.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+
+import msgspec
+
+from holdfast.condense.condenser import Passage
+from holdfast.condense.question import ENDINGS, Term, fold, terms
+
+_SATURATION = 1.2
+_LENGTH_SHARE = 0.5
+_MOST_HITS = 4
+"""More occurrences in one passage say nothing new."""
+_COMMON = 0.7
+"""A term in more than this share of many passages tells none of them from the others."""
+_MANY = 20
+_NEAR = 60
+_MOST_REFINED = 200
+_LONGEST_ENDING = 8
+_MARK = "…"
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """A passage that has something to do with the question."""
+
+    index: int
+    """Its place among the passages."""
+    score: float
+    """Above 0; only good for comparing passages of one question."""
+
+
+_Hit = tuple[int, float]
+"""Where a term stands, and how well it matches there."""
+
+
+def rank(question: str, passages: Sequence[Passage]) -> list[Ranked]:
+    """The passages that have to do with the question, best first, equal ones as they stand."""
+    wanted = terms(question)
+    if not wanted or not passages:
+        return []
+    text = "\0".join(passage.text for passage in passages)
+    low = fold(text)
+    starts = [0, *accumulate(len(passage.text) + 1 for passage in passages)]
+    average = max(1.0, len(text) / len(passages))
+    scores: dict[int, float] = {}
+    places: dict[int, list[tuple[int, float]]] = {}
+    for term in _telling(wanted, low, passages):
+        found = _by_passage(term, low, text, starts)
+        worth = term.weight * math.log(1 + (len(passages) - len(found) + 0.5) / (len(found) + 0.5))
+        for index, hits in found.items():
+            strength = sum(strength for _, strength in hits)
+            size = (starts[index + 1] - starts[index]) / average
+            damped = strength + _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * size)
+            score = worth * strength * (_SATURATION + 1) / damped
+            scores[index] = scores.get(index, 0.0) + score
+            places.setdefault(index, []).append((hits[0][0], worth))
+    best = sorted(scores, key=lambda index: (-scores[index], index))
+    for index in best[:_MOST_REFINED]:
+        scores[index] += _together(places[index])
+    best[:_MOST_REFINED] = sorted(best[:_MOST_REFINED], key=lambda index: (-scores[index], index))
+    return [Ranked(index, scores[index]) for index in best]
+
+
+def excerpt(text: str, question: str, most_characters: int) -> tuple[str, int, int]:
+    """The window of a long text that answers best, and where it begins and ends in the text.
+
+    The window is cut at word ends; `…` marks where text goes on. With the marks it has at most
+    `most_characters` characters.
+    """
+    if len(text) <= most_characters:
+        return text, 0, len(text)
+    room = max(0, most_characters - 2 * len(_MARK))
+    start = _best_window(text, terms(question), room)
+    end = min(len(text), start + room)
+    start, end = _at_word_ends(text, start, end)
+    before = _MARK if start > 0 else ""
+    after = _MARK if end < len(text) else ""
+    return (before + text[start:end] + after)[: max(0, most_characters)], start, end
+
+
+# --- where a term stands -------------------------------------------------------------------------
+
+
+def _telling(wanted: Sequence[Term], low: str, passages: Sequence[Passage]) -> list[Term]:
+    """The terms that tell passages apart; if there is none, the rarest."""
+    if len(passages) < _MANY:
+        return list(wanted)
+    often = [low.count(term.form) for term in wanted]
+    parts = None
+    telling = []
+    for term, count in zip(wanted, often, strict=True):
+        if count > _COMMON * len(passages):
+            parts = parts or low.split("\0")
+            if sum(term.form in part for part in parts) > _COMMON * len(passages):
+                continue
+        if count:
+            telling.append(term)
+    present = [(count, at) for at, count in enumerate(often) if count]
+    return telling or ([wanted[min(present)[1]]] if present else [])
+
+
+def _by_passage(term: Term, low: str, text: str, starts: list[int]) -> dict[int, list[_Hit]]:
+    """The hits of a term in each passage that has one, a few of each."""
+    found: dict[int, list[_Hit]] = {}
+    at = 0
+    while (start := low.find(term.form, at)) >= 0:
+        at = start + len(term.form)
+        strength = _strength(term, low, text, start)
+        if not strength:
+            continue
+        index = bisect.bisect_right(starts, start) - 1
+        hits = found.setdefault(index, [])
+        hits.append((start, strength))
+        if len(hits) >= _MOST_HITS:
+            at = starts[index + 1]
+    return found
+
+
+def _strength(term: Term, low: str, text: str, start: int) -> float:
+    """How well the text at a place matches a term: 0 if it only looks like it."""
+    if term.anywhere:
+        return 1.0
+    before = text[start - 1] if start else " "
+    # `Tokens` begins a word in `maxTokens`, and so does `port` in `8080port`.
+    if before.isalnum() and (term.exact or not (before.isdigit() or _is_hump(text, start))):
+        return 0.0
+    end = start + len(term.form)
+    ending = low[end : end + _LONGEST_ENDING]
+    if not ending or not ending[0].isalpha():
+        if term.exact and ending[:1].isdigit():
+            return 0.0
+        return 1.3 if _names_a_field(ending) else 1.0
+    if _is_hump(text, end):
+        return 0.9
+    if term.exact:
+        return 0.0
+    return _strength_of_ending(term.form, ending)
+
+
+def _is_hump(text: str, at: int) -> bool:
+    return text[at].isupper() and (text[at - 1].islower() or text[at + 1 : at + 2].islower())
+
+
+def _names_a_field(ending: str) -> bool:
+    return ending.lstrip("\"' ").startswith((":", "="))
+
+
+def _strength_of_ending(form: str, ending: str) -> float:
+    word = ""
+    for character in ending:
+        if not character.isalpha() and character != "'":
+            break
+        word += character
+    if word in ENDINGS:
+        return 1.0
+    doubled = word[:1] == form[-1:] and word[1:] in ENDINGS
+    return 0.9 if doubled else 0.0
+
+
+# --- what stands together ------------------------------------------------------------------------
+
+
+def _together(places: list[tuple[int, float]]) -> float:
+    """A bonus for terms that follow each other closely, as they do in the question."""
+    bonus = 0.0
+    for (first, worth), (second, other) in pairwise(places):
+        distance = abs(second - first)
+        if distance < _NEAR:
+            order = 1.0 if second > first else 0.6
+            bonus += 0.4 * order * min(worth, other) * (1 - distance / _NEAR)
+    return bonus
+
+
+def _hits(wanted: Sequence[Term], text: str) -> Iterator[tuple[int, int, float]]:
+    """Yield (place, number of the term, worth) of hits, at most a thousand of a term."""
+    low = fold(text)
+    for number, term in enumerate(wanted):
+        hits: list[_Hit] = []
+        at = 0
+        while len(hits) < 1000 and (start := low.find(term.form, at)) >= 0:
+            at = start + len(term.form)
+            if strength := _strength(term, low, text, start):
+                hits.append((start, strength))
+        worth = term.weight / (1 + math.log(1 + len(hits)))
+        yield from ((start, number, worth * strength) for start, strength in hits)
+
+
+def _best_window(text: str, wanted: Sequence[Term], room: int) -> int:
+    """Where the window of `room` characters begins that holds most of the question."""
+    hits = sorted(_hits(wanted, text))
+    if not hits:
+        return 0
+    best, best_score, left, score = (0, 0), -1.0, 0, 0.0
+    inside: dict[int, list[float]] = {}
+    for right, (place, number, worth) in enumerate(hits):
+        values = inside.setdefault(number, [])
+        score += worth if not values else 0.1 * worth
+        values.append(worth)
+        while place - hits[left][0] > room * 0.8:
+            _, gone, value = hits[left]
+            rest = inside[gone]
+            rest.pop(0)
+            score -= value if not rest else 0.1 * value
+            left += 1
+        if score > best_score + 1e-9:
+            best, best_score = (left, right), score
+    first, last = hits[best[0]][0], hits[best[1]][0]
+    # What stands around the hits belongs to the answer: more of it behind than before.
+    return max(0, min(first - (room - (last - first)) // 3, len(text) - room))
+
+
+def _at_word_ends(text: str, start: int, end: int) -> tuple[int, int]:
+    if start > 0 and not text[start - 1].isspace():
+        word = next((at for at in range(start, min(start + 30, end)) if text[at].isspace()), None)
+        start = start if word is None else word + 1
+    if end < len(text) and not text[end].isspace():
+        word = next(
+            (at for at in range(end - 1, max(end - 30, start), -1) if text[at].isspace()), None
+        )
+        end = end if word is None else word
+    return start, end
