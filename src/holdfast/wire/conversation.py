@@ -214,6 +214,10 @@ class Conversation:
         """This request with other messages, unchecked: for repair and conversion."""
         return Conversation(self._dialect, self._frame, messages, body=self._body)
 
+    def with_frame(self, frame: Frame) -> Conversation:
+        """These messages in another body, unchecked."""
+        return Conversation(self._dialect, frame, self.messages, exchanges=self._exchanges)
+
     # --- how edits are made --------------------------------------------------------------------
 
     def _new_content(self, block: Block, text: str) -> Any:
