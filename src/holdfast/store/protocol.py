@@ -47,6 +47,9 @@ class Store(Protocol):
     async def put(self, scope: Scope, contents: Sequence[Content]) -> None:
         """Store originals, all or none; known ones are noted as used by `scope.session`.
 
+        Of a known one the longer life counts, what its record lacks is filled in, and damage is
+        healed; the rest stays as it was.
+
         Raises:
             RefCollisionError: another content has the same ref in this scope.
         """
@@ -54,9 +57,11 @@ class Store(Protocol):
     async def get(self, scope: Scope, ref: str) -> Stored | None:
         """Open a ref, in any form that refs.py understands; None if there is nothing to open.
 
-        Counts as an access. What `info` calls removed is None here.
+        Counts as an access, and as a use by `scope.session` if it names one; other calls see
+        that once they read after it. What `info` calls removed is None here.
 
         Raises:
+            RefCollisionError: the digits fit two contents.
             DamagedContentError: what is stored is not what was stored; it is set apart.
         """
 
@@ -71,10 +76,16 @@ class Store(Protocol):
         limit: int = 100,
         before: str = "",
     ) -> list[RefInfo]:
-        """The newest refs, of `scope.session` if it names one; `before` is where to go on."""
+        """The refs stored last, of `scope.session` if it names one, without removed ones.
+
+        `before` is the ref to go on behind.
+
+        Raises:
+            StoreError: `before` is no ref of this scope.
+        """
 
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
-        """Remove refs at once, and contents that nobody else refers to."""
+        """Remove refs without a trace, and contents that nobody else refers to; how many went."""
 
     # Sessions and turns.
 
@@ -102,10 +113,15 @@ class Store(Protocol):
 
         Raises:
             StoreConflictError: the session has a turn of that number already.
+            StoreError: the number leaves a gap, or bytes do not match their hash.
         """
 
     async def update_turn(self, scope: Scope, turn: Turn) -> None:
-        """Replace a turn's record, once its answer is known."""
+        """Replace a turn's record, once its answer is known.
+
+        Raises:
+            StoreError: there is no such turn.
+        """
 
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
         """The turns of `scope.session` in order, behind number `after`."""
@@ -114,10 +130,16 @@ class Store(Protocol):
         """The bytes of messages and frames that turns of this scope name."""
 
     async def close_session(self, scope: Scope) -> None:
-        """Note that a session is over: what only it refers to may go after the grace period."""
+        """Note that a session is over: what only it refers to may go after the grace period.
+
+        What was put for a session without turns counts as well; a session nobody knows is none.
+        """
 
     async def delete_session(self, scope: Scope) -> int:
-        """Remove a session, its turns and the refs that only it used; how many refs went."""
+        """Remove a session, its turns and the refs that only it used; how many refs went.
+
+        They go without a trace, as with `forget`.
+        """
 
     # Usage, calibration, audit.
 
@@ -151,14 +173,18 @@ class Store(Protocol):
         """Remove what is stale and what closed sessions left, once the grace period is over.
 
         Nothing goes that an open session refers to, or that was written or opened within the
-        grace period.
+        grace period. A session is open until it was closed, even if it has no turns. What was
+        put without a session goes only when stale. `info` still knows what went.
         """
 
     def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON, to be read by `restore`."""
 
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
-        """Read what `export` wrote into this scope; how many records were new."""
+        """Read what `export` wrote into this scope; how many records were new.
+
+        Goes in parts, each whole: after a failure, run it again. What is there already stays.
+        """
 
     async def backup(self, path: str) -> None:
         """Write a copy of the whole store while it is in use.

@@ -22,6 +22,8 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     """What it is, in at most 500 characters."""
     compressed: str = ""
     """The citation that took its place."""
+    compressed_tokens: int = 0
+    """What the citation costs; for the audit."""
     tokens: int = 0
     """What the original would have cost in the conversation."""
     meta: dict[str, str] = {}
@@ -209,3 +211,4 @@ class Cleaned(msgspec.Struct, frozen=True):
     refs: int
     contents: int
     bytes: int
+    """Of the originals."""

@@ -1,0 +1,62 @@
+"""pack: content as it lies on disk: compressed where that pays, checked by hash when read.
+
+pack: after refs. Shared by all stores that keep bytes outside of memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import zstandard
+
+from holdfast.store.refs import digest
+
+PLAIN, ZSTD = 0, 1
+
+SMALL = 128
+"""Bytes below which compression saves less than it costs."""
+LEVEL = 3
+
+_local = threading.local()
+
+
+class Packed(NamedTuple):
+    """Bytes as they are stored."""
+
+    codec: int
+    data: bytes
+
+
+def pack(data: bytes) -> Packed:
+    """Compress, unless the result would not be smaller."""
+    if len(data) >= SMALL:
+        squeezed = _compressor().compress(data)
+        if len(squeezed) < len(data):
+            return Packed(ZSTD, squeezed)
+    return Packed(PLAIN, data)
+
+
+def unpack(codec: int, data: bytes, *, size: int, sha256: str) -> bytes | None:
+    """The original; None if it is not the one with this size and hash."""
+    original = _original(codec, data, size)
+    return original if original is not None and digest(original) == sha256 else None
+
+
+def _original(codec: int, data: bytes, size: int) -> bytes | None:
+    if codec == PLAIN:
+        return data
+    try:
+        # The size inside the frame is checked first: damage must not make us allocate at will.
+        if zstandard.frame_content_size(data) != size:
+            return None
+        return zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
+    except zstandard.ZstdError:
+        return None
+
+
+def _compressor() -> zstandard.ZstdCompressor:
+    """One per thread: making one costs more than compressing a page, and it is not shared."""
+    if not hasattr(_local, "compressor"):
+        _local.compressor = zstandard.ZstdCompressor(level=LEVEL)
+    return _local.compressor  # type: ignore[no-any-return]

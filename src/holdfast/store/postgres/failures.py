@@ -1,0 +1,60 @@
+"""failures: what asyncpg raises, as errors of ours.
+
+after address. The server's own words are left out: they may quote what was to be stored. The
+five characters of its SQLSTATE stay, and are enough to look the fault up.
+"""
+
+from __future__ import annotations
+
+import asyncpg  # type: ignore[import-untyped]
+
+from holdfast.errors import StoreError, StoreUnavailableError
+
+DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+"""All that a call of the driver may raise for reasons outside of our code."""
+
+ROLLED_BACK = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+"""The server undid a transaction because of another one; the next try may succeed."""
+
+_LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    ConnectionError,
+)
+
+_FIXES: tuple[tuple[str, str, str], ...] = (
+    ("28", "PostgreSQL refuses the login", "Check the user and the password of the URL."),
+    ("3D", "the database does not exist", "Create it, or correct the URL."),
+    ("42501", "the user may not do this in the database", "Grant CREATE on the database to it."),
+    ("53100", "the disk of PostgreSQL is full", "Make room, then try again."),
+    ("53300", "PostgreSQL has no connection left", "Raise max_connections, or close others."),
+    ("53", "PostgreSQL has run out of a resource", "Look into the server's log."),
+    ("25006", "the database is read-only", "Use the URL of the primary server."),
+    ("40", "other writers were in the way again and again", "Try again."),
+    ("55P03", "another process holds a lock", "Try again."),
+    ("57", "PostgreSQL stopped the statement", "Try again, or look into the server's log."),
+    ("58", "PostgreSQL cannot read or write its files", "Look into the server's log."),
+)
+"""The beginning of a SQLSTATE, what it means, and what to do."""
+
+
+def lost(error: BaseException) -> bool:
+    """Whether the connection ended."""
+    closed = isinstance(error, asyncpg.InterfaceError) and "closed" in str(error)
+    return closed or isinstance(error, _LOST)
+
+
+def explain(error: BaseException, url: str) -> StoreError:
+    """An error of the driver as one of ours, without the words of the server."""
+    state = getattr(error, "sqlstate", None) or ""
+    for beginning, what, fix in _FIXES:
+        if state.startswith(beginning):
+            return StoreUnavailableError(f"{what} (SQLSTATE {state})", where=url, fix=fix)
+    if lost(error) or isinstance(error, OSError | TimeoutError):
+        return StoreUnavailableError(
+            "PostgreSQL cannot be reached", where=url, fix="Check that it runs, then try again."
+        )
+    told = f"SQLSTATE {state}" if state else type(error).__name__
+    return StoreError(f"PostgreSQL refused a statement ({told})", where=url)

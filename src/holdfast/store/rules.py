@@ -1,0 +1,152 @@
+"""rules: after records. What all stores decide in the same way, without knowing any of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.errors import DamagedContentError, RefCollisionError, StoreConflictError, StoreError
+from holdfast.store.records import Content, State, Turn
+from holdfast.store.refs import KIND, RefName, digest, parse
+from holdfast.store.scope import Scope
+
+MOST_SUMMARY_CHARACTERS = 500
+
+_Row = TypeVar("_Row")
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+
+def check_content(content: Content) -> None:
+    """Raise unless hash, name and data of a content belong together."""
+    name = parse(content.ref_id)
+    if digest(content.data) != content.sha256:
+        problem = "the hash of a content is not that of its data"
+    elif not KIND.fullmatch(content.kind):
+        problem = "the kind of a content is no name"
+    elif name is None or name.kind != content.kind or not content.sha256.startswith(name.digits):
+        problem = "the ref of a content does not name its kind and hash"
+    elif len(content.summary) > MOST_SUMMARY_CHARACTERS:
+        problem = f"the summary of a content has more than {MOST_SUMMARY_CHARACTERS} characters"
+    else:
+        return
+    raise StoreError(problem, fix="Make contents with refs.ref_id and refs.digest.")
+
+
+def check_messages(messages: Mapping[str, bytes]) -> None:
+    """Raise unless every message is what its hash says."""
+    if any(digest(data) != sha256 for sha256, data in messages.items()):
+        raise StoreError("the hash of a message is not that of its bytes", where="messages")
+
+
+def check_session(scope: Scope) -> None:
+    """Raise unless the scope names a session."""
+    if not scope.session:
+        raise StoreError(
+            "the scope names no session", where="scope.session", fix="Use scope.of(session)."
+        )
+
+
+def check_number(number: int, last: int) -> None:
+    """Raise unless a turn comes right behind the last."""
+    if number <= last:
+        raise StoreConflictError(
+            f"the session has a turn {number} already",
+            where="turn.number",
+            fix="Read the session again and number the turn behind its last.",
+        )
+    if number != last + 1:
+        raise StoreError(f"turn {number} would leave a gap behind turn {last}", where="turn.number")
+
+
+def hashes_of(turn: Turn) -> set[str]:
+    """Every hash that a turn's trails name."""
+    trails = [trail for trail in (turn.client, turn.sent) if trail is not None]
+    return {h for trail in trails for h in (*trail.added, trail.frame) if h}
+
+
+def hash_range(name: RefName) -> tuple[str, str]:
+    """The least and the greatest hash that a name may mean."""
+    return name.digits, name.digits.ljust(64, "f")
+
+
+def choose(
+    name: RefName, rows: Sequence[_Row], key: Callable[[_Row], tuple[str, str]]
+) -> _Row | None:
+    """The row that a name means, of those whose hash begins with its digits.
+
+    `key` gives a row's ref and hash. A ref in full wins; digits that fit two contents are refused.
+    """
+    for row in rows:
+        if name.kind and key(row)[0] == f"ref:{name.kind}:{name.digits}":
+            return row
+    if len({key(row)[1] for row in rows}) > 1:
+        raise RefCollisionError(
+            "the ref fits more than one content", fix="Give more digits of the hash."
+        )
+    return min(rows, key=key) if rows else None
+
+
+def collision() -> RefCollisionError:
+    """The error for a content whose name another has."""
+    return RefCollisionError(
+        "another content has the same ref", fix="Make the ref with more digits of the hash."
+    )
+
+
+def damaged(ref: str) -> DamagedContentError:
+    """The error for content that is not what was stored."""
+    return DamagedContentError(
+        "the stored content does not match its hash",
+        where=ref,
+        fix="Store the original again, or restore it from a backup.",
+    )
+
+
+def no_place_to_go_on(before: str) -> StoreError:
+    """The error for a page behind a record that is not there."""
+    return StoreError(
+        "there is no such record to go on behind", where=before[:100], fix="Start at the newest."
+    )
+
+
+def expiry(now: float, ttl_seconds: float | None) -> float | None:
+    """When something stored now goes stale."""
+    return None if ttl_seconds is None else now + ttl_seconds
+
+
+def longer(one: float | None, other: float | None) -> float | None:
+    """The later of two ends; None never comes."""
+    return None if one is None or other is None else max(one, other)
+
+
+def state_of(*, removed: bool, damage: str | None, expires_at: float | None, now: float) -> State:
+    """What can be expected of a ref."""
+    if removed:
+        return "removed"
+    if damage is not None:
+        return "damaged"
+    return "stale" if expires_at is not None and expires_at <= now else "fresh"
+
+
+def day_of(at: float) -> str:
+    """The day of a time in UTC, as `2026-01-31`."""
+    return datetime.fromtimestamp(at, UTC).date().isoformat()
+
+
+def to_json(value: Any) -> str:
+    """Text for any value: ASCII, so that no character of a conversation is one too many."""
+    return json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
+
+
+def from_json(text: str, kind: type[_Struct]) -> _Struct:
+    """The value that `to_json` wrote."""
+    return msgspec.convert(json.loads(text), kind)
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Each once, in order."""
+    return list(dict.fromkeys(names))

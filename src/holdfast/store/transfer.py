@@ -1,0 +1,154 @@
+"""transfer: after records. The lines that `export` writes and `restore` reads, for all stores.
+
+Each line is a JSON object with a `type`. The first is the header; contents come as base64 of the
+exact bytes, and are checked by their hash when they are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from holdfast.errors import StoreError
+from holdfast.store.records import AuditEntry, SessionRecord, Turn
+from holdfast.store.refs import KIND, digest, parse
+
+VERSION = 1
+
+_MOST_RECORDS = 200
+_MOST_BYTES = 4_000_000
+
+
+class Header(msgspec.Struct, frozen=True, tag="holdfast"):
+    """The first line."""
+
+    version: int = VERSION
+
+
+class SessionLine(msgspec.Struct, frozen=True, tag="session"):
+    """A session."""
+
+    record: SessionRecord
+
+
+class TurnLine(msgspec.Struct, frozen=True, tag="turn"):
+    """A turn of a session."""
+
+    session: str
+    record: Turn
+
+
+class RefLine(msgspec.Struct, frozen=True, kw_only=True, tag="ref"):
+    """A ref with its content; without, if it was removed or damaged."""
+
+    ref_id: str
+    kind: str
+    sha256: str
+    size: int
+    tokens: int
+    summary: str
+    compressed: str
+    meta: dict[str, str]
+    flags: tuple[str, ...]
+    created_at: float
+    written_at: float
+    expires_at: float | None
+    accessed_at: float | None
+    accesses: int
+    uses: tuple[str, ...]
+    """The sessions that used it; an empty name is a use without one."""
+    data: bytes | None
+
+
+class MessageLine(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
+    """Bytes that turns name."""
+
+    sha256: str
+    sessions: tuple[str, ...]
+    data: bytes
+
+
+class CalibrationLine(msgspec.Struct, frozen=True, tag="calibration"):
+    """What was learnt from reported usage."""
+
+    data: bytes
+
+
+class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
+    """An entry of the audit trail."""
+
+    entry: AuditEntry
+
+
+Line = Header | SessionLine | TurnLine | RefLine | MessageLine | CalibrationLine | AuditLine
+
+
+def encode(line: Line) -> bytes:
+    """One line, with its end."""
+    # The standard library escapes lone surrogates, which text of a conversation may hold.
+    return json.dumps(msgspec.to_builtins(line), separators=(",", ":")).encode() + b"\n"
+
+
+async def batches(lines: AsyncIterator[bytes]) -> AsyncIterator[list[Line]]:
+    """Read lines, check them, and hand them on in parts that fit in memory."""
+    number, size, batch, begun = 0, 0, list[Line](), False
+    async for text in lines:
+        number += 1
+        if not text.strip():
+            continue
+        line = _decode(text, number)
+        if isinstance(line, Header) != (not begun):
+            raise _unreadable(number, "the first line must be the header, and no other")
+        begun = True
+        batch.append(line)
+        size += len(text)
+        if len(batch) >= _MOST_RECORDS or size >= _MOST_BYTES:
+            yield batch
+            batch, size = [], 0
+    if not begun:
+        raise _unreadable(1, "the file is empty")
+    if batch:
+        yield batch
+
+
+def _decode(text: bytes, number: int) -> Line:
+    try:
+        line: Line = msgspec.convert(json.loads(text), Line)  # type: ignore[arg-type]
+    except (ValueError, RecursionError) as error:
+        # The message of the reader may quote content.
+        raise _unreadable(number, "it is no record of an export") from error.__cause__
+    if isinstance(line, Header) and line.version > VERSION:
+        raise StoreError(
+            f"the export is of version {line.version}, newer than this Holdfast reads ({VERSION})",
+            fix="Update Holdfast.",
+        )
+    if not _is_sound(line):
+        raise _unreadable(number, "its data does not match its hash or its ref")
+    return line
+
+
+def _is_sound(line: Line) -> bool:
+    match line:
+        case RefLine():
+            name = parse(line.ref_id)
+            return (
+                name is not None
+                and name.kind == line.kind
+                and KIND.fullmatch(line.kind) is not None
+                and line.sha256.startswith(name.digits)
+                and (line.data is None or digest(line.data) == line.sha256)
+            )
+        case MessageLine():
+            return digest(line.data) == line.sha256
+        case _:
+            return True
+
+
+def _unreadable(number: int, why: str) -> StoreError:
+    return StoreError(
+        f"a line of the export cannot be read: {why}",
+        where=f"line {number}",
+        fix="Export again; nothing of this part was restored.",
+    )
