@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from typing import TypeVar
 
-from holdfast.condense import text
+from holdfast.condense import log, text
 from holdfast.condense.condenser import Condensed, Condenser, Passage
 from holdfast.condense.source import Source
 
-OURS: tuple[Condenser, ...] = (text,)
+OURS: tuple[Condenser, ...] = (log, text)
 """Our condensers: what is more special comes first."""
 
 ENTRY_POINTS = "holdfast.condensers"

@@ -44,7 +44,9 @@ def where(source: Source, start: int, end: int) -> str:
 
 def quote(text: str, most: int = 200) -> str:
     """A text on one line, its end left out at a space where it is longer than `most`."""
-    line = " ".join(text[: 4 * most].split())
+    line = text[: 4 * most].strip()
+    if "\n" in line:
+        line = " ".join(line.split())
     if len(line) <= most and len(text) <= 4 * most:
         return line
     at = line.rfind(" ", most // 2, most)

@@ -24,7 +24,6 @@ SENTENCES = 6
 SECTIONS = 12
 """How many places of the text the outline names."""
 
-_WORD = re.compile(r"[^\W\d_]{4,}")
 _WARNING = re.compile(
     r"^[^\w\n]{0,8}(?:\w{1,20}[ .])?(?:error|warning|fatal|critical|danger|caution|security"
     r"|exception|traceback|\w{1,40}(?:Error|Exception|Warning))\b[^\n:]{0,40}:[^\n]*",
@@ -86,12 +85,12 @@ def _head(source: Source, start: int) -> Note:
 def _central(source: Source, spans: Sequence[Span]) -> list[Note]:
     """The sentences whose words are the text's most frequent."""
     text = source.text
-    frequent = Counter(_WORD.findall(text.lower()))
+    frequent = Counter(text.lower().split())
     step = max(1, len(spans) // CANDIDATES)
     weighed = []
     for start, end in spans[::step]:
         sentence = first_sentence(text[start:end].strip())
-        words = set(_WORD.findall(sentence.lower()))
+        words = {word for word in sentence.lower().split() if len(word) > 3}
         # A word counts by how often it stands elsewhere; the constant keeps short lines low.
         weight = sum(frequent[word] - 1 for word in words) / (len(words) + 4)
         weighed.append((-weight, start, end, sentence))

@@ -1,0 +1,203 @@
+"""Logs: every error and warning with its place, then what kinds of lines there are and how many.
+
+log: after severity and spans. Lines that are alike but for their numbers form a group; a group is
+shown by its first line, quoted, with its count and where else it stands. All the costly looking is
+done once per group, not once per line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.severity import Rank, alert_lines, level, places, ranges, rank
+from holdfast.condense.source import Source
+from holdfast.condense.spans import LONGEST, cut, lines_where, passages_of, quote, where
+
+kind = "log"
+
+ALERTS = 40
+"""At most so many groups of errors and warnings are quoted; the rest are in the list of places."""
+TEMPLATES = 12
+"""At most so many other groups are shown."""
+SNIFFED = 6000
+"""Bytes of the beginning that are looked at."""
+
+_STAMP = re.compile(
+    r"(?:\d{4}|\d\d)[-/.]\d\d[-/.]\d\d(?:\d\d)?[T \-_:]{1,2}\d{1,2}[:.]\d\d[:.]\d\d"
+    r"(?:[.,:]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?"
+    r"|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[ ,]{1,2})?"
+    r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+    r" +\d{1,2} (?:\d{4} )?\d\d:\d\d:\d\d(?:[.,]\d+)?(?: \d{4})?"
+    r"|\d{1,2}/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?: [+-]\d{4})?"
+    r"|\d{8}[-T ]\d{1,2}:?\d\d:?\d\d(?:[.,:]\d+)?"
+    r"|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"
+)
+_LEVEL_FIRST = re.compile(
+    r"\s{0,4}[\[<(]?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b"
+    r"|npm (?:ERR!|WARN|info)|[^\s:]{1,200}:\d{1,6}(?::\d{1,6})?: (?:fatal )?(?:error|warning)\b"
+    r"|\{\"[^\n]{0,300}\"(?:level|severity|lvl)\""
+    r"|\[ {0,8}\d{1,9}\.\d{3,6}\] ",
+    re.IGNORECASE,
+)
+_VARIABLE = re.compile(
+    r"\b(?:0[xX])?[\w]{0,40}\d[\w.:\-]*|\b[0-9a-f]{8,}\b|\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'"
+)
+_CONTINUES = (" ", "\t", "Caused by", "Traceback", "}")
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Lines that are alike but for their variable parts."""
+
+    first: str
+    """The first of them, as it stands."""
+    level: str
+    rank: Rank
+    lines: list[int]
+    """Their numbers, counted from 1."""
+
+
+def sniff(source: Source) -> float:
+    """By how many of the first lines begin with a time or a level."""
+    head = source.data[:SNIFFED].decode("utf-8", "replace").split("\n")
+    lines = [line for line in (head[:-1] or head)[:40] if line.strip()]
+    if len(lines) < 2:
+        return 0.0
+    marked = sum(1 for line in lines if _STAMP.search(line, 0, 90) or _LEVEL_FIRST.match(line))
+    share = marked / len(lines)
+    return 0.5 + 0.35 * share if share >= 0.3 and marked >= 2 else 0.0
+
+
+def condense(source: Source) -> Condensed:
+    """Errors and warnings first, then levels, time span and the most frequent kinds of lines."""
+    groups = group_lines(source)
+    alerts = sorted((g for g in groups if g.rank), key=lambda g: (-g.rank, g.lines[0]))
+    calm = sorted((g for g in groups if not g.rank), key=lambda g: (-len(g.lines), g.lines[0]))
+    total = source.line_count
+    notes = [*_alerts(source, alerts), *_levels(groups), *_span(source)]
+    notes += [Note("outline", _described(g), _first_place(source, g)) for g in calm[:TEMPLATES]]
+    if rest := calm[TEMPLATES:]:
+        count = sum(len(group.lines) for group in rest)
+        notes.append(Note("outline", f"{count:,} other lines of {len(rest):,} kinds"))
+    notes += _ends(source)
+    return Condensed(
+        title=f"Log, {total:,} lines, {len(groups):,} kinds of lines",
+        unit="lines",
+        total=total,
+        notes=tuple(notes),
+    )
+
+
+def passages(source: Source) -> Sequence[Passage]:
+    """Each line, with the lines that continue it."""
+    return passages_of(source, _entries(source))
+
+
+def group_lines(source: Source) -> list[Group]:
+    """All lines in groups, in the order of their first lines."""
+    bare = source.data.translate(None, b"0123456789").split(b"\n")
+    alike: defaultdict[bytes, list[int]] = defaultdict(list)
+    for number, line in enumerate(bare[: source.line_count], 1):
+        alike[line].append(number)
+    merged: dict[str, Group] = {}
+    mentions = set(alert_lines(source))
+    for numbers in alike.values():
+        first = source.lines(numbers[0], numbers[0]).strip()
+        if not first:
+            continue
+        shape = template(first[:400])
+        known = merged.get(shape)
+        if known:
+            known.lines.extend(numbers)
+        else:
+            named = level(first)
+            grave = rank(first, named) if numbers[0] in mentions or named else 0
+            merged[shape] = Group(first, named, grave, numbers)
+    for group in merged.values():
+        group.lines.sort()
+    return list(merged.values())
+
+
+def template(line: str) -> str:
+    """A line without its time, and with `<*>` for numbers, ids and quoted values."""
+    if stamp := _STAMP.search(line, 0, 90):
+        line = line[: stamp.start()] + line[stamp.end() :]
+    return _VARIABLE.sub("<*>", line)
+
+
+def _entries(source: Source) -> Iterator[tuple[int, int]]:
+    text = source.text
+    starts = [*source.line_starts, len(text)]
+    begin = 0
+    for start, end in pairwise(starts):
+        if end - begin > LONGEST or not text.startswith(_CONTINUES, start):
+            if begin < start:
+                yield from cut(text, begin, start)
+            begin = start
+    yield from cut(text, begin, len(text))
+
+
+def _alerts(source: Source, groups: Sequence[Group]) -> list[Note]:
+    if not groups:
+        return []
+    notes = []
+    for least, name in ((3, "errors"), (2, "warnings"), (1, "mentions of errors")):
+        lines = sorted(n for group in groups if group.rank == least for n in group.lines)
+        if lines:
+            notes.append(Note("alert", f"{name}: {places(lines)}"))
+    notes += [Note("alert", _described(g), _first_place(source, g)) for g in groups[:ALERTS]]
+    return notes
+
+
+def _described(group: Group) -> str:
+    """The first line of a group, quoted, and how many others there are."""
+    if len(group.lines) == 1:
+        return quote(group.first, 300)
+    return f"{quote(group.first, 300)} [{len(group.lines):,} alike: lines {ranges(group.lines, 4)}]"
+
+
+def _first_place(source: Source, group: Group) -> str:
+    start = source.line_starts[group.lines[0] - 1]
+    return where(source, start, start + len(group.first))
+
+
+def _levels(groups: Sequence[Group]) -> list[Note]:
+    counts = Counter({group.level: 0 for group in groups if group.level})
+    for group in groups:
+        if group.level:
+            counts[group.level] += len(group.lines)
+    if not counts:
+        return []
+    named = ", ".join(f"{name} {count:,}" for name, count in counts.most_common(8))
+    return [Note("outline", f"levels: {named}")]
+
+
+def _span(source: Source) -> list[Note]:
+    """The times of the first and the last line that have one."""
+    lines = source.line_count
+    first = _stamp(source, range(1, min(lines, 50) + 1))
+    last = _stamp(source, range(lines, max(lines - 50, 0), -1))
+    return [Note("outline", f"from {first} to {last}")] if first and last else []
+
+
+def _stamp(source: Source, numbers: range) -> str:
+    for number in numbers:
+        if found := _STAMP.search(source.lines(number, number), 0, 90):
+            return found[0]
+    return ""
+
+
+def _ends(source: Source) -> list[Note]:
+    """The first and the last line."""
+    lines = source.line_count
+    return [
+        Note("sample", quote(source.lines(number, number), 300), lines_where(number, number))
+        for number in sorted({1, lines})
+        if lines and source.lines(number, number).strip()
+    ]

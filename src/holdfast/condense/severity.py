@@ -1,0 +1,115 @@
+"""Lines that tell of errors and warnings: which they are, how grave, and where they stand.
+
+severity: after source, before the condensers of logs and test runs. It looks for the words people
+write, not for one format: a line that only mentions an error is found too, and ranked lower.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Literal
+
+from holdfast.condense.source import Source
+
+Rank = Literal[0, 1, 2, 3]
+"""3: an error. 2: a warning. 1: something that only mentions one. 0: neither."""
+
+_STEMS = (
+    b"error", b"fail", b"fatal", b"exception", b"warn", b"critical", b"panic", b"traceback",
+    b"severe", b"denied", b"refused", b"emerg", b"abort", b"segfault", b"violation",
+    b"unauthorized", b"vulnerab", b"err!",
+)  # fmt: skip
+_GRAVE = re.compile(
+    r"error|fail|fatal|exception|critical|panic|traceback|severe|denied|refused|emerg|abort"
+    r"|segfault|violation|unauthorized|vulnerab|err!",
+    re.IGNORECASE,
+)
+_WARN = re.compile(r"warn", re.IGNORECASE)
+_NOT_NAME = re.compile(r"[^a-zA-Z]+")
+# Each begins with a letter of a small set, by which the engine skips most of a line.
+_LEVELS = (
+    re.compile(
+        r"(?:TRACE|DEBUG|FINE|VERBOSE|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|FATAL|CRIT(?:ICAL)?"
+        r"|SEVERE|EMERG(?:ENCY)?|ALERT|PANIC|FAILURE)(?!\w)"
+    ),
+    re.compile(
+        r"[\[<](?:trace|debug|info|notice|warn(?:ing)?|err(?:or)?|fatal|crit(?:ical)?|emerg|alert)"
+        r"(?=[\]>])",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(?:level|severity|lvl)\"?[=:] ?\"?[a-zA-Z]{1,12}(?!\w)"),
+)
+_LETTER = re.compile(r"[\d:. -]{10,40} ([VDIWEF])[ /]")
+_LETTERS = {"V": "VERBOSE", "D": "DEBUG", "I": "INFO", "W": "WARN", "E": "ERROR", "F": "FATAL"}
+_CALM = {"TRACE", "DEBUG", "FINE", "VERBOSE", "INFO", "NOTICE"}
+
+
+def level(line: str) -> str:
+    """The level a line of a log names near its beginning, in capitals; empty if it names none."""
+    if letter := _LETTER.match(line):
+        return _LETTERS[letter[1]]
+    for pattern in _LEVELS:
+        for found in pattern.finditer(line, 0, 200):
+            if not (line[found.start() - 1 : found.start()].isalnum()):
+                return _NOT_NAME.split(found[0])[-1].upper()
+    return ""
+
+
+def rank(line: str, named: str) -> Rank:
+    """How grave a line is: by the level it names, else by its words."""
+    if named in _CALM:
+        return 1 if _GRAVE.search(line) or _WARN.search(line) else 0
+    if named.startswith("WARN"):
+        return 2
+    if named or _GRAVE.search(line):
+        return 3
+    return 2 if _WARN.search(line) else 0
+
+
+def alert_lines(source: Source) -> list[int]:
+    """The numbers of all lines in which a word of error or warning stands, counted from 1."""
+    text = source.data.lower()  # only ASCII letters change, so lines stay where they are
+    found: set[int] = set()
+    for stem in _STEMS:
+        line, counted = 1, 0
+        at = text.find(stem)
+        while at >= 0:
+            line += text.count(b"\n", counted, at)
+            found.add(line)
+            # The rest of the line says nothing new.
+            counted = text.find(b"\n", at)
+            if counted < 0:
+                break
+            at = text.find(stem, counted)
+    return sorted(found)
+
+
+def ranges(lines: Iterable[int], most: int = 12) -> str:
+    """Line numbers as at most so many ranges, the nearest joined: `12, 40-44, 310`.
+
+    Every number is in one of them, so that whoever opens them all has seen every line.
+    """
+    numbers = sorted(lines)
+    gaps = sorted(
+        (
+            (after - before, before, after)
+            for before, after in pairwise(numbers)
+            if after > before + 1
+        ),
+        key=lambda gap: (-gap[0], gap[1]),
+    )[: most - 1]
+    firsts = [*numbers[:1], *sorted(after for _, _, after in gaps)]
+    lasts = [*sorted(before for _, before, _ in gaps), *numbers[-1:]]
+    return ", ".join(
+        str(first) if first == last else f"{first}-{last}"
+        for first, last in zip(firsts, lasts, strict=True)
+    )
+
+
+def places(lines: Sequence[int], most: int = 12) -> str:
+    """How many lines there are, and all their places."""
+    joined = ranges(lines, most)
+    unit = "line" if len(lines) == 1 else "lines"
+    return f"{len(lines):,} {unit}, at {joined}"
