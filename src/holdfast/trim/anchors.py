@@ -140,20 +140,16 @@ class AnchorPreservationManager:
     def identify(self, messages: Sequence[Message]) -> tuple[Anchor, ...]:
         """The anchors among messages, in order; a message counts once, by its best reason."""
         ends = _ends(messages)
-        found = []
-        for index, message in enumerate(messages):
-            for definition in self.definitions:
-                wanted = ends.get(definition.type) if definition in DEFAULT_ANCHORS else None
-                # The first and the latest of a kind are looked for once, not at every message.
-                hit = (
-                    definition.selector(message, index, messages)
-                    if wanted is None
-                    else index in wanted
-                )
-                if hit:
-                    found.append(Anchor(index, definition.type, definition.priority))
-                    break
-        return tuple(found)
+        found: dict[int, Anchor] = {}
+        for definition in self.definitions:
+            selector = definition.selector
+            # The first and the latest of a kind are looked for once, not at every message.
+            hits = ends.get(selector)
+            if hits is None:
+                hits = [n for n, message in enumerate(messages) if selector(message, n, messages)]
+            for index in hits:
+                found.setdefault(index, Anchor(index, definition.type, definition.priority))
+        return tuple(found[index] for index in sorted(found))
 
     def missing(self, before: Sequence[Message], after: Sequence[Message]) -> tuple[Anchor, ...]:
         """The anchors of a conversation that a trimmed one has lost."""
@@ -161,17 +157,17 @@ class AnchorPreservationManager:
         return tuple(a for a in self.identify(before) if id(before[a.index]) not in kept)
 
 
-def _ends(messages: Sequence[Message]) -> dict[str, set[int]]:
-    """Indices of the anchors that are the first or the latest of their kind."""
+def _ends(messages: Sequence[Message]) -> dict[Selector, list[int]]:
+    """Indices of the anchors that are the first or the latest of their kind, by selector."""
     questions = [n for n, message in enumerate(messages) if asks(message)]
-    results: set[int] = set()
+    results: list[int] = []
     for n in range(len(messages) - 1, -1, -1):
         if messages[n].results:
-            results.add(n)
+            results.append(n)
         if messages[n].calls:
             break
     return {
-        "first_user_message": set(questions[:1]),
-        "latest_user_message": set(questions[-1:]),
-        "latest_tool_result": results,
+        _is_first_question: questions[:1],
+        _is_latest_question: questions[-1:],
+        _is_latest_result: results,
     }

@@ -61,6 +61,8 @@ class Cut(msgspec.Struct, frozen=True):
     """In the client's units: `messages 3 to 42`."""
     from_tokens: int
     to_tokens: int
+    ref_id: str = ""
+    """Where the original can be opened; empty if it is only in the client's own history."""
 
 
 def pieces_of(
@@ -74,17 +76,16 @@ def pieces_of(
     each = counted.message_tokens or _by_size(conversation, counted.tokens)
     made = []
     for exchange in conversation.exchanges:
-        span = range(exchange.start, exchange.stop)
-        fold = exchange.messages[0].memo.get("fold")
+        start, stop = exchange.start, exchange.stop
         made.append(
             Piece(
                 exchange.messages,
-                origins[exchange.start][0],
-                origins[exchange.stop - 1][1],
-                sum(each[n] for n in span),
+                origins[start][0],
+                origins[stop - 1][1],
+                sum(each[start:stop]),
                 exchange.kind,
-                any(n in kept for n in span),
-                fold,
+                not kept.isdisjoint(range(start, stop)),
+                exchange.messages[0].memo.get("fold"),
             )
         )
     return made
@@ -154,23 +155,22 @@ def _quote(message: Message) -> str:
 
 def shorten_results(piece: Piece, conversation: Conversation, most: int) -> Piece | None:
     """Cut the middle out of a piece's tool results; None if none is longer than `most`."""
-    dialect = DIALECTS[conversation.dialect]
-    changed = False
-    messages = []
-    for message in piece.messages:
-        span = message.raw
-        for result in message.results:
-            if len(result.text) > most + 120 and not result.is_error:
-                value: Any = dialect.content(result, middle_cut(result.text, most))
-                span = splice(span, result.slot, encode(value))
-                changed = True
-        new = Message(span, message.role, dialect) if span is not message.span else message
-        messages.append(new if changed and new.raw != message.raw else message)
-    if not changed:
+    messages = tuple(_shortened(message, conversation, most) for message in piece.messages)
+    if messages == piece.messages:  # messages compare by identity
         return None
     # Its tokens go with its size, which is near enough to choose by; the result is counted anew.
     share = sum(len(m.raw) for m in messages) / sum(len(m.raw) for m in piece.messages)
-    return msgspec.structs.replace(piece, messages=tuple(messages), tokens=piece.tokens * share)
+    return msgspec.structs.replace(piece, messages=messages, tokens=piece.tokens * share)
+
+
+def _shortened(message: Message, conversation: Conversation, most: int) -> Message:
+    dialect = DIALECTS[conversation.dialect]
+    span = message.span
+    for result in message.results:
+        if len(result.text) > most + 120 and not result.is_error:
+            value: Any = dialect.content(result, middle_cut(result.text, most))
+            span = splice(span, result.slot, encode(value))
+    return message if span is message.span else Message(span, message.role, dialect)
 
 
 def middle_cut(text: str, most: int) -> str:
