@@ -22,6 +22,7 @@ from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 import psutil  # type: ignore[import-untyped]
+import pytest
 
 # Under root the server runs as somebody else: PostgreSQL refuses to be root.
 _ACCOUNT = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
@@ -184,3 +185,17 @@ def running_server() -> Iterator[Server]:
         server.start()
         yield server
     server.reap()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """The server of this test process; a test that kills it starts it again."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Server) -> Iterator[str]:
+    """The URL of an empty database."""
+    with postgres_server.database() as url:
+        yield url
