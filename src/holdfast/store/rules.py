@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreConflictError, StoreError
-from holdfast.store.records import Content, State, Turn
+from holdfast.store.records import Content, SessionRecord, State, Turn, UsageTotal
 from holdfast.store.refs import KIND, RefName, digest, parse
 from holdfast.store.scope import Scope
 
 MOST_SUMMARY_CHARACTERS = 500
+DAMAGE = "the content does not match its hash"
+"""Why a record is set apart."""
 
 _Row = TypeVar("_Row")
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
@@ -36,8 +38,11 @@ def check_content(content: Content) -> None:
     raise StoreError(problem, fix="Make contents with refs.ref_id and refs.digest.")
 
 
-def check_messages(messages: Mapping[str, bytes]) -> None:
-    """Raise unless every message is what its hash says."""
+def check_turn(scope: Scope, session: SessionRecord, messages: Mapping[str, bytes]) -> None:
+    """Raise unless the record is the scope's session, and every message what its hash says."""
+    check_session(scope)
+    if session.session != scope.session:
+        raise StoreError("the record is of another session than the scope", where="scope.session")
     if any(digest(data) != sha256 for sha256, data in messages.items()):
         raise StoreError("the hash of a message is not that of its bytes", where="messages")
 
@@ -60,6 +65,30 @@ def check_number(number: int, last: int) -> None:
         )
     if number != last + 1:
         raise StoreError(f"turn {number} would leave a gap behind turn {last}", where="turn.number")
+
+
+def no_such_turn(number: int) -> StoreError:
+    """The error for a turn that was never added."""
+    return StoreError(
+        f"the session has no turn {number}", where="turn.number", fix="Add it with add_turn."
+    )
+
+
+def closed(session: str, now: float) -> SessionRecord:
+    """The record of a session that ends without a turn."""
+    return SessionRecord(session=session, created_at=now, updated_at=now, closed_at=now)
+
+
+def filled(known: Content, again: Content) -> Content:
+    """What is known of a content, completed by what a later one says."""
+    return msgspec.structs.replace(
+        known,
+        summary=known.summary or again.summary,
+        compressed=known.compressed or again.compressed,
+        tokens=known.tokens or again.tokens,
+        meta=known.meta or again.meta,
+        flags=known.flags or again.flags,
+    )
 
 
 def hashes_of(turn: Turn) -> set[str]:
@@ -130,6 +159,24 @@ def state_of(*, removed: bool, damage: str | None, expires_at: float | None, now
     if damage is not None:
         return "damaged"
     return "stale" if expires_at is not None and expires_at <= now else "fresh"
+
+
+def total(name: str, turns: Sequence[Turn]) -> UsageTotal:
+    """The usage of turns, summed."""
+    usages = [turn.usage for turn in turns]
+    return UsageTotal(
+        name=name,
+        turns=len(turns),
+        predicted=sum(usage.predicted for usage in usages),
+        untouched=sum(usage.untouched for usage in usages),
+        input=sum(usage.input for usage in usages),
+        cached=sum(usage.cached for usage in usages),
+        output=sum(usage.output for usage in usages),
+        expansions=sum(usage.expansions for usage in usages),
+        expansion_tokens=sum(usage.expansion_tokens for usage in usages),
+        cost=sum(usage.cost or 0.0 for usage in usages),
+        saved_cost=sum(usage.saved_cost or 0.0 for usage in usages),
+    )
 
 
 def day_of(at: float) -> str:

@@ -115,7 +115,7 @@ async def batches(lines: AsyncIterator[bytes]) -> AsyncIterator[list[Line]]:
 
 def _decode(text: bytes, number: int) -> Line:
     try:
-        line: Line = msgspec.convert(json.loads(text), Line)  # type: ignore[arg-type]
+        line: Line = msgspec.convert(json.loads(text), Line)
     except (ValueError, RecursionError) as error:
         # The message of the reader may quote content.
         raise _unreadable(number, "it is no record of an export") from error.__cause__
