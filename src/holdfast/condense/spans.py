@@ -59,25 +59,25 @@ def first_sentence(text: str, most: int = 200) -> str:
     return quote(text[: found.end()] if found else text, most)
 
 
-def cut(text: str, start: int, end: int, most: int = LONGEST) -> Iterator[Span]:
-    """Cut a span into pieces of at most `most` characters."""
+def cut(
+    text: str, start: int, end: int, most: int = LONGEST, *, by: str = "sentence"
+) -> Iterator[Span]:
+    """Cut a span into pieces of at most `most` characters, by `sentence` or by `line`."""
     while end - start > most:
-        at = _place_to_cut(text, start + most // 3, start + most)
+        at = _place_to_cut(text, start + most // 3, start + most, by)
         yield start, at
         start = at
     if start < end:
         yield start, end
 
 
-def _place_to_cut(text: str, first: int, last: int) -> int:
-    ends = [found.end() for found in _SENTENCE_END.finditer(text, first, last)]
-    if ends:
-        return ends[-1]
-    newline = text.rfind("\n", first, last)
-    if newline > 0:
+def _place_to_cut(text: str, first: int, last: int, by: str) -> int:
+    ends = _SENTENCE_END.finditer(text, first, last) if by == "sentence" else ()
+    if at := max((found.end() for found in ends), default=0):
+        return at
+    if (newline := text.rfind("\n", first, last)) > 0:
         return newline + 1
-    spaces = [found.end() for found in _SPACE.finditer(text, first, last)]
-    return spaces[-1] if spaces else last
+    return max((found.end() for found in _SPACE.finditer(text, first, last)), default=last)
 
 
 def paragraphs(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:

@@ -1,0 +1,151 @@
+"""Diffs: which files, how many lines were added and removed, and the hunks.
+
+diff: after spans. It reads what git and `diff -u` write; what stands before the first file, as the
+message of a commit does, is quoted as the head.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.source import Source
+from holdfast.condense.spans import LONGEST, Span, cut, passages_of, quote, where
+
+kind = "diff"
+
+SNIFFED = 4000
+"""Bytes of the beginning that are looked at."""
+FILES = 40
+"""At most so many files are listed one by one."""
+
+_FILE = re.compile(r"^diff --git [^\n]*|^Index: [^\n]*|^--- [^\n]*(?=\n\+\+\+ )", re.MULTILINE)
+_HUNK = re.compile(r"^@@ -[\d,]+ \+[\d,]+ @@[^\n]*", re.MULTILINE)
+_NEW_NAME = re.compile(r"^\+\+\+ (?:b/)?([^\t\r\n]+)", re.MULTILINE)
+_OLD_NAME = re.compile(r"^--- (?:a/)?([^\t\r\n]+)", re.MULTILINE)
+_GIT_NAME = re.compile(r"diff --git a/(\S+)")
+_CHANGE = re.compile(
+    r"^(new file|deleted file|rename from|Binary files|GIT binary patch|old mode)", re.MULTILINE
+)
+
+
+class FileDiff(msgspec.Struct, frozen=True):
+    """The changes to one file."""
+
+    name: str
+    span: Span
+    hunks: list[Span]
+    added: int
+    removed: int
+    change: str
+    """What else happened to it: `new file`, `deleted file`; empty if nothing did."""
+
+
+def sniff(source: Source) -> float:
+    """By the head of a file's changes and a hunk."""
+    head = source.data[:SNIFFED].decode("utf-8", "replace")
+    if head.startswith(("diff --git ", "--- a/")):
+        return 0.97
+    first = _FILE.search(head)
+    if not first or not (_HUNK.search(head, first.end()) or head.startswith("commit ")):
+        return 0.0
+    return 0.9 if first.start() < 1500 else 0.4
+
+
+def condense(source: Source) -> Condensed:
+    """The files with their counts, the first hunks, and what comes before."""
+    files = parse(source)
+    added, removed = sum(f.added for f in files), sum(f.removed for f in files)
+    notes = [*_preface(source, files)]
+    for one in files[:FILES]:
+        notes.append(Note("outline", _described(one), where(source, *one.span)))
+    if rest := files[FILES:]:
+        counts = f"+{sum(one.added for one in rest):,} -{sum(one.removed for one in rest):,}"
+        span = rest[0].span[0], rest[-1].span[1]
+        notes.append(Note("outline", f"{len(rest):,} more files, {counts}", where(source, *span)))
+    for one in sorted(files, key=lambda f: -(f.added + f.removed))[:6]:
+        for start, end in one.hunks[:1]:
+            shown = next(cut(source.text, start, end, 400, by="line"))
+            notes.append(
+                Note(
+                    "sample",
+                    f"{one.name}\n{source.text[shown[0] : shown[1]].rstrip()}",
+                    where(source, *shown),
+                )
+            )
+    return Condensed(
+        title=f"Diff, {len(files):,} files, +{added:,} -{removed:,} lines",
+        unit="lines",
+        total=source.line_count,
+        notes=tuple(notes),
+    )
+
+
+def passages(source: Source) -> Sequence[Passage]:
+    """Hunks, each under the name of its file."""
+    files = parse(source)
+    made = passages_of(source, cut(source.text, 0, files[0].span[0] if files else len(source.text)))
+    for one in files:
+        starts = [one.span[0], *(start for start, _ in one.hunks[1:])]
+        ends = [*starts[1:], one.span[1]]
+        for start, end in zip(starts, ends, strict=True):
+            for part in passages_of(source, cut(source.text, start, end, LONGEST, by="line")):
+                headed = part.text if start == one.span[0] else f"{one.name}\n{part.text}"
+                made.append(Passage(headed, part.where))
+    return made
+
+
+def parse(source: Source) -> list[FileDiff]:
+    """Every file of a diff."""
+    text = source.text
+    starts: list[int] = []
+    for found in _FILE.finditer(text):
+        # In what git writes `---` follows inside the same file, before its first hunk.
+        git = (
+            bool(starts)
+            and found[0].startswith("---")
+            and text.startswith(("diff --git ", "Index: "), starts[-1])
+        )
+        if not (git and not _HUNK.search(text, starts[-1], found.start())):
+            starts.append(found.start())
+    ends = [*starts[1:], len(text)]
+    return [_file(text, start, end) for start, end in zip(starts, ends, strict=True)]
+
+
+def _file(text: str, start: int, end: int) -> FileDiff:
+    hunks = [found.start() for found in _HUNK.finditer(text, start, end)]
+    header_end = hunks[0] if hunks else end
+    new, old = (pattern.search(text, start, header_end) for pattern in (_NEW_NAME, _OLD_NAME))
+    name = next(
+        (
+            found[1]
+            for found in (new, old, _GIT_NAME.match(text, start))
+            if found and found[1] != "/dev/null"
+        ),
+        "",
+    )
+    change = _CHANGE.search(text, start, header_end)
+    body = text[header_end:end]
+    return FileDiff(
+        name=quote(name or text[start:header_end], 150),
+        span=(start, end),
+        hunks=list(zip(hunks, [*hunks[1:], end], strict=True)),
+        added=body.count("\n+"),
+        removed=body.count("\n-"),
+        change=change[1] if change else "",
+    )
+
+
+def _described(one: FileDiff) -> str:
+    hunks = "1 hunk" if len(one.hunks) == 1 else f"{len(one.hunks):,} hunks"
+    change = f", {one.change}" if one.change else ""
+    return f"{one.name} +{one.added:,} -{one.removed:,}, {hunks}{change}"
+
+
+def _preface(source: Source, files: Sequence[FileDiff]) -> list[Note]:
+    end = files[0].span[0] if files else len(source.text)
+    shown = source.text[: min(end, 500)].strip()
+    return [Note("sample", shown, where(source, 0, min(end, 500)))] if shown else []

@@ -1,0 +1,76 @@
+"""Stack traces on their own: what was thrown, what caused it, and the frames at both ends.
+
+stack_trace: after severity and spans. It knows the looks of Python, Java, JavaScript, C#, Go, Rust,
+Ruby and PHP, as far as they have a frame on a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.severity import alert_lines, places
+from holdfast.condense.source import Source
+from holdfast.condense.spans import cut, passages_of, quote, where
+
+kind = "stack_trace"
+
+SNIFFED = 8000
+"""Bytes of the beginning that are looked at."""
+FRAMES = 4
+"""Frames quoted from either end."""
+
+_FRAME = re.compile(
+    r"^\s{0,12}(?:File \"[^\"\n]{1,300}\", line \d+"
+    r"|at [^\n]{1,300}(?:\([^)\n]{0,300}\)|:\d+(?::\d+)?)"
+    r"|from [^\n:]{1,300}:\d+:in "
+    r"|#\d+ [^\n]{1,300}\(\d+\): "
+    r"|\d+: +(?:0x[0-9a-f]+ - )?[\w:<>{}]+"
+    r"|goroutine \d+ \[|[^\s:]{1,300}\.(?:go|rs|rb|py|js|ts):\d+(?: \+0x[0-9a-f]+|:in )?)",
+    re.MULTILINE,
+)
+_THROWN = re.compile(
+    r"^(?:Traceback \(most recent call last\):|(?:Caused by: |Exception in thread |Uncaught )?"
+    r"[\w.$]{0,200}(?:Error|Exception|Exit|Interrupt|Warning|Fault)\b(?:: [^\n]*)?$|panic: [^\n]*"
+    r"|thread '[^'\n]*' panicked at [^\n]*|fatal error: [^\n]*|PHP Fatal error:[^\n]*"
+    r"|Caused by: [^\n]*|Unhandled [eE]xception[^\n]*|Exception in thread [^\n]*)",
+    re.MULTILINE,
+)
+
+
+def sniff(source: Source) -> float:
+    """By how many of the first lines are frames, if something was thrown."""
+    head = source.data[:SNIFFED].decode("utf-8", "replace")
+    lines = head.count("\n") + 1
+    frames = sum(1 for _ in _FRAME.finditer(head))
+    if frames < 2 or not _THROWN.search(head):
+        return 0.0
+    return 0.9 if frames / lines >= 0.25 else 0.0
+
+
+def condense(source: Source) -> Condensed:
+    """What was thrown, quoted; where other errors are named; the frames at both ends."""
+    text = source.text
+    thrown = [one for one in _THROWN.finditer(text) if not one[0].startswith("Traceback")]
+    frames = list(_FRAME.finditer(text))
+    # Python tells the last error at the end, others the first at the beginning: both are shown.
+    order = [*thrown[-1:], *thrown[:-1]]
+    notes = [Note("alert", quote(one[0], 400), where(source, *one.span())) for one in order[:20]]
+    if lines := alert_lines(source):
+        notes.append(Note("alert", f"errors are named in {places(lines)}"))
+    for frame in frames[:FRAMES] + frames[FRAMES:][-FRAMES:]:
+        line = source.line_at(frame.start())
+        notes.append(Note("sample", quote(source.lines(line, line)), f"lines {line}-{line}"))
+    last = f": {quote(order[0][0], 120)}" if order else ""
+    return Condensed(
+        title=f"Stack trace, {len(frames):,} frames{last}",
+        unit="lines",
+        total=source.line_count,
+        notes=tuple(notes),
+    )
+
+
+def passages(source: Source) -> Sequence[Passage]:
+    """Its lines in blocks."""
+    return passages_of(source, cut(source.text, 0, len(source.text), 800, by="line"))

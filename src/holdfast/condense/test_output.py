@@ -1,0 +1,188 @@
+"""Test runs: which tests failed and why, what the runner says at the end, and where it all stands.
+
+test_output: after severity and spans. It knows pytest, unittest, jest, go test and cargo, and what
+surrounds them in recorded runs. A failure goes from its headline to whatever mark of the runner
+comes next; short ones are quoted whole, of long ones the lines that say what went wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.severity import alert_lines, places
+from holdfast.condense.source import Source
+from holdfast.condense.spans import LONGEST, Span, cut, passages_of, quote, where
+
+kind = "test_output"
+
+WHOLE = 700
+"""A failure of at most so many characters is quoted whole."""
+TELLING = 12
+"""At most so many lines are quoted of a longer one."""
+FAILURES = 30
+"""At most so many failures are quoted; all are listed with their places."""
+BLOCK = 600
+"""Characters of a passage of lines that are no failure."""
+
+_MARK = re.compile(
+    r"^(?:=+ (?P<section>[^=\n]{1,200}) =+\r?$"
+    r"|_{3,} (?P<pytest>[^\n]{1,300}?) _{3,}\r?$"
+    r"|={60,}\r?\n(?P<unittest>(?:FAIL|ERROR): [^\n]*)"
+    r"|(?P<ran>-{60,}\r?\nRan \d+)"
+    r"| {0,12}--- FAIL: (?P<go>[^\n]*)"
+    r"| {2}● (?P<jest>[^\n]*)"
+    r"|---- (?P<cargo>[^\n]{1,300}) std(?:out|err) ----"
+    r"|(?P<other>=== RUN|--- PASS|PASS\b|FAIL\b|ok {2}\t|failures:|Test Suites:|Tests:|test result:"
+    r"|[+] : '?>>>>> ))",
+    re.MULTILINE,
+)
+_SUMMARY = re.compile(
+    r"^(?:=+ (?P<pytest>[^\n=]*\b(?:\d+ (?:passed|failed|errors?|skipped|deselected|xfailed)"
+    r"|no tests ran)\b[^\n=]* in [\d.:]+ ?s[^\n=]*) =+\r?$"
+    r"|(?P<quiet>\d+ (?:passed|failed)\b[^\n]{0,200} in [\d.]+s[^\n]{0,20})$"
+    r"|(?P<unittest>Ran \d+ tests? in [^\n]*\n\s*(?:OK|FAILED)[^\n]*)"
+    r"|(?P<jest>(?:Test Suites|Tests): +\d[^\n]*)"
+    r"|(?P<cargo>test result: [^\n]*)"
+    r"|(?P<go>(?:ok  |FAIL)\t\S+\t[^\n]*))",
+    re.MULTILINE,
+)
+_FAILED = re.compile(
+    r"^(?:(?:FAILED|ERROR) (?=\S+(?:::|\.py))[^\n]*|test [^\n]{1,300} \.\.\. FAILED"
+    r"|[^\n]{1,300} \.\.\. (?:FAIL|ERROR)|FAIL +\S+\.[^\n]*| {1,12}[✕✗] [^\n]*|not ok \d[^\n]*)\r?$",
+    re.MULTILINE,
+)
+_TELLING = re.compile(
+    r"E\s|>\s|\S+:\d+: \w|\w*(?:Error|Exception|Failure|panic)\b"
+    r"|\s*(?:left|right|[Ee]xpected|[Rr]eceived|got)\b.*:"
+)
+_HINTS = (" in ", "Ran ", "test result: ", "Tests: ", "FAIL\t", "ok  \t")
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A test that failed, or could not be run."""
+
+    name: str
+    span: Span
+
+
+def sniff(source: Source) -> float:
+    """By the line in which a runner sums up."""
+    text = source.text
+    if not any(hint in text for hint in _HINTS) or source.data[:1] in (b"{", b"<"):
+        return 0.0
+    return 0.95 if _SUMMARY.search(text) else 0.0
+
+
+def condense(source: Source) -> Condensed:
+    """Failures with their places, then what the runner sums up."""
+    found = failures(source)
+    sums = list(_SUMMARY.finditer(source.text))
+    runner = sums[-1].lastgroup if sums else ""
+    last = quote(sums[-1][sums[-1].lastgroup or 0], 150) if sums else ""
+    notes = [*_listed(source, found), *_mentions(source, found)]
+    notes += [
+        Note("alert", _telling(source, one), where(source, *one.span)) for one in found[:FAILURES]
+    ]
+    for one in sums[-6:]:
+        notes.append(Note("outline", quote(one[one.lastgroup or 0]), where(source, *one.span())))
+    notes += _sections(source)
+    name = "unittest" if runner == "unittest" else "pytest" if runner == "quiet" else runner
+    return Condensed(
+        title=f"Test output{f' ({name})' if name else ''}, {source.line_count:,} lines"
+        + (f": {last}" if last else ""),
+        unit="lines",
+        total=source.line_count,
+        notes=tuple(notes),
+    )
+
+
+def passages(source: Source) -> Sequence[Passage]:
+    """Each failure, and the other lines in blocks."""
+    return passages_of(source, _blocks(source))
+
+
+def failures(source: Source) -> list[Failure]:
+    """Every failure, in the order they stand."""
+    marks = list(_MARK.finditer(source.text))
+    ends = [mark.start() for mark in marks[1:]] + [len(source.text)]
+    found = []
+    section = ""
+    for mark, end in zip(marks, ends, strict=True):
+        which, name = mark.lastgroup, mark[mark.lastgroup or 0]
+        if which == "section":
+            section = name
+        elif which in ("unittest", "go", "jest", "cargo") or (
+            which == "pytest" and section in ("FAILURES", "ERRORS")
+        ):
+            found.append(Failure(quote(name, 160), (mark.start(), end)))
+    return found
+
+
+def _blocks(source: Source) -> Iterator[Span]:
+    done = 0
+    for failure in failures(source):
+        start, end = failure.span
+        yield from cut(source.text, done, start, BLOCK, by="line")
+        yield from cut(source.text, start, end, 2 * LONGEST, by="line")
+        done = end
+    yield from cut(source.text, done, len(source.text), BLOCK, by="line")
+
+
+def _listed(source: Source, found: Sequence[Failure]) -> list[Note]:
+    """All failures in one note, with their lines; or the lines in which the runner names them."""
+    if not found:
+        named = [
+            (source.line_at(one.start()), one[0].strip()) for one in _FAILED.finditer(source.text)
+        ]
+        return [
+            Note("alert", quote(line, 300), f"lines {number}-{number}")
+            for number, line in named[:FAILURES]
+        ]
+    shown = [
+        f"{one.name} ({where(source, *one.span).removeprefix('lines ')})" for one in found[:12]
+    ]
+    rest = ""
+    if len(found) > len(shown):
+        rest = f", and {len(found) - len(shown):,} more in " + where(
+            source, found[len(shown)].span[0], found[-1].span[1]
+        )
+    count = "1 failure" if len(found) == 1 else f"{len(found):,} failures"
+    return [Note("alert", f"{count}, at lines: {', '.join(shown)}{rest}")]
+
+
+def _mentions(source: Source, found: Sequence[Failure]) -> list[Note]:
+    """Where else errors, failures and warnings are spoken of."""
+    inside: set[int] = set()
+    for failure in found:
+        first, end = (source.line_at(offset) for offset in failure.span)
+        inside.update(range(first, end))
+    lines = [line for line in alert_lines(source) if line not in inside]
+    if not lines:
+        return []
+    also = "also " if found else ""
+    text = f"errors, failures or warnings are {also}mentioned in {places(lines)}"
+    return [Note("alert", text)]
+
+
+def _telling(source: Source, failure: Failure) -> str:
+    text = source.text[failure.span[0] : failure.span[1]].strip("\r\n =_-")
+    if len(text) <= WHOLE:
+        return text
+    lines = [line.rstrip() for line in text.split("\n") if line.strip()]
+    telling = [line for line in lines[1:] if _TELLING.match(line)] or lines[-TELLING:]
+    chosen = telling[: TELLING // 2] + telling[TELLING // 2 :][-TELLING // 2 :]
+    return "\n".join(quote(line) for line in [lines[0], *chosen])
+
+
+def _sections(source: Source) -> list[Note]:
+    """The parts that the runner itself names."""
+    marks = [mark for mark in _MARK.finditer(source.text) if mark["section"]]
+    ends = [mark.start() for mark in marks[1:]] + [len(source.text)]
+    return [
+        Note("outline", mark["section"], where(source, mark.start(), end))
+        for mark, end in list(zip(marks, ends, strict=True))[:12]
+    ]
