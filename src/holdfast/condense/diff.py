@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.source import Source
-from holdfast.condense.spans import LONGEST, Span, cut, passages_of, quote, where
+from holdfast.condense.spans import LONGEST, Span, cut, passages_of, quote, until_next, where
 
 kind = "diff"
 
@@ -90,8 +90,7 @@ def passages(source: Source) -> Sequence[Passage]:
     made = passages_of(source, cut(source.text, 0, files[0].span[0] if files else len(source.text)))
     for one in files:
         starts = [one.span[0], *(start for start, _ in one.hunks[1:])]
-        ends = [*starts[1:], one.span[1]]
-        for start, end in zip(starts, ends, strict=True):
+        for start, end in until_next(starts, one.span[1]):
             for part in passages_of(source, cut(source.text, start, end, LONGEST, by="line")):
                 headed = part.text if start == one.span[0] else f"{one.name}\n{part.text}"
                 made.append(Passage(headed, part.where))
@@ -111,8 +110,7 @@ def parse(source: Source) -> list[FileDiff]:
         )
         if not (git and not _HUNK.search(text, starts[-1], found.start())):
             starts.append(found.start())
-    ends = [*starts[1:], len(text)]
-    return [_file(text, start, end) for start, end in zip(starts, ends, strict=True)]
+    return [_file(text, start, end) for start, end in until_next(starts, len(text))]
 
 
 def _file(text: str, start: int, end: int) -> FileDiff:
@@ -132,7 +130,7 @@ def _file(text: str, start: int, end: int) -> FileDiff:
     return FileDiff(
         name=quote(name or text[start:header_end], 150),
         span=(start, end),
-        hunks=list(zip(hunks, [*hunks[1:], end], strict=True)),
+        hunks=until_next(hunks, end),
         added=body.count("\n+"),
         removed=body.count("\n-"),
         change=change[1] if change else "",

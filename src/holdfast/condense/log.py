@@ -17,7 +17,15 @@ import msgspec
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.severity import Rank, alert_lines, level, places, ranges, rank
 from holdfast.condense.source import Source
-from holdfast.condense.spans import LONGEST, cut, lines_where, passages_of, quote, where
+from holdfast.condense.spans import (
+    LONGEST,
+    cut,
+    lines_where,
+    passages_of,
+    quote,
+    where,
+    without_colours,
+)
 
 kind = "log"
 
@@ -47,7 +55,8 @@ _LEVEL_FIRST = re.compile(
     re.IGNORECASE,
 )
 _VARIABLE = re.compile(
-    r"\b(?:0[xX])?[\w]{0,40}\d[\w.:\-]*|\b[0-9a-f]{8,}\b|\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'"
+    r"\b(?:(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d|\w{0,40}\d)[\w.:,+\-]*"
+    r"|\b[0-9a-f]{8,}\b|\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'"
 )
 _CONTINUES = (" ", "\t", "Caused by", "Traceback", "}")
 
@@ -76,6 +85,7 @@ def sniff(source: Source) -> float:
 
 def condense(source: Source) -> Condensed:
     """Errors and warnings first, then levels, time span and the most frequent kinds of lines."""
+    source = without_colours(source)
     groups = group_lines(source)
     alerts = sorted((g for g in groups if g.rank), key=lambda g: (-g.rank, g.lines[0]))
     calm = sorted((g for g in groups if not g.rank), key=lambda g: (-len(g.lines), g.lines[0]))
@@ -96,6 +106,7 @@ def condense(source: Source) -> Condensed:
 
 def passages(source: Source) -> Sequence[Passage]:
     """Each line, with the lines that continue it."""
+    source = without_colours(source)
     return passages_of(source, _entries(source))
 
 
@@ -125,9 +136,7 @@ def group_lines(source: Source) -> list[Group]:
 
 
 def template(line: str) -> str:
-    """A line without its time, and with `<*>` for numbers, ids and quoted values."""
-    if stamp := _STAMP.search(line, 0, 90):
-        line = line[: stamp.start()] + line[stamp.end() :]
+    """A line with `<*>` for times, numbers, ids and quoted values."""
     return _VARIABLE.sub("<*>", line)
 
 

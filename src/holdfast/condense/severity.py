@@ -52,7 +52,8 @@ def level(line: str) -> str:
         return _LETTERS[letter[1]]
     for pattern in _LEVELS:
         for found in pattern.finditer(line, 0, 200):
-            if not (line[found.start() - 1 : found.start()].isalnum()):
+            before = line[max(found.start() - 1, 0) : found.start()]
+            if not (before.isalnum() or before == "_"):
                 return _NOT_NAME.split(found[0])[-1].upper()
     return ""
 

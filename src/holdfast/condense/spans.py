@@ -7,7 +7,7 @@ second excluded. Cuts and quotes end where a sentence, a line or a word does, if
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.condense.condenser import Passage
 from holdfast.condense.source import Source
@@ -23,7 +23,20 @@ LONG_LINE = 2000
 
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]{0,3}\s|[。！？]")  # noqa: RUF001 Chinese ends
+_COLOUR = re.compile(rb"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _SPACE = re.compile(r"\s")
+
+
+def without_colours(source: Source) -> Source:
+    """The source as a terminal would show it, without codes of colours; its lines stay the same."""
+    if b"\x1b[" not in source.data:
+        return source
+    return Source(_COLOUR.sub(b"", source.data), tool=source.tool, url=source.url)
+
+
+def until_next(starts: Sequence[int], end: int) -> list[Span]:
+    """Spans that each go from one start to the next, the last to the end."""
+    return list(zip(starts, [*starts[1:], end][: len(starts)], strict=True))
 
 
 def lines_where(first: int, last: int) -> str:

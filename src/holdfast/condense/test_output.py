@@ -15,7 +15,16 @@ import msgspec
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.severity import alert_lines, places
 from holdfast.condense.source import Source
-from holdfast.condense.spans import LONGEST, Span, cut, passages_of, quote, where
+from holdfast.condense.spans import (
+    LONGEST,
+    Span,
+    cut,
+    passages_of,
+    quote,
+    until_next,
+    where,
+    without_colours,
+)
 
 kind = "test_output"
 
@@ -25,6 +34,8 @@ TELLING = 12
 """At most so many lines are quoted of a longer one."""
 FAILURES = 30
 """At most so many failures are quoted; all are listed with their places."""
+NAMES = 400
+"""About so many characters of the list of failures are names."""
 BLOCK = 600
 """Characters of a passage of lines that are no failure."""
 
@@ -52,14 +63,18 @@ _SUMMARY = re.compile(
 )
 _FAILED = re.compile(
     r"^(?:(?:FAILED|ERROR) (?=\S+(?:::|\.py))[^\n]*|test [^\n]{1,300} \.\.\. FAILED"
-    r"|[^\n]{1,300} \.\.\. (?:FAIL|ERROR)|FAIL +\S+\.[^\n]*| {1,12}[✕✗] [^\n]*|not ok \d[^\n]*)\r?$",
+    r"|[^\n]{1,300} \.\.\. (?:FAIL|ERROR)|FAIL +\S+\.[^\n]*| {1,12}[✕✗] [^\n]*"
+    r"|not ok \d[^\n]*)\r?$",
     re.MULTILINE,
 )
 _TELLING = re.compile(
-    r"E\s|>\s|\S+:\d+: \w|\w*(?:Error|Exception|Failure|panic)\b"
+    r"E\s|>\s|\s*File \"|\S+:\d+: \w|\w*(?:Error|Exception|Failure|panic)\b"
     r"|\s*(?:left|right|[Ee]xpected|[Rr]eceived|got)\b.*:"
 )
-_HINTS = (" in ", "Ran ", "test result: ", "Tests: ", "FAIL\t", "ok  \t")
+_HINTS = (
+    b" passed", b" failed", b" tests ran", b" skipped", b"\nRan ", b"test result: ", b"\nTests: ",
+    b"FAIL\t", b"ok  \t",
+)  # fmt: skip
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -71,14 +86,15 @@ class Failure(msgspec.Struct, frozen=True):
 
 def sniff(source: Source) -> float:
     """By the line in which a runner sums up."""
-    text = source.text
-    if not any(hint in text for hint in _HINTS) or source.data[:1] in (b"{", b"<"):
+    data = source.data
+    if data[:1] in (b"{", b"<") or not any(hint in data for hint in _HINTS):
         return 0.0
-    return 0.95 if _SUMMARY.search(text) else 0.0
+    return 0.95 if _SUMMARY.search(without_colours(source).text) else 0.0
 
 
 def condense(source: Source) -> Condensed:
     """Failures with their places, then what the runner sums up."""
+    source = without_colours(source)
     found = failures(source)
     sums = list(_SUMMARY.finditer(source.text))
     runner = sums[-1].lastgroup if sums else ""
@@ -102,23 +118,24 @@ def condense(source: Source) -> Condensed:
 
 def passages(source: Source) -> Sequence[Passage]:
     """Each failure, and the other lines in blocks."""
+    source = without_colours(source)
     return passages_of(source, _blocks(source))
 
 
 def failures(source: Source) -> list[Failure]:
     """Every failure, in the order they stand."""
     marks = list(_MARK.finditer(source.text))
-    ends = [mark.start() for mark in marks[1:]] + [len(source.text)]
+    spans = until_next([mark.start() for mark in marks], len(source.text))
     found = []
     section = ""
-    for mark, end in zip(marks, ends, strict=True):
+    for mark, span in zip(marks, spans, strict=True):
         which, name = mark.lastgroup, mark[mark.lastgroup or 0]
         if which == "section":
             section = name
         elif which in ("unittest", "go", "jest", "cargo") or (
             which == "pytest" and section in ("FAILURES", "ERRORS")
         ):
-            found.append(Failure(quote(name, 160), (mark.start(), end)))
+            found.append(Failure(quote(name, 160), span))
     return found
 
 
@@ -142,16 +159,16 @@ def _listed(source: Source, found: Sequence[Failure]) -> list[Note]:
             Note("alert", quote(line, 300), f"lines {number}-{number}")
             for number, line in named[:FAILURES]
         ]
-    shown = [
-        f"{one.name} ({where(source, *one.span).removeprefix('lines ')})" for one in found[:12]
-    ]
-    rest = ""
-    if len(found) > len(shown):
-        rest = f", and {len(found) - len(shown):,} more in " + where(
-            source, found[len(shown)].span[0], found[-1].span[1]
-        )
+    shown: list[str] = []
+    for one in found:
+        shown.append(f"{one.name} ({where(source, *one.span).removeprefix('lines ')})")
+        if sum(map(len, shown)) > NAMES:
+            break
     count = "1 failure" if len(found) == 1 else f"{len(found):,} failures"
-    return [Note("alert", f"{count}, at lines: {', '.join(shown)}{rest}")]
+    text = f"{count}, at lines: {', '.join(shown)}"
+    if rest := found[len(shown) :]:
+        text += f", {len(rest):,} more in {where(source, rest[0].span[0], rest[-1].span[1])}"
+    return [Note("alert", text)]
 
 
 def _mentions(source: Source, found: Sequence[Failure]) -> list[Note]:
@@ -181,8 +198,8 @@ def _telling(source: Source, failure: Failure) -> str:
 def _sections(source: Source) -> list[Note]:
     """The parts that the runner itself names."""
     marks = [mark for mark in _MARK.finditer(source.text) if mark["section"]]
-    ends = [mark.start() for mark in marks[1:]] + [len(source.text)]
+    spans = until_next([mark.start() for mark in marks], len(source.text))
     return [
-        Note("outline", mark["section"], where(source, mark.start(), end))
-        for mark, end in list(zip(marks, ends, strict=True))[:12]
+        Note("outline", mark["section"], where(source, *span))
+        for mark, span in list(zip(marks, spans, strict=True))[:12]
     ]
