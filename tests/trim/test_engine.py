@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
+from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import count, read
@@ -16,18 +19,29 @@ from holdfast.trim import (
     FoldStrategy,
     FrozenHeadsTailsStrategy,
     Piece,
+    ProgressiveStrategy,
+    SummarizationStrategy,
+    Trimmed,
     strategies,
 )
-from holdfast.trim.pieces import middle_cut, pieces_of
+from holdfast.trim.pieces import fold, middle_cut, pieces_of
 from holdfast.wire import Conversation
 from tests.trim.test_fit import talk
 
 
 def pieces(turns: int = 20) -> tuple[Conversation, list[Piece]]:
-    conversation = read(talk(turns), "openai-chat")
+    return pieces_from(talk(turns))
+
+
+def pieces_from(body: dict[str, Any]) -> tuple[Conversation, list[Piece]]:
+    conversation = read(body, "openai-chat")
     anchors = AnchorPreservationManager().identify(conversation.messages)
     origins = [(n, n + 1) for n in range(len(conversation.messages))]
     return conversation, pieces_of(conversation, count(conversation), anchors, origins)
+
+
+def raw(trimmed: Trimmed) -> list[bytes]:
+    return [message.raw for piece in trimmed.pieces for message in piece.messages]
 
 
 def fixed(_: Piece) -> float:
@@ -64,6 +78,8 @@ def test_effects_are_kept_by_strategy() -> None:
     [effect] = engine.effects()
     assert (effect.strategy, effect.runs) == ("fold", 1)
     assert effect.tokens_saved > 0
+    assert effect.reached == 1
+    assert effect.failed == 0
 
 
 def test_what_is_small_enough_is_left_alone() -> None:
@@ -82,6 +98,133 @@ def test_heads_and_tails_keep_what_their_profile_says(profile: str) -> None:
     assert left[:head] == made[:head]
     assert left[-tail:] == made[-tail:]
     assert len(left) < len(made)
+
+
+class Careless(FoldStrategy):
+    """A strategy of someone else's, which does one thing wrong."""
+
+    name = "careless"
+
+    def __init__(self, harm: Callable[[list[Piece]], list[Piece]]) -> None:
+        super().__init__()
+        self.harm = harm
+
+    def trim(self, pieces: list[Piece], *_: Any) -> Trimmed:
+        return Trimmed(self.harm(pieces), ())
+
+
+HARMS: dict[str, Callable[[list[Piece]], list[Piece]]] = {
+    "loses an anchor": lambda pieces: pieces[1:],
+    "loses a message": lambda pieces: [*pieces[:3], *pieces[4:]],
+    "loses the rest": lambda pieces: pieces[:1],
+    "parts a call from its result": lambda pieces: [
+        *pieces[:3],
+        msgspec.structs.replace(pieces[3], messages=()),
+        *pieces[4:],
+    ],
+    "changes an anchor": lambda pieces: [msgspec.structs.replace(pieces[0], tokens=0), *pieces[1:]],
+    "turns the order": lambda pieces: [*pieces[:2], pieces[3], pieces[2], *pieces[4:]],
+    "says a thing twice": lambda pieces: [*pieces[:3], pieces[2], *pieces[3:]],
+    "raises": lambda pieces: [pieces[len(pieces)]],
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_strategy_that_breaks_its_promises_is_replaced_by_folding(harm: str) -> None:
+    engine = ContextOptimizationEngine()
+    conversation, made = pieces()
+    left = engine.optimize(
+        made,
+        target=1500,
+        most=3000,
+        conversation=conversation,
+        measure=fixed,
+        strategy=Careless(HARMS[harm]),
+    )
+    folded = FoldStrategy().trim(made, 1500, conversation, fixed)
+    assert raw(left) == raw(folded)
+    [effect] = engine.effects()
+    assert (effect.failed, effect.reached, effect.tokens_saved) == (1, 0, 0)
+
+
+def test_a_trim_says_what_became_of_the_messages() -> None:
+    conversation, made = pieces()
+    trimmed = FoldStrategy().trim(made, 1500, conversation, fixed)
+    [fold] = [piece.fold for piece in trimmed.pieces if piece.fold]
+    assert trimmed.removed_count == fold.messages > 2
+    assert trimmed.tokens_saved > 1000
+    assert trimmed.anchors_preserved == ("message 0", "messages 39 to 40")
+    assert "read_file" in trimmed.summary
+
+
+def test_a_model_writes_the_digest_where_one_is_given() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def summarise(text: str, most: int) -> str:
+        asked.append((text, most))
+        return f"The model read {len(asked)} times."
+
+    conversation, made = pieces(40)
+    strategy = SummarizationStrategy(summarise=summarise, summary_tokens=100)
+    trimmed = strategy.trim(made, 1000, conversation, lambda _: 60.0)
+    [digest] = [piece for piece in trimmed.pieces if piece.fold]
+    assert f"In short: The model read {len(asked)} times." in digest.messages[0].raw.decode()
+    text, most = asked[0]
+    assert most == 100
+    assert "calls read_file" in text
+    assert "result: line 0 of it" in text
+    # Told again, it hears of what it said before.
+    assert len(asked) == 1 or "The model read 1 times." in asked[1][0]
+
+
+@pytest.mark.parametrize("answer", ["raises", "", " "])
+def test_without_an_answer_of_the_model_the_digest_is_extracted(answer: str) -> None:
+    def summarise(_: str, __: int) -> str:
+        if answer == "raises":
+            raise ConnectionError
+        return answer
+
+    conversation, made = pieces(40)
+    plain = SummarizationStrategy().trim(made, 1000, conversation, fixed)
+    tried = SummarizationStrategy(summarise=summarise).trim(made, 1000, conversation, fixed)
+    assert raw(tried) == raw(plain)
+
+
+def test_a_model_that_says_too_much_is_cut_short() -> None:
+    conversation, made = pieces(40)
+    strategy = SummarizationStrategy(summarise=lambda _, __: "word " * 9000, summary_tokens=50)
+    trimmed = strategy.trim(made, 1000, conversation, fixed)
+    [digest] = [piece for piece in trimmed.pieces if piece.fold]
+    assert len(digest.messages[0].raw) < 1000
+
+
+def test_what_a_model_said_outlives_its_silence() -> None:
+    conversation, made = pieces(40)
+    told = fold(made[1:5], conversation, summary="It read four files.")
+    again = fold([told, *made[5:9]], conversation)
+    assert "It read four files." in again.messages[0].raw.decode()
+
+
+def test_old_results_become_one_line_and_younger_ones_lose_their_middle() -> None:
+    body = talk(12)
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            message["content"] = "first line\n" + "more of it\n" * 100 + "last line"
+    conversation, made = pieces_from(body)
+    trimmed = ProgressiveStrategy().trim(made, 0, conversation, fixed).pieces
+    results = [m.results[0].text for p in trimmed for m in p.messages if m.results]
+    whole = len("first line\n" + "more of it\n" * 100 + "last line")
+    ages = list(range(len(results)))[::-1]
+    for age, text in zip(ages, results, strict=True):
+        if age < 2:
+            assert len(text) == whole
+        elif age < 5:
+            assert 300 < len(text) < 350
+        else:
+            assert "\n" not in text
+            assert text.startswith("first line")
+            assert text.endswith("last line")
+            assert len(text) < 130
 
 
 def test_every_strategy_describes_itself_and_estimates() -> None:

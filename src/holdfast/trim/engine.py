@@ -34,6 +34,8 @@ class Effect(msgspec.Struct, frozen=True):
     runs: int
     reached: int
     """Runs in which it reached its target on its own."""
+    failed: int
+    """Runs in which it raised or broke what it was given, and exchanges were folded instead."""
     tokens_saved: int
 
 
@@ -69,7 +71,6 @@ class ContextOptimizationEngine:
         if not chosen.should_trim(before, target):
             return Trimmed(pieces, ())
         trimmed = self._run(chosen, pieces, target, conversation, measure)
-        self._note(chosen.name, before - trimmed.tokens, reached=trimmed.tokens <= target)
         if trimmed.tokens > most:
             trimmed = self._emergency(trimmed, most, conversation, measure)
         if trimmed.tokens > most:
@@ -107,49 +108,79 @@ class ContextOptimizationEngine:
         conversation: Conversation,
         measure: Measure,
     ) -> Trimmed:
+        before = sum(piece.tokens for piece in pieces)
         try:
-            return chosen.trim(pieces, target, conversation, measure)
+            trimmed = chosen.trim(list(pieces), target, conversation, measure)
+            sound = keeps_promises(pieces, trimmed.pieces)
         except HoldfastError:
             raise
         except Exception:  # noqa: BLE001 - a strategy may be another's code (001-60)
+            sound = False
+        if not sound:
+            self._note(chosen.name, 0, failed=True)
             return FoldStrategy().trim(pieces, target, conversation, measure)
+        now = trimmed.tokens
+        self._note(chosen.name, before - now, reached=now <= target)
+        return trimmed
 
     def _emergency(
         self, trimmed: Trimmed, most: float, conversation: Conversation, measure: Measure
     ) -> Trimmed:
         """Fold all that is no anchor, then cut results among the anchors (C15, C21)."""
         folded = FoldStrategy(head=0, tail=0).trim(trimmed.pieces, 0, conversation, measure)
-        pieces, cuts = list(folded.pieces), trimmed.cuts + folded.cuts
+        pieces, cuts = folded.pieces, [*trimmed.cuts, *folded.cuts]
+        excess = folded.tokens - most
+
+        def put(n: int, new: Piece, what: str, why: str) -> None:
+            nonlocal excess
+            new = msgspec.structs.replace(new, tokens=measure(new))
+            cuts.append(cut(what, why, [pieces[n]], new))
+            excess -= pieces[n].tokens - new.tokens
+            pieces[n] = new
+
         for n, piece in enumerate(pieces):
-            if piece.fold is not None and sum(p.tokens for p in pieces) > most:
+            if piece.fold is not None and excess > 0:
                 short = fold([piece], conversation, terse=True)
-                pieces[n] = msgspec.structs.replace(short, tokens=measure(short))
-                cuts += (cut("shortened a digest", "nothing else may go", [piece], pieces[n]),)
+                put(n, short, "shortened a digest", "nothing else may go")
         for longest in _LAST_RESORT:
             for n, piece in enumerate(pieces):
-                if sum(p.tokens for p in pieces) <= most:
-                    return Trimmed(pieces, cuts)
+                if excess <= 0:
+                    return Trimmed(pieces, tuple(cuts))
                 shorter = shorten_results(piece, conversation, longest)
                 if shorter is not None:
-                    shorter = msgspec.structs.replace(shorter, tokens=measure(shorter))
-                    cuts += (
-                        cut("cut the middle of a tool result", "it must fit", [piece], shorter),
-                    )
-                    pieces[n] = shorter
-        if sum(p.tokens for p in pieces) > most:  # not even the lines that say what is gone
+                    put(n, shorter, "cut the middle of a tool result", "it must fit")
+        if excess > 0:  # not even the lines that say what is gone
             for piece in pieces:
                 if piece.fold is not None:
                     gone = msgspec.structs.replace(piece, tokens=0)
-                    cuts += (cut("took out a digest", "nothing else may go", [piece], gone),)
+                    cuts.append(cut("took out a digest", "nothing else may go", [piece], gone))
             pieces = [piece for piece in pieces if piece.fold is None]
-        return Trimmed(pieces, cuts)
+        return Trimmed(pieces, tuple(cuts))
 
-    def _note(self, name: str, saved: float, *, reached: bool) -> None:
+    def _note(
+        self, name: str, saved: float, *, reached: bool = False, failed: bool = False
+    ) -> None:
         with self._lock:
-            numbers = self._effects.setdefault(name, [0, 0, 0])
-            numbers[0] += 1
-            numbers[1] += reached
-            numbers[2] += round(saved)
+            numbers = self._effects.setdefault(name, [0, 0, 0, 0])
+            for n, more in enumerate((1, reached, failed, round(saved))):
+                numbers[n] += more
+
+
+def keeps_promises(before: Sequence[Piece], after: Sequence[Piece]) -> bool:
+    """Whether a trim left every anchor as it was, and stands for every message once, in order."""
+    n = 0
+    for piece in after:
+        replaced = []
+        while n < len(before) and before[n].stop <= piece.stop:
+            replaced.append(before[n])
+            n += 1
+        if not replaced or (replaced[0].start, replaced[-1].stop) != (piece.start, piece.stop):
+            return False
+        if any(old.anchored and old is not piece for old in replaced):
+            return False
+        if len(piece.messages) not in (1, piece.stop - piece.start):
+            return False
+    return n == len(before)
 
 
 def _too_large(pieces: Sequence[Piece], most: float) -> AnchorPreservationError:

@@ -13,11 +13,15 @@ from typing import Literal, Protocol
 import msgspec
 
 from holdfast.errors import SettingsError
-from holdfast.trim.pieces import Cut, Piece, fold, shorten_results
+from holdfast.trim.pieces import Cut, Piece, digest, fold, shorten_results, transcript
 from holdfast.wire import Conversation
 
 Measure = Callable[[Piece], float]
 """Tokens of a piece that was made anew."""
+_LONGEST_TOKEN = 6
+"""Characters; few texts have more for each token."""
+Summarise = Callable[[str, int], str]
+"""(what was said, most tokens) → a short account of it, such as a model writes."""
 
 
 class Trimmed(msgspec.Struct, frozen=True):
@@ -30,6 +34,27 @@ class Trimmed(msgspec.Struct, frozen=True):
     def tokens(self) -> float:
         """What the pieces cost together."""
         return sum(piece.tokens for piece in self.pieces)
+
+    @property
+    def removed_count(self) -> int:
+        """How many messages digests stand for."""
+        return sum(piece.fold.messages for piece in self.pieces if piece.fold is not None)
+
+    @property
+    def tokens_saved(self) -> int:
+        """What all cuts together took away."""
+        return sum(made.from_tokens - made.to_tokens for made in self.cuts)
+
+    @property
+    def anchors_preserved(self) -> tuple[str, ...]:
+        """Where the exchanges stand that hold anchors, in the client's units."""
+        return tuple(_where([piece]) for piece in self.pieces if piece.anchored)
+
+    @property
+    def summary(self) -> str:
+        """What the digests say."""
+        folds = [piece.fold for piece in self.pieces if piece.fold is not None]
+        return "\n".join(digest(made) for made in folds)
 
 
 class ContextStrategy(Protocol):
@@ -57,10 +82,13 @@ class ContextStrategy(Protocol):
 
 def cut(what: str, why: str, old: Sequence[Piece], new: Piece) -> Cut:
     """Say what was done to pieces."""
-    first, last = old[0].start, old[-1].stop - 1
-    where = f"message {first}" if first == last else f"messages {first} to {last}"
     before = sum(piece.fold.tokens if piece.fold else piece.tokens for piece in old)
-    return Cut(what, why, where, round(before), round(new.tokens))
+    return Cut(what, why, _where(old), round(before), round(new.tokens))
+
+
+def _where(pieces: Sequence[Piece]) -> str:
+    first, last = pieces[0].start, pieces[-1].stop - 1
+    return f"message {first}" if first == last else f"messages {first} to {last}"
 
 
 class _Folding:
@@ -68,6 +96,9 @@ class _Folding:
 
     name = "fold"
     description = "Replaces the oldest exchanges by one digest for each run."
+
+    summarise: Summarise | None = None
+    summary_tokens = 300
 
     def __init__(self, head: int = 0, tail: int = 4) -> None:
         self.head = head
@@ -92,36 +123,55 @@ class _Folding:
             # Folding a digest again saves nothing by itself, but joins it with what follows.
             excess -= pieces[n].tokens
             chosen.add(n)
-        return _fold_runs(pieces, chosen, conversation, measure)
+        return self._fold_runs(pieces, chosen, conversation, measure)
 
     def _free(self, pieces: Sequence[Piece]) -> set[int]:
         stop = len(pieces) - self.tail
         return {n for n in range(self.head, stop) if not pieces[n].anchored}
 
+    def _fold_runs(
+        self, pieces: list[Piece], chosen: set[int], conversation: Conversation, measure: Measure
+    ) -> Trimmed:
+        made: list[Piece] = []
+        cuts = []
+        n = 0
+        while n < len(pieces):
+            run = []
+            while n in chosen:
+                run.append(pieces[n])
+                n += 1
+            if run and not (len(run) == 1 and run[0].fold):
+                folded = self._folded(run, conversation, measure)
+                if folded is not None:
+                    cuts.append(cut("folded into a digest", "the oldest that may go", run, folded))
+                    run = [folded]
+            made.extend(run)
+            if n < len(pieces):
+                made.append(pieces[n])
+                n += 1
+        return Trimmed(made, tuple(cuts))
 
-def _fold_runs(
-    pieces: list[Piece], chosen: set[int], conversation: Conversation, measure: Measure
-) -> Trimmed:
-    made: list[Piece] = []
-    cuts = []
-    n = 0
-    while n < len(pieces):
-        run = []
-        while n in chosen:
-            run.append(pieces[n])
-            n += 1
-        if run and not (len(run) == 1 and run[0].fold):
-            folded = fold(run, conversation)
-            folded = msgspec.structs.replace(folded, tokens=measure(folded))
-            before = sum(piece.tokens for piece in run)
-            if folded.tokens < before:
-                cuts.append(cut("folded into a digest", "the oldest that may go", run, folded))
-                run = [folded]
-        made.extend(run)
-        if n < len(pieces):
-            made.append(pieces[n])
-            n += 1
-    return Trimmed(made, tuple(cuts))
+    def _folded(
+        self, run: list[Piece], conversation: Conversation, measure: Measure
+    ) -> Piece | None:
+        """The digest of a run; None if none is shorter than the run itself."""
+        before = sum(piece.tokens for piece in run)
+        summaries: tuple[str, ...] = ("",)
+        if self.summarise is not None and before >= 2 * self.summary_tokens:
+            summaries = (_summary(self.summarise, transcript(run), self.summary_tokens), "")
+        for summary in summaries:
+            folded = fold(run, conversation, summary=summary)
+            tokens = measure(folded)
+            if tokens < before:
+                return msgspec.structs.replace(folded, tokens=tokens)
+        return None
+
+
+def _summary(summarise: Summarise, text: str, most: int) -> str:
+    try:
+        return str(summarise(text, most)).strip()[: most * _LONGEST_TOKEN]
+    except Exception:  # noqa: BLE001 - another's code, perhaps over a network: we fold without it
+        return ""
 
 
 class FoldStrategy(_Folding):
@@ -187,8 +237,8 @@ class ProgressiveStrategy:
                 break
             if piece.anchored or piece.kind != "tool" or calls_after[n] < self.middle_age:
                 continue
-            most = 80 if calls_after[n] >= self.old_age else 300
-            shorter = shorten_results(piece, conversation, most)
+            old = calls_after[n] >= self.old_age
+            shorter = shorten_results(piece, conversation, 80 if old else 300, one_line=old)
             if shorter is None:
                 continue
             if shorter.tokens < piece.tokens:
@@ -210,10 +260,26 @@ def _calls_after(pieces: Sequence[Piece]) -> list[int]:
 
 
 class SummarizationStrategy(_Folding):
-    """Shortens old results first, then folds what is older still."""
+    """Shortens old results first, then folds what is older still.
+
+    A digest is extracted, unless `summarise` is given: then it is what that says of the folded
+    messages, in about `summary_tokens`. If it fails, the digest is extracted.
+    """
 
     name = "summarise"
     description = "Shortens old tool results, then folds the oldest exchanges into a digest."
+
+    def __init__(
+        self,
+        head: int = 0,
+        tail: int = 4,
+        *,
+        summarise: Summarise | None = None,
+        summary_tokens: int = 300,
+    ) -> None:
+        super().__init__(head, tail)
+        self.summarise = summarise
+        self.summary_tokens = summary_tokens
 
     def trim(
         self, pieces: list[Piece], target: float, conversation: Conversation, measure: Measure
