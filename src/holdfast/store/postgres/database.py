@@ -36,8 +36,8 @@ class Database:
         self.url = url
         """Without a password."""
 
-    async def read(self, sql: LiteralString, *values: object) -> list[Any]:
-        """The rows of one statement that changes nothing."""
+    async def fetch(self, sql: LiteralString, *values: object) -> list[Any]:
+        """The rows of one statement, which is a transaction by itself and may be repeated."""
         rows = await self._run(lambda connection: connection.fetch(sql, *values), None)
         return list(rows)
 
@@ -80,14 +80,17 @@ class Database:
                     async with connection.transaction(isolation=isolation):
                         result = await work(connection)
                         finished = True
-                return result
             except failures.DRIVER_ERRORS as error:
                 # A pool notices only by using them that its connections are those of a server
                 # that is gone. Once a commit was sent, nobody knows if it happened.
                 stale = connected and not finished and failures.lost(error)
+                if stale:
+                    await self._pool.expire_connections()
                 if tries_left and (stale or isinstance(error, failures.ROLLED_BACK)):
                     continue
                 raise self._explained(error, finished) from None
+            else:
+                return result
         raise AssertionError("the last try returns or raises")
 
     def _explained(self, error: BaseException, finished: bool) -> StoreError:
@@ -104,23 +107,27 @@ class Database:
 async def connect(url: str, connections: int = CONNECTIONS) -> Database:
     """A pool of at most that many connections to the database behind the URL."""
     shown = without_password(url)
+    pool = asyncpg.create_pool(
+        url,
+        min_size=0,
+        max_size=connections,
+        timeout=_CONNECT_SECONDS,
+        command_timeout=_STATEMENT_SECONDS,
+        init=_prepare,
+        reset=_leave_as_it_is,
+        server_settings={"application_name": "holdfast", "synchronous_commit": "on"},
+    )
     try:
-        pool = await asyncpg.create_pool(
-            url,
-            min_size=1,
-            max_size=connections,
-            timeout=_CONNECT_SECONDS,
-            command_timeout=_STATEMENT_SECONDS,
-            init=_prepare,
-            reset=_leave_as_it_is,
-            server_settings={"application_name": "holdfast", "synchronous_commit": "on"},
-        )
+        await pool
+        async with pool.acquire(timeout=_CONNECT_SECONDS):
+            return Database(pool, shown)
     except failures.DRIVER_ERRORS as error:
+        pool.terminate()
         raise failures.explain(error, shown) from None
     except ValueError:
+        pool.terminate()
         fix = "Write postgresql://user:password@host/database; escape what is special in URLs."
         raise StoreError("the URL of PostgreSQL cannot be read", where=shown, fix=fix) from None
-    return Database(pool, shown)
 
 
 async def _prepare(connection: Connection) -> None:

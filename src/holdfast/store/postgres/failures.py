@@ -10,7 +10,13 @@ import asyncpg  # type: ignore[import-untyped]
 
 from holdfast.errors import StoreError, StoreUnavailableError
 
-DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
 """All that a call of the driver may raise for reasons outside of our code."""
 
 ROLLED_BACK = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
@@ -21,6 +27,7 @@ _LOST = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.CannotConnectNowError,
+    asyncpg.InternalClientError,  # so it calls a connection that ends while nobody uses it
     ConnectionError,
 )
 

@@ -42,11 +42,11 @@ async def migrate(database: Database) -> None:
         StoreError: a newer version made them, or the database is not in UTF-8.
     """
     known = scripts()
-    ((encoding, begun),) = await database.read(_STATE)
+    ((encoding, begun),) = await database.fetch(_STATE)
     if encoding != "UTF8":
         fix = "Create the database with ENCODING 'UTF8'."
         raise StoreError("the database does not hold Unicode", where=database.url, fix=fix)
-    reached = (await database.read(_REACHED))[0]["number"] if begun else 0
+    reached = (await database.fetch(_REACHED))[0]["number"] if begun else 0
     if reached < max(known):
         await database.transact(lambda connection: _apply_missing(connection, known))
     elif reached > max(known):

@@ -25,7 +25,11 @@ def encode(text: str) -> bytes:
 
 def decode(data: bytes) -> str:
     """The text behind bytes that were received."""
-    text = data.decode()
+    return unescaped(data.decode())
+
+
+def unescaped(text: str) -> str:
+    """The text behind one that came inside an array, where the driver decodes by itself."""
     if _ESCAPE not in text:
         return text
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
