@@ -1,0 +1,137 @@
+"""What in a JSON value must not be overlooked: errors, failures, warnings, quoted as they stand.
+
+alerts: after pieces. Whatever stands under a key like `error` or `warnings`, a `message` beside a
+status of failure, `"isError": true`, and objects whose `status` or `level` says that they failed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from holdfast.condense.condenser import Note
+from holdfast.condense.pieces import Place, line, path_of
+from holdfast.condense.source import Source
+
+_MOST = 12
+"""More alerts than this are counted, not listed."""
+_QUOTED_CHARS = 400
+_KEY = re.compile(
+    r"(?i)(?:\w*[_-])?(?:errors?|exceptions?|faults?|failures?|warnings?|traceback|vulnerabilit\w+)"
+    r"|error_?(?:message|type|code|description)|\w+[a-z](?:Error|Warning|Exception)s?"
+)
+_STATES = ("status", "state", "level", "severity", "conclusion", "result", "outcome")
+_FAILED = frozenset(
+    "error errored fail failed failure fatal critical alert emergency timed_out denied".split()
+)
+_FAILED_BYTES = tuple(word.encode() + quote for word in _FAILED for quote in (b'"', b"\\", b"'"))
+_ANY_KEY = re.compile(rb"""["']([\w.-]{1,64})\\?["']\s*:""")
+_CODES = ("status", "code", "statusCode", "status_code", "httpStatus")
+_MESSAGES = ("message", "detail", "error_description", "reason")
+
+
+def alerts(source: Source, value: Any) -> list[Note]:
+    """Every alert in a value, in the order they stand; the last note counts those left out."""
+    signs = _signs(source)
+    if not signs.any:
+        return []
+    notes: list[Note] = []
+    count = 0
+    for place, text in _found(value, signs):
+        count += 1
+        if count <= _MOST:
+            notes.append(Note("alert", _cut(text), path_of(place)))
+    if count > _MOST:
+        notes.append(Note("alert", f"{count - _MOST:,} more errors or warnings"))
+    return notes
+
+
+class _Signs(msgspec.Struct, frozen=True):
+    """What the bytes tell of alerts before any value is looked at."""
+
+    keys: frozenset[str]
+    """The keys in use that name an alert."""
+    states: bool
+    """Whether a word of failure stands anywhere as a value."""
+    messages: bool
+    """Whether there are messages beside codes, or an `isError`."""
+
+    @property
+    def any(self) -> bool:
+        return bool(self.keys or self.states or self.messages)
+
+
+def _signs(source: Source) -> _Signs:
+    keys = {key.decode("utf-8", "replace") for key in set(_ANY_KEY.findall(source.data))}
+    folded = source.data.lower()
+    return _Signs(
+        frozenset(key for key in keys if _KEY.fullmatch(key)),
+        not keys.isdisjoint(_STATES) and any(word in folded for word in _FAILED_BYTES),
+        "isError" in keys or not (keys.isdisjoint(_MESSAGES) or keys.isdisjoint(_CODES)),
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _QUOTED_CHARS else text[: _QUOTED_CHARS - 1] + "…"
+
+
+def _found(value: Any, signs: _Signs) -> Iterator[tuple[Place, str]]:
+    """Places with an alert and what is quoted of them; no recursion, so that depth is no danger."""
+    keys, look = signs.keys, signs.states or signs.messages
+    stack: list[tuple[Place, Any]] = [((), value)]
+    while stack:
+        place, item = stack.pop()
+        if type(item) is dict:
+            if look and _failed(item):
+                yield place, line(item)
+                continue
+            for key in keys.intersection(item) if keys else ():
+                if _reports(item[key]):
+                    yield (place, key, item), f"{key}: {line(item[key])}"
+            stack.extend(
+                [
+                    ((place, key, item), child)
+                    for key, child in item.items()
+                    if (type(child) is dict or type(child) is list) and key not in keys
+                ][::-1]
+            )
+        else:
+            stack.extend(
+                [
+                    ((place, index, item), child)
+                    for index, child in enumerate(item)
+                    if type(child) is dict or type(child) is list
+                ][::-1]
+            )
+
+
+def _reports(value: Any) -> bool:
+    """Whether it is a report and not a flag, a count, a link or the schema of such a field."""
+    if isinstance(value, dict):
+        return bool(value) and not ("$ref" in value or ("type" in value and "description" in value))
+    if isinstance(value, list):
+        return bool(value)
+    return type(value) is str and bool(value) and not value.startswith("http")
+
+
+def _failed(item: dict[str, Any]) -> bool:
+    if item.get("isError") is True:
+        return True
+    if any(key in item for key in _MESSAGES) and any(
+        _is_failure_code(item.get(key)) for key in _CODES
+    ):
+        return True
+    for key in _STATES:
+        state = item.get(key)
+        if type(state) is str and state.lower() in _FAILED:
+            return True
+    return False
+
+
+def _is_failure_code(code: Any) -> bool:
+    if type(code) is str and code.isdecimal() and len(code) == 3:
+        code = int(code)
+    return type(code) is int and 400 <= code < 600

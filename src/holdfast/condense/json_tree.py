@@ -1,0 +1,82 @@
+"""Nested JSON: a document that is no table.
+
+json_tree: after outline. The outline of its keys with types and counts, every error, and the first
+object of its large arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from holdfast.condense.alerts import alerts
+from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.document import document
+from holdfast.condense.outline import outline, type_of
+from holdfast.condense.pieces import Place, around_passages, path_of, tree_passages
+from holdfast.condense.prose import around_notes
+from holdfast.condense.rows import brief
+from holdfast.condense.source import Source
+
+kind = "json"
+
+_LARGE = 5
+"""An array of so many objects has its first shown."""
+_MOST_SAMPLES = 6
+_LOOKED_AT = 2_000
+"""How many containers are looked at for large arrays."""
+
+
+def sniff(source: Source) -> float:
+    """Sure of whatever is JSON, if nothing more special is."""
+    found = document(source)
+    if found is None:
+        return 0.0
+    return 0.5 if found.form in ("json", "lines") else 0.45
+
+
+def condense(source: Source) -> Condensed:
+    """Say which keys there are."""
+    found = document(source)
+    if found is None:
+        return Condensed(title="JSON, unreadable", unit="keys", total=0, notes=())
+    value = found.value
+    notes = [*alerts(source, value), *around_notes(found), *outline(value), *_firsts(value)]
+    return Condensed(
+        title=f"JSON: {type_of(value)}",
+        unit="items" if isinstance(value, list) else "keys",
+        total=len(value) if isinstance(value, (dict, list)) else 1,
+        notes=tuple(notes),
+    )
+
+
+def passages(source: Source) -> Sequence[Passage]:
+    """Leaves with the objects they stand in."""
+    found = document(source)
+    return () if found is None else [*around_passages(found), *tree_passages(found.value)]
+
+
+def _firsts(value: Any) -> list[Note]:
+    notes = []
+    for place, items in _large_arrays(value):
+        path = path_of(place)
+        notes.append(
+            Note("sample", f"first of {len(items):,} in {path}: {brief(items[0])}", f"{path}[0]")
+        )
+        if len(notes) == _MOST_SAMPLES:
+            break
+    return notes
+
+
+def _large_arrays(value: Any) -> Iterator[tuple[Place, list[Any]]]:
+    waiting: list[tuple[Place, Any]] = [((), value)]
+    for place, item in waiting:  # grows while it is read: level by level
+        if isinstance(item, list) and len(item) >= _LARGE and isinstance(item[0], dict):
+            yield place, item
+        if len(waiting) < _LOOKED_AT:
+            steps = item.items() if isinstance(item, dict) else enumerate(item[:3])
+            waiting.extend(
+                ((place, step, item), child)
+                for step, child in steps
+                if child and isinstance(child, (dict, list))
+            )

@@ -1,0 +1,96 @@
+"""The outline of a nested value: which keys it has, of what types, how many.
+
+outline: after rows. It goes level by level, so that what stands near the top comes first, and a
+note is one object with its keys. Short values are shown beside their keys, as they stand.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.condense.condenser import Note
+from holdfast.condense.document import Number
+from holdfast.condense.pieces import child_path
+from holdfast.condense.rows import brief
+
+_MOST_NOTES = 24
+_MOST_KEYS = 40
+_NOTE_CHARS = 200
+_VALUE_CHARS = 60
+_PLURALS: dict[type, str] = {dict: "objects", list: "lists", str: "texts", bool: "bools"}
+_TYPES: dict[type, str] = {
+    dict: "object",
+    list: "list",
+    str: "text",
+    int: "int",
+    Number: "number",
+    bool: "bool",
+}
+
+
+def outline(value: Any, path: str = "$", deepest: int = 6) -> list[Note]:
+    """Describe a value from the top down, in as many notes as are useful."""
+    notes: list[Note] = []
+    waiting: deque[tuple[str, Any, int]] = deque([(path, value, 0)])
+    while waiting and len(notes) < _MOST_NOTES:
+        here, item, level = waiting.popleft()
+        if isinstance(item, dict):
+            notes.extend(Note("outline", text, here) for text in _keys(item, here))
+        elif level == 0:
+            notes.append(Note("outline", f"{here}: {type_of(item)}", here))
+        if level < deepest:
+            waiting.extend((at, child, level + 1) for at, child in _below(item, here))
+    return notes[:_MOST_NOTES]
+
+
+def type_of(value: Any) -> str:
+    """The type of a value, with how much it holds."""
+    if isinstance(value, dict):
+        return f"object ({len(value):,} keys)" if value else "{}"
+    if isinstance(value, list):
+        return f"list of {len(value):,} {_members(value)}" if value else "[]"
+    return "null" if value is None else _TYPES[type(value)]
+
+
+def _members(items: list[Any]) -> str:
+    types = set(map(type, items[:1000]))
+    if len(types) > 1:
+        return "values"
+    return _PLURALS.get(types.pop(), "numbers")
+
+
+def _below(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The containers inside a value; of an array the first, which stands for all."""
+    if isinstance(value, dict):
+        for key, child in list(value.items())[:_MOST_KEYS]:
+            if child and isinstance(child, (dict, list)):
+                yield child_path(path, key), child
+    elif isinstance(value, list) and value and isinstance(value[0], (dict, list)):
+        yield child_path(path, 0), value[0]
+
+
+def _keys(item: dict[str, Any], path: str) -> Iterator[str]:
+    """The keys of one object, in lines that are not too long."""
+    head = f"{path}: "
+    parts: list[str] = []
+    size = len(head)
+    for key, child in list(item.items())[:_MOST_KEYS]:
+        part = f"{brief(key, limit=_VALUE_CHARS)} {_shown(child)}"
+        if parts and size + len(part) > _NOTE_CHARS:
+            yield head + ", ".join(parts)
+            parts, size = [], len(head)
+        parts.append(part)
+        size += len(part) + 2
+    if len(item) > _MOST_KEYS:
+        parts.append(f"{len(item) - _MOST_KEYS:,} more keys")
+    yield head + ", ".join(parts or ["{}"])
+
+
+def _shown(value: Any) -> str:
+    """A short value as it stands, else its type."""
+    if isinstance(value, (dict, list)) or value is None or value == "":
+        return type_of(value)
+    text = brief(value, limit=_VALUE_CHARS)
+    return f"= {text}" if text != "…" else type_of(value)

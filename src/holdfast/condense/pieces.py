@@ -1,0 +1,292 @@
+"""JSON values as text: a line for a value, and passages for a tree of any size.
+
+pieces: after document. Strings stand without quotes and escapes, so that what a question or an
+answer quotes is found as it is: `title: Fix "it"; user.login: ann`. Every scalar of a value is in
+one of its passages, whole if it is no longer than a passage. Work is linear in the size of the
+value, and nesting of any depth is survived.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from holdfast.condense.condenser import Passage
+from holdfast.condense.document import Document, Number
+
+PASSAGE_CHARS = 700
+"""A passage is at most about this long, so that a citation has room for two."""
+_DEEPEST = 48
+"""Below this nesting, values are listed without their structure."""
+_UNCUT = 1 << 62
+_LABEL_CHARS = 60
+_LABELS = "full_name name title label subject number key id slug login Name Title Id _id".split()
+_NUMBERS = {int, Number}
+_WORDS = {True: "true", False: "false", None: "null"}
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+Place = tuple[Any, ...]
+"""Where a value stands: () for the root, else the place of its parent, the step, the parent."""
+
+
+def scalar(value: Any) -> str:
+    """The text of a string, number, boolean or null; an empty string shows as two quotes."""
+    kind = type(value)
+    if kind is str or kind is Number:
+        return value or '""'
+    return str(value) if kind is int else _WORDS[value]
+
+
+def line(value: Any) -> str:
+    """A value of any shape as one text."""
+    return _Cutter(None).text(value, ()) or ""
+
+
+def path_of(place: Place, root: str = "$") -> str:
+    """Write a place as a JSON path."""
+    steps: list[str] = []
+    while place:
+        place, step, _ = place
+        steps.append(child_path("", step))
+    return root + "".join(reversed(steps))
+
+
+def child_path(path: str, step: str | int) -> str:
+    """The path of a child: `$.items` and 3 give `$.items[3]`."""
+    if isinstance(step, int):
+        return f"{path}[{step}]"
+    if _PLAIN_KEY.fullmatch(step):
+        return f"{path}.{step}"
+    escaped = step.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'{path}["{escaped}"]'
+
+
+def span(first: int, last: int, path: str) -> str:
+    """Name rows of an array, counted from 1."""
+    return f"rows {first}-{last} of {path}"
+
+
+def tree_passages(value: Any, path: str = "$") -> list[Passage]:
+    """Cut a value into passages."""
+    cutter = _Cutter(path)
+    text = cutter.text(value, ())
+    if text is not None:
+        cutter.out.append(Passage(_unbraced(text, value), path))
+    return cutter.out
+
+
+def row_passages(rows: Sequence[Any], path: str = "$") -> list[Passage]:
+    """One passage for each row; more for a long one."""
+    cutter = _Cutter(path)
+    whole, out = cutter.text, cutter.out
+    for index, row in enumerate(rows):
+        text = whole(row, ((), index, rows))
+        if text is not None:
+            out.append(Passage(_unbraced(text, row), f"{path}[{index}]"))
+    return out
+
+
+def _unbraced(text: str, value: Any) -> str:
+    return text[1:-1] if type(value) is dict and value else text
+
+
+def prose_passages(text: str, where: str) -> Iterator[Passage]:
+    """A long text in parts, cut where a paragraph, a sentence or a word ends."""
+    begin = 0
+    while len(text) - begin > PASSAGE_CHARS:
+        end = _cut(text, begin, begin + PASSAGE_CHARS)
+        yield Passage(text[begin:end].strip(), where)
+        begin = end
+    if rest := text[begin:].strip():
+        yield Passage(rest, where)
+
+
+def around_passages(found: Document) -> list[Passage]:
+    """What stands in prose around the JSON of a document."""
+    return [part for text in found.around for part in prose_passages(text, "$")]
+
+
+def leaves(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every scalar with the last key above it, in order, however deep; no recursion."""
+    stack: list[tuple[str, Any]] = [("", value)]
+    while stack:
+        key, item = stack.pop()
+        if isinstance(item, dict):
+            stack.extend(reversed(item.items()))
+        elif isinstance(item, list):
+            stack.extend((key, child) for child in reversed(item))
+        else:
+            yield key, item
+
+
+def _cut(text: str, begin: int, end: int) -> int:
+    half = (begin + end) // 2
+    for mark in ("\n\n", "\n", ". ", " "):
+        at = text.rfind(mark, half, end)
+        if at > 0:
+            return at + len(mark)
+    return end
+
+
+class _Cutter:
+    """Turns values into text; what grows too long becomes passages of its own.
+
+    Without a path nothing is cut.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self.root = path or "$"
+        self.limit = PASSAGE_CHARS if path else _UNCUT
+        self.out: list[Passage] = []
+
+    def text(self, value: Any, place: Place, depth: int = 0) -> str | None:
+        """The text of a value; None if it was too long and became passages."""
+        kind = type(value)
+        if kind is dict or kind is list:
+            if depth >= _DEEPEST:
+                return self._deep(value, place)
+            if kind is dict:
+                return self._object(value, place, depth)
+            return self._array(value, place, depth)
+        text = scalar(value)
+        if len(text) <= self.limit:
+            return text
+        where = path_of(place, self.root)
+        prefix = f"{where}{_label(place)}: "
+        self.out.extend(Passage(prefix + part.text, where) for part in prose_passages(text, where))
+        return None
+
+    def _object(self, value: dict[str, Any], place: Place, depth: int) -> str | None:
+        at = len(self.out)
+        limit = self.limit
+        parts: list[str] = []
+        keys: list[str] = []
+        size = 0
+        # A scalar takes the short way: this loop is where the time goes.
+        for key, item in value.items():
+            kind = type(item)
+            text: str | None
+            if kind is int or ((kind is str or kind is Number) and 0 < len(item) <= limit):
+                text = item
+            elif kind is bool or item is None:
+                text = _WORDS[item]
+            else:
+                text = self.text(item, (place, key, value), depth + 1)
+                if text is None:
+                    continue
+            part = f"{key}: {text}"
+            size += len(part) + 2
+            parts.append(part)
+            keys.append(key)
+        if size <= limit and len(self.out) == at:
+            return "{" + "; ".join(parts) + "}"
+        self.out[at:at] = self._groups(parts, keys, place, value)
+        return None
+
+    def _groups(
+        self, parts: list[str], keys: list[str], place: Place, value: dict[str, Any]
+    ) -> list[Passage]:
+        """Fields of one object, links last, in as few passages as hold them."""
+        parent = path_of(place, self.root)
+        head = f"{parent}{_label((place, None, value))}: "
+        order = sorted(range(len(parts)), key=lambda i: _is_link(value[keys[i]]))
+        groups: list[Passage] = []
+        for group in _packed([len(part) for part in parts], order, self.limit):
+            where = parent if len(group) > 1 else child_path(parent, keys[group[0]])
+            groups.extend(_within(head + "; ".join(parts[i] for i in group), where))
+        return groups
+
+    def _array(self, value: list[Any], place: Place, depth: int) -> str | None:
+        at = len(self.out)
+        if value and set(map(type, value)) <= _NUMBERS:
+            return self._numbers(value, place)
+        texts: list[str] = []
+        size = first = 0
+        for index, item in enumerate(value):
+            text = self.text(item, (place, index, value), depth + 1)
+            if text is None:
+                self._flush(texts, first, place)
+                texts, size, first = [], 0, index + 1
+                continue
+            if size and size + len(text) > self.limit:
+                self._flush(texts, first, place)
+                texts, size, first = [], 0, index
+            texts.append(text)
+            size += len(text) + 2
+        if len(self.out) == at:
+            return "[" + ", ".join(texts) + "]"
+        self._flush(texts, first, place)
+        return None
+
+    def _numbers(self, value: list[Any], place: Place) -> str | None:
+        """Numbers hold no commas, so that a series is cut in its text, not one by one."""
+        text = ", ".join(map(str, value))
+        if len(text) <= self.limit:
+            return f"[{text}]"
+        path = path_of(place, self.root)
+        head = f"{path}{_label(place)}: "
+        begin = first = 0
+        while begin < len(text):
+            end = text.find(", ", begin + self.limit)
+            end = len(text) if end < 0 else end
+            part = text[begin:end]
+            last = first + part.count(", ") + 1
+            self.out.append(Passage(head + part, span(first + 1, last, path)))
+            begin, first = end + 2, last
+        return None
+
+    def _flush(self, texts: list[str], first: int, place: Place) -> None:
+        if not texts:
+            return
+        path = path_of(place, self.root)
+        last = first + len(texts)
+        where = child_path(path, first) if len(texts) == 1 else span(first + 1, last, path)
+        head = f"{path}{_label(place)}: " if len(texts) > 1 else f"{where}{_label(place)}: "
+        self.out.append(Passage(head + ", ".join(texts), where))
+
+    def _deep(self, value: Any, place: Place) -> str | None:
+        parts = [f"{key}: {scalar(item)}" if key else scalar(item) for key, item in leaves(value)]
+        if sum(map(len, parts)) + 2 * len(parts) <= self.limit:
+            return "; ".join(parts)
+        where = path_of(place, self.root)
+        for group in _packed([len(part) for part in parts], range(len(parts)), self.limit):
+            self.out.extend(_within("; ".join(parts[i] for i in group), where))
+        return None
+
+
+def _within(text: str, where: str) -> Iterator[Passage]:
+    """One passage, unless keys or lone values of monstrous length made it too long."""
+    if len(text) <= 3 * PASSAGE_CHARS:
+        yield Passage(text, where)
+    else:
+        yield from prose_passages(text, where)
+
+
+def _packed(sizes: list[int], order: Sequence[int], limit: int) -> Iterator[list[int]]:
+    group: list[int] = []
+    size = 0
+    for index in order:
+        if group and size + sizes[index] > limit:
+            yield group
+            group, size = [], 0
+        group.append(index)
+        size += sizes[index] + 2
+    if group:
+        yield group
+
+
+def _is_link(value: Any) -> bool:
+    return type(value) is str and value.startswith(("https://", "http://"))
+
+
+def _label(place: Place) -> str:
+    """The name of the nearest object around a place that has one, in brackets."""
+    while place:
+        place, _, holder = place
+        if type(holder) is dict:
+            for key in _LABELS:
+                name = holder.get(key)
+                if type(name) in (str, int) and 0 < len(str(name)) <= _LABEL_CHARS:
+                    return f" ({name})"
+    return ""

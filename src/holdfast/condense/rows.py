@@ -1,0 +1,270 @@
+"""What a table is like: its columns once, and the rows that tell most.
+
+rows: after pieces. It knows columns and rows, not where they came from: JSON, CSV and SQL bring
+theirs. Numbers and dates are shown as they were written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+from holdfast.condense.condenser import Note
+from holdfast.condense.document import Number
+from holdfast.condense.pieces import line, scalar
+
+_MOST_COLUMNS = 40
+_LISTED_VALUES = 8
+"""A column of no more values than this has them listed."""
+_NOTE_CHARS = 200
+_VALUE_CHARS = 80
+_ENOUGH_ROWS = 12
+"""In fewer rows than this, nothing is called unusual."""
+_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_DATE = re.compile(r"\d{4}[-/]\d{2}[-/]\d{2}(?:[T ]\d{2}:\d{2}\S*)?|\d{2}:\d{2}(?::\d{2})?")
+_ID = re.compile(r"(?i)(?:.*[_\W])?(?:id|uuid|oid|position|index|rank|fips|zip)|.*[a-z]I[dD]")
+_CONTAINERS: dict[type, str] = {dict: "object", list: "list"}
+_TELLING = (
+    "full_name name title subject number id key login label status state type level severity error "
+    "message date created_at updated_at"
+).split()
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in a column."""
+
+    name: str
+    kind: str
+    """`int`, `number`, `date`, `text`, `bool`, `object`, `list`, `mixed` or `empty`."""
+    empty: int
+    distinct: int
+    low: int = -1
+    """The row of the smallest value, if values have an order; -1 otherwise."""
+    high: int = -1
+    common: tuple[tuple[str, int], ...] = ()
+    """Values with their counts, if they are few."""
+    rare: tuple[int, ...] = ()
+    """Rows whose value is found in no other row, though most are shared by many."""
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows with the columns that were found in them."""
+
+    rows: Sequence[dict[str, Any]]
+    columns: tuple[Column, ...]
+    width: int
+    """How many columns there are, also those that are not described."""
+
+
+def table_of(rows: Sequence[dict[str, Any]]) -> Table:
+    """Describe the columns of rows, the most frequent if there are very many."""
+    counts = Counter(chain.from_iterable(rows))
+    names = list(counts)
+    if len(names) > _MOST_COLUMNS:
+        frequent = {name for name, _ in counts.most_common(_MOST_COLUMNS)}
+        names = [name for name in names if name in frequent]
+    columns = tuple(_column(name, [row.get(name) for row in rows]) for name in names)
+    return Table(rows=rows, columns=columns, width=len(counts))
+
+
+def describe(table: Table) -> list[Note]:
+    """The schema, in lines of several columns."""
+    notes: list[Note] = []
+    parts: list[str] = []
+    size = 0
+    for column in table.columns:
+        text = _described(column, table.rows)
+        if parts and size + len(text) > _NOTE_CHARS:
+            notes.append(Note("outline", "; ".join(parts)))
+            parts, size = [], 0
+        parts.append(text)
+        size += len(text) + 2
+    if (more := table.width - len(table.columns)) > 0:
+        parts.append(f"{more:,} more columns")
+    if parts:
+        notes.append(Note("outline", "; ".join(parts)))
+    return notes
+
+
+def samples(table: Table, where: Callable[[int], str]) -> list[Note]:
+    """Rows that tell most: the first, the unusual, the extremes, the last."""
+    chosen: dict[int, list[str]] = {}
+    shown: dict[int, list[str]] = {}
+    for index, reason, name in _choices(table):
+        chosen.setdefault(index, []).append(reason)
+        shown.setdefault(index, []).append(name)
+    return [
+        Note(
+            "sample",
+            f"{', '.join(dict.fromkeys(reasons))}: {brief(table.rows[index], shown[index])}",
+            where(index),
+        )
+        for index, reasons in chosen.items()
+    ]
+
+
+def brief(row: Any, first: Iterable[str] = (), limit: int = _NOTE_CHARS) -> str:
+    """A row in one line: all of it if it is short, else its most telling fields.
+
+    Words may be cut, with a sign; numbers, ids and links are whole or left out.
+    """
+    if not isinstance(row, dict):
+        return _shortened(line(row), limit) or "…"
+    parts: list[str] = []
+    size = 0
+    left_out = False
+    for key in _telling_order(row, first):
+        text = _shortened(_inner(row[key]), _VALUE_CHARS if len(row) > 1 else limit)
+        part = f"{_key(key)}: {text}"
+        if not text or size + len(part) > limit:
+            left_out = left_out or bool(row[key])
+            continue
+        parts.append(part)
+        size += len(part) + 2
+    return "; ".join(parts) + ("; …" if left_out else "")
+
+
+def _key(name: str) -> str:
+    return name if len(name) <= _VALUE_CHARS else name[: _VALUE_CHARS - 1] + "…"
+
+
+def _telling_order(row: dict[str, Any], first: Iterable[str]) -> list[str]:
+    wanted = [name for name in first if name in row]
+    order = dict.fromkeys(chain(wanted, (name for name in _TELLING if name in row)))
+    links = [name for name in row if name not in order and _is_bulky(row[name])]
+    order.update(dict.fromkeys(name for name in row if not _is_bulky(row[name])))
+    order.update(dict.fromkeys(links))
+    return list(order)
+
+
+def _is_bulky(value: Any) -> bool:
+    return isinstance(value, (dict, list)) or (type(value) is str and value.startswith("http"))
+
+
+def _inner(value: Any) -> str:
+    """What stands for a value inside a row: its name if it is an object, nothing if empty."""
+    if isinstance(value, dict):
+        for key in _TELLING:
+            if type(value.get(key)) in (str, int, Number):
+                return scalar(value[key])
+        return ""
+    if isinstance(value, list):
+        small = len(value) <= 6 and not any(isinstance(item, (dict, list)) for item in value)
+        return line(value) if value and small else f"[{len(value):,} items]" if value else ""
+    return "" if value is None or value == "" else scalar(value)
+
+
+def _shortened(text: str, limit: int) -> str:
+    text = " ".join(text[: 4 * limit].split())
+    if len(text) <= limit:
+        return text
+    at = text.rfind(" ", limit // 2, limit)
+    return text[:at] + "…" if at > 0 else ""
+
+
+def _column(name: str, values: list[Any]) -> Column:
+    types = Counter(map(type, values))
+    empty = types.pop(type(None), 0)
+    if str in types and (blank := values.count("")):
+        empty += blank
+    if not types or empty == len(values):
+        return Column(name=name, kind="empty", empty=empty, distinct=0)
+    if set(types) <= {int, Number}:
+        kind = "number" if Number in types else "int"
+        return _ordered(name, kind, values, empty, _numbers(values))
+    if set(types) == {str}:
+        return _text_column(name, values, empty)
+    if set(types) == {bool}:
+        return _counted(name, "bool", [v if v is None else scalar(v) for v in values], empty)
+    kind = _CONTAINERS.get(types.popitem()[0], "mixed") if len(types) == 1 else "mixed"
+    return Column(name=name, kind=kind, empty=empty, distinct=0)
+
+
+def _text_column(name: str, values: list[Any], empty: int) -> Column:
+    first = next(value for value in values if value)
+    if _DATE.fullmatch(first):
+        return _ordered(name, "date", values, empty, [value or None for value in values])
+    if first and _NUMBER.fullmatch(first) and (numbers := _as_numbers(values)):
+        return _ordered(name, "number", values, empty, numbers)
+    return _counted(name, "text", values, empty)
+
+
+def _as_numbers(values: list[Any]) -> list[float | None] | None:
+    """Numbers written as strings, as databases and CSV give them; None if some are not."""
+    try:
+        numbers = [float(value) if value else None for value in values]
+    except ValueError:
+        return None
+    return None if any(number != number for number in numbers) else numbers  # noqa: PLR0124 NaN
+
+
+def _numbers(values: list[Any]) -> list[float | int | None]:
+    return [float(value) if type(value) is Number else value for value in values]
+
+
+def _ordered(name: str, kind: str, values: list[Any], empty: int, keys: Sequence[Any]) -> Column:
+    filled = [index for index, key in enumerate(keys) if key is not None]
+    low = min(filled, key=keys.__getitem__, default=-1)
+    high = max(filled, key=keys.__getitem__, default=-1)
+    return Column(name=name, kind=kind, empty=empty, distinct=len(set(values)), low=low, high=high)
+
+
+def _counted(name: str, kind: str, values: list[Any], empty: int) -> Column:
+    counts = Counter(values)
+    counts.pop(None, None)
+    counts.pop("", None)
+    if len(counts) <= _LISTED_VALUES and len(values) > len(counts):
+        common = tuple(counts.most_common())
+    else:
+        common = ()
+    rare: tuple[int, ...] = ()
+    filled = len(values) - empty
+    singles = [value for value, count in counts.items() if count == 1]
+    if filled >= _ENOUGH_ROWS and singles and len(singles) <= filled // 20 + 1:
+        rare = tuple(values.index(value) for value in singles[:3])
+    return Column(name=name, kind=kind, empty=empty, distinct=len(counts), common=common, rare=rare)
+
+
+def _described(column: Column, rows: Sequence[dict[str, Any]]) -> str:
+    text = f"{_key(column.name)} {column.kind}"
+    if column.low >= 0:
+        low = _shortened(scalar(rows[column.low][column.name]), _VALUE_CHARS)
+        high = _shortened(scalar(rows[column.high][column.name]), _VALUE_CHARS)
+        text += f" {low}" if low == high else f" {low} to {high}"
+    elif column.common and all(len(value) <= 24 for value, _ in column.common):
+        text += " " + ", ".join(f"{value} ({count:,})" for value, count in column.common)
+    elif column.kind == "text":
+        text += f", {column.distinct:,} distinct"
+    if column.empty and column.kind != "empty":
+        text += f", {column.empty:,} empty"
+    return text
+
+
+def _choices(table: Table) -> Iterable[tuple[int, str, str]]:
+    """Rows to show, each with the reason and the column it is shown for."""
+    if not table.rows:
+        return
+    yield 0, "first", ""
+    for column in table.columns:
+        for index in column.rare[:2]:
+            yield index, f"only {_key(column.name)} of its kind", column.name
+    measures = [
+        column
+        for column in table.columns
+        if column.kind in ("int", "number") and column.low >= 0 and not _is_id(column, table)
+    ]
+    for column in measures[:4]:
+        yield column.high, f"highest {_key(column.name)}", column.name
+        yield column.low, f"lowest {_key(column.name)}", column.name
+    yield len(table.rows) - 1, "last", ""
+
+
+def _is_id(column: Column, table: Table) -> bool:
+    return column.distinct == 1 or (
+        _ID.fullmatch(column.name) is not None and column.distinct > len(table.rows) // 2
+    )
