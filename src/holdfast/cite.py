@@ -1,0 +1,358 @@
+"""A short citation in the place of a long content: what it is, what matters, how to open it.
+
+cite: after condense and tokens, before fitting. It stores nothing itself: a citation carries the
+original, which must be in the store before the citation is shown to a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from holdfast.condense.condenser import Condensed, Condenser, Note
+from holdfast.condense.kinds import condenser_for
+from holdfast.condense.relevance import excerpt, rank
+from holdfast.condense.source import Source
+from holdfast.privacy import Policy, apply, find, flags
+from holdfast.store.records import Content
+from holdfast.store.refs import DIGITS, canonical, digest, ref_id
+from holdfast.tokens.vocabulary import count_ordinary
+
+VOCABULARY = "o200k_base"
+"""Citations are measured with one vocabulary, so that they are the same for every model."""
+
+EXCERPT_CHARACTERS = 500
+_SUMMARY_CHARACTERS = 500
+_QUESTION_CHARACTERS = 2_000
+_BEST_PASSAGES = 12
+_COUNTED_WHOLE = 1_000_000
+_LEAST_TOKENS = 40
+
+
+class CitingRules(msgspec.Struct, frozen=True, kw_only=True):
+    """When content is cited, and how."""
+
+    threshold: int = 1_000
+    """Content of more characters than this is cited."""
+    threshold_bytes: int = 3_000
+    """And content of more bytes than this, however few characters they are."""
+    most_tokens: int = 400
+    privacy: Policy = "allow"
+    """What happens to secrets and personal data: shown, masked in the citation, or refused."""
+    ttl_seconds: float | None = None
+    """How long the original stays fresh; None is for good."""
+    ref_digits: int = DIGITS
+    """Digits of the hash in a ref: more where two contents would share one."""
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """A part of the original that the citation quotes."""
+
+    text: str
+    where: str
+    """In source units: `lines 45-67`, `rows 3-3 of $.items`."""
+    relevance: float
+    """How well it answers the question: above 0 only if there was one."""
+
+
+class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
+    """What a citation kept of its original."""
+
+    level: str
+    """`cited`, or `full` if the content was short enough to stay."""
+    unit: str
+    total: int
+    """How many units the original has."""
+    kept: tuple[str, ...]
+    """The places that are quoted."""
+    from_tokens: int
+    to_tokens: int
+    flags: tuple[str, ...] = ()
+    """Kinds of secrets and personal data in the original."""
+
+
+class Citation(msgspec.Struct, frozen=True, kw_only=True):
+    """What stays in the conversation."""
+
+    ref_id: str
+    """Empty if the content was short enough to stay as it is."""
+    kind: str
+    text: str
+    tokens: int
+    excerpts: tuple[Excerpt, ...]
+    fidelity: Fidelity
+    content: Content | None
+    """The original, to be stored before the citation is used."""
+
+    def __repr__(self) -> str:
+        return f"<Citation {self.ref_id or 'none'}, {self.tokens} tokens>"
+
+
+DEFAULT_RULES = CitingRules()
+
+
+def cite(
+    content: Any,
+    *,
+    kind: str | None = None,
+    question: str | None = None,
+    source_url: str | None = None,
+    tool: str = "",
+    rules: CitingRules = DEFAULT_RULES,
+) -> Citation:
+    """Cite a content: text, bytes or a JSON value. The same input gives the same bytes.
+
+    A content at or under the threshold, or one that a citation could not shorten, stays as it is.
+    """
+    data = canonical(content)
+    source = Source(data, tool=tool, url=source_url or "")
+    if not is_long(source.text, rules):
+        return _unchanged(source, kind)
+    tokens = count(source.text)
+    found = find(source.text)
+    visible = apply(rules.privacy, source.text, found)
+    condenser = condenser_for(source, kind)
+    shown = source
+    if visible is not source.text:
+        shown = Source(visible.encode(), tool=tool, url=source.url)
+    sha256 = digest(data)
+    name = ref_id(kind or condenser.kind, sha256, rules.ref_digits)
+    cap = min(rules.most_tokens, max(_LEAST_TOKENS, tokens // 2))
+    made = _compose(name, shown, condenser, tokens, (question or "")[:_QUESTION_CHARACTERS], cap)
+    if made.tokens >= tokens:
+        return _unchanged(source, kind)
+    kept = Content(
+        ref_id=name,
+        kind=kind or condenser.kind,
+        sha256=sha256,
+        data=data,
+        summary=made.title[:_SUMMARY_CHARACTERS],
+        compressed=made.text,
+        tokens=tokens,
+        meta={k: v for k, v in (("tool", tool), ("url", source.url)) if v},
+        flags=flags(found),
+        ttl_seconds=rules.ttl_seconds,
+    )
+    fidelity = Fidelity(
+        level="cited",
+        unit=made.unit,
+        total=made.total,
+        kept=tuple(excerpt.where for excerpt in made.excerpts),
+        from_tokens=tokens,
+        to_tokens=made.tokens,
+        flags=kept.flags,
+    )
+    return Citation(
+        ref_id=name,
+        kind=kept.kind,
+        text=made.text,
+        tokens=made.tokens,
+        excerpts=made.excerpts,
+        fidelity=fidelity,
+        content=kept,
+    )
+
+
+def is_long(text: str, rules: CitingRules) -> bool:
+    """Whether a content is one to be cited."""
+    if len(text) > rules.threshold:
+        return True
+    return len(text.encode("utf-8", "surrogatepass")) > rules.threshold_bytes
+
+
+def count(text: str) -> int:
+    """Tokens of a text; of a very long one, from its first million characters."""
+    if len(text) <= _COUNTED_WHOLE:
+        return count_ordinary(VOCABULARY, text)
+    return round(count_ordinary(VOCABULARY, text[:_COUNTED_WHOLE]) * len(text) / _COUNTED_WHOLE)
+
+
+def _unchanged(source: Source, kind: str | None) -> Citation:
+    tokens = count(source.text)
+    fidelity = Fidelity(
+        level="full",
+        unit="characters",
+        total=len(source.text),
+        kept=("all",),
+        from_tokens=tokens,
+        to_tokens=tokens,
+    )
+    return Citation(
+        ref_id="",
+        kind=kind or "",
+        text=source.text,
+        tokens=tokens,
+        excerpts=(),
+        fidelity=fidelity,
+        content=None,
+    )
+
+
+# --- what goes into the text -----------------------------------------------------------------
+
+
+class _Made(NamedTuple):
+    text: str
+    title: str
+    tokens: int
+    excerpts: tuple[Excerpt, ...]
+    unit: str
+    total: int
+
+
+def _compose(
+    name: str, source: Source, condenser: Condenser, tokens: int, question: str, cap: int
+) -> _Made:
+    condensed = condenser.condense(source)
+    title = " ".join(condensed.title.split())[:200]
+    head = f"[{name} · {_size(condensed, len(source.data), tokens)} · stored whole]\n{title}"
+    foot = f'[Open any part: expand_ref("{name}", {_ways(condensed.unit)})]'
+    room = cap - count(head) - count(foot) - 4
+    if room < 0:  # a small cap leaves room for the ref, and what is behind it
+        head, foot = head.partition("\n")[0], ""
+    answers = _answers(source, condenser, question) if room > _LEAST_TOKENS else []
+    taken = _Taken(room)
+    notes = condensed.notes
+    alerts = [note for note in notes if note.role == "alert"]
+    # A question is what the content was fetched for; alerts must not be lost for it. What one of
+    # the two leaves of its share, the other may use.
+    taken.add("alert", alerts, share=0.5 if answers else 0.7)
+    taken.add("answer", answers, share=1.0 if not notes else 0.75)
+    taken.add("outline", (note for note in notes if note.role == "outline"), share=0.5)
+    taken.add("sample", (note for note in notes if note.role == "sample"), share=1.0)
+    taken.add("alert", alerts, share=1.0)
+    taken.add("answer", answers, share=1.0)
+    while True:
+        text = "\n".join(filter(None, [head, *taken.lines(), foot]))
+        total = count(text)
+        if total <= cap or not taken.drop_last():
+            return _Made(text, title, total, taken.excerpts(), condensed.unit, condensed.total)
+
+
+def _answers(source: Source, condenser: Condenser, question: str) -> list[_Answer]:
+    if not question.strip():
+        return []
+    passages = condenser.passages(source)
+    answers = []
+    for ranked in rank(question, passages)[:_BEST_PASSAGES]:
+        passage = passages[ranked.index]
+        text, _, _ = excerpt(passage.text, question, EXCERPT_CHARACTERS)
+        answers.append(_Answer(text, passage.where, ranked.score))
+    return answers
+
+
+class _Answer(NamedTuple):
+    text: str
+    where: str
+    relevance: float
+
+
+class _Line(NamedTuple):
+    text: str
+    where: str
+    relevance: float
+    tokens: int
+
+    @property
+    def shown(self) -> str:
+        return f"{self.where}: {self.text}" if self.where else self.text
+
+
+_HEADINGS = {
+    "alert": "Errors and warnings:",
+    "answer": "On the question:",
+    "outline": "Outline:",
+    "sample": "Samples:",
+}
+
+
+class _Taken:
+    """What was taken into a citation so far, by section, and the room that is left."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.sections: dict[str, list[_Line]] = {name: [] for name in _HEADINGS}
+        self.order: list[str] = []
+        self.places: set[str] = set()
+
+    def add(self, section: str, notes: Iterable[Note | _Answer], *, share: float) -> None:
+        """Take notes in their order, as long as they fit the share of the room that is left."""
+        lines = self.sections[section]
+        room = round(self.room * share) - (0 if lines else count(_HEADINGS[section]) + 1)
+        for note in notes:
+            if room < 8:
+                break
+            relevance = note.relevance if isinstance(note, _Answer) else 0.0
+            line = _Line(note.text.strip("\n"), note.where, relevance, 0)
+            line = line._replace(tokens=count(line.shown) + 1)
+            if (line.where or line.text) in self.places:
+                continue  # said before, in another section
+            if line.tokens > room:
+                if lines or room < _LEAST_TOKENS:
+                    continue
+                line = _shortened(line, room)
+            self._take(section, line)
+            room -= line.tokens
+
+    def _take(self, section: str, line: _Line) -> None:
+        if not self.sections[section]:
+            self.room -= count(_HEADINGS[section]) + 1
+        self.sections[section].append(line)
+        self.order.append(section)
+        self.places.add(line.where or line.text)
+        self.room -= line.tokens
+
+    def drop_last(self) -> bool:
+        """Give the last thing back that was taken; False if there is nothing."""
+        if not self.order:
+            return False
+        self.sections[self.order.pop()].pop()
+        return True
+
+    def lines(self) -> list[str]:
+        made = []
+        for section, lines in self.sections.items():
+            if lines:
+                made.append(_HEADINGS[section])
+                made.extend(f"- {line.shown}" for line in lines)
+        return made
+
+    def excerpts(self) -> tuple[Excerpt, ...]:
+        quoted = ("answer", "alert", "sample")
+        return tuple(
+            Excerpt(line.text[:EXCERPT_CHARACTERS], line.where, line.relevance)
+            for section in quoted
+            for line in self.sections[section]
+        )
+
+
+def _shortened(line: _Line, room: int) -> _Line:
+    """The beginning of a line that is too long."""
+    text = line.text[: room * 4]
+    while text:
+        short = line._replace(text=f"{text.rstrip()} …")
+        tokens = count(short.shown) + 1
+        if tokens <= room:
+            return short._replace(tokens=tokens)
+        text = text[: len(text) * 2 // 3]
+    return line._replace(text="…", tokens=count(line.where) + 4)
+
+
+def _size(condensed: Condensed, size: int, tokens: int) -> str:
+    return f"{condensed.total:,} {condensed.unit}, {_bytes(size)}, about {tokens:,} tokens"
+
+
+def _bytes(size: int) -> str:
+    return f"{size:,} bytes" if size < 10_000 else f"{size / 1000:,.0f} KB"
+
+
+_WAYS: dict[str, str] = {
+    "lines": 'lines="40-80" | pattern="…" | query="…"',
+    "rows": 'slice={"offset":10,"limit":5} | fields=[…] | query="…"',
+}
+
+
+def _ways(unit: str) -> str:
+    return _WAYS.get(unit, 'page=2 | path="…" | query="…"')
