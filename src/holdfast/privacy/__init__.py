@@ -1,0 +1,9 @@
+"""Flag secrets and personal data before anything is compressed, and mask or refuse them.
+
+detector → credentials · personal → detectors → policy, each using only what stands before it.
+"""
+
+from holdfast.privacy.detectors import Finding, find, flags
+from holdfast.privacy.policy import Policy, apply, mask
+
+__all__ = ["Finding", "Policy", "apply", "find", "flags", "mask"]

@@ -1,0 +1,79 @@
+"""Find secrets and personal data in a text, before anything is stored or shown.
+
+detectors: after credentials and personal, before policy. It says what kind stands where, never
+what it is: a finding holds no text, so it can be logged.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from holdfast.privacy.credentials import CREDENTIALS
+from holdfast.privacy.detector import any_of
+from holdfast.privacy.personal import PERSONAL
+
+DETECTORS = CREDENTIALS + PERSONAL
+_RANK = {detector.kind: rank for rank, detector in reversed([*enumerate(DETECTORS)])}
+
+
+@functools.cache
+def _occurring() -> Callable[[bytes], Sequence[int]]:
+    return any_of(DETECTORS)  # compiled when it is first needed
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A place in a text that holds a secret or something personal."""
+
+    kind: str
+    """What it is: `aws_access_key`, `email`, …"""
+    start: int
+    """Where it stands, in characters of the text."""
+    stop: int
+
+
+def find(text: str) -> tuple[Finding, ...]:
+    """Every secret and personal datum with a known shape, in order, none overlapping another."""
+    data = text.encode("utf-8", "surrogatepass")
+    found = [
+        Finding(DETECTORS[index].kind, start, stop)
+        for index in _occurring()(data)
+        for start, stop in DETECTORS[index].spans(data)
+    ]
+    merged = merge(found)
+    return tuple(merged if len(data) == len(text) else _in_characters(merged, data))
+
+
+def merge(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings in order; those that overlap become one, of the kind that says more."""
+    merged: list[Finding] = []
+    for each in sorted(findings, key=lambda f: (f.start, f.stop)):
+        if merged and each.start < merged[-1].stop:
+            last = merged.pop()
+            kind = min(last.kind, each.kind, key=lambda k: _RANK.get(k, len(_RANK)))
+            merged.append(Finding(kind, last.start, max(last.stop, each.stop)))
+        else:
+            merged.append(each)
+    return merged
+
+
+def flags(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """The kinds found, sorted: what a record keeps."""
+    return tuple(sorted({finding.kind for finding in findings}))
+
+
+def _in_characters(findings: Iterable[Finding], data: bytes) -> list[Finding]:
+    """The same places counted in characters: one pass over the bytes."""
+    counted, at, characters = [], 0, 0
+    for each in findings:
+        start = characters + _length(data[at : each.start])
+        stop = start + _length(data[each.start : each.stop])
+        counted.append(Finding(each.kind, start, stop))
+        at, characters = each.stop, stop
+    return counted
+
+
+def _length(data: bytes) -> int:
+    return len(data.decode("utf-8", "surrogatepass"))
