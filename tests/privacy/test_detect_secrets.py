@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
@@ -41,12 +42,12 @@ LEFT_OUT = {
     "Base64 High Entropy String": "as random as any image or digest",
     "Hex High Entropy String": "as random as a git hash",
     "Public IP (ipv4)": "names a machine; every log is full of them",
-    "Cloudant Credentials": "a vendor's own spelling of an assignment; the general rule covers most",
+    "Cloudant Credentials": "a vendor's own assignment; the general rule covers most",
     "IBM COS HMAC Credentials": "likewise",
     "IBM Cloud IAM Key": "likewise",
     "SoftLayer Credentials": "likewise",
 }
-PLUGINS = get_mapping_from_secret_type_to_class()
+PLUGINS: dict[str, Any] = get_mapping_from_secret_type_to_class()
 
 
 def test_every_plugin_is_covered_or_left_out_for_a_reason() -> None:
