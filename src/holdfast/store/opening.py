@@ -1,0 +1,82 @@
+"""opening: a store by its URL. The last word of the store: it knows every kind, none knows it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.errors import StoreError
+from holdfast.store.memory import MemoryStore
+from holdfast.store.protocol import Store
+
+FILE_NAME = "holdfast.db"
+FORMS = "memory:, sqlite:///path or postgresql://user@host/database"
+
+_SECRET = re.compile(r"(?<=://)([^/@\s]*?):[^/\s]*@|(?<=[?&]password=)[^&\s]*")
+
+
+async def open_store(
+    url: str | None = None,
+    *,
+    folder: Path | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Store:
+    """Open the store that a URL names; without one, the default file in `folder`.
+
+    Raises:
+        StoreError: the URL names no store, or the store cannot be opened.
+    """
+    if not url:
+        if folder is None:
+            raise StoreError(
+                "there is no folder for the store", where="store_url", fix="Set data_dir."
+            )
+        return await _sqlite(folder / FILE_NAME, clock)
+    scheme, _, rest = url.partition(":")
+    match scheme.lower():
+        case "memory" if not rest.strip("/"):
+            return MemoryStore(clock=clock)
+        case "sqlite" if path := _path(rest):
+            return await _sqlite(path, clock)
+        case "postgresql" | "postgres":
+            return await _postgres(url, clock)
+        case _:
+            raise StoreError(
+                "the URL names no store", where=without_password(url)[:200], fix=f"Use {FORMS}."
+            )
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown."""
+    return _SECRET.sub(lambda found: f"{found[1]}@" if found[1] is not None else "", url)
+
+
+def _path(rest: str) -> Path | None:
+    """`///relative`, `////absolute` and plain paths; `//host/…` is none."""
+    if rest.startswith("///"):
+        rest = rest[3:]
+    elif rest.startswith("//"):
+        return None
+    return Path(rest).expanduser() if rest else None
+
+
+async def _sqlite(path: Path, clock: Callable[[], float]) -> Store:
+    from holdfast.store.sqlite import SqliteStore  # noqa: PLC0415 - only who needs it pays
+
+    return await SqliteStore.open(path, clock=clock)
+
+
+async def _postgres(url: str, clock: Callable[[], float]) -> Store:
+    try:
+        from holdfast.store.postgres import PostgresStore  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("asyncpg"):
+            raise
+        raise StoreError(
+            "stores on PostgreSQL need a driver that is not installed",
+            where=without_password(url)[:200],
+            fix="Run `pip install 'holdfast[postgres]'`.",
+        ) from error
+    return await PostgresStore.open(url, clock=clock)

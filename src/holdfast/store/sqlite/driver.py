@@ -1,0 +1,201 @@
+"""driver: connections to the file, its schema, and its failures in our words.
+
+driver: the first of this folder. A connection is used by one thread at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from holdfast.errors import StoreError, StoreUnavailableError
+
+APPLICATION_ID = 0x484F4C44
+"""`HOLD`: tells our files from those of other programs."""
+BUSY_SECONDS = 10.0
+"""How long to wait for another process that writes."""
+
+_PAUSE_SECONDS = 0.01
+_T = TypeVar("_T")
+
+
+@contextmanager
+def in_our_words(where: str) -> Iterator[None]:
+    """Raise failures of the driver and of the system as ours; their texts never hold content."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise _translated(error, where) from error
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"the store cannot be used: {error.strerror}",
+            where=where,
+            fix="Check that the folder exists and that you may write in it.",
+        ) from error
+    except UnicodeEncodeError as error:
+        # Not chained: its text quotes what could not be written.
+        raise StoreError(
+            "a name holds a character that cannot be stored",
+            where=where,
+            fix="Use names of valid Unicode.",
+        ) from error.__cause__
+
+
+def _translated(error: apsw.Error, where: str) -> StoreError:
+    match error:
+        case apsw.FullError():
+            return StoreUnavailableError(
+                "the disk is full; nothing was stored",
+                where=where,
+                fix="Make room, or run `holdfast store gc`.",
+            )
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreUnavailableError(
+                "another process holds the store locked; nothing was stored",
+                where=where,
+                fix="Wait for it to finish, or end it; then try again.",
+            )
+        case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.AuthError():
+            return StoreUnavailableError(
+                "the store may not be written to",
+                where=where,
+                fix="Give yourself the right to write the file and its folder.",
+            )
+        case apsw.CantOpenError():
+            return StoreUnavailableError(
+                "the store cannot be opened",
+                where=where,
+                fix="Check that the folder exists and that you may write in it.",
+            )
+        case apsw.NotADBError():
+            return StoreError(
+                "the file is no store", where=where, fix="Choose another file with store_url."
+            )
+        case apsw.CorruptError():
+            return StoreError(
+                "the file of the store is damaged",
+                where=where,
+                fix="Restore it from a backup, or move it away; `holdfast store export` may "
+                "still save a part.",
+            )
+        case apsw.TooBigError():
+            return StoreError("a content is too large to be stored", where=where)
+        case _:
+            return StoreUnavailableError(
+                f"the store failed ({type(error).__name__})",
+                where=where,
+                fix="Check the disk and try again.",
+            )
+
+
+def prepare(path: Path) -> None:
+    """Make folder and file for their owner alone.
+
+    SQLite gives its other files (-wal, -shm) the rights of this one, so that at no moment anyone
+    else can open any of them.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077 and hasattr(os, "fchmod"):
+            os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+def connect(path: Path, *, busy_seconds: float, read_only: bool = False) -> apsw.Connection:
+    """A connection that waits for others, and after a commit loses nothing."""
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    db.set_busy_timeout(int(busy_seconds * 1000))
+    db.execute("PRAGMA foreign_keys = ON")
+    # FULL: each commit is on the disk before it is acknowledged, so that not even a power cut
+    # loses it. Commits are shared (see writer), which makes that cheap enough.
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA wal_autocheckpoint = 4000")
+    db.execute("PRAGMA cache_size = -16000")
+    if read_only:
+        db.execute("PRAGMA query_only = ON")
+    return db
+
+
+def migrate(path: Path, busy_seconds: float) -> None:
+    """Bring the file to this version's schema; two processes may do it at once."""
+    stop = time.monotonic() + busy_seconds
+    while True:
+        try:
+            return _migrate(path, busy_seconds)
+        except apsw.BusyError:
+            # Switching to WAL does not wait for others by itself.
+            if time.monotonic() > stop:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+
+
+def _migrate(path: Path, busy_seconds: float) -> None:
+    db = connect(path, busy_seconds=busy_seconds)
+    try:
+        version = _version(db, path)
+        steps = _steps()
+        if version == len(steps):
+            return
+        if version == 0:
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("BEGIN EXCLUSIVE")
+        with rolled_back_on_failure(db):
+            version = _version(db, path)
+            for step in steps[version:]:
+                db.execute(step)
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {len(steps)}")
+            db.execute("COMMIT")
+    finally:
+        db.close()
+
+
+@contextmanager
+def rolled_back_on_failure(db: apsw.Connection) -> Iterator[None]:
+    """Leave no transaction behind."""
+    try:
+        yield
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _version(db: apsw.Connection, path: Path) -> int:
+    version = int(db.execute("PRAGMA user_version").get)
+    program = int(db.execute("PRAGMA application_id").get)
+    tables = int(db.execute("SELECT count(*) FROM sqlite_schema").get)
+    if program != APPLICATION_ID and (version or tables):
+        raise StoreError(
+            "the file is a database of another program",
+            where=str(path),
+            fix="Choose another file with store_url.",
+        )
+    if version > len(_steps()):
+        raise StoreError(
+            f"the store is of version {version}, newer than this Holdfast knows ({len(_steps())})",
+            where=str(path),
+            fix="Update Holdfast, or choose another file with store_url.",
+        )
+    return version
+
+
+def _steps() -> list[str]:
+    folder = resources.files(__package__) / "migrations"
+    files = sorted((file for file in folder.iterdir()), key=lambda file: file.name)
+    return [file.read_text("utf-8") for file in files if file.name.endswith(".sql")]
+
+
+Job = Callable[[apsw.Connection], _T]
+"""Work on a connection, inside of a transaction."""

@@ -1,0 +1,241 @@
+"""sessions: sessions, their turns and messages, usage and what was learnt, in SQL.
+
+sessions: after originals. Each function is a job for a connection, inside of a transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import apsw
+import msgspec
+
+from holdfast.store import rules
+from holdfast.store.pack import Packed, unpack
+from holdfast.store.records import AuditEntry, SessionRecord, Turn, UsageTotal
+from holdfast.store.scope import Scope
+from holdfast.store.sqlite import originals
+
+_OF_SESSION = "WHERE workspace = ? AND owner = ? AND session = ?"
+
+_NAMES = {"model": "model", "session": "session", "day": "date(started_at, 'unixepoch')"}
+
+
+def _key(scope: Scope) -> tuple[str, str, str]:
+    return (scope.workspace, scope.user, scope.session)
+
+
+def get(db: apsw.Connection, scope: Scope) -> SessionRecord | None:
+    """The session that the scope names."""
+    found = db.execute(f"SELECT record FROM sessions {_OF_SESSION}", _key(scope)).get  # noqa: S608
+    return None if found is None else rules.from_json(found, SessionRecord)
+
+
+def latest(db: apsw.Connection, scope: Scope, *, limit: int, before: str) -> list[SessionRecord]:
+    """The sessions last used."""
+    place: tuple[float, str] = (float("inf"), "")
+    if before:
+        last = get(db, scope.of(before))
+        if last is None:
+            raise rules.no_place_to_go_on(before)
+        place = (last.updated_at, last.session)
+    rows = db.execute(
+        "SELECT record FROM sessions WHERE workspace = ? AND owner = ?"
+        " AND (updated_at, session) < (?, ?) ORDER BY updated_at DESC, session DESC LIMIT ?",
+        (scope.workspace, scope.user, *place, max(limit, 0)),
+    )
+    return [rules.from_json(record, SessionRecord) for (record,) in rows]
+
+
+def with_head(db: apsw.Connection, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
+    """The open session with the first of these heads."""
+    found = db.execute(
+        "SELECT s.record FROM json_each(?) AS h CROSS JOIN sessions AS s ON s.head = h.value"
+        " WHERE s.workspace = ? AND s.owner = ? AND s.closed_at IS NULL"
+        " ORDER BY h.key, s.updated_at DESC, s.session DESC LIMIT 1",
+        (json.dumps([head for head in heads if head]), scope.workspace, scope.user),
+    ).get
+    return None if found is None else rules.from_json(found, SessionRecord)
+
+
+def save(db: apsw.Connection, scope: Scope, record: SessionRecord) -> None:
+    """Write a session's record."""
+    db.execute(
+        "INSERT OR REPLACE INTO sessions"
+        " (workspace, owner, session, head, updated_at, closed_at, record)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(scope.workspace, scope.user, record.session, record.head),
+            *(record.updated_at, record.closed_at, rules.to_json(record)),
+        ),
+    )
+
+
+def add_turn(
+    db: apsw.Connection,
+    scope: Scope,
+    turn: Turn,
+    session: SessionRecord,
+    messages: Mapping[str, tuple[int, Packed]],
+) -> None:
+    """Append a turn; a message comes with its size and as it will lie on disk."""
+    last = db.execute(f"SELECT max(number) FROM turns {_OF_SESSION}", _key(scope)).get  # noqa: S608
+    rules.check_number(turn.number, last or 0)
+    insert_turn(db, scope, turn)
+    save(db, scope, session)
+    for sha256, (size, packed) in messages.items():
+        name_message(db, scope, originals.keep(db, scope, sha256, size, packed))
+    _name_known(db, scope, rules.hashes_of(turn) - messages.keys())
+
+
+def insert_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
+    """Write a turn, in the place of one with its number."""
+    usage = turn.usage
+    db.execute(
+        "INSERT OR REPLACE INTO turns (workspace, owner, session, number, started_at, model,"
+        " predicted, untouched, input, cached, output, expansions, expansion_tokens,"
+        " cost, saved_cost, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *_key(scope),
+            *(turn.number, turn.started_at, turn.model),
+            *(usage.predicted, usage.untouched, usage.input, usage.cached, usage.output),
+            *(usage.expansions, usage.expansion_tokens),
+            *(usage.cost or 0.0, usage.saved_cost or 0.0, rules.to_json(turn)),
+        ),
+    )
+
+
+def update_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
+    """Replace a turn's record."""
+    sql = f"SELECT 1 FROM turns {_OF_SESSION} AND number = ?"  # noqa: S608 - constants
+    if db.execute(sql, (*_key(scope), turn.number)).get is None:
+        raise rules.no_such_turn(turn.number)
+    insert_turn(db, scope, turn)
+    _name_known(db, scope, rules.hashes_of(turn))
+
+
+def name_message(db: apsw.Connection, scope: Scope, content: int) -> None:
+    """Note that the session names a message."""
+    db.execute(
+        "INSERT OR IGNORE INTO messages (workspace, owner, session, content) VALUES (?, ?, ?, ?)",
+        (*_key(scope), content),
+    )
+
+
+def _name_known(db: apsw.Connection, scope: Scope, hashes: Iterable[str]) -> None:
+    """Note that the session names messages, of those that this user has."""
+    for content in [message.content for message in stored_messages(db, scope, list(hashes))]:
+        name_message(db, scope, content)
+
+
+class StoredMessage(NamedTuple):
+    """A message as it lies on disk."""
+
+    content: int
+    sha256: str
+    size: int
+    codec: int
+    damage: str | None
+    data: bytes
+
+    def original(self) -> bytes | None:
+        """The exact bytes; None if they are damaged."""
+        if self.damage is not None:
+            return None
+        return unpack(self.codec, self.data, size=self.size, sha256=self.sha256)
+
+
+def stored_messages(
+    db: apsw.Connection, scope: Scope, hashes: Sequence[str]
+) -> list[StoredMessage]:
+    """Messages that turns of this user name."""
+    rows = db.execute(
+        "SELECT c.id, c.sha256, c.size, c.codec, c.damage, c.data"
+        " FROM json_each(?1) AS h CROSS JOIN contents AS c ON c.sha256 = h.value"
+        " WHERE c.workspace = ?2 AND EXISTS (SELECT 1 FROM messages AS m"
+        " WHERE m.content = c.id AND m.owner = ?3 AND m.workspace = ?2) ORDER BY h.key",
+        (json.dumps(hashes), scope.workspace, scope.user),
+    )
+    return [StoredMessage._make(row) for row in rows]
+
+
+def turns(db: apsw.Connection, scope: Scope, *, after: int, limit: int) -> list[Turn]:
+    """The turns of the session in order."""
+    rows = db.execute(
+        f"SELECT record FROM turns {_OF_SESSION} AND number > ? ORDER BY number LIMIT ?",  # noqa: S608
+        (*_key(scope), after, max(limit, 0)),
+    )
+    return [rules.from_json(record, Turn) for (record,) in rows]
+
+
+def close(db: apsw.Connection, scope: Scope, now: float) -> None:
+    """Note that a session is over."""
+    record = get(db, scope)
+    if record is not None:
+        save(db, scope, msgspec.structs.replace(record, closed_at=now))
+    elif db.execute(f"SELECT 1 FROM uses {_OF_SESSION} LIMIT 1", _key(scope)).get:  # noqa: S608
+        save(db, scope, rules.closed(scope.session, now))
+
+
+def delete(db: apsw.Connection, scope: Scope, now: float) -> int:
+    """Remove a session, its turns and the refs that only it used."""
+    only = db.execute(
+        f"SELECT ref FROM uses AS u {_OF_SESSION} AND NOT EXISTS"  # noqa: S608 - constants
+        " (SELECT 1 FROM uses AS o WHERE o.ref = u.ref AND o.session <> u.session)",
+        _key(scope),
+    )
+    rows = originals.with_ids(db, scope, [ref for (ref,) in only])
+    for row in rows:
+        originals.drop(db, scope, row, now)
+    rows_named = db.execute(f"SELECT content FROM messages {_OF_SESSION}", _key(scope))  # noqa: S608
+    named: list[int] = [content for (content,) in rows_named]
+    for table in ("uses", "messages", "turns", "sessions"):
+        db.execute(f"DELETE FROM {table} {_OF_SESSION}", _key(scope))  # noqa: S608 - constants
+    for content in named:
+        originals.sweep(db, content)
+    return len(rows)
+
+
+def usage(
+    db: apsw.Connection, scope: Scope, *, by: Literal["model", "session", "day"], since: float
+) -> list[UsageTotal]:
+    """Usage summed over turns."""
+    rows = db.execute(
+        f"SELECT {_NAMES[by]} AS name, count(*), sum(predicted), sum(untouched), sum(input),"  # noqa: S608
+        " sum(cached), sum(output), sum(expansions), sum(expansion_tokens),"
+        " sum(cost), sum(saved_cost) FROM turns"
+        " WHERE workspace = ? AND owner = ? AND ? IN ('', session) AND started_at >= ?"
+        " GROUP BY name ORDER BY name",
+        (*_key(scope), since),
+    )
+    fields = UsageTotal.__struct_fields__
+    return [UsageTotal(**dict(zip(fields, row, strict=True))) for row in rows]
+
+
+def calibration(db: apsw.Connection, scope: Scope) -> bytes | None:
+    """What was learnt from reported usage."""
+    found = db.execute(
+        "SELECT data FROM calibrations WHERE workspace = ? AND owner = ?",
+        (scope.workspace, scope.user),
+    ).get
+    return None if found is None else bytes(found)
+
+
+def save_calibration(db: apsw.Connection, scope: Scope, data: bytes) -> None:
+    """Keep what was learnt."""
+    db.execute(
+        "INSERT OR REPLACE INTO calibrations (workspace, owner, data) VALUES (?, ?, ?)",
+        (scope.workspace, scope.user, data),
+    )
+
+
+def audit(db: apsw.Connection, scope: Scope, *, limit: int, before: int) -> list[AuditEntry]:
+    """The newest compressions."""
+    rows = db.execute(
+        "SELECT entry FROM audit WHERE workspace = ? AND owner = ?"
+        " ORDER BY at DESC, id DESC LIMIT ? OFFSET ?",
+        (scope.workspace, scope.user, max(limit, 0), max(before, 0)),
+    )
+    return [rules.from_json(entry, AuditEntry) for (entry,) in rows]

@@ -1,0 +1,378 @@
+"""store: the protocol on SQLite. What a call does stands in originals, sessions and upkeep.
+
+store: the last of this folder. It hashes and compresses in threads, and asks the clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+import apsw
+
+from holdfast.errors import StoreError
+from holdfast.store import rules, transfer
+from holdfast.store.pack import Packed, pack
+from holdfast.store.protocol import GRACE_SECONDS, Progress
+from holdfast.store.records import (
+    AuditEntry,
+    Cleaned,
+    Content,
+    Damage,
+    RefInfo,
+    SessionRecord,
+    Stored,
+    StoreStats,
+    Turn,
+    UsageTotal,
+)
+from holdfast.store.scope import Scope
+from holdfast.store.sqlite import moving, originals, sessions, upkeep
+from holdfast.store.sqlite.driver import (
+    BUSY_SECONDS,
+    Job,
+    connect,
+    in_our_words,
+    migrate,
+    prepare,
+)
+from holdfast.store.sqlite.writer import Readers, Writer
+
+_PART = 100
+"""Contents that are read, and refs that are removed, in one go."""
+
+_T = TypeVar("_T")
+
+
+class SqliteStore:
+    """Keeps everything in one file; several processes may use it at once."""
+
+    def __init__(
+        self, path: Path, writer: Writer, readers: Readers, clock: Callable[[], float]
+    ) -> None:
+        self.url = f"sqlite:///{path}"
+        self._path = path
+        self._writer = writer
+        self._readers = readers
+        self._clock = clock
+        self._noting: Future[None] | None = None
+        """The access noted last, until it is written."""
+
+    @classmethod
+    async def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        clock: Callable[[], float] = time.time,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> Self:
+        """Open the file, and make it if it is not there."""
+        place = Path(path).absolute()
+
+        def work() -> tuple[Writer, Readers]:
+            with in_our_words(str(place)):
+                prepare(place)
+                migrate(place, busy_seconds)
+                to_write = partial(connect, place, busy_seconds=busy_seconds)
+                to_read = partial(to_write, read_only=True)
+                return Writer(to_write, str(place)), Readers(to_read, str(place))
+
+        return cls(place, *await asyncio.to_thread(work), clock)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    async def _write(self, job: Job[_T]) -> _T:
+        return await asyncio.wrap_future(self._writer.submit(job))
+
+    async def _read(self, job: Job[_T]) -> _T:
+        return await self._readers.read(job)
+
+    async def _read_all(self, job: Job[_T]) -> _T:
+        """Read after the accesses that were noted before."""
+        if self._noting is not None and not self._noting.done():
+            await asyncio.wait([asyncio.wrap_future(self._noting)])
+        return await self._read(job)
+
+    # Contents and refs.
+
+    async def put(self, scope: Scope, contents: Sequence[Content]) -> None:
+        """Store originals."""
+        packed = await self._readers.run(lambda: [(c, _checked(c)) for c in contents])
+        now = self._clock()
+        await self._write(lambda db: originals.put(db, scope, packed, now))
+
+    async def get(self, scope: Scope, ref: str) -> Stored | None:
+        """Open a ref."""
+
+        def job(db: apsw.Connection) -> tuple[originals.RefRow, bytes | None] | None:
+            found = originals.open_ref(db, scope, ref)
+            return None if found is None else (found.row, found.original())
+
+        found = await self._read(job)
+        if found is None:
+            return None
+        row, data = found
+        if data is None:
+            await self._set_apart(scope, row.sha256)
+            raise rules.damaged(row.ref_id)
+        now = self._clock()
+        self._note(lambda db: originals.note_access(db, scope, row.id, now))
+        noted = row._replace(accesses=row.accesses + 1, accessed_at=now)
+        return Stored(noted.info(now), data)
+
+    def _note(self, job: Job[None]) -> None:
+        """Write without waiting: an access is worth neither a delay nor a failure."""
+        self._noting = self._writer.submit(job)
+        self._noting.add_done_callback(Future.exception)
+
+    async def _set_apart(self, scope: Scope, *hashes: str) -> list[Damage]:
+        now = self._clock()
+        return await self._write(lambda db: upkeep.set_apart(db, scope, hashes, now))
+
+    async def info(self, scope: Scope, ref: str) -> RefInfo | None:
+        """What is known of a ref."""
+        found = await self._read_all(lambda db: originals.find(db, scope, ref))
+        return None if found is None else found.info(self._clock())
+
+    async def refs(
+        self, scope: Scope, *, kind: str = "", limit: int = 100, before: str = ""
+    ) -> list[RefInfo]:
+        """The refs stored last."""
+        rows = await self._read_all(
+            lambda db: originals.newest(db, scope, kind=kind, limit=limit, before=before)
+        )
+        return [row.info(self._clock()) for row in rows]
+
+    async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
+        """Remove refs without a trace."""
+        now = self._clock()
+        return await self._write(lambda db: originals.forget(db, scope, refs, now))
+
+    # Sessions and turns.
+
+    async def session(self, scope: Scope) -> SessionRecord | None:
+        """The session that the scope names."""
+        return await self._read(lambda db: sessions.get(db, scope))
+
+    async def sessions(
+        self, scope: Scope, *, limit: int = 100, before: str = ""
+    ) -> list[SessionRecord]:
+        """The sessions last used."""
+        return await self._read(lambda db: sessions.latest(db, scope, limit=limit, before=before))
+
+    async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
+        """The open session with the first of these heads."""
+        return await self._read(lambda db: sessions.with_head(db, scope, heads))
+
+    async def add_turn(
+        self, scope: Scope, turn: Turn, session: SessionRecord, messages: Mapping[str, bytes]
+    ) -> None:
+        """Append a turn to the scope's session."""
+
+        def work() -> dict[str, tuple[int, Packed]]:
+            rules.check_turn(scope, session, messages)
+            return {sha256: (len(data), pack(data)) for sha256, data in messages.items()}
+
+        packed = await self._readers.run(work)
+        await self._write(lambda db: sessions.add_turn(db, scope, turn, session, packed))
+
+    async def update_turn(self, scope: Scope, turn: Turn) -> None:
+        """Replace a turn's record."""
+        await self._write(lambda db: sessions.update_turn(db, scope, turn))
+
+    async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
+        """The turns of the session in order."""
+        return await self._read(lambda db: sessions.turns(db, scope, after=after, limit=limit))
+
+    async def messages(self, scope: Scope, hashes: Sequence[str]) -> dict[str, bytes]:
+        """The bytes of messages that this user's turns name."""
+
+        def job(db: apsw.Connection) -> dict[str, bytes | None]:
+            found = sessions.stored_messages(db, scope, rules.distinct(hashes))
+            return {message.sha256: message.original() for message in found}
+
+        found = await self._read(job)
+        whole = {sha256: data for sha256, data in found.items() if data is not None}
+        if lost := [sha256 for sha256 in found if sha256 not in whole]:
+            await self._set_apart(scope, *lost)
+            raise rules.damaged(lost[0])
+        return whole
+
+    async def close_session(self, scope: Scope) -> None:
+        """Note that a session is over."""
+        rules.check_session(scope)
+        now = self._clock()
+        await self._write(lambda db: sessions.close(db, scope, now))
+
+    async def delete_session(self, scope: Scope) -> int:
+        """Remove a session, its turns and the refs that only it used."""
+        rules.check_session(scope)
+        now = self._clock()
+        return await self._write(lambda db: sessions.delete(db, scope, now))
+
+    # Usage, calibration, audit.
+
+    async def usage(
+        self,
+        scope: Scope,
+        *,
+        by: Literal["model", "session", "day"] = "model",
+        since: float = 0.0,
+    ) -> list[UsageTotal]:
+        """Usage summed over turns."""
+        return await self._read(lambda db: sessions.usage(db, scope, by=by, since=since))
+
+    async def calibration(self, scope: Scope) -> bytes | None:
+        """What was learnt from reported usage."""
+        return await self._read(lambda db: sessions.calibration(db, scope))
+
+    async def save_calibration(self, scope: Scope, data: bytes) -> None:
+        """Keep what was learnt."""
+        await self._write(lambda db: sessions.save_calibration(db, scope, data))
+
+    async def audit(self, scope: Scope, *, limit: int = 100, before: int = 0) -> list[AuditEntry]:
+        """The newest compressions."""
+        return await self._read(lambda db: sessions.audit(db, scope, limit=limit, before=before))
+
+    # Upkeep.
+
+    async def stats(self, scope: Scope) -> StoreStats:
+        """How full the store is."""
+        now = self._clock()
+        return await self._read(lambda db: upkeep.stats(db, scope, now))
+
+    async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
+        """Read everything once."""
+        found: list[Damage] = []
+        total = await self._read(lambda db: upkeep.count_contents(db, scope))
+        done, after = 0, ""
+        while True:
+            part = await self._read(partial(upkeep.check, scope=scope, after=after, limit=_PART))
+            if part.unsound:
+                found += await self._set_apart(scope, *part.unsound)
+            done, after = done + part.read, part.last
+            if progress is not None and part.read:
+                progress(done, max(done, total))
+            if part.read < _PART:
+                return found
+
+    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
+        """Remove what is stale and what closed sessions left."""
+        now = self._clock()
+        cutoff = now - grace_seconds
+        refs = removed = size = after = 0
+        await self._write(_nothing)
+        while True:
+            # Looked for by a reader, which keeps nobody from writing; judged again when removed.
+            ids = await self._read(
+                partial(upkeep.candidates, scope=scope, cutoff=cutoff, after=after, limit=_PART)
+            )
+            if not ids:
+                break
+            part = await self._write(
+                partial(upkeep.remove, scope=scope, ids=ids, cutoff=cutoff, now=now)
+            )
+            refs, removed, size = refs + part.refs, removed + part.contents, size + part.bytes
+            after = ids[-1]
+        while await self._write(upkeep.shrink):
+            pass
+        return Cleaned(refs, removed, size)
+
+    async def export(self, scope: Scope) -> AsyncIterator[bytes]:
+        """Every record of the scope as lines of JSON."""
+        yield transfer.encode(transfer.Header())
+        await self._write(_nothing)
+        for read in moving.ALL:
+            after: Any = None
+            while True:
+                lines, after = await self._read(partial(_page, read, scope, after))
+                for line in lines:
+                    yield transfer.encode(line)
+                if after is None:
+                    break
+
+    async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
+        """Read what `export` wrote."""
+        new = 0
+        async for batch in transfer.batches(lines):
+            packed = await self._readers.run(partial(_packed, batch))
+            new += await self._write(
+                partial(moving.restore, scope=scope, batch=batch, packed=packed)
+            )
+        return new
+
+    async def backup(self, path: str) -> None:
+        """Write a copy of the whole store while it is in use."""
+        await self._write(_nothing)
+        await self._readers.run(partial(self._backup, Path(path).absolute()))
+
+    def _backup(self, target: Path) -> None:
+        with in_our_words(str(target)):
+            try:
+                os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            except FileExistsError as error:
+                raise StoreError(
+                    "there is a file of that name", where=str(target), fix="Choose another name."
+                ) from error
+            try:
+                _copy(self._path, target)
+            except BaseException:
+                for suffix in ("", "-wal", "-shm", "-journal"):
+                    with suppress(OSError):
+                        Path(f"{target}{suffix}").unlink()
+                raise
+
+    async def close(self) -> None:
+        """Finish what is being written and let go."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._readers.close()
+        self._writer.close()
+
+
+def _nothing(db: apsw.Connection) -> None:
+    """Come behind everything that was queued before."""
+
+
+def _page(read: moving.Read, scope: Scope, after: Any, db: apsw.Connection) -> moving.Page:
+    return read(db, scope, after)
+
+
+def _checked(content: Content) -> Packed:
+    rules.check_content(content)
+    return pack(content.data)
+
+
+def _packed(batch: list[transfer.Line]) -> dict[str, Packed]:
+    return {
+        line.sha256: pack(line.data)
+        for line in batch
+        if isinstance(line, transfer.RefLine | transfer.MessageLine) and line.data is not None
+    }
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a database in small steps, so that writers are not kept waiting."""
+    read = connect(source, busy_seconds=BUSY_SECONDS, read_only=True)
+    try:
+        write = apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            # One state of the store: without it, each write of others would start the copy anew.
+            read.execute("BEGIN")
+            read.execute("SELECT 1 FROM sqlite_schema").fetchone()
+            with write.backup("main", read, "main") as copying:
+                while not copying.done:
+                    copying.step(1000)
+        finally:
+            write.close()
+    finally:
+        read.close()
