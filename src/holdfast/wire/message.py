@@ -32,6 +32,11 @@ class Message:
         """Who speaks. A user message of Anthropic or Gemini may hold tool results."""
 
     @property
+    def dialect(self) -> str:
+        """The name of the dialect it is written in."""
+        return self._dialect.NAME
+
+    @property
     def raw(self) -> bytes:
         """The message's own bytes, as a copy."""
         return bytes(self.span)
