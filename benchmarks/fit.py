@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -11,13 +13,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.count import _encodings as encodings
 from benchmarks.measure import best_ms
 from benchmarks.wire import conversation
 from holdfast import count, read, repair
 from holdfast.errors import HoldfastError
 from holdfast.fitting import FitState, fit
-from holdfast.tokens.vocabulary import count_ordinary
-from holdfast.trim import AnchorPreservationManager
+from holdfast.tokens import vocabulary
+from holdfast.trim import AnchorPreservationManager, ContextOptimizationEngine, Piece
+from holdfast.trim.pieces import pieces_of
+from holdfast.wire import Conversation
 from tests.recorded import DATA, trajectories
 
 # Share of the price of plain input: read from the cache, written to it.
@@ -34,84 +39,202 @@ def run(console: Console) -> None:
         console.print("(recorded trajectories are not on this machine: set HOLDFAST_DATA)")
 
 
+SIZES = (100, 1000, 10_000, 100_000)
+"""Messages. They are small, so that the longest body is one that the reader still takes."""
+
+
+def _made(number: int, per_result: int = 120) -> list[dict[str, Any]]:
+    messages = conversation(number * per_result // 2, per_result)[:number]
+    while messages[-1]["role"] != "tool":
+        messages.pop()
+    return messages
+
+
+def _body(messages: list[dict[str, Any]]) -> bytes:
+    return json.dumps({"model": MODEL, "messages": messages}).encode()
+
+
 def _speed(console: Console) -> None:
-    table = Table(title="Trim to half, ms")
-    columns = (
+    table = Table(title="Trim to half, ms (target at 1,000: 20 counted before, 3 with state)")
+    for column in (
         "messages",
+        "MB",
+        "first sight",
         "counted before",
         "with state, one exchange added",
-        "langchain",
-        "litellm",
-    )
-    for column in (*columns, "anchors"):
+        "anchors",
+        "choosing",
+        "KB a message, kept",
+        "at most",
+    ):
         table.add_column(column, justify="right")
-    for number in (100, 1000, 10_000):
-        messages = conversation(number * 420, 800)[:number]
-        while messages[-1]["role"] != "tool":
-            messages.pop()
-        whole = read({"model": MODEL, "messages": messages}, "openai-chat")
+    for number in SIZES:
+        messages = _made(number)
+        body = _body(messages)
+        whole = read(body, "openai-chat")
         limit = count(whole, model=MODEL).tokens // 2
-        cold = best_ms(lambda: fit(whole, model=MODEL, limit=limit), repeats=3)  # noqa: B023
-        stated = _with_state(messages, limit * 3)
-        anchors = best_ms(lambda: AnchorPreservationManager().identify(whole.messages), repeats=5)  # noqa: B023
+        repeats = max(1, min(15, 20_000 // number))
+        manager, engine = AnchorPreservationManager(), ContextOptimizationEngine()
+        pieces = _pieces(whole)
+        kept, most = _memory(lambda: _first_sight(body, limit))  # noqa: B023
+        row = (
+            _ms(lambda: _first_sight(body, limit), repeats),  # noqa: B023
+            _counted_before(body, limit, repeats),
+            _with_state(messages, limit),
+            _ms(lambda: manager.identify(whole.messages), repeats),  # noqa: B023
+            _ms(lambda: engine.select(pieces), repeats),  # noqa: B023
+        )
+        each = (f"{size / len(messages) / 1000:.2f}" for size in (kept, most))
         table.add_row(
-            f"{len(messages):,}",
-            f"{cold:.1f}",
-            f"{stated:.2f}",
-            _langchain(messages, limit),
-            _litellm(messages, limit),
-            f"{anchors:.2f}",
+            f"{len(messages):,}", f"{len(body) / 1e6:.2f}", *(f"{ms:,.2f}" for ms in row), *each
         )
     console.print(table)
+    console.print("first sight: from bytes, no text counted before. Memory: of first sight.\n")
+    _peers(console)
+
+
+def _pieces(whole: Conversation) -> list[Piece]:
+    anchors = AnchorPreservationManager().identify(whole.messages)
+    origins = [(n, n + 1) for n in range(len(whole.messages))]
+    return pieces_of(whole, count(whole, model=MODEL), anchors, origins)
+
+
+def _first_sight(body: bytes, limit: int) -> object:
+    vocabulary.shared.forget()
+    return fit(body, dialect="openai-chat", limit=limit)
+
+
+def _counted_before(body: bytes, limit: int, repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        whole = read(body, "openai-chat")
+        count(whole, model=MODEL)
+        times.append(_ms(lambda: fit(whole, model=MODEL, limit=limit), 1))  # noqa: B023
+    return min(times)
+
+
+def _ms(run: Callable[[], object], repeats: int) -> float:
+    """Of the fastest run, without one before it: what takes seconds is not run in vain."""
+    times = []
+    for _ in range(repeats):
+        gc.collect()
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1000
+
+
+def _memory(run: Callable[[], object]) -> tuple[int, int]:
+    """Bytes that the result of a run keeps alive, and the most that there were."""
+    gc.collect()
+    tracemalloc.start()
+    result = run()
+    gc.collect()
+    kept, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del result
+    return kept, most
 
 
 def _with_state(messages: list[dict[str, Any]], limit: int) -> float:
-    state: FitState | None = None
+    """A fold behind it, then one call and its result more with every turn."""
+    state = fit(_body(messages), dialect="openai-chat", limit=limit).state
+    call, result = messages[-2:]
     times = []
-    for extra in range(8):
-        more = [{"role": "user", "content": "go on"}] * extra
-        body = json.dumps({"model": MODEL, "messages": [*messages, *more]}).encode()
+    for turn in range(1, 8):
+        name = f"more_{turn}"
+        called = {**call["tool_calls"][0], "id": name}
+        messages = [
+            *messages,
+            {**call, "tool_calls": [called]},
+            {**result, "tool_call_id": name},
+        ]
+        body = _body(messages)
         start = time.perf_counter()
-        state = fit(body, dialect="openai-chat", limit=limit, state=state).state
+        fitted = fit(body, dialect="openai-chat", limit=limit, state=state)
         times.append((time.perf_counter() - start) * 1000)
-    return min(times[1:])
+        state = fitted.state
+    return min(times)
 
 
-def _langchain(messages: list[dict[str, Any]], limit: int) -> str:
+def _peers(console: Console) -> None:
+    """Ours beside the others' on the same conversation, each as its users call it."""
+    messages = _made(1000, per_result=800)
+    body = _body(messages)
+    limit = count(body, model=MODEL).tokens // 2
+    ours = _counted_before(body, limit, 15)
+    rows = {
+        "holdfast.fit, first sight": _ms(lambda: _first_sight(body, limit), 15),
+        "holdfast.fit, counted before": ours,
+        "holdfast.fit, with state, one exchange added": _with_state(messages, limit),
+        **_langchain(messages, limit),
+        **_litellm(messages, limit),
+    }
+    table = Table(title="Trim 1,000 messages (0.5 MB) to half, beside peers (target: 20x)")
+    for column in ("", "ms", "times ours, counted before"):
+        table.add_column(column, justify="left" if not column else "right")
+    for name, ms in rows.items():
+        table.add_row(name, f"{ms:,.1f}", f"{ms / ours:.1f}")
+    console.print(table)
+    console.print(
+        "The peers drop messages; only holdfast keeps anchors. langchain counts the whole list "
+        "some ten times\nover, with the counter that it is given: its own guess (a quarter of the "
+        "characters), ChatOpenAI (tiktoken,\nnothing remembered), our tokenizer, or our tokenizer "
+        "with a memory of texts, which is not langchain's work.\n"
+    )
+
+
+def _langchain(messages: list[dict[str, Any]], limit: int) -> dict[str, float]:
     try:
         from langchain_core.messages import convert_to_messages, trim_messages  # noqa: PLC0415
         from langchain_core.messages.utils import count_tokens_approximately  # noqa: PLC0415
     except ImportError:
-        return "not installed"
+        return {}
     chain = convert_to_messages(messages)
-
-    def took(counter: Any) -> float:
-        return best_ms(
-            lambda: trim_messages(chain, max_tokens=limit, token_counter=counter),
-            repeats=1,
-            seconds=0,
-        )
-
-    if len(messages) > 1000:
-        return f"{took(count_tokens_approximately):.0f} guessing"
+    memory = vocabulary.Memory()
 
     def exact(some: list[Any]) -> int:
-        return sum(4 + count_ordinary("o200k_base", str(m.content)) for m in some)
+        return sum(4 + vocabulary.count_ordinary("o200k_base", str(m.content)) for m in some)
 
-    return f"{took(exact):.0f} ({took(count_tokens_approximately):.0f} guessing)"
+    def remembered(some: list[Any]) -> int:
+        return sum(4 + memory.count("o200k_base", str(m.content)) for m in some)
+
+    counters = {
+        "guessing": count_tokens_approximately,
+        "ChatOpenAI": _chat_openai(),
+        "our tokenizer": exact,
+        "our tokenizer and memory": remembered,
+    }
+    return {
+        f"langchain trim_messages, {name}": best_ms(
+            lambda: trim_messages(chain, max_tokens=limit, token_counter=counter),  # noqa: B023
+            repeats=3,
+        )
+        for name, counter in counters.items()
+        if counter is not None
+    }
 
 
-def _litellm(messages: list[dict[str, Any]], limit: int) -> str:
-    if len(messages) > 1000:
-        return "-"
+def _chat_openai() -> Any:
+    """langchain's own counter for OpenAI; None if it is not installed."""
+    if encodings() is None:
+        return None
+    try:
+        from langchain_openai import ChatOpenAI  # noqa: PLC0415
+    except ImportError:
+        return None
+    return ChatOpenAI(model=MODEL, api_key="none")  # it is never called, only asked to count
+
+
+def _litellm(messages: list[dict[str, Any]], limit: int) -> dict[str, float]:
     try:
         from litellm.utils import trim_messages  # noqa: PLC0415
     except ImportError:
-        return "not installed"
+        return {}
     ms = best_ms(
         lambda: trim_messages(list(messages), model=MODEL, max_tokens=limit), repeats=1, seconds=0
     )
-    return f"{ms:.0f}"
+    return {"litellm trim_messages": ms}
 
 
 # --- cost over a whole conversation ------------------------------------------------------------
