@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from typing import TypeVar
 
-from holdfast.condense import diff, log, stack_trace, test_output, text
+from holdfast.condense import code, diff, html, log, markdown, stack_trace, test_output, text
 from holdfast.condense.condenser import Condensed, Condenser, Passage
 from holdfast.condense.source import Source
 
-OURS: tuple[Condenser, ...] = (test_output, diff, stack_trace, log, text)
+OURS: tuple[Condenser, ...] = (html, test_output, diff, stack_trace, markdown, log, code, text)
 """Our condensers: what is more special comes first."""
 
 ENTRY_POINTS = "holdfast.condensers"

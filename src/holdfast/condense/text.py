@@ -76,6 +76,11 @@ def warnings(source: Source, most: int = 12) -> list[Note]:
     return notes
 
 
+def is_warning(text: str) -> bool:
+    """Whether a text begins as a warning or an error does."""
+    return _WARNING.match(text) is not None
+
+
 def _head(source: Source, start: int) -> Note:
     start, end = next(cut(source.text, start, len(source.text), HEAD))
     shown = source.text[start:end].rstrip()

@@ -1,0 +1,186 @@
+"""Web pages: what the page is about, its headings, the beginning of its matter, its links.
+
+html: after html_blocks and spans. Lines say nothing in a page, so places are paragraphs: the
+passages of the page, counted from 1. All visible text is in them, menus too; notes are made from
+the matter alone. Addresses of links stand as they do in the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.html_blocks import Block, Page, read_page
+from holdfast.condense.source import Source
+from holdfast.condense.spans import LONGEST, SHORTEST, cut, first_sentence, quote
+from holdfast.condense.text import is_warning
+
+kind = "html"
+
+SNIFFED = 3000
+"""Bytes of the beginning that are looked at."""
+HEAD = 600
+"""Characters of the matter's beginning that are quoted."""
+LINKS = 12
+"""At most so many links are listed."""
+SAMPLES = 8
+"""At most so many later paragraphs are shown by their first sentence."""
+
+_PAGE = re.compile(rb"<(?:!doctype html|html|body|head)[\s>]", re.IGNORECASE)
+_TAG = re.compile(
+    rb"<(?:div|p|a|span|ul|li|table|h[1-6]|br|section|article|img)[\s/>]", re.IGNORECASE
+)
+
+
+class Paragraph(msgspec.Struct, frozen=True):
+    """Blocks that are shown together."""
+
+    text: str
+    """Begins with the heading, if it is the first under it."""
+    heading: str
+    opens: int
+    """The level of the heading, if it is the first paragraph under it; else 0."""
+    frame: bool
+    links: list[tuple[str, str]]
+
+
+def sniff(source: Source) -> float:
+    """By a document's first tags, or by many tags of HTML."""
+    head = source.data[:SNIFFED].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not head.startswith(b"<"):
+        return 0.0
+    if _PAGE.search(head):
+        return 0.97
+    tags = len(_TAG.findall(head))
+    return 0.8 if tags >= 3 and not head.startswith(b"<?xml") else 0.0
+
+
+def condense(source: Source) -> Condensed:
+    """Alerts and the beginning of the matter, then headings and links."""
+    page = read_page(source)
+    shown = paragraphs(page)
+    matter = [(n, one) for n, one in enumerate(shown, 1) if not one.frame]
+    notes = [
+        Note("alert", quote(one.text, 300), f"paragraph {n}")
+        for n, one in matter
+        if is_warning(one.text)
+    ][:10]
+    if page.description:
+        notes.append(Note("sample", quote(page.description, 300), "meta description"))
+    notes += [*_samples(matter), *_headings(shown), *_links(matter)]
+    title = f' "{quote(page.title, 120)}"' if page.title else ""
+    return Condensed(
+        title=f"Web page{title}, {len(shown):,} paragraphs, {len(matter):,} of them its main text",
+        unit="paragraphs",
+        total=len(shown),
+        notes=tuple(notes),
+    )
+
+
+def passages(source: Source) -> Sequence[Passage]:
+    """Paragraphs under their heading, with their links, menus and footers included."""
+    return [
+        Passage(_quoted(one), f"paragraph {n}")
+        for n, one in enumerate(paragraphs(read_page(source)), 1)
+    ]
+
+
+def paragraphs(page: Page) -> list[Paragraph]:
+    """The blocks of a page, short ones joined and long ones cut, each with its heading.
+
+    The title and the description are the first two, if the page has them.
+    """
+    about = [Block(text, 0, True, []) for text in (page.title, page.description) if text]
+    made = [piece for block in about for piece in _pieces([block], "")]
+    heading = ""
+    for group in _groups(page.blocks):
+        if group[0].level:
+            heading = group[0].text
+        made += _pieces(group, heading)
+    return made
+
+
+def _groups(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+    """Blocks joined until they have some length; a heading begins anew."""
+    group: list[Block] = []
+    length = 0
+    for block in blocks:
+        turns = block.frame != group[-1].frame and not group[-1].level if group else False
+        if group and (block.level or turns or length >= SHORTEST):
+            yield group
+            group, length = [], 0
+        group.append(block)
+        length += len(block.text)
+    if group:
+        yield group
+
+
+def _pieces(group: list[Block], heading: str) -> list[Paragraph]:
+    text = "\n".join(block.text for block in group)
+    links = [link for block in group for link in block.links]
+    frame = all(block.frame for block in group)
+    level = group[0].level
+    made = []
+    for start, end in cut(text, 0, len(text), LONGEST):
+        # Each link stands with the piece that shows it; the last takes those that none shows.
+        last = end == len(text)
+        here = [link for link in links if last or link[0] in text[start:end]]
+        links = [link for link in links if link not in here]
+        made.append(Paragraph(text[start:end].rstrip(), heading, level, frame, here))
+        level = 0
+    return made
+
+
+def _quoted(one: Paragraph) -> str:
+    headed = one.text if one.opens or not one.heading else f"{quote(one.heading, 100)}\n{one.text}"
+    return f"{headed}\n{_listed(one.links)}" if one.links else headed
+
+
+def _listed(links: Iterable[tuple[str, str]]) -> str:
+    return "links: " + ", ".join(f"[{quote(shown, 60)}]({href})" for shown, href in links)
+
+
+def _samples(matter: Sequence[tuple[int, Paragraph]]) -> list[Note]:
+    """The beginning of the matter, and how later paragraphs begin."""
+    notes = []
+    length = 0
+    for n, one in matter:
+        if length < HEAD:
+            notes.append(Note("sample", next(_heads(one.text)), f"paragraph {n}"))
+            length += len(one.text)
+    later = matter[len(notes) :]
+    step = -(-len(later) // SAMPLES) or 1
+    notes += [
+        Note("sample", first_sentence(one.text), f"paragraph {n}") for n, one in later[::step]
+    ]
+    return notes
+
+
+def _heads(text: str) -> Iterator[str]:
+    return (text[start:end].rstrip() for start, end in cut(text, 0, len(text), HEAD))
+
+
+def _headings(shown: Sequence[Paragraph]) -> list[Note]:
+    opening = [(n, one) for n, one in enumerate(shown, 1) if one.opens]
+    lasts = [n - 1 for n, _ in opening[1:]] + [len(shown)]
+    return [
+        Note("outline", f"{'#' * one.opens} {quote(one.heading, 100)}", f"paragraphs {n}-{last}")
+        for (n, one), last in zip(opening, lasts[: len(opening)], strict=True)
+        if not one.frame
+    ]
+
+
+def _links(matter: Sequence[tuple[int, Paragraph]]) -> list[Note]:
+    # An address may be linked twice, by a picture and by words: the words are shown.
+    shown: dict[str, str] = {}
+    for _, one in matter:
+        for words, href in one.links:
+            shown[href] = shown.get(href) or words
+    links = [(words, href) for href, words in shown.items()]
+    if not links:
+        return []
+    more = f", {len(links) - LINKS:,} more" if len(links) > LINKS else ""
+    return [Note("outline", _listed(links[:LINKS]) + more)]

@@ -1,0 +1,189 @@
+"""Markdown: the outline of its sections, its beginning, its links and blocks of code.
+
+markdown: after spans and text. A section goes from its heading to the next one of whatever level.
+Headings inside blocks of code are none.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.source import Source
+from holdfast.condense.spans import (
+    Span,
+    cut,
+    first_sentence,
+    paragraphs,
+    passages_of,
+    quote,
+    until_next,
+    where,
+)
+from holdfast.condense.text import warnings
+
+kind = "markdown"
+
+SNIFFED = 8000
+"""Bytes of the beginning that are looked at."""
+HEAD = 500
+"""Characters of the beginning that are quoted."""
+SECTIONS = 40
+"""At most so many sections are listed one by one."""
+LINKS = 12
+"""At most so many links are listed."""
+
+_HEADING = re.compile(
+    r"^(?: {0,3}(#{1,6})[ \t]+([^\n]*)|([^\s#>|\-*+`~=][^\n]{0,200})\r?\n(=+|-+)[ \t\r]*$)",
+    re.MULTILINE,
+)
+_FENCE = re.compile(r"^ {0,3}(```+|~~~+)([^\n`]*)$", re.MULTILINE)
+_LINK = re.compile(r"\[([^\]\n]{0,200})\]\(<?([^\s)>]{1,2000})")
+_CALLOUT = re.compile(
+    r"^> {0,3}\[!(?:WARNING|CAUTION|IMPORTANT)\][^\n]*(?:\n>[^\n]*){0,6}", re.MULTILINE
+)
+_SIGNS = (
+    (re.compile(r"^#{1,6} \S", re.MULTILINE), 0.25, 4),
+    (re.compile(r"^ {0,3}```", re.MULTILINE), 0.2, 2),
+    (re.compile(r"\]\((?:https?:|/|#|\.)"), 0.2, 3),
+    (re.compile(r"^ {0,6}(?:[-*+]|\d{1,3}\.) +(?:\*\*|`|\[)", re.MULTILINE), 0.15, 3),
+    (re.compile(r"^\|[^\n]*\|[ \t]*\n\|[ :|-]+\|", re.MULTILINE), 0.3, 1),
+    (re.compile(r"\*\*[^*\n]{1,80}\*\*"), 0.1, 4),
+    (re.compile(r"^(?:===+|---+)[ \t]*$", re.MULTILINE), 0.1, 2),
+)
+
+
+class Section(msgspec.Struct, frozen=True):
+    """A heading and what stands under it."""
+
+    level: int
+    """0 for what stands before the first heading."""
+    name: str
+    span: Span
+
+
+def sniff(source: Source) -> float:
+    """By how many signs of Markdown there are, and how many different ones."""
+    head = source.data[:SNIFFED].decode("utf-8", "replace")
+    if head.lstrip()[:1] in ("{", "<") or head.startswith(("#!", "diff ")):
+        return 0.0
+    score = 0.0
+    for pattern, worth, enough in _SIGNS:
+        count = sum(1 for _ in pattern.finditer(head))
+        score += worth * min(count / enough, 1)
+    return min(0.45 + 0.5 * score, 0.85) if score >= 0.2 else 0.0
+
+
+def condense(source: Source) -> Condensed:
+    """Warnings, the beginning, sections with their places, links and blocks of code."""
+    text = source.text
+    parts = sections(source)
+    named = [one for one in parts if one.level]
+    notes = [
+        Note("alert", found[0], where(source, *found.span())) for found in _CALLOUT.finditer(text)
+    ][:6]
+    notes += warnings(source, 6)
+    notes += _samples(source, parts)
+    notes += [_entry(source, one) for one in named[:SECTIONS]]
+    if rest := named[SECTIONS:]:
+        place = where(source, rest[0].span[0], rest[-1].span[1])
+        notes.append(Note("outline", f"{len(rest):,} more sections", place))
+    notes += [*_links(text), *_code(text)]
+    name = f' "{quote(named[0].name, 100)}"' if named else ""
+    return Condensed(
+        title=f"Markdown{name}, {len(named):,} sections, {source.line_count:,} lines",
+        unit="lines",
+        total=source.line_count,
+        notes=tuple(notes),
+    )
+
+
+def passages(source: Source) -> Sequence[Passage]:
+    """Paragraphs, each under the heading of its section."""
+    made: list[Passage] = []
+    for section in sections(source):
+        for n, one in enumerate(passages_of(source, paragraphs(source.text, *section.span))):
+            headed = f"{quote(section.name, 100)}\n{one.text}" if n and section.name else one.text
+            made.append(Passage(headed, one.where))
+    return made
+
+
+def sections(source: Source) -> list[Section]:
+    """All sections; what stands before the first heading is one without a name."""
+    text = source.text
+    code = _code_spans(text)
+    heads = [found for found in _HEADING.finditer(text) if not _inside(code, found.start())]
+    spans = until_next([found.start() for found in heads], len(text))
+    made = [
+        Section(_level(found), (found[2] or found[3] or "").strip(" #\t\r"), span)
+        for found, span in zip(heads, spans, strict=True)
+    ]
+    first = heads[0].start() if heads else len(text)
+    return [Section(0, "", (0, first)), *made] if first else made
+
+
+def _level(found: re.Match[str]) -> int:
+    return len(found[1]) if found[1] else 1 if found[4][0] == "=" else 2
+
+
+def _code_spans(text: str) -> list[Span]:
+    """Where blocks of code stand; one that is never closed goes on to the end."""
+    spans: list[Span] = []
+    opened: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif fence[1].startswith(opened[1]) and not fence[2].strip():
+            spans.append((opened.start(), fence.end()))
+            opened = None
+    return [*spans, (opened.start(), len(text))] if opened else spans
+
+
+def _inside(spans: Sequence[Span], offset: int) -> bool:
+    at = bisect.bisect_right(spans, (offset, len(spans) and spans[-1][1] + 1)) - 1
+    return at >= 0 and spans[at][0] <= offset < spans[at][1]
+
+
+def _entry(source: Source, one: Section) -> Note:
+    name = quote(one.name, 80)
+    place = where(source, *one.span)
+    return Note("outline", f"{'#' * one.level} {name}", f"section: {name} ({place})")
+
+
+def _samples(source: Source, parts: Sequence[Section]) -> list[Note]:
+    """The beginning, and how the first sections begin."""
+    text = source.text
+    start = len(text) - len(text.lstrip())
+    if start == len(text):
+        return []
+    start, end = next(cut(text, start, len(text), HEAD))
+    notes = [Note("sample", text[start:end].rstrip(), where(source, start, end))]
+    for one in parts[1:9]:
+        body = text[one.span[0] : one.span[1]].partition("\n")[2].strip()
+        if body and one.span[0] >= end:
+            notes.append(
+                Note(
+                    "sample",
+                    f"{quote(one.name, 80)}: {first_sentence(body)}",
+                    where(source, *one.span),
+                )
+            )
+    return notes
+
+
+def _links(text: str) -> list[Note]:
+    links = list(dict.fromkeys((found[1], found[2]) for found in _LINK.finditer(text)))
+    if not links:
+        return []
+    listed = ", ".join(f"[{quote(shown, 60)}]({href})" for shown, href in links[:LINKS])
+    more = f", {len(links) - LINKS:,} more" if len(links) > LINKS else ""
+    return [Note("outline", f"links: {listed}{more}")]
+
+
+def _code(text: str) -> list[Note]:
+    blocks = len(_code_spans(text))
+    return [Note("outline", f"{blocks:,} blocks of code")] if blocks else []
