@@ -1,0 +1,308 @@
+"""sessions: sessions, their turns, and the messages that turns name.
+
+after blobs and originals, before store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, LiteralString
+
+import msgspec
+
+from holdfast.store import rules
+from holdfast.store.postgres import blobs, originals
+from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.records import SessionRecord, Turn
+from holdfast.store.scope import Scope
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+_SESSION: LiteralString = """
+SELECT * FROM holdfast.sessions WHERE workspace = $1 AND username = $2 AND session = $3
+"""
+
+_SESSIONS: LiteralString = """
+SELECT * FROM holdfast.sessions
+WHERE workspace = $1 AND username = $2
+ORDER BY updated_at DESC, session DESC
+LIMIT $3
+"""
+
+_SESSIONS_BEFORE: LiteralString = """
+SELECT * FROM holdfast.sessions
+WHERE workspace = $1 AND username = $2 AND (updated_at, session) < ($4, $5)
+ORDER BY updated_at DESC, session DESC
+LIMIT $3
+"""
+
+_WITH_HEAD: LiteralString = """
+SELECT * FROM holdfast.sessions
+WHERE workspace = $1 AND username = $2 AND head = $3 AND head <> '' AND closed_at IS NULL
+ORDER BY updated_at DESC, session DESC
+LIMIT 1
+"""
+
+_SAVE_SESSION: LiteralString = """
+INSERT INTO holdfast.sessions (
+    workspace, username, session, dialect, model, title, head, turns, created_at, updated_at,
+    closed_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+ON CONFLICT (workspace, username, session) DO UPDATE SET
+    dialect = excluded.dialect, model = excluded.model, title = excluded.title,
+    head = excluded.head, turns = excluded.turns, created_at = excluded.created_at,
+    updated_at = excluded.updated_at, closed_at = excluded.closed_at
+"""
+
+_LAST_TURN: LiteralString = """
+SELECT coalesce(max(number), 0) FROM holdfast.turns
+WHERE workspace = $1 AND username = $2 AND session = $3
+"""
+
+ADD_TURN: LiteralString = """
+INSERT INTO holdfast.turns (
+    workspace, username, session, number, record, model, started_at, predicted, untouched, input,
+    cached, output, expansions, expansion_tokens, cost, saved_cost)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+ON CONFLICT DO NOTHING
+RETURNING number
+"""
+
+_UPDATE_TURN: LiteralString = """
+UPDATE holdfast.turns SET
+    record = $5, model = $6, started_at = $7, predicted = $8, untouched = $9, input = $10,
+    cached = $11, output = $12, expansions = $13, expansion_tokens = $14, cost = $15,
+    saved_cost = $16
+WHERE workspace = $1 AND username = $2 AND session = $3 AND number = $4
+RETURNING number
+"""
+
+_TURNS: LiteralString = """
+SELECT record FROM holdfast.turns
+WHERE workspace = $1 AND username = $2 AND session = $3 AND number > $4
+ORDER BY number
+LIMIT $5
+"""
+
+_ADD_MESSAGES: LiteralString = """
+INSERT INTO holdfast.messages (workspace, username, sha256, session)
+SELECT $1, $2, sha256, $4 FROM unnest($3::text[]) AS added (sha256) ORDER BY sha256
+ON CONFLICT DO NOTHING
+"""
+
+_NAME_MESSAGES: LiteralString = """
+INSERT INTO holdfast.messages (workspace, username, sha256, session)
+SELECT DISTINCT workspace, username, sha256, $4 FROM holdfast.messages
+WHERE workspace = $1 AND username = $2 AND sha256 = ANY ($3) ORDER BY sha256
+ON CONFLICT DO NOTHING
+"""
+
+_MESSAGES: LiteralString = """
+SELECT asked.sha256, c.damage, c.codec, c.data, c.size AS content_size
+FROM unnest($3::text[]) WITH ORDINALITY AS asked (sha256, place)
+LEFT JOIN holdfast.contents AS c ON c.workspace = $1 AND c.sha256 = asked.sha256
+WHERE EXISTS (
+    SELECT FROM holdfast.messages AS m
+    WHERE m.workspace = $1 AND m.username = $2 AND m.sha256 = asked.sha256)
+ORDER BY asked.place
+"""
+
+_CLOSE: LiteralString = """
+UPDATE holdfast.sessions SET closed_at = $4
+WHERE workspace = $1 AND username = $2 AND session = $3
+RETURNING session
+"""
+
+_IS_USED: LiteralString = """
+SELECT FROM holdfast.uses WHERE workspace = $1 AND username = $2 AND session = $3 LIMIT 1
+"""
+
+_ONLY_ITS_REFS: LiteralString = """
+SELECT r.sha256, r.kind
+FROM holdfast.uses AS u
+JOIN holdfast.refs AS r USING (workspace, username, sha256, kind)
+WHERE u.workspace = $1 AND u.username = $2 AND u.session = $3
+  AND NOT EXISTS (
+    SELECT FROM holdfast.uses AS other
+    WHERE (other.workspace, other.username, other.sha256, other.kind)
+        = (u.workspace, u.username, u.sha256, u.kind) AND other.session <> u.session)
+ORDER BY r.number
+"""
+
+_DELETE: tuple[LiteralString, ...] = (
+    "DELETE FROM holdfast.uses WHERE workspace = $1 AND username = $2 AND session = $3",
+    "DELETE FROM holdfast.turns WHERE workspace = $1 AND username = $2 AND session = $3",
+    "DELETE FROM holdfast.sessions WHERE workspace = $1 AND username = $2 AND session = $3",
+)
+
+_DELETE_MESSAGES: LiteralString = """
+DELETE FROM holdfast.messages WHERE workspace = $1 AND username = $2 AND session = $3
+RETURNING sha256
+"""
+
+
+def _key(scope: Scope) -> tuple[str, str, str]:
+    return (scope.workspace, scope.user, scope.session)
+
+
+async def session(database: Database, scope: Scope) -> SessionRecord | None:
+    """The session that the scope names."""
+    rows = await database.fetch(_SESSION, *_key(scope))
+    return record_of(rows[0]) if rows else None
+
+
+async def sessions(
+    database: Database, scope: Scope, *, limit: int, before: str
+) -> list[SessionRecord]:
+    """The sessions last used."""
+    asked = (scope.workspace, scope.user, max(limit, 0))
+    if not before:
+        return [record_of(row) for row in await database.fetch(_SESSIONS, *asked)]
+    last = await database.fetch(_SESSION, scope.workspace, scope.user, before)
+    if not last:
+        raise rules.no_place_to_go_on(before)
+    place = (last[0]["updated_at"], before)
+    return [record_of(row) for row in await database.fetch(_SESSIONS_BEFORE, *asked, *place)]
+
+
+async def session_with_head(
+    database: Database, scope: Scope, heads: Sequence[str]
+) -> SessionRecord | None:
+    """The open session with the first of these heads."""
+    for head in filter(None, heads):
+        rows = await database.fetch(_WITH_HEAD, scope.workspace, scope.user, head)
+        if rows:
+            return record_of(rows[0])
+    return None
+
+
+def record_of(row: Any) -> SessionRecord:
+    """A row of sessions as a record."""
+    return SessionRecord(**{name: row[name] for name in SessionRecord.__struct_fields__})
+
+
+async def save_session(connection: Connection, scope: Scope, record: SessionRecord) -> None:
+    """Keep a session as it is now."""
+    values = session_values(scope, record)
+    await connection.execute(_SAVE_SESSION, *values)
+
+
+def session_values(scope: Scope, record: SessionRecord) -> tuple[object, ...]:
+    """A session as the values of its row."""
+    return (scope.workspace, scope.user, *msgspec.structs.astuple(record))
+
+
+def turn_values(scope: Scope, turn: Turn) -> tuple[object, ...]:
+    """A turn of the scope's session as the values of its row."""
+    usage = turn.usage
+    return (
+        *(*_key(scope), turn.number, rules.to_json(turn), turn.model, turn.started_at),
+        *(usage.predicted, usage.untouched, usage.input, usage.cached, usage.output),
+        *(usage.expansions, usage.expansion_tokens, usage.cost, usage.saved_cost),
+    )
+
+
+async def add_turn(
+    database: Database,
+    scope: Scope,
+    turn: Turn,
+    record: SessionRecord,
+    messages: Mapping[str, bytes],
+) -> None:
+    """Append a turn to the scope's session."""
+    rules.check_turn(scope, record, messages)
+
+    async def work(connection: Connection) -> None:
+        await blobs.lock_to_add(connection, scope)
+        rules.check_number(turn.number, await connection.fetchval(_LAST_TURN, *_key(scope)))
+        if not await connection.fetch(ADD_TURN, *turn_values(scope, turn)):
+            rules.check_number(turn.number, turn.number)  # added by someone else since we looked
+        await save_session(connection, scope, record)
+        await blobs.keep(connection, scope, messages)
+        await add_messages(connection, scope, messages)
+        await _name_messages(connection, scope, turn)
+
+    await database.transact(work)
+
+
+async def add_messages(connection: Connection, scope: Scope, hashes: Collection[str]) -> None:
+    """Note that the session names messages, new ones of this user among them."""
+    values = (scope.workspace, scope.user, sorted(hashes), scope.session)
+    await connection.execute(_ADD_MESSAGES, *values)
+
+
+async def _name_messages(connection: Connection, scope: Scope, turn: Turn) -> None:
+    """Note that the session names messages, of those that this user has."""
+    hashes = _proper(rules.hashes_of(turn))
+    values = (scope.workspace, scope.user, sorted(hashes), scope.session)
+    await connection.execute(_NAME_MESSAGES, *values)
+
+
+def _proper(hashes: Collection[str]) -> list[str]:
+    """Those that can be hashes: others name nothing."""
+    return [sha256 for sha256 in hashes if _HASH.fullmatch(sha256)]
+
+
+async def update_turn(database: Database, scope: Scope, turn: Turn) -> None:
+    """Replace a turn's record."""
+
+    async def work(connection: Connection) -> None:
+        await blobs.lock_to_add(connection, scope)
+        if not await connection.fetch(_UPDATE_TURN, *turn_values(scope, turn)):
+            raise rules.no_such_turn(turn.number)
+        await _name_messages(connection, scope, turn)
+
+    await database.transact(work)
+
+
+async def turns(database: Database, scope: Scope, *, after: int, limit: int) -> list[Turn]:
+    """The turns of the session in order."""
+    rows = await database.fetch(_TURNS, *_key(scope), after, max(limit, 0))
+    return [rules.from_json(row["record"], Turn) for row in rows]
+
+
+async def messages(
+    database: Database, scope: Scope, hashes: Sequence[str], now: float
+) -> dict[str, bytes]:
+    """The bytes of messages that this user's turns name."""
+    asked = _proper(rules.distinct(hashes))
+    rows = await database.fetch(_MESSAGES, scope.workspace, scope.user, asked)
+    found = {}
+    for row in rows:
+        data = blobs.opened(row)
+        if data is None:
+            await blobs.mark(database, scope, [row], now)
+            raise rules.damaged(row["sha256"])
+        found[row["sha256"]] = data
+    return found
+
+
+async def close_session(database: Database, scope: Scope, now: float) -> None:
+    """Note that a session is over."""
+    rules.check_session(scope)
+
+    async def work(connection: Connection) -> None:
+        if await connection.fetch(_CLOSE, *_key(scope), now):
+            return
+        if await connection.fetch(_IS_USED, *_key(scope)):
+            await save_session(connection, scope, rules.closed(scope.session, now))
+
+    await database.transact(work)
+
+
+async def delete_session(database: Database, scope: Scope, now: float) -> int:
+    """Remove a session, its turns and the refs that only it used."""
+    rules.check_session(scope)
+
+    async def work(connection: Connection) -> int:
+        await blobs.lock_to_remove(connection, scope)
+        only = await connection.fetch(_ONLY_ITS_REFS, *_key(scope))
+        gone = await originals.drop(connection, scope, only, now)
+        for statement in _DELETE:
+            await connection.execute(statement, *_key(scope))
+        named = await connection.fetch(_DELETE_MESSAGES, *_key(scope))
+        await blobs.sweep(connection, scope, [row["sha256"] for row in named])
+        return gone
+
+    return await database.transact(work)

@@ -1,0 +1,192 @@
+"""store: the store on PostgreSQL, for many processes and machines at once.
+
+The last of its folder: it says which file does what, and asks the clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Literal, LiteralString
+
+from holdfast.errors import StoreError
+from holdfast.store.postgres import moving, originals, sessions, upkeep
+from holdfast.store.postgres.database import CONNECTIONS, Database, connect
+from holdfast.store.postgres.migrate import migrate
+from holdfast.store.protocol import GRACE_SECONDS, Progress
+from holdfast.store.records import (
+    AuditEntry,
+    Cleaned,
+    Content,
+    Damage,
+    RefInfo,
+    SessionRecord,
+    Stored,
+    StoreStats,
+    Turn,
+    UsageTotal,
+)
+from holdfast.store.scope import Scope
+
+_SAVE_CALIBRATION: LiteralString = """
+INSERT INTO holdfast.calibrations (workspace, username, data) VALUES ($1, $2, $3)
+ON CONFLICT (workspace, username) DO UPDATE SET data = excluded.data
+"""
+
+
+class PostgresStore:
+    """Keeps everything in the schema `holdfast` of a database."""
+
+    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+        self.url = database.url
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        connections: int = CONNECTIONS,
+    ) -> PostgresStore:
+        """Connect, and bring the tables up to date.
+
+        Raises:
+            StoreUnavailableError: the server cannot be reached, or refuses the login.
+            StoreError: the URL cannot be read, or a newer version made the store.
+        """
+        database = await connect(url, connections)
+        try:
+            await migrate(database)
+        except BaseException:
+            await database.close()
+            raise
+        return cls(database, clock=clock)
+
+    # Contents and refs.
+
+    async def put(self, scope: Scope, contents: Sequence[Content]) -> None:
+        """Store originals."""
+        await originals.put(self._database, scope, contents, self._clock())
+
+    async def get(self, scope: Scope, ref: str) -> Stored | None:
+        """Open a ref."""
+        return await originals.get(self._database, scope, ref, self._clock)
+
+    async def info(self, scope: Scope, ref: str) -> RefInfo | None:
+        """What is known of a ref."""
+        return await originals.info(self._database, scope, ref, self._clock())
+
+    async def refs(
+        self, scope: Scope, *, kind: str = "", limit: int = 100, before: str = ""
+    ) -> list[RefInfo]:
+        """The refs stored last."""
+        return await originals.refs(
+            self._database, scope, self._clock(), kind=kind, limit=limit, before=before
+        )
+
+    async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
+        """Remove refs without a trace."""
+        return await originals.forget(self._database, scope, refs, self._clock())
+
+    # Sessions and turns.
+
+    async def session(self, scope: Scope) -> SessionRecord | None:
+        """The session that the scope names."""
+        return await sessions.session(self._database, scope)
+
+    async def sessions(
+        self, scope: Scope, *, limit: int = 100, before: str = ""
+    ) -> list[SessionRecord]:
+        """The sessions last used."""
+        return await sessions.sessions(self._database, scope, limit=limit, before=before)
+
+    async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
+        """The open session with the first of these heads."""
+        return await sessions.session_with_head(self._database, scope, heads)
+
+    async def add_turn(
+        self, scope: Scope, turn: Turn, session: SessionRecord, messages: Mapping[str, bytes]
+    ) -> None:
+        """Append a turn to the scope's session."""
+        await sessions.add_turn(self._database, scope, turn, session, messages)
+
+    async def update_turn(self, scope: Scope, turn: Turn) -> None:
+        """Replace a turn's record."""
+        await sessions.update_turn(self._database, scope, turn)
+
+    async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
+        """The turns of the session in order."""
+        return await sessions.turns(self._database, scope, after=after, limit=limit)
+
+    async def messages(self, scope: Scope, hashes: Sequence[str]) -> dict[str, bytes]:
+        """The bytes of messages that this user's turns name."""
+        return await sessions.messages(self._database, scope, hashes, self._clock())
+
+    async def close_session(self, scope: Scope) -> None:
+        """Note that a session is over."""
+        await sessions.close_session(self._database, scope, self._clock())
+
+    async def delete_session(self, scope: Scope) -> int:
+        """Remove a session, its turns and the refs that only it used."""
+        return await sessions.delete_session(self._database, scope, self._clock())
+
+    # Usage, calibration, audit.
+
+    async def usage(
+        self,
+        scope: Scope,
+        *,
+        by: Literal["model", "session", "day"] = "model",
+        since: float = 0.0,
+    ) -> list[UsageTotal]:
+        """Usage summed over turns."""
+        return await upkeep.usage(self._database, scope, by, since)
+
+    async def calibration(self, scope: Scope) -> bytes | None:
+        """What was learnt from reported usage."""
+        rows = await self._database.fetch(moving.CALIBRATION, scope.workspace, scope.user)
+        return rows[0]["data"] if rows else None
+
+    async def save_calibration(self, scope: Scope, data: bytes) -> None:
+        """Keep what was learnt."""
+        await self._database.fetch(_SAVE_CALIBRATION, scope.workspace, scope.user, data)
+
+    async def audit(self, scope: Scope, *, limit: int = 100, before: int = 0) -> list[AuditEntry]:
+        """The newest compressions."""
+        return await upkeep.audit(self._database, scope, limit, before)
+
+    # Upkeep.
+
+    async def stats(self, scope: Scope) -> StoreStats:
+        """How full the store is."""
+        return await upkeep.stats(self._database, scope, self._clock())
+
+    async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
+        """Read everything once."""
+        return await upkeep.verify(self._database, scope, self._clock(), progress)
+
+    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
+        """Remove what is stale and what closed sessions left."""
+        return await upkeep.gc(self._database, scope, self._clock(), grace_seconds)
+
+    def export(self, scope: Scope) -> AsyncIterator[bytes]:
+        """Every record of the scope as lines of JSON, all of one moment."""
+        return moving.export(self._database, scope)
+
+    async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
+        """Read what `export` wrote."""
+        return await moving.restore(self._database, scope, lines)
+
+    async def backup(self, path: str) -> None:
+        """Not for this store: PostgreSQL has its own tools."""
+        raise StoreError(
+            "a store on PostgreSQL is backed up by PostgreSQL",
+            where=path,
+            fix="Run `pg_dump --schema=holdfast`, or use `holdfast store export`.",
+        )
+
+    async def close(self) -> None:
+        """Finish what is being written and let go."""
+        await self._database.close()

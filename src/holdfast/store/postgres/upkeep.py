@@ -1,0 +1,179 @@
+"""upkeep: usage and audit, how full the store is, what is damaged, what may go.
+
+after originals and sessions, before store.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, LiteralString
+
+from holdfast.store import rules
+from holdfast.store.postgres import blobs
+from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.protocol import Progress
+from holdfast.store.records import AuditEntry, Cleaned, Damage, StoreStats, UsageTotal
+from holdfast.store.scope import Scope
+
+_USAGE: LiteralString = """
+SELECT
+    CASE $3
+        WHEN 'model' THEN model
+        WHEN 'session' THEN session
+        ELSE to_char(to_timestamp(started_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD')
+    END AS name,
+    count(*) AS turns,
+    sum(predicted)::bigint AS predicted,
+    sum(untouched)::bigint AS untouched,
+    sum(input)::bigint AS input,
+    sum(cached)::bigint AS cached,
+    sum(output)::bigint AS output,
+    sum(expansions)::bigint AS expansions,
+    sum(expansion_tokens)::bigint AS expansion_tokens,
+    coalesce(sum(cost), 0) AS cost,
+    coalesce(sum(saved_cost), 0) AS saved_cost
+FROM holdfast.turns
+WHERE workspace = $1 AND username = $2 AND $4 IN ('', session) AND started_at >= $5
+GROUP BY 1
+"""
+
+_AUDIT: LiteralString = """
+SELECT * FROM holdfast.audit
+WHERE workspace = $1 AND username = $2
+ORDER BY at DESC, number DESC
+LIMIT $3 OFFSET $4
+"""
+
+_STATS: LiteralString = """
+WITH live AS (
+    SELECT r.sha256, r.kind, r.size, r.flags, r.expires_at, c.damage, octet_length(c.data) AS stored
+    FROM holdfast.refs AS r
+    LEFT JOIN holdfast.contents AS c USING (workspace, sha256)
+    WHERE r.workspace = $1 AND r.username = $2 AND NOT r.removed
+), once AS (
+    SELECT DISTINCT ON (sha256) size, stored FROM live
+)
+SELECT
+    (SELECT count(*) FROM live) AS refs,
+    (SELECT count(*) FROM once) AS contents,
+    (SELECT coalesce(sum(size), 0) FROM once)::bigint AS size,
+    (SELECT coalesce(sum(stored), 0) FROM once)::bigint AS stored,
+    (SELECT count(*) FROM holdfast.sessions WHERE workspace = $1 AND username = $2) AS sessions,
+    (SELECT count(*) FROM holdfast.turns WHERE workspace = $1 AND username = $2) AS turns,
+    (SELECT count(*) FROM live WHERE damage IS NULL AND expires_at <= $3) AS stale,
+    (SELECT count(*) FROM live WHERE damage IS NOT NULL) AS damaged,
+    (SELECT count(*) FROM live WHERE flags <> '[]') AS flagged,
+    (SELECT coalesce(json_object_agg(kind, refs), '{}')
+     FROM (SELECT kind, count(*) AS refs FROM live GROUP BY kind) AS kinds)::text AS by_kind
+"""
+
+_HELD: LiteralString = """
+SELECT count(DISTINCT sha256) FROM (
+    SELECT sha256 FROM holdfast.messages WHERE workspace = $1 AND username = $2
+    UNION ALL
+    SELECT sha256 FROM holdfast.refs WHERE workspace = $1 AND username = $2 AND NOT removed
+) AS held
+"""
+
+_ALL_HELD: LiteralString = """
+WITH held AS (
+    SELECT sha256 FROM holdfast.messages WHERE workspace = $1 AND username = $2
+    UNION
+    SELECT sha256 FROM holdfast.refs WHERE workspace = $1 AND username = $2 AND NOT removed
+)
+SELECT held.sha256, c.damage, c.codec, c.data, c.size AS content_size,
+    ARRAY (
+        SELECT ref_id FROM holdfast.refs AS r
+        WHERE r.workspace = $1 AND r.username = $2 AND r.sha256 = held.sha256 AND NOT removed
+        ORDER BY ref_id) AS refs
+FROM held LEFT JOIN holdfast.contents AS c ON c.workspace = $1 AND c.sha256 = held.sha256
+ORDER BY held.sha256
+"""
+
+_CLEAN: LiteralString = """
+WITH gone AS (
+    UPDATE holdfast.refs AS r SET removed = true, compressed = ''
+    WHERE workspace = $1 AND username = $2 AND NOT removed
+      AND written_at <= $3 AND (accessed_at IS NULL OR accessed_at <= $3)
+      AND NOT EXISTS (  -- an open session, or one that was closed a moment ago
+        SELECT FROM holdfast.uses AS u
+        LEFT JOIN holdfast.sessions AS s USING (workspace, username, session)
+        WHERE (u.workspace, u.username, u.sha256, u.kind)
+            = (r.workspace, r.username, r.sha256, r.kind)
+          AND u.session <> '' AND (s.closed_at IS NULL OR s.closed_at > $3))
+      AND (expires_at <= $3 OR (
+        SELECT bool_and(u.session <> '') FROM holdfast.uses AS u
+        WHERE (u.workspace, u.username, u.sha256, u.kind)
+            = (r.workspace, r.username, r.sha256, r.kind)))
+    RETURNING *
+), noted AS (
+    INSERT INTO holdfast.audit (
+        workspace, username, at, session, ref_id, sha256, action, size, from_tokens, to_tokens,
+        flags)
+    SELECT workspace, username, $4, $5, ref_id, sha256, 'removed', size, tokens, 0, flags
+    FROM gone ORDER BY number
+)
+SELECT sha256 FROM gone
+"""
+
+_AT_A_TIME = 16
+"""Contents that are read ahead when all are read."""
+
+
+async def usage(database: Database, scope: Scope, by: str, since: float) -> list[UsageTotal]:
+    """Usage summed over turns."""
+    asked = (scope.workspace, scope.user, by, scope.session, since)
+    rows = [UsageTotal(**row) for row in await database.fetch(_USAGE, *asked)]
+    return sorted(rows, key=lambda total: total.name)
+
+
+async def audit(database: Database, scope: Scope, limit: int, before: int) -> list[AuditEntry]:
+    """The newest compressions."""
+    asked = (scope.workspace, scope.user, max(limit, 0), max(before, 0))
+    return [entry_of(row) for row in await database.fetch(_AUDIT, *asked)]
+
+
+def entry_of(row: Any) -> AuditEntry:
+    """A row of audit as a record."""
+    named = {name: row[name] for name in AuditEntry.__struct_fields__}
+    return AuditEntry(**named | {"flags": tuple(json.loads(row["flags"]))})
+
+
+async def stats(database: Database, scope: Scope, now: float) -> StoreStats:
+    """How full the store is."""
+    (row,) = await database.fetch(_STATS, scope.workspace, scope.user, now)
+    by_kind = dict(sorted(json.loads(row["by_kind"]).items()))
+    return StoreStats(**dict(row) | {"by_kind": by_kind})
+
+
+async def verify(
+    database: Database, scope: Scope, now: float, progress: Progress | None
+) -> list[Damage]:
+    """Read everything once."""
+    asked = (scope.workspace, scope.user)
+    damaged, found, done = [], [], 0
+    async with database.snapshot() as connection:
+        number = await connection.fetchval(_HELD, *asked)
+        async for row in connection.cursor(_ALL_HELD, *asked, prefetch=_AT_A_TIME):
+            done += 1
+            if blobs.opened(row) is None:
+                damaged.append(row)
+                refs = tuple(row["refs"])
+                found.append(Damage(sha256=row["sha256"], why=rules.DAMAGE, refs=refs))
+            if progress is not None:
+                progress(done, number)
+    await blobs.mark(database, scope, damaged, now)
+    return found
+
+
+async def gc(database: Database, scope: Scope, now: float, grace_seconds: float) -> Cleaned:
+    """Remove what is stale and what closed sessions left."""
+    asked = (scope.workspace, scope.user, now - grace_seconds, now, scope.session)
+
+    async def work(connection: Connection) -> Cleaned:
+        await blobs.lock_to_remove(connection, scope)
+        gone = await connection.fetch(_CLEAN, *asked)
+        sizes = await blobs.sweep(connection, scope, [row["sha256"] for row in gone])
+        return Cleaned(len(gone), len(sizes), sum(sizes))
+
+    return await database.transact(work)
