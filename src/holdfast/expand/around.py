@@ -1,0 +1,177 @@
+"""What surrounds a place: a line, a place as citations name it, or words of the content.
+
+around: after asking. A place becomes a span of a region; pages.surround widens it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Sequence
+
+from holdfast.condense.condenser import Passage
+from holdfast.condense.kinds import condenser_for
+from holdfast.condense.question import fold
+from holdfast.expand.json_document import Document, Node, step
+from holdfast.expand.json_path import find
+from holdfast.expand.opened import Opened
+from holdfast.expand.region import Region, characters, json_part, lines
+from holdfast.expand.rows import Nothing
+
+_NUMBERS = r"\s*(\d{1,12})(?:\s*[-–]\s*(\d{1,12}))?"  # noqa: RUF001 a dash is a dash
+_LINES = re.compile(rf"(?:.*\()?\s*(?:lines?|l)?{_NUMBERS}(?: of [\d,]+)?\s*\)?", re.IGNORECASE)
+_ROWS = re.compile(rf"rows?{_NUMBERS}(?:\s+of\s+(\S.*))?", re.IGNORECASE)
+_CHARACTERS = re.compile(rf"(?:.*,\s*)?characters?{_NUMBERS}", re.IGNORECASE)
+_PARAGRAPH = re.compile(r"(?:paragraph|passage)s?\s*(\d{1,12})", re.IGNORECASE)
+
+Place = tuple[Region, int, int]
+"""A region, and the span of its text that is meant."""
+
+
+def place(opened: Opened, around: str) -> Place:
+    """The place that is meant."""
+    words = " ".join(around.split()).strip("[]") if not around.startswith("$") else around
+    if found := _CHARACTERS.fullmatch(words):
+        return _at(opened, int(found[1]), int(found[2] or found[1]))
+    if found := _ROWS.fullmatch(words):
+        return _at_rows(opened, int(found[1]), int(found[2] or found[1]), found[3] or "")
+    if found := _PARAGRAPH.fullmatch(words):
+        return _at_passage(opened, int(found[1]))
+    if around.startswith("$") and opened.document is not None:
+        return _at_path(opened.document, around)
+    in_text = _in_text(opened.text, around)
+    if in_text is not None and not (words.isdigit() or _looks_like_a_place(words)):
+        return _at(opened, *in_text)
+    if found := _LINES.fullmatch(words):
+        return _at_lines(opened, int(found[1]), int(found[2] or found[1]))
+    if in_text is None:
+        raise Nothing(
+            "the content has no such place or text",
+            "Give a line number, a place from the citation, or a few words exactly as they stand.",
+        )
+    return _at(opened, *in_text)
+
+
+def _looks_like_a_place(words: str) -> bool:
+    return re.match(r"(?:lines?\s|section:)", words, re.IGNORECASE) is not None
+
+
+def _in_text(text: str, words: str) -> tuple[int, int] | None:
+    at = text.find(words)
+    if at < 0:
+        at = fold(text).find(fold(words))
+    return None if at < 0 or not words else (at, at + len(words))
+
+
+def _at(opened: Opened, start: int, end: int) -> Place:
+    """A span of the text, in lines or in members of the JSON value it stands in."""
+    if start >= len(opened.text):
+        raise Nothing(f"there are only {len(opened.text):,} characters", "Use a smaller number.")
+    end = min(max(end, start + 1), len(opened.text))
+    region = characters(opened.text) if _is_long_line(opened, start) else opened.whole()
+    if opened.document is not None and opened.main is not None:
+        region = json_part(opened.document, opened.main, 0, len(opened.text), base=0)
+    return region, start, end
+
+
+def _is_long_line(opened: Opened, at: int) -> bool:
+    number = opened.source.line_at(at)
+    return len(opened.source.lines(number, number)) > 4000
+
+
+def _at_lines(opened: Opened, first: int, last: int) -> Place:
+    total = opened.source.line_count
+    if not 1 <= first <= total:
+        raise Nothing(f"there are only {total:,} lines", "Use a smaller number.")
+    last = min(max(first, last), total)
+    starts = [*opened.source.line_starts, len(opened.text)]
+    if opened.is_one_line:
+        return opened.whole(), 0, len(opened.text)
+    return lines(opened.source, 1, total), starts[first - 1], starts[last]
+
+
+def _at_rows(opened: Opened, first: int, last: int, path: str) -> Place:
+    if opened.table is not None and opened.table.rows:
+        count = len(opened.table.rows)
+        if not 1 <= first <= count:
+            raise Nothing(f"there are only {count:,} rows", "Use a smaller number.")
+        begin, _ = opened.table.lines(first - 1, first - 1)
+        _, end = opened.table.lines(first - 1, min(max(first, last), count) - 1)
+        return _at_lines(opened, begin, end)
+    document, node = _array(opened, path)
+    if node is None or document is None:
+        return _at_lines(opened, first, last)
+    members = document.members(node.start, node.end)
+    if not 1 <= first <= len(members):
+        raise Nothing(f"there are only {len(members):,} rows", "Use a smaller number.")
+    last = min(max(first, last), len(members))
+    region = json_part(document, node, node.start, node.end, base=0)
+    return region, members[first - 1].start - node.start, members[last - 1].end - node.start
+
+
+def _array(opened: Opened, path: str) -> tuple[Document | None, Node | None]:
+    if opened.document is None:
+        return None, None
+    if not path:
+        return opened.document, opened.main
+    matches, _ = find(opened.document, path)
+    if not matches:
+        raise Nothing("the path of the rows leads nowhere", "Correct it, or use query.")
+    return matches[0]
+
+
+def _at_path(document: Document, path: str) -> Place:
+    """A value among its neighbours."""
+    matches, broken = find(document, path)
+    if not matches:
+        there = f": at {broken.at} is {broken.there}" if broken else ""
+        raise Nothing(f"the path leads nowhere{there}", "Correct the path, or use query.")
+    inner, node = matches[0]
+    parent = _parent(inner, node)
+    region = json_part(inner, parent, parent.start, parent.end, base=None)
+    return region, node.start - parent.start, node.end - parent.start
+
+
+def _parent(document: Document, node: Node) -> Node:
+    """The value that a value is a member of; the whole document has none but itself."""
+    parent, walked = document.root, ""
+    while True:
+        members = document.members(parent.start, parent.end)
+        at = bisect.bisect_right(members, node.start, key=lambda member: member.value) - 1
+        if at < 0 or members[at].end < node.end:
+            return document.root
+        member = members[at]
+        if (member.value, member.end) == (node.start, node.end):
+            before = node.path.removesuffix(step(walked, member.name))
+            return Node(before + walked, parent.start, parent.end)
+        walked = step(walked, member.name)
+        parent = Node(walked, member.value, member.end)
+
+
+def _at_passage(opened: Opened, number: int) -> Place:
+    passages: Sequence[Passage] = condenser_for(opened.source, opened.kind).passages(opened.source)
+    if not 1 <= number <= len(passages):
+        raise Nothing(f"there are only {len(passages):,} passages", "Use a smaller number.")
+    passage = passages[number - 1]
+    if not _PARAGRAPH.fullmatch(passage.where) and passage.where:
+        return place(opened, passage.where)
+    found = _in_text(opened.text, passage.text)
+    if found is not None:
+        return _at(opened, *found)
+    return _among(passages, number - 1)
+
+
+def _among(passages: Sequence[Passage], index: int) -> Place:
+    """A passage that is not written in the content as it is quoted, among its neighbours."""
+    first = max(0, index - 50)
+    near = passages[first : index + 50]
+    texts = [passage.text for passage in near]
+    region = Region(
+        "\n\n".join(texts),
+        unit="passages",
+        starts=[sum(len(text) + 2 for text in texts[:at]) for at in range(len(texts))],
+        name=lambda one, other: f"paragraphs {first + one + 1}-{first + other + 1}",
+        total=f" of {len(passages):,}",
+    )
+    start = region.starts[index - first]
+    return region, start, start + len(passages[index].text)

@@ -1,0 +1,36 @@
+"""The passages of a content that answer a question, best first.
+
+asking: after region. The content's condenser cuts it into passages, relevance orders them.
+"""
+
+from __future__ import annotations
+
+from holdfast.condense.kinds import condenser_for
+from holdfast.condense.relevance import excerpt, rank
+from holdfast.expand.opened import Opened
+from holdfast.expand.options import ExpandOptions
+from holdfast.expand.region import Region, blocks, listed
+from holdfast.expand.rows import Nothing
+
+_MOST_PASSAGES = 200
+_SHARE = 1.5
+"""Characters of one passage per token of the page: two or three passages fit in any case."""
+
+
+def by_query(opened: Opened, options: ExpandOptions) -> Region:
+    """The passages that have to do with the question, each with its place."""
+    passages = condenser_for(opened.source, opened.kind).passages(opened.source)
+    ranked = rank(options.query, passages)
+    if not ranked:
+        raise Nothing(
+            "no passage has to do with the question",
+            "Ask with words that the content uses, or read it by page.",
+        )
+    most = int(options.max_tokens * _SHARE)
+    chosen = [passages[entry.index] for entry in ranked[:_MOST_PASSAGES]]
+    texts = [
+        f"[{passage.where}] {excerpt(passage.text, options.query, most)[0]}" for passage in chosen
+    ]
+    region = blocks(texts, listed([passage.where for passage in chosen]), "passages")
+    region.total = f" ({len(ranked):,} of {len(passages):,} passages match)"
+    return region

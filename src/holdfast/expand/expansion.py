@@ -1,0 +1,87 @@
+"""What an expansion gives back, and the lines around the content that say what it is.
+
+expansion: after options, before pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+Count = Callable[[str], int]
+"""Text → tokens."""
+
+_LONGEST_WHERE = 30
+_LONGEST_NOTE = 60
+"""In tokens."""
+
+
+class Expansion(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a content, as a model reads it and as it stands."""
+
+    text: str
+    """What the model reads: a line that says what it is, the content, and what remains."""
+    content: str = ""
+    """The exact part alone."""
+    where: str = ""
+    """The part in source units: `lines 40-120`."""
+    complete: bool = True
+    """All that was asked for is here."""
+    remaining: int = 0
+    """How much of what was asked for is not, in `unit`."""
+    unit: str = "lines"
+    next: dict[str, Any] | None = None
+    """The options that go on; None if nothing remains."""
+    tokens: int = 0
+    """Of `text`."""
+    reason: str = ""
+    """Why there is no content, if there is none; then `text` holds it too, and the next step."""
+
+
+def miss(reason: str, step: str, *, count: Count, ref_id: str = "", most: int = 1000) -> Expansion:
+    """An expansion that found nothing: it says why, and what to do next."""
+    head = f"[{ref_id}: {reason}]" if ref_id else f"[{reason}]"
+    text = f"{head}\n{step}" if step else head
+    text = shorten(text, most, count)
+    return Expansion(text=text, reason=reason, tokens=count(text))
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """The lines before and behind the content."""
+
+    ref_id: str
+    note: str
+    plain: bool
+    """No option was given, so none has to be repeated."""
+
+    def around(self, content: str, where: str, remains: str, page: int) -> str:
+        """The whole text."""
+        note = f" · {self.note}" if self.note else ""
+        text = f"[{self.ref_id} {where}{note}]\n{content}"
+        if not remains:
+            return text
+        same = "" if self.plain else "the same options and "
+        gap = "" if content.endswith("\n") else "\n"
+        return f"{text}{gap}[{remains} remain: expand_ref with {same}page={page + 1}]"
+
+
+def frame(ref_id: str, note: str, *, plain: bool, count: Count) -> Frame:
+    """The lines around a content, of bounded length."""
+    return Frame(ref_id=ref_id[:100], note=shorten(note, _LONGEST_NOTE, count), plain=plain)
+
+
+def shorten_where(where: str, count: Count) -> str:
+    """The name of a place, short enough for the first line."""
+    return shorten(where, _LONGEST_WHERE, count)
+
+
+def shorten(text: str, most: int, count: Count) -> str:
+    """The beginning of a text that has at most so many tokens."""
+    text = text[: most * 12]
+    while text and count(text) > most:
+        text = text[: min(len(text) - 1, len(text) * 4 // 5)].rstrip("…") + "…"
+        if text == "…":
+            return ""
+    return text

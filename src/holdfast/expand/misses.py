@@ -1,0 +1,53 @@
+"""What a model is told about a ref that cannot be opened, or is out of date: never silence.
+
+misses: after expansion. Each text gives the reason and the next step.
+"""
+
+from __future__ import annotations
+
+from holdfast.expand.expansion import Count, Expansion, miss
+from holdfast.store.records import RefInfo
+from holdfast.store.refs import parse
+
+STALE = "[stale - use expand_ref to refresh]"
+
+_FORM = "ref:kind:0123456789abcdef"
+_REMOVED = "its time was over and it was removed"
+_DAMAGED = "what is stored is not what was stored, so it is not served"
+
+
+def missing(ref: str, info: RefInfo | None, *, count: Count) -> Expansion:
+    """Why a ref cannot be opened: it is unknown, removed or damaged."""
+    name = info.ref_id if info is not None else ref.strip()[:100]
+    if info is not None:
+        reason = _DAMAGED if info.state == "damaged" else _REMOVED
+        step = f"{_what(info)}Call {_origin(info)} again to get it anew."
+    elif parse(ref) is None:
+        reason = "this is not a ref"
+        step = f"A ref looks like {_FORM}; copy it from the conversation as it stands."
+    else:
+        reason = "no content is stored under this ref"
+        step = "Check it against the conversation; if it is right, call the original tool again."
+    return miss(reason, step, count=count, ref_id=name)
+
+
+def note_of(info: RefInfo) -> str:
+    """What to say beside the content of a ref: that it is stale, if it is."""
+    if info.state != "stale":
+        return ""
+    return f"stale: as it was stored; call {_origin(info)} again if it may have changed"
+
+
+def stale_line(info: RefInfo) -> str:
+    """A ref in a list of refs: its summary, and whether it is stale."""
+    summary = info.summary or info.kind
+    return f"{summary} {STALE}" if info.state == "stale" else summary
+
+
+def _origin(info: RefInfo) -> str:
+    tool = info.meta.get("tool", "")
+    return f"the tool {tool}" if tool else "the original tool"
+
+
+def _what(info: RefInfo) -> str:
+    return f"It was: {info.summary}\n" if info.summary else ""

@@ -1,0 +1,147 @@
+"""Show a region page by page, each at most as many tokens as allowed, counted as it is shown.
+
+pages: after region and expansion. A page begins where the one before it ended, so that pages
+leave out nothing and repeat nothing; the same region and size give the same pages.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+
+from holdfast.errors import ExpandError
+from holdfast.expand.expansion import Count, Expansion, Frame, miss, shorten_where
+from holdfast.expand.options import ExpandOptions
+from holdfast.expand.region import Region
+
+_CHARACTERS_PER_TOKEN = 3.5
+_SLACK = 8
+"""Numbers of other pages may take a few tokens more than those of the first."""
+
+
+def show(region: Region, options: ExpandOptions, frame: Frame, count: Count) -> Expansion:
+    """The page that the options ask for."""
+    pages = _spans(region, options.max_tokens, frame, count)
+    number, span = 0, None
+    for number, span in enumerate(pages, 1):  # noqa: B007 both are used below
+        if number == options.page:
+            break
+    if number < options.page or span is None:
+        reason = f"there are only {max(number, 1)} pages" if number != 1 else "there is only 1 page"
+        step = f"Ask for page={max(number, 1)} or less."
+        return miss(reason, step, count=count, ref_id=frame.ref_id, most=options.max_tokens)
+    return _expansion(region, span, options, frame, count)
+
+
+def _expansion(
+    region: Region, span: tuple[int, int], options: ExpandOptions, frame: Frame, count: Count
+) -> Expansion:
+    start, end = span
+    content = region.text[start:end]
+    remaining = region.left(end)
+    where = region.where(start, end)
+    shown = shorten_where(where, count) + region.total
+    text = frame.around(content, shown, _said(region, remaining), options.page)
+    return Expansion(
+        text=text,
+        content=content,
+        where=where,
+        complete=not remaining,
+        remaining=remaining,
+        unit=region.unit,
+        next=options.to_dict() | {"page": options.page + 1} if remaining else None,
+        tokens=count(text),
+    )
+
+
+def _said(region: Region, remaining: int) -> str:
+    return f"{remaining:,} {region.unit}" if remaining else ""
+
+
+def _spans(region: Region, most: int, frame: Frame, count: Count) -> Iterator[tuple[int, int]]:
+    """Yield where each page begins and ends."""
+    if not region.text:
+        yield 0, 0
+        return
+    start, density = 0, _CHARACTERS_PER_TOKEN
+    while start < len(region.text):
+        end = fit(region, start, most, frame, count, density=density)
+        yield start, end
+        density = max(0.2, (end - start) / most)
+        start = end
+
+
+def fit(
+    region: Region,
+    start: int,
+    most: int,
+    frame: Frame,
+    count: Count,
+    *,
+    density: float = _CHARACTERS_PER_TOKEN,
+) -> int:
+    """Where the page ends that begins at `start`."""
+    length = len(region.text)
+    limit = min(length, start + max(1, int(most * density)))
+    fits, too_long = start, length + 1
+    for _ in range(40):
+        tokens = _tokens(region, start, limit, frame, count)
+        if tokens <= most:
+            fits = limit
+            if limit == length or tokens > most * 0.9 or too_long - limit <= 1:
+                break
+            grown = start + int((limit - start) * min(4.0, most / max(1, tokens)) * 0.98)
+            limit = min(length, too_long - 1, max(limit + 1, grown))
+        else:
+            too_long = limit
+            if too_long - fits <= max(1, (fits - start) // 10):
+                break
+            shrunk = start + int((limit - start) * (most / tokens) * 0.95)
+            limit = max(fits + 1, min(limit - 1, shrunk))
+    end = region.cut(start, fits) if fits > start else start
+    # A shorter text can have a token more: words are cut differently.
+    while end > start and _tokens(region, start, end, frame, count) > most:
+        end = region.cut(start, end - 1) if end - 1 > start else start
+    if end <= start:
+        raise ExpandError(
+            "not one character fits", where="options.max_tokens", fix="Ask for more tokens."
+        )
+    return end
+
+
+def _tokens(region: Region, start: int, end: int, frame: Frame, count: Count) -> int:
+    """What a page would cost with the longest lines around it that a page can have.
+
+    All pages are measured by the same lines, so that where one ends does not depend on its number.
+    """
+    shown = shorten_where(region.where(start, end), count) + region.total
+    remains = f"{max(len(region.starts), len(region.text)):,} {region.unit}"
+    return count(frame.around(region.text[start:end], shown, remains, 99_999)) + _SLACK
+
+
+def surround(
+    region: Region, start: int, end: int, options: ExpandOptions, frame: Frame, count: Count
+) -> tuple[int, int]:
+    """The widest piece around a place, in whole units where they have some length, that fits."""
+    most = options.max_tokens
+    end = min(end, fit(region, start, most, frame, count))
+    room = int(most * _CHARACTERS_PER_TOKEN)
+    while room > end - start:
+        spare = room - (end - start)
+        first, last = _snapped(region, start, end, spare)
+        if _tokens(region, first, last, frame, count) <= most:
+            return first, last
+        room = int(room * 0.8)
+    return start, end
+
+
+def _snapped(region: Region, start: int, end: int, spare: int) -> tuple[int, int]:
+    first, last = max(0, start - spare // 2), min(len(region.text), end + spare // 2)
+    units = region.starts
+    after = bisect.bisect_left(units, first)
+    if first > 0 and after < len(units) and units[after] <= start:
+        first = units[after]
+    before = bisect.bisect_right(units, last) - 1
+    if last < len(region.text) and before >= 0 and units[before] >= end:
+        last = units[before]
+    return first, last

@@ -1,0 +1,85 @@
+"""Open a part of a stored content, exactly and under a cap.
+
+reading: after every way of opening. The one function that surfaces and the engine call; it is
+given the bytes, so it knows no store.
+"""
+
+from __future__ import annotations
+
+from holdfast.expand.around import place
+from holdfast.expand.asking import by_query
+from holdfast.expand.expansion import Count, Expansion, Frame, frame, miss, shorten_where
+from holdfast.expand.opened import Opened
+from holdfast.expand.options import ExpandOptions
+from holdfast.expand.pages import show, surround
+from holdfast.expand.pattern import by_pattern
+from holdfast.expand.region import Region, lines
+from holdfast.expand.rows import Nothing, by_structure
+
+_NOT_UTF8 = "bytes that are no UTF-8 show as U+FFFD"
+
+
+def expand(
+    ref_id: str,
+    data: bytes,
+    kind: str,
+    options: ExpandOptions,
+    *,
+    count: Count,
+    note: str = "",
+) -> Expansion:
+    """The part of a content that the options ask for, at most `options.max_tokens`.
+
+    Where there is no such part, the expansion says why, and what to do next.
+    """
+    opened = Opened(data, kind)
+    if not opened.is_exact:
+        note = f"{note} · {_NOT_UTF8}" if note else _NOT_UTF8
+    plain = options == ExpandOptions(page=options.page)
+    around = frame(ref_id, note, plain=plain, count=count)
+    if not opened.text:
+        return miss("this content is empty", "", count=count, ref_id=ref_id)
+    try:
+        if options.around:
+            return _surroundings(opened, options, around, count)
+        return show(_region(opened, options), options, around, count)
+    except Nothing as nothing:
+        return miss(
+            nothing.reason,
+            nothing.step,
+            count=count,
+            ref_id=around.ref_id,
+            most=options.max_tokens,
+        )
+
+
+def _region(opened: Opened, options: ExpandOptions) -> Region:
+    if options.lines:
+        return _lines(opened, *options.lines)
+    if options.pattern:
+        return by_pattern(opened, options.pattern)
+    if options.query:
+        return by_query(opened, options)
+    if options.path or options.fields or options.slice:
+        return by_structure(opened, options)
+    return opened.whole()
+
+
+def _lines(opened: Opened, first: int, last: int | None) -> Region:
+    total = opened.source.line_count
+    if first > total:
+        raise Nothing(f"there are only {total:,} lines", f"Ask for lines up to {total}.")
+    first = max(1, total + 1 + first) if first < 0 else first
+    if opened.is_one_line:
+        return opened.whole()
+    return lines(opened.source, first, min(last or total, total))
+
+
+def _surroundings(opened: Opened, options: ExpandOptions, around: Frame, count: Count) -> Expansion:
+    region, start, end = place(opened, options.around)
+    first, last = surround(region, start, end, options, around, count)
+    where = region.where(first, last)
+    content = region.text[first:last]
+    shown = shorten_where(where, count) + region.total
+    text = around.around(content, shown, "", 1)
+    return Expansion(text=text, content=content, where=where, unit=region.unit, tokens=count(text))

@@ -1,0 +1,255 @@
+"""Parts by structure: a path, some fields of every row, a run of rows.
+
+rows: after opened and json_path, before reading. What stands together in the content is shown as
+it stands there; fields are put together anew from values as they are written.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from holdfast.expand.json_document import Document, Node
+from holdfast.expand.json_path import Match, find
+from holdfast.expand.opened import Opened
+from holdfast.expand.options import ExpandOptions, Slice
+from holdfast.expand.region import Region, blocks, characters, json_part, lines, listed
+
+_Row = dict[str, msgspec.Raw]
+_T = TypeVar("_T")
+_MOST_NAMES = 40
+
+
+class Nothing(Exception):  # noqa: N818 - not an error: it becomes a text for the model
+    """There is no such part; caught in reading.py, because it holds names of the content."""
+
+    def __init__(self, reason: str, step: str) -> None:
+        super().__init__(reason, step)
+        self.reason = reason
+        self.step = step
+
+
+def by_structure(opened: Opened, options: ExpandOptions) -> Region:
+    """What `path`, `fields` and `slice` ask for together."""
+    if options.path:
+        return _by_path(opened, options)
+    if opened.document is not None:
+        match = Match(opened.document, opened.document.root)
+        return _of_value(match, options, base=0)
+    if options.fields:
+        return _fields_of_lines(opened, options)
+    return _slice_of_text(opened, options.slice or Slice())
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def _by_path(opened: Opened, options: ExpandOptions) -> Region:
+    if opened.document is None:
+        raise Nothing("this content is no JSON", "Use lines, pattern or query instead of path.")
+    matches, broken = find(opened.document, options.path)
+    if broken is not None:
+        raise Nothing(
+            f"the path leads nowhere: at {broken.at} is {broken.there}",
+            "Correct the path, or use pattern or query to find the place.",
+        )
+    if not matches:
+        raise Nothing("the path matches nothing", "Correct the path, or use pattern or query.")
+    if len(matches) == 1:
+        document = matches[0].document
+        return _of_value(matches[0], options, base=0 if document is opened.document else None)
+    return _of_many(matches, options)
+
+
+def _of_many(matches: list[Match], options: ExpandOptions) -> Region:
+    chosen = _sliced(matches, options.slice)
+    if options.fields:
+        rows = [row for match in chosen for row in _rows(match.document, match.node)]
+        return _projected(
+            rows, options.fields, "rows", lambda one, other: f"matches {one + 1}-{other + 1}"
+        )
+    texts = [f"{m.node.path}: {m.document.text[m.node.start : m.node.end]}" for m in chosen]
+    return blocks(texts, listed([m.node.path for m in chosen]), "matches")
+
+
+def _of_value(match: Match, options: ExpandOptions, base: int | None) -> Region:
+    document, node = match
+    if options.fields:
+        return _fields_of_value(document, node, options)
+    main = document.main_array(node) or node
+    if options.slice is None:
+        return _named(json_part(document, main, node.start, node.end, base=base), node)
+    members = document.members(main.start, main.end)
+    if not members:
+        chosen = _sliced(range(node.start, node.end), options.slice)
+        return characters(document.text[chosen[0] : chosen[-1] + 1], chosen[0])
+    run = _sliced(members, options.slice)
+    return json_part(document, main, run[0].start, run[-1].end, base=base)
+
+
+def _named(region: Region, node: Node) -> Region:
+    """A whole value is called by its path; one without parts is never called by its characters."""
+    region.whole = node.path
+    if not region.starts:
+        region.starts, region.name = [0], lambda _first, _last: node.path
+    return region
+
+
+def _fields_of_value(document: Document, node: Node, options: ExpandOptions) -> Region:
+    own = {str(member.name) for member in document.members(node.start, node.end)}
+    named = {field.partition(".")[0] for field in options.fields} | set(options.fields)
+    main = document.main_array(node)
+    if document.kind(node.start) == "object" and (own & named or main is None):
+        return _projected(
+            _rows(document, node), options.fields, "objects", lambda _one, _other: node.path
+        )
+    if main is None:
+        raise Nothing(f"{node.path} has no fields", "Leave out fields.")
+    if options.slice is None:
+        rows, first = _rows(document, main), 0
+    else:
+        run = _sliced(document.members(main.start, main.end), options.slice)
+        rows, first = _decoded(f"[{document.text[run[0].start : run[-1].end]}]"), int(run[0].name)
+    return _projected(
+        rows,
+        options.fields,
+        "rows",
+        lambda one, other: f"rows {first + one + 1}-{first + other + 1} of {main.path}",
+    )
+
+
+def _rows(document: Document, node: Node) -> list[_Row]:
+    text = document.text[node.start : node.end]
+    return _decoded(text if text[:1] == "[" else f"[{text}]")
+
+
+def _decoded(array: str) -> list[_Row]:
+    """The rows of an array, values as they are written; what is no object has no fields."""
+    try:
+        return msgspec.json.decode(array, type=list[_Row])
+    except msgspec.ValidationError:
+        raws = msgspec.json.decode(array, type=list[msgspec.Raw])
+        return [_row(raw) for raw in raws]
+
+
+def _row(raw: msgspec.Raw) -> _Row:
+    try:
+        return msgspec.json.decode(raw, type=_Row)
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _projected(
+    rows: Sequence[_Row], fields: Sequence[str], unit: str, name: Callable[[int, int], str]
+) -> Region:
+    """One line of JSON for each row, with the fields that it has."""
+    texts, found = [], False
+    for row in rows:
+        values = [(field, _value(row, field)) for field in fields]
+        shown = [f"{json.dumps(f, ensure_ascii=False)}: {v}" for f, v in values if v is not None]
+        found = found or bool(shown)
+        texts.append("{" + ", ".join(shown) + "}")
+    if not found:
+        names = dict.fromkeys(name for row in rows[:50] for name in row)
+        listed = ", ".join(list(names)[:_MOST_NAMES])
+        raise Nothing(f"no row has these fields; there are: {listed}", "Choose from them.")
+    return blocks(texts, name, unit)
+
+
+def _value(row: _Row, field: str) -> str | None:
+    """The value of a field as it is written; dots lead into objects."""
+    raw = row.get(field)
+    if raw is not None:
+        return str(memoryview(raw), "utf-8")
+    first, dot, rest = field.partition(".")
+    if not dot or first not in row:
+        return None
+    return _value(_row(row[first]), rest)
+
+
+# --- lines ---------------------------------------------------------------------------------------
+
+
+def _fields_of_lines(opened: Opened, options: ExpandOptions) -> Region:
+    if opened.table is not None:
+        return _columns(opened, options)
+    numbered = [
+        (number, line)
+        for number, line in enumerate(opened.text.split("\n"), 1)
+        if line.lstrip()[:1] == "{"
+    ]
+    rows = [(number, _row(msgspec.Raw(line.encode()))) for number, line in numbered]
+    rows = [(number, row) for number, row in rows if row]
+    if not rows:
+        raise Nothing(
+            "this content has no fields: it is text", "Use lines, pattern or query instead."
+        )
+    run = _sliced(rows, options.slice)
+    return _projected(
+        [row for _, row in run],
+        options.fields,
+        "lines",
+        lambda one, other: f"lines {run[one][0]}-{run[other][0]}",
+    )
+
+
+def _columns(opened: Opened, options: ExpandOptions) -> Region:
+    table = opened.table
+    assert table is not None  # noqa: S101 - asked before
+    chosen = [table.columns.index(field) for field in options.fields if field in table.columns]
+    if not chosen:
+        listed = ", ".join(table.columns[:_MOST_NAMES])
+        raise Nothing(f"there are no such columns; there are: {listed}", "Choose from them.")
+    numbered = _sliced(list(enumerate(table.rows, 1)), options.slice)
+    texts = [
+        _record([row[at] if at < len(row) else "" for at in chosen], table.separator)
+        for _, row in numbered
+    ]
+    first = numbered[0][0]
+    region = blocks(texts, lambda one, other: f"rows {first + one}-{first + other}", "rows")
+    columns = _record([table.columns[at] for at in chosen], table.separator)
+    region.total = f" of {len(table.rows):,}, columns {columns}"
+    return region
+
+
+def _record(cells: list[str], separator: str) -> str:
+    written = io.StringIO()
+    csv.writer(written, delimiter=separator, lineterminator="\n").writerow(cells)
+    return written.getvalue().removesuffix("\n")
+
+
+def _slice_of_text(opened: Opened, wanted: Slice) -> Region:
+    table = opened.table
+    if table is not None and table.rows:
+        run = _sliced(range(len(table.rows)), wanted)
+        begin, end = table.lines(run[0], run[-1])
+        region = lines(opened.source, begin, end)
+        base = opened.source.line_starts[begin - 1]
+        region.starts = [opened.source.line_starts[table.lines(r, r)[0] - 1] - base for r in run]
+        region.unit = "rows"
+        first = run[0] + 1
+        region.name = lambda one, other: f"rows {first + one}-{first + other}"
+        region.total = f" of {len(table.rows):,}"
+        return region
+    if opened.is_one_line:
+        chosen = _sliced(range(len(opened.text)), wanted)
+        return characters(opened.text[chosen[0] : chosen[-1] + 1], chosen[0])
+    numbers = _sliced(range(1, opened.source.line_count + 1), wanted)
+    return lines(opened.source, numbers[0], numbers[-1])
+
+
+def _sliced(values: Sequence[_T], wanted: Slice | None) -> Sequence[_T]:
+    if wanted is None:
+        return values
+    stop = None if wanted.limit is None else wanted.offset + wanted.limit
+    run = values[wanted.offset : stop]
+    if not run:
+        raise Nothing(
+            f"there are only {len(values):,}", f"Use an offset below {max(1, len(values)):,}."
+        )
+    return run
