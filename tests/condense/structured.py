@@ -26,10 +26,10 @@ keys = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
 )
 values = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(keys, inner, max_size=6),
-    max_leaves=40,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),
+    max_leaves=20,
 )
-rows = st.lists(st.dictionaries(keys, values, max_size=5), min_size=3, max_size=8)
+rows = st.lists(st.dictionaries(keys, scalars, max_size=5), min_size=3, max_size=5)
 
 
 def source(value: Any, **named: str) -> Source:

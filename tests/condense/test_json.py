@@ -21,7 +21,7 @@ FLIGHTS = [
 
 
 @given(values)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_value_is_survived_whole_and_the_same_twice(value: Any) -> None:
     content = source(value)
     for condenser in (json_rows, json_tree):

@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.document import Document, document
-from holdfast.condense.main_rows import Rows, main_rows
+from holdfast.condense.main_rows import Rows, Steps, main_rows
 from holdfast.condense.outline import outline
 from holdfast.condense.pieces import around_passages, row_passages, tree_passages
 from holdfast.condense.prose import around_notes
@@ -102,7 +102,7 @@ def beside(found: Document, rows: Rows) -> list[Note]:
     return outline(rest, deepest=1) if rest else []
 
 
-def without(value: Any, steps: tuple[str | int, ...]) -> Any:
+def without(value: Any, steps: Steps) -> Any:
     """The same document with what stands at a place left out; nothing moves by that."""
     if not steps:
         return None

@@ -6,6 +6,7 @@ child, and stops where the weight is spread.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,13 +23,20 @@ _SHARE = 0.5
 _OBJECTS = 0.8
 """An array is rows if this many of its items are objects."""
 _DEEPEST = 8
+_NEAR = 5
+"""How many steps from the root still count as near the top."""
+_LOOKED_AT = 400
+
+
+Steps = tuple[str | int, ...]
+"""The keys and indices that lead to a value."""
 
 
 class Rows(msgspec.Struct, frozen=True):
     """The main array of a document."""
 
     path: str
-    steps: tuple[str | int, ...]
+    steps: Steps
     """The path as keys and indices."""
     rows: list[dict[str, Any]]
     """Its objects; an item that is none stands as `{"value": item}`."""
@@ -50,7 +58,29 @@ def main_rows(source: Source) -> Rows | None:
         return rows
 
 
-def rows_at(value: Any, steps: tuple[str | int, ...] = ()) -> Rows | None:
+def near_top(value: Any) -> Iterator[tuple[Steps, Any]]:
+    """Objects and arrays near the top of a document, level by level; of arrays the first items."""
+    waiting: list[tuple[Steps, Any]] = [((), value)]
+    for steps, item in waiting:  # grows while it is read
+        yield steps, item
+        if len(steps) < _NEAR and len(waiting) < _LOOKED_AT:
+            children = item.items() if isinstance(item, dict) else enumerate(item[:2])
+            waiting.extend(
+                ((*steps, step), child)
+                for step, child in children
+                if child and isinstance(child, (dict, list))
+            )
+
+
+def path_to(steps: Steps) -> str:
+    """Steps as a JSON path."""
+    path = "$"
+    for step in steps:
+        path = child_path(path, step)
+    return path
+
+
+def rows_at(value: Any, steps: Steps = ()) -> Rows | None:
     """An array of objects as rows; None if it is none."""
     if not isinstance(value, list) or not value:
         return None
@@ -58,10 +88,7 @@ def rows_at(value: Any, steps: tuple[str | int, ...] = ()) -> Rows | None:
     if objects < _OBJECTS * len(value):
         return None
     rows = [item if type(item) is dict else {"value": item} for item in value]
-    path = "$"
-    for step in steps:
-        path = child_path(path, step)
-    return Rows(path, steps, rows, value)
+    return Rows(path_to(steps), steps, rows, value)
 
 
 def _heaviest(found: Document) -> Rows | None:

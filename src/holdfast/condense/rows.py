@@ -31,8 +31,11 @@ _ID = re.compile(r"(?i)(?:.*[_\W])?(?:id|uuid|oid|position|index|rank|fips|zip)|
 _CONTAINERS: dict[type, str] = {dict: "object", list: "list"}
 _TELLING = (
     "full_name name title subject number id key login label status state type level severity error "
-    "message date created_at updated_at"
+    "message date created_at updated_at body"
 ).split()
+"""Fields that tell most of a row, in this order."""
+_NAMES = "full_name name title login label subject email slug key number id message".split()
+"""What an object inside a row is called by."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,10 +152,8 @@ def _is_bulky(value: Any) -> bool:
 def _inner(value: Any) -> str:
     """What stands for a value inside a row: its name if it is an object, nothing if empty."""
     if isinstance(value, dict):
-        for key in _TELLING:
-            if type(value.get(key)) in (str, int, Number):
-                return scalar(value[key])
-        return ""
+        names = (value[key] for key in _NAMES if type(value.get(key)) in (str, int))
+        return next(map(scalar, names), "")
     if isinstance(value, list):
         small = len(value) <= 6 and not any(isinstance(item, (dict, list)) for item in value)
         return line(value) if value and small else f"[{len(value):,} items]" if value else ""

@@ -1,0 +1,182 @@
+"""Answers of web searches: title, link and snippet of each result.
+
+web_search: after main_rows. Google, Bing, Brave, DuckDuckGo, SerpApi, Tavily, Exa and their like
+name these three differently, and tools also write them as text: `Title: …`, `URL: …`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.condense.alerts import alerts
+from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.document import document
+from holdfast.condense.json_rows import passages as json_passages
+from holdfast.condense.main_rows import near_top, path_to
+from holdfast.condense.outline import outline
+from holdfast.condense.pieces import prose_passages
+from holdfast.condense.source import Source
+
+kind = "web_search"
+
+SNIPPET_CHARS = 200
+_TITLES = ("title", "name")
+_LINKS = ("link", "url", "href")
+_SNIPPETS = ("snippet", "description", "content", "body", "text", "highlights", "summary")
+_LISTS = ("organic_results", "organic", "webPages", "web", "results", "items", "value", "articles")
+"""Keys under which results stand, the surest first."""
+_SURE = 4
+"""As many of these lists are found only in answers of searches."""
+_MOST_KEYS = 30
+_ENTRY = re.compile(
+    r"(?mi)^(?:\d+[.)]\s*)?\**(title|url|link|description|snippet)\**:\**[ \t]*(.*)"
+)
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One result of a search."""
+
+    title: str
+    link: str
+    snippet: str
+    where: str
+
+
+class _Results(msgspec.Struct, frozen=True):
+    listed: list[Result]
+    score: float
+    query: str = ""
+
+
+def sniff(source: Source) -> float:
+    """Sure of lists whose items have title, link and snippet."""
+    found = _results(source)
+    return found.score if found else 0.0
+
+
+def condense(source: Source) -> Condensed:
+    """Title, link and snippet of each result."""
+    found = _results(source)
+    if found is None:
+        return Condensed(title="Web search, unreadable", unit="results", total=0, notes=())
+    values = document(source)
+    notes = alerts(source, values.value) if values else []
+    notes += [Note("sample", _said(n, one), one.where) for n, one in enumerate(found.listed, 1)]
+    notes += outline(values.value, deepest=1) if values else []
+    asked = f' for "{found.query[:100]}"' if found.query else ""
+    return Condensed(
+        title=f"Web search{asked}: {len(found.listed):,} results".replace("\n", " "),
+        unit="results",
+        total=len(found.listed),
+        notes=tuple(notes),
+    )
+
+
+def passages(source: Source) -> Sequence[Passage]:
+    """Each result, then all of the answer."""
+    found = _results(source)
+    listed = found.listed if found else []
+    said = [
+        part
+        for one in listed
+        for part in prose_passages(f"{one.title}; {one.link}; {one.snippet}", one.where)
+    ]
+    if document(source) is not None:
+        return [*said, *json_passages(source)]
+    return said or list(prose_passages(source.text, f"lines 1-{source.line_count}"))
+
+
+def _said(number: int, one: Result) -> str:
+    snippet = " ".join(one.snippet.split())
+    if len(snippet) > SNIPPET_CHARS:
+        snippet = snippet[: SNIPPET_CHARS - 1] + "…"
+    return f"{number}. {one.title} | {one.link} | {snippet}"
+
+
+def _results(source: Source) -> _Results | None:
+    found = document(source)
+    if found is None:
+        return _in_text(source)
+    best: _Results | None = None
+    for steps, item in near_top(found.value):
+        if not isinstance(item, list) or not _are_results(item):
+            continue
+        score = _score(source, steps, item[0])
+        if score > (best.score if best else 0):
+            path = path_to(steps)
+            listed = [_result(one, f"{path}[{n}]") for n, one in enumerate(item)]
+            best = _Results(listed, score, _query(found.value))
+    return best
+
+
+def _score(source: Source, steps: tuple[str | int, ...], first: dict[str, Any]) -> float:
+    names = [step for step in steps if isinstance(step, str)]
+    if any(name in _LISTS[:_SURE] for name in names):
+        return 0.95
+    if "snippet" in first or "search" in source.tool.lower():
+        return 0.93
+    plain = all(type(value) is not dict for value in first.values())
+    return 0.9 if plain and (not names or names[-1] in _LISTS) else 0.0
+
+
+def _are_results(items: list[Any]) -> bool:
+    good = sum(_is_result(item) for item in items)
+    return bool(items) and isinstance(items[0], dict) and good >= 0.6 * len(items) and good > 0
+
+
+def _is_result(item: Any) -> bool:
+    if not isinstance(item, dict) or len(item) > _MOST_KEYS:
+        return False
+    link = _first(item, _LINKS)
+    return link.startswith("http") and bool(_first(item, _TITLES)) and bool(_first(item, _SNIPPETS))
+
+
+def _result(item: Any, where: str) -> Result:
+    fields = item if isinstance(item, dict) else {}
+    return Result(_first(fields, _TITLES), _first(fields, _LINKS), _first(fields, _SNIPPETS), where)
+
+
+def _first(item: dict[str, Any], names: tuple[str, ...]) -> str:
+    for name in names:
+        value = item.get(name)
+        if type(value) is str and value:
+            return value
+        if isinstance(value, list) and value and all(type(part) is str for part in value):
+            return " ".join(value)
+    return ""
+
+
+def _query(value: Any) -> str:
+    for _, item in near_top(value):
+        if isinstance(item, dict):
+            for name in ("q", "query", "originalQuery", "searchTerms"):
+                if type(item.get(name)) is str:
+                    return str(item[name])
+    return ""
+
+
+def _in_text(source: Source) -> _Results | None:
+    """Results written as lines: each begins with its title."""
+    if source.text[:4000].lower().count("url:") + source.text[:4000].lower().count("link:") < 2:
+        return None
+    listed: list[Result] = []
+    entry: dict[str, str] = {}
+    first = 1
+    for match in _ENTRY.finditer(source.text):
+        name = match[1].lower()
+        if name == "title":
+            _close(listed, entry, first, source.line_at(match.start()) - 1)
+            entry, first = {}, source.line_at(match.start())
+        entry["link" if name == "url" else name] = match[2].strip()
+    _close(listed, entry, first, source.line_count)
+    return _Results(listed, 0.9) if len(listed) > 1 else None
+
+
+def _close(listed: list[Result], entry: dict[str, str], first: int, last: int) -> None:
+    if entry.get("title") and entry.get("link", "").startswith("http"):
+        snippet = entry.get("snippet") or entry.get("description") or ""
+        listed.append(Result(entry["title"], entry["link"], snippet, f"lines {first}-{last}"))
