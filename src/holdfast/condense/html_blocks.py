@@ -11,13 +11,22 @@ second of import; and trafilatura does not say where in the page its text stood.
 
 from __future__ import annotations
 
+import html
 import re
+from collections import Counter
 
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.condense.source import Source
 
+_TAG = re.compile(rb"<(/?)([a-z][a-z0-9]*)")
+_ANY_TAG = re.compile(r"<[^<>]*>")
+_CLOSED_BY_THEMSELVES = frozenset(
+    b"area base br col embed hr img input link meta source track wbr param path p li td th tr dt dd"
+    b" option tbody thead tfoot".split()
+)
+_FORMATTING = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
 _HIDDEN = frozenset(
     "script style noscript template svg head iframe object math -comment _comment -doctype"
     " !doctype".split()
@@ -37,6 +46,9 @@ _FRAME_NAME = re.compile(
 
 PROSE = 100
 """Characters from which a block is taken for prose."""
+DEEPEST = 1000
+"""With more tags open at once, a page is read as text without tags."""
+DEEPEST_FORMATTING = 64
 NEAR = 3
 """So many blocks away from prose, short lines still belong to it."""
 
@@ -82,6 +94,10 @@ class _Open:
 
 def read_page(source: Source) -> Page:
     """Take a page apart; whatever it is, something comes out."""
+    if _is_too_deep(source.data):
+        plain = html.unescape(_ANY_TAG.sub("\n", source.text))
+        lines = (" ".join(line.split()) for line in plain.split("\n"))
+        return Page("", "", [Block(line, 0, False, []) for line in lines if line])
     tree = LexborHTMLParser(source.text)
     title = tree.css_first("title")
     meta = tree.css_first('meta[name="description"], meta[property="og:description"]')
@@ -92,6 +108,26 @@ def read_page(source: Source) -> Page:
         description=" ".join(described.split()),
         blocks=_blocks(root) if root else [],
     )
+
+
+def _is_too_deep(data: bytes) -> bool:
+    """Whether tags are left open in such numbers that a parser would take forever.
+
+    Parsers need time by the square of the depth, and repeat every open tag of formatting in each
+    paragraph that follows.
+    """
+    opened: Counter[bytes] = Counter()
+    depth = formatting = 0
+    for closes, name in _TAG.findall(data.lower()):
+        if name in _CLOSED_BY_THEMSELVES or (closes and not opened[name]):
+            continue
+        step = -1 if closes else 1
+        opened[name] += step
+        depth += step
+        formatting += step if name in _FORMATTING else 0
+        if depth > DEEPEST or formatting > DEEPEST_FORMATTING:
+            return True
+    return False
 
 
 def _blocks(root: LexborNode) -> list[Block]:

@@ -78,9 +78,15 @@ def sniff(source: Source) -> float:
     lines = [line for line in (head[:-1] or head)[:40] if line.strip()]
     if len(lines) < 2:
         return 0.0
-    marked = sum(1 for line in lines if _STAMP.search(line, 0, 90) or _LEVEL_FIRST.match(line))
-    share = marked / len(lines)
-    return 0.5 + 0.35 * share if share >= 0.3 and marked >= 2 else 0.0
+    marked = [bool(_STAMP.search(line, 0, 90) or _LEVEL_FIRST.match(line)) for line in lines]
+    share = sum(marked) / len(lines)
+    if share < 0.3 or sum(marked) < 2:
+        return 0.0
+    # A table has a head without a time, and the same separators in every line.
+    for separator in ",\t;":
+        if not marked[0] and len({line.count(separator) for line in lines} - {0}) == 1:
+            return 0.2
+    return 0.5 + 0.35 * share
 
 
 def condense(source: Source) -> Condensed:

@@ -42,7 +42,7 @@ _HEADING = re.compile(
     re.MULTILINE,
 )
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)([^\n`]*)$", re.MULTILINE)
-_LINK = re.compile(r"\[([^\]\n]{0,200})\]\(<?([^\s)>]{1,2000})")
+_LINK = re.compile(r"\[([^\[\]\n]{0,200})\]\(<?([^\s)>]{1,2000})")
 _CALLOUT = re.compile(
     r"^> {0,3}\[!(?:WARNING|CAUTION|IMPORTANT)\][^\n]*(?:\n>[^\n]*){0,6}", re.MULTILINE
 )

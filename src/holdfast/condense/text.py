@@ -11,7 +11,16 @@ from collections.abc import Sequence
 
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.source import Source
-from holdfast.condense.spans import Span, cut, first_sentence, paragraphs, passages_of, quote, where
+from holdfast.condense.spans import (
+    Span,
+    cut,
+    first_sentence,
+    paragraphs,
+    passages_of,
+    quote,
+    until_next,
+    where,
+)
 
 kind = "text"
 
@@ -113,8 +122,8 @@ def _outline(source: Source, spans: Sequence[Span]) -> list[Note]:
         places = list(spans[1:])
     step = -(-len(places) // SECTIONS) or 1
     places = places[::step]
-    ends = [start for start, _ in places[1:]] + [len(text)]
+    spans = until_next([start for start, _ in places], len(text))
     return [
-        Note("outline", quote(text[place[0] : place[1]], 80), where(source, place[0], end))
-        for place, end in zip(places, ends, strict=True)
+        Note("outline", quote(text[start:end], 80), where(source, *span))
+        for (start, end), span in zip(places, spans, strict=True)
     ]
