@@ -1,6 +1,8 @@
 """Holdfast: a context engine for LLM agents. Every call fits; nothing is lost."""
 
 from holdfast.budget import BudgetInfo, PhaseBudget, TokenBudget, TokenBudgetManager
+from holdfast.cite import Citation, CitingRules, cite
+from holdfast.engine import Holdfast
 from holdfast.errors import (
     AnchorPreservationError,
     BadJSONError,
@@ -17,9 +19,11 @@ from holdfast.errors import (
     TokenCountingError,
     WireError,
 )
+from holdfast.expand import Expansion
 from holdfast.fitting import Fitted, fit
 from holdfast.guard import ContextGuard, TargetContextConfig
 from holdfast.settings import Settings
+from holdfast.store import Scope
 from holdfast.tokens import (
     Calibration,
     ModelContextLimits,
@@ -70,6 +74,8 @@ __all__ = [
     "BudgetExceededError",
     "BudgetInfo",
     "Calibration",
+    "Citation",
+    "CitingRules",
     "ContextGuard",
     "ContextOptimizationEngine",
     "ContextOptimizationError",
@@ -77,8 +83,10 @@ __all__ = [
     "Conversation",
     "EditError",
     "Exchange",
+    "Expansion",
     "Fitted",
     "FrozenHeadsTailsStrategy",
+    "Holdfast",
     "HoldfastError",
     "LimitError",
     "Media",
@@ -88,6 +96,7 @@ __all__ = [
     "Opaque",
     "PhaseBudget",
     "ProviderError",
+    "Scope",
     "Settings",
     "SettingsError",
     "ShapeError",
@@ -106,6 +115,7 @@ __all__ = [
     "ToolResult",
     "Violation",
     "WireError",
+    "cite",
     "convert",
     "count",
     "detect",

@@ -210,6 +210,34 @@ class Settings(Definitions, frozen=True, kw_only=True):
             '{ "gemini:flash" = { context_window = 1000000, output_reserved = 8192 } }.'
         ),
     ] = {}
+    store_url: Annotated[
+        str,
+        Meta(
+            description="Where originals are kept: memory:, sqlite:///path or postgresql://…; "
+            "empty: a file in data_dir."
+        ),
+    ] = ""
+    cite_threshold: Annotated[
+        int, Meta(ge=1, description="Tool results of more characters than this are cited.")
+    ] = 1000
+    cite_max_tokens: Annotated[
+        int, Meta(ge=60, description="Most tokens that a citation may cost.")
+    ] = 400
+    privacy_policy: Annotated[
+        Literal["allow", "mask", "refuse"],
+        Meta(
+            description="Secrets and personal data in what is cited: allow, "
+            "mask them in citations, or refuse to store it."
+        ),
+    ] = "allow"
+    content_ttl_hours: Annotated[
+        float, Meta(ge=0, description="How long originals stay fresh, in hours; 0 is for good.")
+    ] = 0.0
+
+    @property
+    def data_folder(self) -> Path | None:
+        """The folder that `data_dir` means; None if there is nowhere."""
+        return user_data_folder() if self.data_dir == "auto" else Path(self.data_dir)
 
 
 class _Given(NamedTuple):

@@ -17,7 +17,7 @@ from rich.progress import Progress
 from rich.table import Column
 
 from holdfast.errors import HoldfastError, ShapeError, WireError
-from holdfast.settings import Settings, user_data_folder
+from holdfast.settings import Settings
 from holdfast.tokens import TokenCount, UnknownModelWarning, prices
 from holdfast.tokens import count as count_tokens
 from holdfast.tokens.calibration import Calibration
@@ -101,7 +101,7 @@ def _count_file(
     limits = limits_of(settings)
     body = read_body(file, limits)
     conversation = _request(body, dialect, limits)
-    folder = _folder(settings)
+    folder = settings.data_folder
     calibration = _calibration(folder)
     subject: Conversation | str = conversation or _text(body, file)
     counted = count_tokens(subject, model=model, platform=platform, calibration=calibration)
@@ -140,10 +140,6 @@ def _text(body: bytes, where: str) -> str:
             where=where,
             fix="Give a JSON request body or UTF-8 text.",
         ) from None
-
-
-def _folder(settings: Settings) -> Path | None:
-    return user_data_folder() if settings.data_dir == "auto" else Path(settings.data_dir)
 
 
 def _calibration(folder: Path | None) -> Calibration:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Column
 
 from holdfast.errors import SettingsError
-from holdfast.settings import Settings, user_data_folder
+from holdfast.settings import Settings
 from holdfast.tokens import prices
 from holdfast.tokens.families import describe
 from holdfast.tokens.limits import DEFAULT_MODEL_LIMITS, ModelContextRegistry
@@ -65,7 +65,7 @@ def models(
       holdfast models --update data.json
     """
     settings = Settings.load(output=output, color=color)
-    folder = user_data_folder() if settings.data_dir == "auto" else Path(settings.data_dir)
+    folder = settings.data_folder
     if update is not None:
         _update(update, folder)
         return

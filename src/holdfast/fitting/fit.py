@@ -1,7 +1,7 @@
 """Make a request fit: the same request if it fits, else one with its middle folded, still valid.
 
-fitting: after trim. What was decided once is replayed with the next request, byte for byte, so
-that the vendor's prompt cache keeps working; history is folded rarely, in one large step.
+fit: the last step of fitting. What was decided once is replayed with the next request, byte for
+byte, so that the vendor's prompt cache keeps working; history is folded rarely, in one large step.
 """
 
 from __future__ import annotations
@@ -10,17 +10,24 @@ from collections.abc import Sequence
 
 import msgspec
 
+from holdfast.cite import CitingRules
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
+from holdfast.expand.tool import definition
+from holdfast.fitting.arrival import cite_arrivals, expansion_tool, names_ref
+from holdfast.fitting.following import followed
+from holdfast.fitting.state import FitState, Fitted, Origins, one_by_one
+from holdfast.store.records import Content
 from holdfast.tokens import ModelContextRegistry, TokenCount, count
 from holdfast.tokens.counting import Correction, message_tokens
 from holdfast.tokens.limits import input_limit
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition, AnchorPreservationManager
 from holdfast.trim.engine import ContextOptimizationEngine
-from holdfast.trim.pieces import Cut, Fold, Piece, pieces_of
+from holdfast.trim.pieces import Cut, Piece, pieces_of
 from holdfast.trim.strategies import ContextStrategy
 from holdfast.wire import Conversation, Message, Violation, read, repair, validate, write
 from holdfast.wire.exchanges import group
 from holdfast.wire.rules.rule import check_at
+from holdfast.wire.tools import with_tool
 
 HIGH_WATER = 0.85
 """Share of the limit above which history is folded."""
@@ -33,48 +40,6 @@ shared_engine = ContextOptimizationEngine()
 _registry = ModelContextRegistry()
 
 
-class FitState(msgspec.Struct, frozen=True):
-    """What was sent last time; pass it back with the next request."""
-
-    source: Conversation
-    """The conversation as the client sent it."""
-    sent: Conversation
-    """The conversation as it went out."""
-    origins: tuple[tuple[int, int], ...]
-    """For each message that went out, the client's messages that it stands for."""
-    floor: int = 0
-    """What the last fold came down to: the next one waits until there is something to gain."""
-
-    @property
-    def folds(self) -> tuple[Fold, ...]:
-        """The digests in what was sent, and what each stands for."""
-        found = (message.memo.get("fold") for message in self.sent.messages)
-        return tuple(made for made in found if made is not None)
-
-    def __repr__(self) -> str:
-        return f"<FitState, {len(self.source.messages)} messages, {len(self.folds)} folds>"
-
-
-class Fitted(msgspec.Struct, frozen=True):
-    """A request that fits."""
-
-    body: bytes
-    """Ready to send."""
-    count: TokenCount
-    limit: int
-    report: tuple[Cut, ...]
-    """What was done this time, and why; empty if nothing was."""
-    state: FitState
-
-    @property
-    def tokens(self) -> int:
-        """Input tokens of the body."""
-        return self.count.tokens
-
-    def __repr__(self) -> str:
-        return f"<Fitted, {self.tokens} of {self.limit} tokens, {len(self.report)} edits>"
-
-
 def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
     body: object,
     *,
@@ -85,6 +50,7 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
     anchors: Sequence[AnchorDefinition] = DEFAULT_ANCHORS,
     strategy: str | ContextStrategy = "auto",
     state: FitState | None = None,
+    citing: CitingRules | None = None,
     platform: str = "",
     calibration: Correction | None = None,
     high_water: float = HIGH_WATER,
@@ -94,16 +60,15 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
 
     The limit is the model's own if none is given, less the room for `output` tokens; then the
     count's upper bound must fit, not only the count. Anchors are kept whatever it takes.
+
+    With `citing` rules, long tool results give way to citations, and the tool that opens them is
+    offered: then the originals in `Fitted.contents` must be stored before the body is sent.
     """
-    source = _read(body, dialect, state)
-    model = model or source.model or ""
-    if state is not None and source.messages[: len(state.source.messages)] != state.source.messages:
-        state = None  # the client has rewritten its history
-    sent, origins = _replay(source, state)
-    if not _is_valid(sent, len(state.sent.messages) if state is not None else 0, model):
-        source = sent = read(repair(write(source), source.dialect, model).body, source.dialect)
-        origins = _one_by_one(0, len(source.messages))
-        state = None
+    taken = _take_up(body, dialect, model, state)
+    model = model or taken.source.model or ""
+    if citing is not None:
+        taken = _cite(taken, citing)
+    sent, origins, report, floor = taken.sent, taken.origins, taken.report, taken.floor
 
     by_bound = limit is None
     most = _default_limit(model, output) if limit is None else limit
@@ -115,10 +80,8 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
         return made.upper if by_bound else made.tokens
 
     now = counted(sent)
-    report: tuple[Cut, ...] = ()
-    floor = state.floor if state is not None else 0
     gain = size(now) - max(floor, round(low_water * most))
-    due = state is not None and size(now) > high_water * most and gain > LEAST_GAIN * most
+    due = taken.known > 0 and size(now) > high_water * most and gain > LEAST_GAIN * most
     if due or size(now) > most:
         manager = AnchorPreservationManager(anchors)
         # Tokens are estimated while choosing: a second look, with exact ones, is rarely needed.
@@ -143,35 +106,76 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
             where="messages",
             fix="Raise the limit, offer fewer tools, or shorten the system text.",
         )
-    made = FitState(source, sent, origins, floor)
-    return Fitted(write(sent), now, most, report, made)
+    made = FitState(taken.source, sent, origins, floor, taken.refs)
+    return Fitted(write(sent), now, most, report, made, taken.contents)
 
 
 def _default_limit(model: str, output: int | None) -> int:
     return input_limit(_registry.resolve(model or "unknown:unknown"), output=output)
 
 
-def _read(body: object, dialect: str | None, state: FitState | None) -> Conversation:
+class _Taken(msgspec.Struct, frozen=True):
+    """A request as it is taken up, with what was decided before."""
+
+    source: Conversation
+    sent: Conversation
+    origins: Origins
+    known: int
+    """How many of the messages in `sent` went out before."""
+    floor: int = 0
+    refs: bool = False
+    report: tuple[Cut, ...] = ()
+    contents: tuple[Content, ...] = ()
+
+
+def _take_up(
+    body: object, dialect: str | None, model: str | None, state: FitState | None
+) -> _Taken:
+    """Read a request, put what went out last time before what is new, and mend what is broken."""
     if isinstance(body, Conversation):
-        return body
-    return read(body, dialect, previous=state.source if state is not None else None)
+        source = body
+    else:
+        source = read(body, dialect, previous=state.source if state is not None else None)
+    if state is not None:
+        state = followed(state, source)
+    sent, origins = _replay(source, state)
+    known = len(state.sent.messages) if state is not None else 0
+    model = model or source.model or ""
+    if not _is_valid(sent, known, model):
+        source = read(repair(write(source), source.dialect, model).body, source.dialect)
+        return _Taken(source, source, one_by_one(0, len(source.messages)), 0)
+    if state is None:
+        return _Taken(source, sent, origins, 0)
+    return _Taken(source, sent, origins, known, state.floor, state.refs)
 
 
-def _replay(
-    source: Conversation, state: FitState | None
-) -> tuple[Conversation, tuple[tuple[int, int], ...]]:
+def _cite(taken: _Taken, rules: CitingRules) -> _Taken:
+    """Put citations in the place of what is long among the new, and offer to open them."""
+    name, offered = expansion_tool(taken.source)
+    arrived = cite_arrivals(taken.sent, taken.known, taken.origins, rules, name)
+    sent = arrived.conversation
+    new = sent.messages[taken.known :]
+    refs = taken.refs or bool(arrived.citations) or names_ref(new)
+    if refs and not offered:
+        sent = with_tool(sent, definition(sent.dialect, name))
+    return msgspec.structs.replace(
+        taken,
+        sent=sent,
+        refs=refs,
+        report=arrived.cuts,
+        contents=tuple(made.content for made in arrived.citations if made.content is not None),
+    )
+
+
+def _replay(source: Conversation, state: FitState | None) -> tuple[Conversation, Origins]:
     """What went out last time, and what the client has added since."""
     if state is None:
-        return source, _one_by_one(0, len(source.messages))
+        return source, one_by_one(0, len(source.messages))
     known = len(state.source.messages)
-    origins = state.origins + _one_by_one(known, len(source.messages))
+    origins = state.origins + one_by_one(known, len(source.messages))
     if state.sent is state.source:
         return source, origins  # nothing was ever trimmed
     return source.with_messages(state.sent.messages + source.messages[known:]), origins
-
-
-def _one_by_one(start: int, stop: int) -> tuple[tuple[int, int], ...]:
-    return tuple((n, n + 1) for n in range(start, stop))
 
 
 def _is_valid(sent: Conversation, known: int, model: str) -> bool:
@@ -186,28 +190,13 @@ def _is_valid(sent: Conversation, known: int, model: str) -> bool:
     return next(found, None) is None
 
 
-def unfold(state: FitState, fold: Fold) -> FitState:
-    """Put back what a digest stands for, for the next request."""
-    messages: list[Message] = []
-    origins: list[tuple[int, int]] = []
-    for message, origin in zip(state.sent.messages, state.origins, strict=True):
-        if message.memo.get("fold") == fold:
-            messages.extend(state.source.messages[fold.start : fold.stop])
-            origins.extend(_one_by_one(fold.start, fold.stop))
-        else:
-            messages.append(message)
-            origins.append(origin)
-    sent = state.sent.with_messages(tuple(messages))
-    return FitState(state.source, sent, tuple(origins), state.floor)
-
-
 class _Work:
     """One trim, from a conversation to the conversation that takes its place."""
 
     def __init__(
         self,
         conversation: Conversation,
-        origins: tuple[tuple[int, int], ...],
+        origins: Origins,
         now: TokenCount,
         scale: float,
     ) -> None:
@@ -226,7 +215,7 @@ class _Work:
         strategy: str | ContextStrategy,
         model: str,
         platform: str,
-    ) -> tuple[Conversation, tuple[tuple[int, int], ...], tuple[Cut, ...]]:
+    ) -> tuple[Conversation, Origins, tuple[Cut, ...]]:
         kept = anchors.identify(self.conversation.messages)
         pieces = pieces_of(self.conversation, self.now, kept, self.origins)
         # What is not messages cannot be trimmed: the rest is what there is for them.
@@ -251,7 +240,7 @@ class _Work:
             if len(piece.messages) == 1:
                 origins.append((piece.start, piece.stop))
             else:
-                origins.extend(_one_by_one(piece.start, piece.stop))
+                origins.extend(one_by_one(piece.start, piece.stop))
         made = self.conversation.with_messages(tuple(messages))
         broken = _broken_rule(self.conversation, made, model)
         if broken is not None:
