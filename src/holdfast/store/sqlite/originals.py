@@ -110,28 +110,25 @@ def _put(db: apsw.Connection, scope: Scope, content: Content, packed: Packed, no
     known = claim(db, scope, content.ref_id, content.sha256)
     stored = keep(db, scope, content.sha256, len(content.data), packed)
     if known is not None and known.content is not None:
-        ref, action = known.id, "seen again"
-        _refresh(db, known, content, now)
+        action, row = "seen again", known.id
+        content = _refresh(db, known, content, now)
     else:
         if known is not None:
             db.execute("DELETE FROM refs WHERE id = ?", (known.id,))
-        ref, action = insert(db, scope, _new(content, now), stored), "stored"
-    use(db, scope, ref, (scope.session,))
-    audit(
-        db,
-        scope,
-        AuditEntry(
-            at=now,
-            session=scope.session,
-            ref_id=content.ref_id if known is None else known.ref_id,
-            sha256=content.sha256,
-            action=action,
-            size=len(content.data),
-            from_tokens=content.tokens,
-            to_tokens=content.compressed_tokens,
-            flags=content.flags,
-        ),
+        action, row = "stored", insert(db, scope, _new(content, now), stored)
+    use(db, scope, row, (scope.session,))
+    entry = AuditEntry(
+        at=now,
+        session=scope.session,
+        ref_id=content.ref_id,
+        sha256=content.sha256,
+        action=action,
+        size=len(content.data),
+        from_tokens=content.tokens,
+        to_tokens=content.compressed_tokens,
+        flags=content.flags,
     )
+    audit(db, scope, entry)
 
 
 def claim(db: apsw.Connection, scope: Scope, ref_id: str, sha256: str) -> RefRow | None:
@@ -201,7 +198,8 @@ def insert(db: apsw.Connection, scope: Scope, ref: RefLine, stored: int | None) 
     return db.last_insert_rowid()
 
 
-def _refresh(db: apsw.Connection, row: RefRow, content: Content, now: float) -> None:
+def _refresh(db: apsw.Connection, row: RefRow, content: Content, now: float) -> Content:
+    """Complete a known ref, and return what is known now."""
     known = row.detail
     detail = Detail(
         summary=known.summary or content.summary,
@@ -209,14 +207,15 @@ def _refresh(db: apsw.Connection, row: RefRow, content: Content, now: float) -> 
         meta=known.meta or content.meta,
         flags=known.flags or content.flags,
     )
+    tokens = row.tokens or content.tokens
     expires_at = rules.longer(row.expires_at, rules.expiry(now, content.ttl_seconds))
     db.execute(
         "UPDATE refs SET written_at = ?, expires_at = ?, tokens = ?, flagged = ?, detail = ?"
         " WHERE id = ?",
-        (
-            *(now, expires_at, row.tokens or content.tokens),
-            *(bool(detail.flags), rules.to_json(detail), row.id),
-        ),
+        (now, expires_at, tokens, bool(detail.flags), rules.to_json(detail), row.id),
+    )
+    return msgspec.structs.replace(
+        content, ref_id=row.ref_id, tokens=tokens, **msgspec.structs.asdict(detail)
     )
 
 
