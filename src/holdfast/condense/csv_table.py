@@ -10,11 +10,11 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from weakref import WeakKeyDictionary
 
 import msgspec
 
 from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.once import once
 from holdfast.condense.pieces import PASSAGE_CHARS, prose_passages
 from holdfast.condense.rows import describe, samples, table_of
 from holdfast.condense.source import Source
@@ -40,9 +40,6 @@ class _Csv(msgspec.Struct, frozen=True):
     """Without the header."""
     ragged: list[int]
     """Rows, counted from 0, with fewer or more values than there are names."""
-
-
-_known: WeakKeyDictionary[Source, _Csv | None] = WeakKeyDictionary()
 
 
 def sniff(source: Source) -> float:
@@ -129,15 +126,8 @@ def _is_table(records: list[list[str]]) -> bool:
     return sum(len(record) == len(names) for record in records) >= 0.9 * len(records)
 
 
+@once
 def _read(source: Source) -> _Csv | None:
-    try:
-        return _known[source]
-    except KeyError:
-        found = _known[source] = _parsed(source)
-        return found
-
-
-def _parsed(source: Source) -> _Csv | None:
     text = source.text.removeprefix("\ufeff")
     separator = _separator(list(islice(_lines(text[:_SNIFFED_CHARS]), _LOOKED_AT)))
     if not separator:

@@ -17,6 +17,7 @@ from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.document import document
 from holdfast.condense.json_rows import passages as json_passages
 from holdfast.condense.main_rows import Steps, near_top, path_to
+from holdfast.condense.once import once
 from holdfast.condense.pieces import line
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
@@ -80,6 +81,7 @@ def passages(source: Source) -> Sequence[Passage]:
     return passages_of(source, parts)
 
 
+@once
 def emails(source: Source) -> list[Email]:
     """The e-mails of a content."""
     found = document(source)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import msgspec
 
 from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.once import once
 from holdfast.condense.source import Source
 from holdfast.condense.spans import cut, passages_of, quote, where
 
@@ -54,9 +54,6 @@ class _Dump(msgspec.Struct, frozen=True):
     tables: dict[str, _Table]
     others: list[tuple[str, str, int]]
     """What else is defined: its sort, its name, where."""
-
-
-_known: WeakKeyDictionary[Source, _Dump] = WeakKeyDictionary()
 
 
 def sniff(source: Source) -> float:
@@ -125,15 +122,9 @@ def _others(source: Source, dump: _Dump) -> list[Note]:
     ]
 
 
+@once
 def _read(source: Source) -> _Dump:
-    try:
-        return _known[source]
-    except KeyError:
-        dump = _known[source] = _parsed(source.text)
-        return dump
-
-
-def _parsed(text: str) -> _Dump:
+    text = source.text
     heads = list(_STATEMENT.finditer(text))
     starts = [found.start() for found in heads]
     ends = [*starts[1:], len(text)]

@@ -12,12 +12,12 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
-from weakref import WeakKeyDictionary
 from xml.parsers import expat
 
 import msgspec
 
 from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.once import once
 from holdfast.condense.pieces import PASSAGE_CHARS
 from holdfast.condense.source import Source
 from holdfast.condense.spans import cut, where
@@ -55,9 +55,6 @@ class _Element:
         self.texts: list[str] = []
 
 
-_known: WeakKeyDictionary[Source, _Read | None] = WeakKeyDictionary()
-
-
 def sniff(source: Source) -> float:
     """Sure of what parses, if it is no web page."""
     head = source.data[:200].removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -92,12 +89,9 @@ def passages(source: Source) -> Sequence[Passage]:
     return found.passages if found else ()
 
 
+@once
 def _read(source: Source) -> _Read | None:
-    try:
-        return _known[source]
-    except KeyError:
-        found = _known[source] = _Reader(source).read()
-        return found
+    return _Reader(source).read()
 
 
 class _Refused(Exception):  # noqa: N818 it never leaves this file
