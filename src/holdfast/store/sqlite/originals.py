@@ -23,6 +23,8 @@ _COLUMNS = (
     "r.id, r.ref_id, r.kind, r.sha256, r.content, r.size, r.tokens, r.created_at, r.written_at, "
     "r.expires_at, r.accessed_at, r.accesses, r.detail, c.damage"
 )
+DATA = "CAST(data AS BLOB)"
+"""Damage may turn bytes into what looks like text; it is read as bytes all the same."""
 _FROM = "FROM refs AS r LEFT JOIN contents AS c ON c.id = r.content"
 
 
@@ -85,17 +87,11 @@ class RefRow(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A ref with its content as it lies on disk."""
+    """A ref with its content."""
 
     row: RefRow
-    codec: int
-    data: bytes
-
-    def original(self) -> bytes | None:
-        """The exact bytes; None if they are damaged."""
-        if self.row.damage is not None:
-            return None
-        return unpack(self.codec, self.data, size=self.row.size, sha256=self.row.sha256)
+    data: bytes | None
+    """The exact bytes; None if they are damaged."""
 
 
 def put(
@@ -273,16 +269,18 @@ def open_ref(db: apsw.Connection, scope: Scope, ref: str) -> Opened | None:
     row = find(db, scope, ref)
     if row is None or row.content is None:
         return None
-    codec, data = db.execute("SELECT codec, data FROM contents WHERE id = ?", (row.content,)).get
-    return Opened(row, codec, data)
+    return Opened(row, original(db, row))
 
 
 def original(db: apsw.Connection, row: RefRow) -> bytes | None:
     """The bytes behind a ref; None if they were removed or are damaged."""
-    if row.content is None:
+    if row.content is None or row.damage is not None:
         return None
-    codec, data = db.execute("SELECT codec, data FROM contents WHERE id = ?", (row.content,)).get
-    return Opened(row, codec, data).original()
+    size, codec, data = db.execute(
+        f"SELECT size, codec, {DATA} FROM contents WHERE id = ?",  # noqa: S608 - constants
+        (row.content,),
+    ).get
+    return unpack(codec, data, size=size, sha256=row.sha256)
 
 
 def note_access(db: apsw.Connection, scope: Scope, ref: int, now: float) -> None:
@@ -295,7 +293,8 @@ def note_access(db: apsw.Connection, scope: Scope, ref: int, now: float) -> None
 def mark_damaged(db: apsw.Connection, scope: Scope, sha256: str, now: float) -> bool:
     """Set a content apart, unless someone healed it meanwhile; whether it is damaged."""
     found = db.execute(
-        "SELECT id, size, codec, damage, data FROM contents WHERE workspace = ? AND sha256 = ?",
+        f"SELECT id, size, codec, damage, {DATA} FROM contents"  # noqa: S608 - constants
+        " WHERE workspace = ? AND sha256 = ?",
         (scope.workspace, sha256),
     ).fetchone()
     if found is None:
