@@ -2,6 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from tests.store.harness import Opener, has_postgres
 from tests.store.postgres_server import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]
+
+KINDS = ["memory", "sqlite", *(["postgres"] if has_postgres() else [])]
+
+
+@pytest.fixture(params=KINDS)
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store, of each kind in turn."""
+    match request.param:
+        case "sqlite":
+            return f"sqlite:///{tmp_path}/store/holdfast.db"
+        case "postgres":
+            return str(request.getfixturevalue("postgres_url"))
+        case _:
+            return "memory:"
+
+
+@pytest.fixture
+def opener(store_url: str) -> Opener:
+    return Opener(store_url)
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Opener:
+    return Opener(f"sqlite:///{tmp_path}/store/holdfast.db")

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
 import msgspec
 
+from holdfast.condense.once import once
 from holdfast.condense.python_values import as_json
 from holdfast.condense.source import Source
 
@@ -45,20 +45,12 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _decoder = msgspec.json.Decoder(float_hook=Number)
-_found: WeakKeyDictionary[Source, Document | None] = WeakKeyDictionary()
 
 
+@once
 def document(source: Source) -> Document | None:
     """The JSON of a content, read once; None if there is none worth the name."""
-    try:
-        return _found[source]
-    except KeyError:
-        found = _found[source] = _read(source.data)
-        return found
-
-
-def _read(data: bytes) -> Document | None:
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    data = source.data.removeprefix(b"\xef\xbb\xbf")
     start = data[:200].lstrip()[:1]
     if start in (b"{", b"["):
         return _json(data) or _json_lines(data) or _python(data)

@@ -16,6 +16,7 @@ from holdfast.condense.condenser import Condensed, Note
 from holdfast.condense.document import document
 from holdfast.condense.json_rows import passages
 from holdfast.condense.main_rows import near_top, path_to
+from holdfast.condense.once import once
 from holdfast.condense.pieces import line, scalar
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
@@ -79,6 +80,7 @@ def entity_notes(found: list[Entity]) -> list[Note]:
     return notes
 
 
+@once
 def entities(source: Source) -> list[Entity]:
     """The entities of a content: one, or a list of them."""
     if not any(word in source.data for word in (b"ields", b"olumns", b"ttributes")):

@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.condense.document import document
 from holdfast.condense.main_rows import main_rows, near_top
+from holdfast.condense.once import once
 from holdfast.condense.pieces import scalar
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
@@ -32,6 +33,7 @@ _UNITS = {
 """What things are called, by the keys that all of their kind have."""
 
 
+@once
 def is_github(source: Source) -> bool:
     """Whether the things in a document, or what wraps them, come from GitHub."""
     if b"github" not in source.data and b"GitHub" not in source.data:

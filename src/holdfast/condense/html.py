@@ -16,7 +16,7 @@ from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.html_blocks import Block, Page, read_page
 from holdfast.condense.source import Source
 from holdfast.condense.spans import LONGEST, SHORTEST, cut, first_sentence, quote
-from holdfast.condense.text import is_warning
+from holdfast.condense.text import warning_in
 
 kind = "html"
 
@@ -64,9 +64,9 @@ def condense(source: Source) -> Condensed:
     shown = paragraphs(page)
     matter = [(n, one) for n, one in enumerate(shown, 1) if not one.frame]
     notes = [
-        Note("alert", quote(one.text, 300), f"paragraph {n}")
+        Note("alert", quote(warning, 300), f"paragraph {n}")
         for n, one in matter
-        if is_warning(one.text)
+        if (warning := warning_in(one.text))
     ][:10]
     if page.description:
         notes.append(Note("sample", quote(page.description, 300), "meta description"))

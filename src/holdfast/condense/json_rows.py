@@ -69,6 +69,8 @@ def passages(source: Source) -> Sequence[Passage]:
 
 def rows_and_rest(source: Source, found: Document, rows: Rows) -> list[Passage]:
     """Passages of what is beside the rows, then of the rows."""
+    if not isinstance(rows.items[0], dict):
+        return [*around_passages(found), *tree_passages(found.value)]
     parts = row_passages(rows.items, rows.path)
     if found.form == "lines":
         numbers = _line_numbers(source)

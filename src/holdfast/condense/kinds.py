@@ -14,11 +14,37 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from typing import TypeVar
 
-from holdfast.condense import code, diff, html, log, markdown, stack_trace, test_output, text
+from holdfast.condense import (
+    code,
+    csv_table,
+    diff,
+    email_list,
+    entity,
+    github_api,
+    github_search,
+    html,
+    json_rows,
+    json_tree,
+    log,
+    markdown,
+    notion_database,
+    notion_page,
+    sql_dump,
+    sql_result,
+    stack_trace,
+    test_output,
+    text,
+    web_search,
+    xml,
+)
 from holdfast.condense.condenser import Condensed, Condenser, Passage
 from holdfast.condense.source import Source
 
-OURS: tuple[Condenser, ...] = (html, test_output, diff, stack_trace, markdown, log, code, text)
+OURS: tuple[Condenser, ...] = (
+    *(github_search, github_api, notion_database, notion_page, web_search, email_list),
+    *(sql_result, entity, sql_dump, json_rows, json_tree, csv_table, xml),
+    *(html, test_output, diff, stack_trace, markdown, log, code, text),
+)
 """Our condensers: what is more special comes first."""
 
 ENTRY_POINTS = "holdfast.condensers"

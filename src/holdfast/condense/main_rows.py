@@ -6,13 +6,14 @@ child, and stops where the weight is spread.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import msgspec
 
-from holdfast.condense.document import Document, document
+from holdfast.condense.document import Document, Number, document
+from holdfast.condense.once import once
 from holdfast.condense.pieces import child_path
 from holdfast.condense.source import Source
 
@@ -22,10 +23,13 @@ _SHARE = 0.5
 """Rows are what a document is about if they hold this much of it."""
 _OBJECTS = 0.8
 """An array is rows if this many of its items are objects."""
+_LONG_SERIES = 20
 _DEEPEST = 8
 _NEAR = 5
 """How many steps from the root still count as near the top."""
 _LOOKED_AT = 400
+_NUMBER_BYTES = 5
+"""Series of numbers are weighed without being written out."""
 
 
 Steps = tuple[str | int, ...]
@@ -45,17 +49,13 @@ class Rows(msgspec.Struct, frozen=True):
 
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
-_known: WeakKeyDictionary[Source, Rows | None] = WeakKeyDictionary()
 
 
+@once
 def main_rows(source: Source) -> Rows | None:
     """The rows a content is about; None if it is about none, or is no JSON."""
-    try:
-        return _known[source]
-    except KeyError:
-        found = document(source)
-        rows = _known[source] = None if found is None else _heaviest(found)
-        return rows
+    found = document(source)
+    return None if found is None else _heaviest(found)
 
 
 def near_top(value: Any) -> Iterator[tuple[Steps, Any]]:
@@ -81,11 +81,12 @@ def path_to(steps: Steps) -> str:
 
 
 def rows_at(value: Any, steps: Steps = ()) -> Rows | None:
-    """An array of objects as rows; None if it is none."""
+    """An array of objects, or a long series of numbers, as rows; None if it is neither."""
     if not isinstance(value, list) or not value:
         return None
-    objects = sum(type(item) is dict for item in value)
-    if objects < _OBJECTS * len(value):
+    types = Counter(map(type, value))
+    series = len(value) >= _LONG_SERIES and types[int] + types[Number] == len(value)
+    if not series and types[dict] < _OBJECTS * len(value):
         return None
     rows = [item if type(item) is dict else {"value": item} for item in value]
     return Rows(path_to(steps), steps, rows, value)
@@ -113,9 +114,11 @@ def _heaviest(found: Document) -> Rows | None:
 
 
 def weight(value: Any) -> int:
-    """How many bytes a value takes as JSON; 0 for a scalar, and for what is too deep to tell."""
+    """About how many bytes a value takes as JSON; 0 for a scalar, and for what is too deep to tell."""
     if not isinstance(value, (dict, list)):
         return 0
+    if type(value) is list and value and type(value[0]) in (int, Number):
+        return _NUMBER_BYTES * len(value)
     try:
         return len(_encode(value))
     except RecursionError:

@@ -15,6 +15,7 @@ from holdfast.condense.condenser import Passage
 from holdfast.condense.document import document
 from holdfast.condense.json_rows import passages as all_passages
 from holdfast.condense.main_rows import Steps, main_rows, near_top, path_to
+from holdfast.condense.once import once
 from holdfast.condense.pieces import line, prose_passages, scalar
 from holdfast.condense.source import Source
 
@@ -30,6 +31,7 @@ class Things(msgspec.Struct, frozen=True):
     """Whether they stand in a list, not one alone."""
 
 
+@once
 def things(source: Source) -> Things | None:
     """Notion's objects in a content; None if there are none."""
     if not any(sign in source.data for sign in (b"properties", b"object", b"notion.so")):

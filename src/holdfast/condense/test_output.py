@@ -72,7 +72,7 @@ _TELLING = re.compile(
     r"|\s*(?:left|right|[Ee]xpected|[Rr]eceived|got)\b.*:"
 )
 _HINTS = (
-    b" passed", b" failed", b" tests ran", b" skipped", b"\nRan ", b"test result: ", b"\nTests: ",
+    b" passed", b" failed", b" tests ran", b" skipped", b"Ran ", b"test result: ", b"Tests: ",
     b"FAIL\t", b"ok  \t",
 )  # fmt: skip
 

@@ -85,9 +85,10 @@ def warnings(source: Source, most: int = 12) -> list[Note]:
     return notes
 
 
-def is_warning(text: str) -> bool:
-    """Whether a text begins as a warning or an error does."""
-    return _WARNING.match(text) is not None
+def warning_in(text: str) -> str:
+    """The first line of a text that begins as a warning or an error does; empty if none does."""
+    found = _WARNING.search(text)
+    return found[0].strip() if found else ""
 
 
 def _head(source: Source, start: int) -> Note:

@@ -17,6 +17,7 @@ from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.document import document
 from holdfast.condense.json_rows import passages as json_passages
 from holdfast.condense.main_rows import near_top, path_to
+from holdfast.condense.once import once
 from holdfast.condense.outline import outline
 from holdfast.condense.pieces import prose_passages
 from holdfast.condense.source import Source
@@ -97,6 +98,7 @@ def _said(number: int, one: Result) -> str:
     return f"{number}. {one.title} | {one.link} | {snippet}"
 
 
+@once
 def _results(source: Source) -> _Results | None:
     found = document(source)
     if found is None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.errors import StoreError
 from holdfast.store.memory import MemoryStore
+from holdfast.store.postgres.address import without_password
 from holdfast.store.protocol import Store
 
 FILE_NAME = "holdfast.db"
 FORMS = "memory:, sqlite:///path or postgresql://user@host/database"
-
-_SECRET = re.compile(r"(?<=://)([^/@\s]*?):[^/\s]*@|(?<=[?&]password=)[^&\s]*")
 
 
 async def open_store(
@@ -48,11 +46,6 @@ async def open_store(
             )
 
 
-def without_password(url: str) -> str:
-    """The URL as it may be shown."""
-    return _SECRET.sub(lambda found: f"{found[1]}@" if found[1] is not None else "", url)
-
-
 def _path(rest: str) -> Path | None:
     """`///relative`, `////absolute` and plain paths; `//host/…` is none."""
     if rest.startswith("///"):
@@ -70,7 +63,7 @@ async def _sqlite(path: Path, clock: Callable[[], float]) -> Store:
 
 async def _postgres(url: str, clock: Callable[[], float]) -> Store:
     try:
-        from holdfast.store.postgres import PostgresStore  # noqa: PLC0415 - an extra
+        from holdfast.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("asyncpg"):
             raise

@@ -44,8 +44,8 @@ def unpack(codec: int, data: bytes, *, size: int, sha256: str) -> bytes | None:
 
 
 def _original(codec: int, data: bytes, size: int) -> bytes | None:
-    if codec == PLAIN:
-        return data
+    if codec != ZSTD:
+        return data if codec == PLAIN else None
     try:
         # The size inside the frame is checked first: damage must not make us allocate at will.
         if zstandard.frame_content_size(data) != size:

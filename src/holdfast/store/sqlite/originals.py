@@ -23,6 +23,8 @@ _COLUMNS = (
     "r.id, r.ref_id, r.kind, r.sha256, r.content, r.size, r.tokens, r.created_at, r.written_at, "
     "r.expires_at, r.accessed_at, r.accesses, r.detail, c.damage"
 )
+DATA = "CAST(data AS BLOB)"
+"""Damage may turn bytes into what looks like text; it is read as bytes all the same."""
 _FROM = "FROM refs AS r LEFT JOIN contents AS c ON c.id = r.content"
 
 
@@ -85,17 +87,11 @@ class RefRow(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A ref with its content as it lies on disk."""
+    """A ref with its content."""
 
     row: RefRow
-    codec: int
-    data: bytes
-
-    def original(self) -> bytes | None:
-        """The exact bytes; None if they are damaged."""
-        if self.row.damage is not None:
-            return None
-        return unpack(self.codec, self.data, size=self.row.size, sha256=self.row.sha256)
+    data: bytes | None
+    """The exact bytes; None if they are damaged."""
 
 
 def put(
@@ -110,28 +106,25 @@ def _put(db: apsw.Connection, scope: Scope, content: Content, packed: Packed, no
     known = claim(db, scope, content.ref_id, content.sha256)
     stored = keep(db, scope, content.sha256, len(content.data), packed)
     if known is not None and known.content is not None:
-        ref, action = known.id, "seen again"
-        _refresh(db, known, content, now)
+        action, row = "seen again", known.id
+        content = _refresh(db, known, content, now)
     else:
         if known is not None:
             db.execute("DELETE FROM refs WHERE id = ?", (known.id,))
-        ref, action = insert(db, scope, _new(content, now), stored), "stored"
-    use(db, scope, ref, (scope.session,))
-    audit(
-        db,
-        scope,
-        AuditEntry(
-            at=now,
-            session=scope.session,
-            ref_id=content.ref_id if known is None else known.ref_id,
-            sha256=content.sha256,
-            action=action,
-            size=len(content.data),
-            from_tokens=content.tokens,
-            to_tokens=content.compressed_tokens,
-            flags=content.flags,
-        ),
+        action, row = "stored", insert(db, scope, _new(content, now), stored)
+    use(db, scope, row, (scope.session,))
+    entry = AuditEntry(
+        at=now,
+        session=scope.session,
+        ref_id=content.ref_id,
+        sha256=content.sha256,
+        action=action,
+        size=len(content.data),
+        from_tokens=content.tokens,
+        to_tokens=content.compressed_tokens,
+        flags=content.flags,
     )
+    audit(db, scope, entry)
 
 
 def claim(db: apsw.Connection, scope: Scope, ref_id: str, sha256: str) -> RefRow | None:
@@ -201,7 +194,8 @@ def insert(db: apsw.Connection, scope: Scope, ref: RefLine, stored: int | None) 
     return db.last_insert_rowid()
 
 
-def _refresh(db: apsw.Connection, row: RefRow, content: Content, now: float) -> None:
+def _refresh(db: apsw.Connection, row: RefRow, content: Content, now: float) -> Content:
+    """Complete a known ref, and return what is known now."""
     known = row.detail
     detail = Detail(
         summary=known.summary or content.summary,
@@ -209,14 +203,15 @@ def _refresh(db: apsw.Connection, row: RefRow, content: Content, now: float) -> 
         meta=known.meta or content.meta,
         flags=known.flags or content.flags,
     )
+    tokens = row.tokens or content.tokens
     expires_at = rules.longer(row.expires_at, rules.expiry(now, content.ttl_seconds))
     db.execute(
         "UPDATE refs SET written_at = ?, expires_at = ?, tokens = ?, flagged = ?, detail = ?"
         " WHERE id = ?",
-        (
-            *(now, expires_at, row.tokens or content.tokens),
-            *(bool(detail.flags), rules.to_json(detail), row.id),
-        ),
+        (now, expires_at, tokens, bool(detail.flags), rules.to_json(detail), row.id),
+    )
+    return msgspec.structs.replace(
+        content, ref_id=row.ref_id, tokens=tokens, **msgspec.structs.asdict(detail)
     )
 
 
@@ -274,16 +269,18 @@ def open_ref(db: apsw.Connection, scope: Scope, ref: str) -> Opened | None:
     row = find(db, scope, ref)
     if row is None or row.content is None:
         return None
-    codec, data = db.execute("SELECT codec, data FROM contents WHERE id = ?", (row.content,)).get
-    return Opened(row, codec, data)
+    return Opened(row, original(db, row))
 
 
 def original(db: apsw.Connection, row: RefRow) -> bytes | None:
     """The bytes behind a ref; None if they were removed or are damaged."""
-    if row.content is None:
+    if row.content is None or row.damage is not None:
         return None
-    codec, data = db.execute("SELECT codec, data FROM contents WHERE id = ?", (row.content,)).get
-    return Opened(row, codec, data).original()
+    size, codec, data = db.execute(
+        f"SELECT size, codec, {DATA} FROM contents WHERE id = ?",  # noqa: S608 - constants
+        (row.content,),
+    ).get
+    return unpack(codec, data, size=size, sha256=row.sha256)
 
 
 def note_access(db: apsw.Connection, scope: Scope, ref: int, now: float) -> None:
@@ -296,7 +293,8 @@ def note_access(db: apsw.Connection, scope: Scope, ref: int, now: float) -> None
 def mark_damaged(db: apsw.Connection, scope: Scope, sha256: str, now: float) -> bool:
     """Set a content apart, unless someone healed it meanwhile; whether it is damaged."""
     found = db.execute(
-        "SELECT id, size, codec, damage, data FROM contents WHERE workspace = ? AND sha256 = ?",
+        f"SELECT id, size, codec, damage, {DATA} FROM contents"  # noqa: S608 - constants
+        " WHERE workspace = ? AND sha256 = ?",
         (scope.workspace, sha256),
     ).fetchone()
     if found is None:

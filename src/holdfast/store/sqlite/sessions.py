@@ -152,10 +152,10 @@ def stored_messages(
 ) -> list[StoredMessage]:
     """Messages that turns of this user name."""
     rows = db.execute(
-        "SELECT c.id, c.sha256, c.size, c.codec, c.damage, c.data"
+        f"SELECT c.id, c.sha256, c.size, c.codec, c.damage, {originals.DATA}"  # noqa: S608
         " FROM json_each(?1) AS h CROSS JOIN contents AS c ON c.sha256 = h.value"
         " WHERE c.workspace = ?2 AND EXISTS (SELECT 1 FROM messages AS m"
-        " WHERE m.content = c.id AND m.owner = ?3 AND m.workspace = ?2) ORDER BY h.key",
+        " WHERE m.content = c.id AND m.owner = ?3 AND m.workspace = ?2)",
         (json.dumps(hashes), scope.workspace, scope.user),
     )
     return [StoredMessage._make(row) for row in rows]

@@ -111,12 +111,7 @@ class SqliteStore:
 
     async def get(self, scope: Scope, ref: str) -> Stored | None:
         """Open a ref."""
-
-        def job(db: apsw.Connection) -> tuple[originals.RefRow, bytes | None] | None:
-            found = originals.open_ref(db, scope, ref)
-            return None if found is None else (found.row, found.original())
-
-        found = await self._read(job)
+        found = await self._read(lambda db: originals.open_ref(db, scope, ref))
         if found is None:
             return None
         row, data = found

@@ -106,7 +106,7 @@ class Checked(NamedTuple):
 def check(db: apsw.Connection, scope: Scope, *, after: str, limit: int) -> Checked:
     """Read contents behind a hash, in the order of their hashes."""
     rows = db.execute(
-        "SELECT sha256, size, codec, damage, data FROM contents"  # noqa: S608 - constants
+        f"SELECT sha256, size, codec, damage, {originals.DATA} FROM contents"  # noqa: S608
         f" WHERE workspace = :workspace AND sha256 > :after AND id IN ({_EVERYTHING})"
         " ORDER BY sha256 LIMIT :limit",
         _mine(scope, after=after, limit=limit),

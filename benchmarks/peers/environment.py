@@ -1,0 +1,52 @@
+"""An environment for each peer: they disagree about the versions of what they stand on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PLACE = ROOT / ".venv-peers"
+VERSIONS = {
+    "headroom": "headroom-ai==0.42.0",
+    "litellm": "litellm==1.103.7",
+    "llmtrim": "llmtrim==0.13.7",
+    "openai_agents": "openai-agents==0.24.0",
+}
+# Peers must not look for news, prices or models on the network: figures would depend on the day.
+QUIET = {
+    "HF_HUB_OFFLINE": "1",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
+}
+
+
+def python(peer: str) -> Path:
+    """The interpreter of a peer's environment, made when it is first asked for."""
+    folder = PLACE / peer
+    interpreter = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    done = folder / VERSIONS[peer]
+    if not done.exists():
+        print(f"installing {VERSIONS[peer]} in {folder.relative_to(ROOT)}", file=sys.stderr)
+        venv.create(folder, with_pip=True, clear=True)
+        install = [interpreter, "-m", "pip", "install", "--quiet", VERSIONS[peer]]
+        subprocess.run(install, check=True, stdout=sys.stderr)  # noqa: S603
+        done.touch()
+    return interpreter
+
+
+def start(peer: str, *arguments: str) -> subprocess.Popen[str]:
+    """A peer's adapter as a process that takes and gives JSON lines."""
+    return subprocess.Popen(  # noqa: S603
+        [python(peer), "-m", f"benchmarks.peers.{peer}", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **QUIET},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+    )

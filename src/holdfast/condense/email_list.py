@@ -1,0 +1,185 @@
+"""Lists of e-mails: who wrote what, when, to whom.
+
+email_list: after json_rows. As rows of JSON with `from` and `subject`, as Gmail's API gives them
+(headers in a list), or as text with headers, one e-mail after another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.condense.alerts import alerts
+from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.document import document
+from holdfast.condense.json_rows import passages as json_passages
+from holdfast.condense.main_rows import Steps, near_top, path_to
+from holdfast.condense.once import once
+from holdfast.condense.pieces import line
+from holdfast.condense.rows import brief
+from holdfast.condense.source import Source
+from holdfast.condense.spans import cut, passages_of, where
+
+kind = "email_list"
+
+_SHOWN = 25
+_SENDERS = ("from", "sender", "from_address", "fromaddress", "from_email")
+_DATES = ("date", "receiveddatetime", "received_at", "sentdatetime", "sent_at", "internaldate")
+_BODIES = ("snippet", "bodypreview", "preview", "body", "text", "content")
+_HEADER = re.compile(r"(?m)^(From|To|Subject|Date):[ \t]*(.*)$")
+_START = re.compile(r"(?m)^From (?=\S+ )|^(?:From|Date|Subject|Message-ID|Received|Return-Path):")
+_BLANK = re.compile(r"\n[ \t\r]*\n")
+
+
+class Email(msgspec.Struct, frozen=True):
+    """What is shown of an e-mail."""
+
+    sender: str
+    subject: str
+    date: str
+    preview: str
+    where: str
+
+
+def sniff(source: Source) -> float:
+    """Sure of rows with sender and subject, and of headers in text."""
+    found = emails(source)
+    if not found:
+        return 0.0
+    return 0.93 if document(source) is not None else 0.88
+
+
+def condense(source: Source) -> Condensed:
+    """The e-mails in a line each, and who wrote most."""
+    found, values = emails(source), document(source)
+    if not found:
+        return Condensed(title="E-mails, none", unit="e-mails", total=0, notes=())
+    notes = alerts(source, values.value) if values else []
+    notes += [Note("sample", _said(one), one.where) for one in found[:_SHOWN]]
+    if len(found) > _SHOWN:
+        notes.append(Note("outline", f"{len(found) - _SHOWN:,} more e-mails"))
+    senders: dict[str, int] = {}
+    for one in found:
+        senders[one.sender] = senders.get(one.sender, 0) + 1
+    often = sorted(senders.items(), key=lambda entry: -entry[1])[:6]
+    said = ", ".join(f"{brief(name, limit=60)} ({count:,})" for name, count in often)
+    notes.append(Note("outline", f"{len(senders):,} senders: {said}"))
+    return Condensed(
+        title=f"E-mails: {len(found):,}", unit="e-mails", total=len(found), notes=tuple(notes)
+    )
+
+
+def passages(source: Source) -> Sequence[Passage]:
+    """Each e-mail, in parts if it is long."""
+    if document(source) is not None:
+        return json_passages(source)
+    text = source.text
+    parts = (part for start, end in _spans(text) for part in cut(text, start, end))
+    return passages_of(source, parts)
+
+
+@once
+def emails(source: Source) -> list[Email]:
+    """The e-mails of a content."""
+    found = document(source)
+    if found is None:
+        return _in_text(source)
+    if not any(word in source.data for word in (b"ubject", b"SUBJECT")):
+        return []
+    for steps, item in near_top(found.value):
+        if isinstance(item, list) and item and all(map(_fields, item)):
+            return [_email(one, (*steps, n)) for n, one in enumerate(item)]
+    return []
+
+
+def _fields(item: Any) -> dict[str, Any] | None:
+    """The fields of an e-mail by small names; None if it is none."""
+    if not isinstance(item, dict):
+        return None
+    fields = {key.lower(): value for key, value in item.items()}
+    headers = _headers(item)
+    fields.update({key: value for key, value in headers.items() if not fields.get(key)})
+    has_sender = any(fields.get(name) for name in _SENDERS)
+    return fields if has_sender and "subject" in fields else None
+
+
+def _headers(item: dict[str, Any]) -> dict[str, Any]:
+    payload = item.get("payload")
+    listed = payload.get("headers") if isinstance(payload, dict) else item.get("headers")
+    if not isinstance(listed, list):
+        return {}
+    return {
+        str(one["name"]).lower(): one["value"]
+        for one in listed
+        if isinstance(one, dict) and "name" in one and "value" in one
+    }
+
+
+def _email(item: dict[str, Any], steps: Steps) -> Email:
+    fields = _fields(item) or {}
+    return Email(
+        _first(fields, _SENDERS),
+        _first(fields, ("subject",)),
+        _first(fields, _DATES),
+        _first(fields, _BODIES),
+        path_to(steps),
+    )
+
+
+def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str:
+    value = next((fields[name] for name in names if fields.get(name)), None)
+    if isinstance(value, dict):
+        inner = value.get("emailAddress", value)
+        value = inner.get("address") or inner.get("email") if isinstance(inner, dict) else inner
+    return "" if value is None else line(value)
+
+
+def _said(one: Email) -> str:
+    parts = [
+        one.date,
+        f"from {one.sender}",
+        one.subject or "(no subject)",
+        brief(one.preview, limit=100) if one.preview else "",
+    ]
+    return " | ".join(" ".join(part.split()) for part in parts if part)
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    """Where each e-mail of a text stands: from its first header to the next e-mail's."""
+    starts: list[int] = []
+    at = 0
+    for found in _START.finditer(text):
+        if found.start() < at:
+            continue
+        blank = _BLANK.search(text, found.start())
+        head = text[found.start() : blank.start() if blank else len(text)]
+        names = {header[1] for header in _HEADER.finditer(head)}
+        if {"From", "Subject"} <= names and (found.start() == 0 or _follows_blank(text, found)):
+            starts.append(found.start())
+            at = blank.end() if blank else len(text)
+    return list(zip(starts, [*starts[1:], len(text)], strict=True))
+
+
+def _follows_blank(text: str, found: re.Match[str]) -> bool:
+    return not text[: found.start()].rpartition("\n")[0].rpartition("\n")[2].strip()
+
+
+def _in_text(source: Source) -> list[Email]:
+    head = source.text[:4000]
+    if not _START.match(head.lstrip()) or "Subject:" not in head:
+        return []
+    text = source.text
+    listed = []
+    for start, end in _spans(text):
+        blank = _BLANK.search(text, start, end)
+        close = blank.start() if blank else end
+        headers = {found[1]: found[2].strip() for found in _HEADER.finditer(text, start, close)}
+        body = text[blank.end() : min(end, blank.end() + 400)] if blank else ""
+        place = where(source, start, end)
+        listed.append(
+            Email(headers["From"], headers["Subject"], headers.get("Date", ""), body, place)
+        )
+    return listed

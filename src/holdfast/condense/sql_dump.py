@@ -1,0 +1,176 @@
+"""SQL dumps and schemas: statements that make tables and fill them.
+
+sql_dump: after spans. Which tables there are, their columns and how many rows, and what else is
+defined. Statements are found where a line begins with one; nothing is executed or parsed deeper.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.once import once
+from holdfast.condense.source import Source
+from holdfast.condense.spans import cut, passages_of, quote, where
+
+kind = "sql_dump"
+
+_SNIFFED = 60_000
+_FEWEST = 3
+_MOST_TABLES = 60
+_MOST_COLUMNS = 12
+_STATEMENT = re.compile(
+    r"(?mi)^(?:(?P<verb>CREATE|ALTER|DROP|INSERT[ ]+(?:IGNORE[ ]+)?INTO|REPLACE[ ]+INTO|COPY|SET"
+    r"|GRANT|REVOKE|COMMENT|LOCK|UNLOCK|BEGIN|COMMIT|USE|SELECT|UPDATE|DELETE|PRAGMA)\b"
+    r"(?:[ ]+(?:OR[ ]+REPLACE|TEMP(?:ORARY)?|UNLOGGED|GLOBAL|UNIQUE|MATERIALIZED|EXTERNAL))*"
+    r"[ ]*(?P<rest>[^\n]{0,200}))"
+)
+_DEFINED = re.compile(
+    r"(?i)(TABLE|VIEW|FUNCTION|PROCEDURE|INDEX|TYPE|SEQUENCE|TRIGGER|SCHEMA|DOMAIN|EXTENSION"
+    r"|DATABASE|AGGREGATE|RULE)\b\s*(?:IF\s+NOT\s+EXISTS\s+)?([^\s(;]+)?"
+)
+_COLUMN = re.compile(r"""(?m)^\s+([`"\[]?\w+[`"\]]?\s+[^\n]*?),?\s*(?:--[^\n]*)?$""")
+_NO_COLUMN = re.compile(r"(?i)\s*(?:CONSTRAINT|PRIMARY|FOREIGN|UNIQUE|KEY|CHECK|INDEX|EXCLUDE)\b")
+_TUPLE = re.compile(r"\)\s*,\s*\(")
+_TARGET = re.compile(r"[^\s(;]+")
+
+
+class _Table(msgspec.Struct):
+    name: str
+    start: int = 0
+    end: int = 0
+    columns: tuple[str, ...] = ()
+    rows: int = 0
+    first: tuple[int, int] | None = None
+    """The first statement that fills it."""
+
+
+class _Dump(msgspec.Struct, frozen=True):
+    spans: list[tuple[int, int]]
+    tables: dict[str, _Table]
+    others: list[tuple[str, str, int]]
+    """What else is defined: its sort, its name, where."""
+
+
+def sniff(source: Source) -> float:
+    """Sure where several statements define or fill tables."""
+    if source.data[:200].lstrip()[:1] in (b"{", b"[", b"<", b""):
+        return 0.0
+    head = source.data[:_SNIFFED].decode("utf-8", "replace")
+    verbs = Counter(found["verb"].split()[0].upper() for found in _STATEMENT.finditer(head))
+    made = sum(verbs[verb] for verb in ("CREATE", "INSERT", "REPLACE", "COPY", "ALTER", "DROP"))
+    if made < _FEWEST or ";" not in head:
+        return 0.0
+    return 0.95 if "dump" in head[:500].lower() or made > 2 * _FEWEST else 0.85
+
+
+def condense(source: Source) -> Condensed:
+    """Tables with columns and rows, then whatever else is defined."""
+    dump = _read(source)
+    tables = list(dump.tables.values())
+    notes = [_table_note(source, table) for table in tables[:_MOST_TABLES]]
+    notes += _others(source, dump)
+    for table in tables[:_MOST_TABLES]:
+        if table.first:
+            start, end = table.first
+            text = quote(source.text[start:end], 200)
+            notes.append(Note("sample", text, where(source, start, end)))
+    rows = sum(table.rows for table in tables)
+    return Condensed(
+        title=f"SQL dump: {len(tables):,} tables, {rows:,} rows, {len(dump.spans):,} statements",
+        unit="statements",
+        total=len(dump.spans),
+        notes=tuple(notes),
+    )
+
+
+def passages(source: Source) -> Sequence[Passage]:
+    """One for each statement; long ones in parts."""
+    text = source.text
+    parts = (
+        part for start, end in _read(source).spans for part in cut(text, start, end, by="line")
+    )
+    return passages_of(source, parts)
+
+
+def _table_note(source: Source, table: _Table) -> Note:
+    shown = ", ".join(table.columns[:_MOST_COLUMNS])
+    more = len(table.columns) - _MOST_COLUMNS
+    columns = f"{len(table.columns):,} columns: {shown}" if table.columns else "not defined here"
+    text = f"{table.name}: {table.rows:,} rows; {columns}" + (
+        f", {more:,} more" if more > 0 else ""
+    )
+    start, end = (table.start, table.end) if table.end else table.first or (0, 1)
+    return Note("outline", text, where(source, start, end))
+
+
+def _others(source: Source, dump: _Dump) -> list[Note]:
+    sorts: dict[str, list[tuple[str, int]]] = {}
+    for sort, name, start in dump.others:
+        sorts.setdefault(sort, []).append((name, start))
+    return [
+        Note(
+            "outline",
+            f"{len(found):,} x {sort}: " + quote(", ".join(name for name, _ in found[:20]), 160),
+            where(source, found[0][1], found[0][1] + 1),
+        )
+        for sort, found in sorts.items()
+    ]
+
+
+@once
+def _read(source: Source) -> _Dump:
+    text = source.text
+    heads = list(_STATEMENT.finditer(text))
+    starts = [found.start() for found in heads]
+    ends = [*starts[1:], len(text)]
+    spans = list(zip(starts, ends, strict=True))
+    if not starts or starts[0] > 0:
+        spans.insert(0, (0, starts[0] if starts else len(text)))
+    dump = _Dump(spans, {}, [])
+    for found, end in zip(heads, ends, strict=True):
+        verb = found["verb"].split()[0].upper()
+        if verb == "CREATE":
+            _define(dump, text, found, end)
+        elif verb in ("INSERT", "REPLACE", "COPY"):
+            _fill(dump, text, found, end, copied=verb == "COPY")
+    return dump
+
+
+def _define(dump: _Dump, text: str, found: re.Match[str], end: int) -> None:
+    defined = _DEFINED.match(found["rest"])
+    if defined is None or not defined[2]:
+        return
+    sort, name = defined[1].lower(), _plain(defined[2])
+    if sort != "table":
+        dump.others.append((sort, name, found.start()))
+        return
+    table = dump.tables.setdefault(name, _Table(name))
+    close = text.find(";", found.start(), end)
+    table.start, table.end = found.start(), close + 1 if close > 0 else end
+    body = text[text.find("(", found.start(), table.end) + 1 : table.end].rstrip(" \n;)")
+    lines = _COLUMN.findall("\n " + body.lstrip("\n"))
+    table.columns = tuple(" ".join(line.split()) for line in lines if not _NO_COLUMN.match(line))
+
+
+def _fill(dump: _Dump, text: str, found: re.Match[str], end: int, *, copied: bool) -> None:
+    target = _TARGET.match(found["rest"])
+    if target is None:
+        return
+    name = _plain(target[0])
+    table = dump.tables.setdefault(name, _Table(name))
+    body = text[found.start() : end]
+    if copied:
+        table.rows += max(body.split("\n\\.")[0].count("\n"), 0)
+    else:
+        table.rows += 1 + (len(_TUPLE.findall(body)) if len(body) > 40 else 0)
+    if table.first is None:
+        table.first = (found.start(), end)
+
+
+def _plain(name: str) -> str:
+    return name.strip('`"[]').replace('"."', ".").replace("`.`", ".")
