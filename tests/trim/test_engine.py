@@ -147,6 +147,31 @@ def test_a_strategy_that_breaks_its_promises_is_replaced_by_folding(harm: str) -
     assert (effect.failed, effect.reached, effect.tokens_saved) == (1, 0, 0)
 
 
+def test_in_an_emergency_the_last_answer_goes_last() -> None:
+    spoken = [
+        {"role": role, "content": f"{word} {n} " * 30}
+        for n in range(12)
+        for role, word in (("user", "question"), ("assistant", "answer"))
+    ]
+    rules = {"role": "system", "content": "Be brief."}
+    body = {
+        "model": "gpt-4o",
+        "messages": [rules, *spoken, {"role": "user", "content": "And now?"}],
+    }
+    conversation, made = pieces_from(body)
+    last = made[-2]
+    anchors = sum(piece.tokens for piece in made if piece.anchored)
+
+    def left(most: float) -> list[Piece]:
+        engine = ContextOptimizationEngine()
+        return engine.optimize(
+            made, target=0, most=most, conversation=conversation, measure=fixed
+        ).pieces
+
+    assert last in left(anchors + last.tokens + 20)  # beside a digest
+    assert last not in left(anchors + last.tokens)
+
+
 def test_a_trim_says_what_became_of_the_messages() -> None:
     conversation, made = pieces()
     trimmed = FoldStrategy().trim(made, 1500, conversation, fixed)

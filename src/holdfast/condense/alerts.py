@@ -28,7 +28,7 @@ _FAILED = frozenset(
     "error errored fail failed failure fatal critical alert emergency timed_out denied".split()
 )
 _FAILED_BYTES = tuple(word.encode() + quote for word in _FAILED for quote in (b'"', b"\\", b"'"))
-_ANY_KEY = re.compile(rb"""["']([\w.-]{1,64})\\?["']\s*:""")
+_KEY_BYTES = 64
 _CODES = ("status", "code", "statusCode", "status_code", "httpStatus")
 _MESSAGES = ("message", "detail", "error_description", "reason")
 
@@ -52,10 +52,10 @@ def alerts(source: Source, value: Any) -> list[Note]:
 class _Signs(msgspec.Struct, frozen=True):
     """What the bytes tell of alerts before any value is looked at."""
 
-    keys: frozenset[str]
+    keys: tuple[str, ...]
     """The keys in use that name an alert."""
-    states: bool
-    """Whether a word of failure stands anywhere as a value."""
+    states: tuple[str, ...]
+    """The keys in use that tell a state, if a word of failure stands anywhere."""
     messages: bool
     """Whether there are messages beside codes, or an `isError`."""
 
@@ -65,13 +65,21 @@ class _Signs(msgspec.Struct, frozen=True):
 
 
 def _signs(source: Source) -> _Signs:
-    keys = {key.decode("utf-8", "replace") for key in set(_ANY_KEY.findall(source.data))}
+    keys = _keys(source.data, b'"') | (_keys(source.data, b"'") if b"':" in source.data else set())
     folded = source.data.lower()
     return _Signs(
-        frozenset(key for key in keys if _KEY.fullmatch(key)),
-        not keys.isdisjoint(_STATES) and any(word in folded for word in _FAILED_BYTES),
+        tuple(sorted(key for key in keys if _KEY.fullmatch(key))),
+        tuple(
+            key for key in _STATES if key in keys and any(map(folded.__contains__, _FAILED_BYTES))
+        ),
         "isError" in keys or not (keys.isdisjoint(_MESSAGES) or keys.isdisjoint(_CODES)),
     )
+
+
+def _keys(data: bytes, quote: bytes) -> set[str]:
+    """The keys in use, and some other words: what stands between a quote and a quote with colon."""
+    found = {part[part.rfind(quote, -_KEY_BYTES) + 1 :] for part in data.split(quote + b":")}
+    return {key.rstrip(b"\\").decode("utf-8", "replace") for key in found}
 
 
 def _cut(text: str) -> str:
@@ -80,16 +88,16 @@ def _cut(text: str) -> str:
 
 def _found(value: Any, signs: _Signs) -> Iterator[tuple[Place, str]]:
     """Places with an alert and what is quoted of them; no recursion, so that depth is no danger."""
-    keys, look = signs.keys, signs.states or signs.messages
+    keys, states, messages = signs.keys, signs.states, signs.messages
     stack: list[tuple[Place, Any]] = [((), value)]
     while stack:
         place, item = stack.pop()
         if type(item) is dict:
-            if look and _failed(item):
+            if (states and _in_failure(item, states)) or (messages and _tells_failure(item)):
                 yield place, line(item)
                 continue
-            for key in keys.intersection(item) if keys else ():
-                if _reports(item[key]):
+            for key in keys:
+                if key in item and _reports(item[key]):
                     yield (place, key, item), f"{key}: {line(item[key])}"
             stack.extend(
                 [
@@ -117,18 +125,20 @@ def _reports(value: Any) -> bool:
     return type(value) is str and bool(value) and not value.startswith("http")
 
 
-def _failed(item: dict[str, Any]) -> bool:
-    if item.get("isError") is True:
-        return True
-    if any(key in item for key in _MESSAGES) and any(
-        _is_failure_code(item.get(key)) for key in _CODES
-    ):
-        return True
-    for key in _STATES:
+def _in_failure(item: dict[str, Any], states: tuple[str, ...]) -> bool:
+    for key in states:
         state = item.get(key)
         if type(state) is str and state.lower() in _FAILED:
             return True
     return False
+
+
+def _tells_failure(item: dict[str, Any]) -> bool:
+    if item.get("isError") is True:
+        return True
+    if not any(key in item for key in _MESSAGES):
+        return False
+    return any(_is_failure_code(item.get(key)) for key in _CODES)
 
 
 def _is_failure_code(code: Any) -> bool:

@@ -89,7 +89,7 @@ def emails(source: Source) -> list[Email]:
         return _in_text(source)
     if not any(word in source.data for word in (b"ubject", b"SUBJECT")):
         return []
-    for steps, item in near_top(found.value):
+    for steps, item in near_top(source):
         if isinstance(item, list) and item and all(map(_fields, item)):
             return [_email(one, (*steps, n)) for n, one in enumerate(item)]
     return []

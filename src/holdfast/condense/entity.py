@@ -7,6 +7,7 @@ five with type and description, how many relationships. Keys are read in any spe
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
@@ -60,7 +61,7 @@ def condense(source: Source) -> Condensed:
     notes = [*alerts(source, values.value), *entity_notes(found)]
     name = scalar(found[0].value["name"])
     what = f"Entity {name}" if len(found) == 1 else f"{len(found):,} entities, first {name}"
-    fields = sum(len(fields_of(one)) for one in found)
+    fields = sum(map(field_count, found))
     return Condensed(
         title=f"{what}: {fields:,} fields"[:200].replace("\n", " "),
         unit="entities",
@@ -73,10 +74,10 @@ def entity_notes(found: list[Entity]) -> list[Note]:
     """What entities are and, for each, its first fields."""
     notes = [Note("sample", _summary(one), one.path) for one in found]
     for one in found:
-        fields = fields_of(one)
-        said = "; ".join(_field(field) for field in fields[:_TOP])
-        more = f"; {len(fields) - _TOP:,} more fields" if len(fields) > _TOP else ""
-        notes.append(Note("outline", f"{scalar(one.value['name'])}: {said}{more}", one.path))
+        said = "; ".join(_field(field) for field in fields_of(one, _TOP))
+        more = field_count(one) - _TOP
+        said += f"; {more:,} more fields" if more > 0 else ""
+        notes.append(Note("outline", f"{scalar(one.value['name'])}: {said}", one.path))
     return notes
 
 
@@ -85,8 +86,7 @@ def entities(source: Source) -> list[Entity]:
     """The entities of a content: one, or a list of them."""
     if not any(word in source.data for word in (b"ields", b"olumns", b"ttributes")):
         return []
-    found = document(source)
-    for steps, item in near_top(found.value) if found else ():
+    for steps, item in near_top(source):
         if isinstance(item, list) and all(map(_is_entity, item)):
             path = path_to(steps)
             return [Entity(_spelled(one), f"{path}[{n}]") for n, one in enumerate(item)]
@@ -95,10 +95,14 @@ def entities(source: Source) -> list[Entity]:
     return []
 
 
-def fields_of(entity: Entity) -> list[dict[str, Any]]:
-    """The fields of an entity, their keys spelled plainly."""
-    listed = _first(entity.value, _FIELDS)
-    return [_spelled(field) for field in listed if isinstance(field, dict)]
+def field_count(entity: Entity) -> int:
+    """How many fields an entity has."""
+    return len(_first(entity.value, _FIELDS))
+
+
+def fields_of(entity: Entity, most: int | None = None) -> list[dict[str, Any]]:
+    """The fields of an entity, or the first of them, their keys spelled plainly."""
+    return [_spelled(field) for field in _first(entity.value, _FIELDS)[:most]]
 
 
 def _is_entity(item: Any) -> bool:
@@ -108,7 +112,9 @@ def _is_entity(item: Any) -> bool:
     fields = _first(plain, _FIELDS)
     if type(plain.get("name")) is not str or not isinstance(fields, list) or not fields:
         return False
-    return all(isinstance(field, dict) and _is_field(_spelled(field)) for field in fields)
+    if not all(isinstance(field, dict) for field in fields):
+        return False
+    return all(_is_field(_spelled(field)) for field in fields[:_TOP])
 
 
 def _is_field(field: dict[str, Any]) -> bool:
@@ -117,29 +123,42 @@ def _is_field(field: dict[str, Any]) -> bool:
 
 def _spelled(item: dict[str, Any]) -> dict[str, Any]:
     """The same with keys in small letters and without underscores."""
-    return {key.replace("_", "").lower(): value for key, value in item.items()}
+    return {_spelling(key): value for key, value in item.items()}
+
+
+@functools.lru_cache(1024)
+def _spelling(key: str) -> str:
+    return key.replace("_", "").lower()
 
 
 def _first(item: dict[str, Any], names: tuple[str, ...]) -> Any:
-    return next((item[name] for name in names if item.get(name) is not None), None)
+    for name in names:
+        if (value := item.get(name)) is not None:
+            return value
+    return None
 
 
 def _summary(entity: Entity) -> str:
-    value, fields = entity.value, fields_of(entity)
+    value = entity.value
     about = value.get("description") or value.get("comment")
-    keys = _first(value, _KEYS) or [f["name"] for f in fields if _first(f, _IS_KEY)]
+    stated = _first(value, _KEYS)
+    keys = _key_fields(entity) if stated is None else stated
     relations = _first(value, _RELATIONS)
     parts = [
         scalar(value["name"]),
         brief(about, limit=120) if type(about) is str and about else "",
         f"primary key {line(keys).strip('[]')}" if keys else "",
-        f"{len(fields):,} fields",
+        f"{field_count(entity):,} fields",
         f"{len(relations) if isinstance(relations, list) else 0:,} relationships",
     ]
     return "; ".join(part for part in parts if part)
 
 
+def _key_fields(entity: Entity) -> list[Any]:
+    return [field.get("name") for field in fields_of(entity) if _first(field, _IS_KEY)]
+
+
 def _field(field: dict[str, Any]) -> str:
     about = field.get("description") or field.get("comment")
-    text = f"{field['name']} {brief(line(_first(field, _TYPES)), limit=40)}"
+    text = f"{line(field.get('name'))} {brief(line(_first(field, _TYPES)), limit=40)}"
     return f"{text} ({brief(about, limit=60)})" if type(about) is str and about else text

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.condense.document import document
 from holdfast.condense.main_rows import main_rows, near_top
 from holdfast.condense.once import once
 from holdfast.condense.pieces import scalar
@@ -38,13 +37,10 @@ def is_github(source: Source) -> bool:
     """Whether the things in a document, or what wraps them, come from GitHub."""
     if b"github" not in source.data and b"GitHub" not in source.data:
         return False
-    found = document(source)
-    if found is None:
-        return False
     rows = main_rows(source)
     things = rows.rows[:3] if rows else []
     return any(_is_thing(thing) for thing in things) or any(
-        _is_thing(item) for _, item in list(near_top(found.value))[:12] if isinstance(item, dict)
+        _is_thing(item) for _, item in near_top(source)[:12] if isinstance(item, dict)
     )
 
 

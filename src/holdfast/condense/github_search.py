@@ -69,8 +69,7 @@ def condense(source: Source) -> Condensed:
 def _search(source: Source) -> _Search | None:
     if b"total_count" not in source.data:
         return None
-    found = document(source)
-    for steps, item in near_top(found.value) if found else ():
+    for steps, item in near_top(source):
         if not isinstance(item, dict):
             continue
         count, items = item.get("total_count"), item.get("items", item.get("repositories"))

@@ -10,10 +10,10 @@ from typing import Any
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.document import Document, document
+from holdfast.condense.document import Document, Number, document
 from holdfast.condense.main_rows import Rows, Steps, main_rows
 from holdfast.condense.outline import outline
-from holdfast.condense.pieces import around_passages, row_passages, tree_passages
+from holdfast.condense.pieces import around_passages, line, row_passages, span, tree_passages
 from holdfast.condense.prose import around_notes
 from holdfast.condense.rows import describe, samples, table_of
 from holdfast.condense.source import Source
@@ -40,6 +40,8 @@ def condense(source: Source) -> Condensed:
 
 def condensed_rows(source: Source, found: Document, rows: Rows, what: str) -> Condensed:
     """The rows of a document under a name."""
+    if rows.is_series:
+        return _series(source, found, rows)
     table = table_of(rows.rows)
     place = "" if rows.path == "$" else f" in {rows.path}"
     notes = [
@@ -57,6 +59,27 @@ def condensed_rows(source: Source, found: Document, rows: Rows, what: str) -> Co
     )
 
 
+def _series(source: Source, found: Document, rows: Rows) -> Condensed:
+    items = rows.items
+    keys = [float(item) if type(item) is Number else item for item in items]
+    low, high = (choose(range(len(keys)), key=keys.__getitem__) for choose in (min, max))
+    notes = [
+        *alerts(source, found.value),
+        *around_notes(found),
+        Note("outline", f"numbers {items[low]} to {items[high]}", rows.path),
+        *beside(found, rows),
+        Note("sample", f"first: {line(items[:12])}", span(1, 12, rows.path)),
+        Note("sample", f"highest: {items[high]}", f"{rows.path}[{high}]"),
+        Note("sample", f"lowest: {items[low]}", f"{rows.path}[{low}]"),
+    ]
+    return Condensed(
+        title=f"JSON: series of {len(items):,} numbers in {rows.path}"[:200],
+        unit="rows",
+        total=len(items),
+        notes=tuple(notes),
+    )
+
+
 def passages(source: Source) -> Sequence[Passage]:
     """One for each row, and those of what stands beside the rows."""
     found, rows = document(source), main_rows(source)
@@ -69,7 +92,7 @@ def passages(source: Source) -> Sequence[Passage]:
 
 def rows_and_rest(source: Source, found: Document, rows: Rows) -> list[Passage]:
     """Passages of what is beside the rows, then of the rows."""
-    if not isinstance(rows.items[0], dict):
+    if rows.is_series:
         return [*around_passages(found), *tree_passages(found.value)]
     parts = row_passages(rows.items, rows.path)
     if found.form == "lines":

@@ -7,7 +7,6 @@ child, and stops where the weight is spread.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -27,7 +26,7 @@ _LONG_SERIES = 20
 _DEEPEST = 8
 _NEAR = 5
 """How many steps from the root still count as near the top."""
-_LOOKED_AT = 400
+_LOOKED_AT = 200
 _NUMBER_BYTES = 5
 """Series of numbers are weighed without being written out."""
 
@@ -43,9 +42,14 @@ class Rows(msgspec.Struct, frozen=True):
     steps: Steps
     """The path as keys and indices."""
     rows: list[dict[str, Any]]
-    """Its objects; an item that is none stands as `{"value": item}`."""
+    """Its objects; an item that is none stands as `{"value": item}`. A series has none."""
     items: list[Any]
     """Its items, as they stand."""
+
+    @property
+    def is_series(self) -> bool:
+        """Whether they are numbers, and no objects."""
+        return not self.rows
 
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -58,11 +62,14 @@ def main_rows(source: Source) -> Rows | None:
     return None if found is None else _heaviest(found)
 
 
-def near_top(value: Any) -> Iterator[tuple[Steps, Any]]:
+@once
+def near_top(source: Source) -> list[tuple[Steps, Any]]:
     """Objects and arrays near the top of a document, level by level; of arrays the first items."""
-    waiting: list[tuple[Steps, Any]] = [((), value)]
+    found = document(source)
+    if found is None or not isinstance(found.value, (dict, list)):
+        return []
+    waiting: list[tuple[Steps, Any]] = [((), found.value)]
     for steps, item in waiting:  # grows while it is read
-        yield steps, item
         if len(steps) < _NEAR and len(waiting) < _LOOKED_AT:
             children = item.items() if isinstance(item, dict) else enumerate(item[:2])
             waiting.extend(
@@ -70,6 +77,7 @@ def near_top(value: Any) -> Iterator[tuple[Steps, Any]]:
                 for step, child in children
                 if child and isinstance(child, (dict, list))
             )
+    return waiting
 
 
 def path_to(steps: Steps) -> str:
@@ -88,6 +96,8 @@ def rows_at(value: Any, steps: Steps = ()) -> Rows | None:
     series = len(value) >= _LONG_SERIES and types[int] + types[Number] == len(value)
     if not series and types[dict] < _OBJECTS * len(value):
         return None
+    if series:
+        return Rows(path_to(steps), steps, [], value)
     rows = [item if type(item) is dict else {"value": item} for item in value]
     return Rows(path_to(steps), steps, rows, value)
 
@@ -114,7 +124,7 @@ def _heaviest(found: Document) -> Rows | None:
 
 
 def weight(value: Any) -> int:
-    """About how many bytes a value takes as JSON; 0 for a scalar, and for what is too deep to tell."""
+    """About how many bytes a value takes as JSON; 0 for a scalar and for what is too deep."""
     if not isinstance(value, (dict, list)):
         return 0
     if type(value) is list and value and type(value[0]) in (int, Number):

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from holdfast.condense.condenser import Passage
-from holdfast.condense.document import document
 from holdfast.condense.json_rows import passages as all_passages
 from holdfast.condense.main_rows import Steps, main_rows, near_top, path_to
 from holdfast.condense.once import once
@@ -36,14 +35,11 @@ def things(source: Source) -> Things | None:
     """Notion's objects in a content; None if there are none."""
     if not any(sign in source.data for sign in (b"properties", b"object", b"notion.so")):
         return None
-    found = document(source)
-    if found is None:
-        return None
     rows = main_rows(source)
     if rows and is_thing(rows.items[0]):
         pairs = [(n, item) for n, item in enumerate(rows.items) if is_thing(item)]
         return Things([item for _, item in pairs], [f"{rows.path}[{n}]" for n, _ in pairs], True)
-    for steps, item in near_top(found.value):
+    for steps, item in near_top(source):
         if isinstance(item, list) and item and all(map(is_thing, item)):
             paths = [path_to((*steps, n)) for n in range(len(item))]
             return Things(item, paths, True)

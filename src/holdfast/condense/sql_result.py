@@ -38,7 +38,7 @@ def sniff(source: Source) -> float:
     found = document(source)
     if found is None:
         return 0.88 if text_table(source) else 0.0
-    if _is_plan(found.value) or _is_answer(found.value) or _is_catalogue(source):
+    if _is_plan(found.value) or _is_answer(source) or _is_catalogue(source):
         return 0.92
     if any(_SAID.search(text[:_PREFIX_CHARS]) for text in found.around):
         return 0.92
@@ -111,13 +111,13 @@ def _from_text(table: TextTable) -> Condensed:
     )
 
 
-def _is_answer(value: Any) -> bool:
+def _is_answer(source: Source) -> bool:
     """Whether rows stand beside what only a driver tells."""
     return any(
         isinstance(item, dict)
         and isinstance(item.get("rows"), list)
         and not _BESIDE_ROWS.isdisjoint(item)
-        for _, item in near_top(value)
+        for _, item in near_top(source)
     )
 
 
@@ -134,4 +134,6 @@ def _is_catalogue(source: Source) -> bool:
         tables = entities(source)
         return bool(tables) and "columns" in tables[0].value
     rows = main_rows(source)
-    return rows is not None and len(_TABLE_KEYS.intersection(rows.rows[0])) > 1
+    return (
+        rows is not None and not rows.is_series and len(_TABLE_KEYS.intersection(rows.rows[0])) > 1
+    )

@@ -104,14 +104,14 @@ def _results(source: Source) -> _Results | None:
     if found is None:
         return _in_text(source)
     best: _Results | None = None
-    for steps, item in near_top(found.value):
+    for steps, item in near_top(source):
         if not isinstance(item, list) or not _are_results(item):
             continue
         score = _score(source, steps, item[0])
         if score > (best.score if best else 0):
             path = path_to(steps)
             listed = [_result(one, f"{path}[{n}]") for n, one in enumerate(item)]
-            best = _Results(listed, score, _query(found.value))
+            best = _Results(listed, score, _query(source))
     return best
 
 
@@ -152,8 +152,8 @@ def _first(item: dict[str, Any], names: tuple[str, ...]) -> str:
     return ""
 
 
-def _query(value: Any) -> str:
-    for _, item in near_top(value):
+def _query(source: Source) -> str:
+    for _, item in near_top(source):
         if isinstance(item, dict):
             for name in ("q", "query", "originalQuery", "searchTerms"):
                 if type(item.get(name)) is str:

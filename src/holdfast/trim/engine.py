@@ -127,35 +127,14 @@ class ContextOptimizationEngine:
         self, trimmed: Trimmed, most: float, conversation: Conversation, measure: Measure
     ) -> Trimmed:
         """Fold all that is no anchor, then cut results among the anchors (C15, C21)."""
-        folded = FoldStrategy(head=0, tail=0).trim(trimmed.pieces, 0, conversation, measure)
-        pieces, cuts = folded.pieces, [*trimmed.cuts, *folded.cuts]
-        excess = folded.tokens - most
-
-        def put(n: int, new: Piece, what: str, why: str) -> None:
-            nonlocal excess
-            new = msgspec.structs.replace(new, tokens=measure(new))
-            cuts.append(cut(what, why, [pieces[n]], new))
-            excess -= pieces[n].tokens - new.tokens
-            pieces[n] = new
-
-        for n, piece in enumerate(pieces):
-            if piece.fold is not None and excess > 0:
-                short = fold([piece], conversation, terse=True)
-                put(n, short, "shortened a digest", "nothing else may go")
-        for longest in _LAST_RESORT:
-            for n, piece in enumerate(pieces):
-                if excess <= 0:
-                    return Trimmed(pieces, tuple(cuts))
-                shorter = shorten_results(piece, conversation, longest)
-                if shorter is not None:
-                    put(n, shorter, "cut the middle of a tool result", "it must fit")
-        if excess > 0:  # not even the lines that say what is gone
-            for piece in pieces:
-                if piece.fold is not None:
-                    gone = msgspec.structs.replace(piece, tokens=0)
-                    cuts.append(cut("took out a digest", "nothing else may go", [piece], gone))
-            pieces = [piece for piece in pieces if piece.fold is None]
-        return Trimmed(pieces, tuple(cuts))
+        for tail in (_since_last_answer(trimmed.pieces), 0):  # the last answer goes last (004-67)
+            work = _Emergency(trimmed, most, conversation, measure, tail)
+            if work.fits:
+                return work.done()
+        work.shorten_results()
+        if not work.fits:
+            work.take_out_digests()
+        return work.done()
 
     def _note(
         self, name: str, saved: float, *, reached: bool = False, failed: bool = False
@@ -164,6 +143,66 @@ class ContextOptimizationEngine:
             numbers = self._effects.setdefault(name, [0, 0, 0, 0])
             for n, more in enumerate((1, reached, failed, round(saved))):
                 numbers[n] += more
+
+
+class _Emergency:
+    """What is left when all but the anchors and a tail is folded, and what can still be done."""
+
+    def __init__(
+        self,
+        trimmed: Trimmed,
+        most: float,
+        conversation: Conversation,
+        measure: Measure,
+        tail: int,
+    ) -> None:
+        folded = FoldStrategy(tail=tail).trim(trimmed.pieces, 0, conversation, measure)
+        self.conversation = conversation
+        self.measure = measure
+        self.pieces = folded.pieces
+        self.cuts = [*trimmed.cuts, *folded.cuts]
+        self.excess = folded.tokens - most
+        for n, piece in enumerate(self.pieces):
+            if piece.fold is not None and not self.fits:
+                short = fold([piece], conversation, terse=True)
+                self._put(n, short, "shortened a digest", "nothing else may go")
+
+    @property
+    def fits(self) -> bool:
+        return self.excess <= 0
+
+    def done(self) -> Trimmed:
+        return Trimmed(self.pieces, tuple(self.cuts))
+
+    def shorten_results(self) -> None:
+        """Cut the results that are left, all of them a little before any of them much."""
+        for longest in _LAST_RESORT:
+            for n, piece in enumerate(self.pieces):
+                if self.fits:
+                    return
+                shorter = shorten_results(piece, self.conversation, longest)
+                if shorter is not None:
+                    self._put(n, shorter, "cut the middle of a tool result", "it must fit")
+
+    def take_out_digests(self) -> None:
+        """Give up even the lines that say what is gone."""
+        for piece in self.pieces:
+            if piece.fold is not None:
+                gone = msgspec.structs.replace(piece, tokens=0)
+                self.cuts.append(cut("took out a digest", "nothing else may go", [piece], gone))
+        self.pieces = [piece for piece in self.pieces if piece.fold is None]
+
+    def _put(self, n: int, new: Piece, what: str, why: str) -> None:
+        new = msgspec.structs.replace(new, tokens=self.measure(new))
+        self.cuts.append(cut(what, why, [self.pieces[n]], new))
+        self.excess -= self.pieces[n].tokens - new.tokens
+        self.pieces[n] = new
+
+
+def _since_last_answer(pieces: Sequence[Piece]) -> int:
+    """How many pieces there are from the last answer on; 0 if there is none."""
+    answers = (n for n in range(1, len(pieces) + 1) if pieces[-n].kind in ("assistant", "tool"))
+    return next(answers, 0)
 
 
 def keeps_promises(before: Sequence[Piece], after: Sequence[Piece]) -> bool:
