@@ -83,8 +83,8 @@ def test_turn_by_turn_and_at_once_give_the_same_bytes(dialect: str) -> None:
 
 def test_expansions_are_not_cited_again() -> None:
     body = chat(log(200))
-    opened = {"id": "call_x", "type": "function",
-              "function": {"name": NAME, "arguments": '{"ref_id": "ref:log:0123456789abcdef"}'}}  # fmt: skip
+    asked = {"name": NAME, "arguments": '{"ref_id": "ref:log:0123456789abcdef"}'}
+    opened = {"id": "call_x", "type": "function", "function": asked}
     body["messages"] += [
         {"role": "assistant", "content": None, "tool_calls": [opened]},
         {"role": "tool", "tool_call_id": "call_x", "content": log(100, seed=9)},
@@ -130,7 +130,7 @@ def test_errors_stay_and_logs_of_failures_are_cited() -> None:
         assert len(fit(body, citing=RULES).contents) == cited
 
 
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAA"
 
 
 def test_an_image_in_a_result_stays_beside_the_citation() -> None:

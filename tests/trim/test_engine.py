@@ -24,7 +24,8 @@ from holdfast.trim import (
     Trimmed,
     strategies,
 )
-from holdfast.trim.pieces import fold, middle_cut, pieces_of
+from holdfast.trim.edits import fold, middle_cut
+from holdfast.trim.pieces import Bench, pieces_of
 from holdfast.wire import Conversation
 from tests.trim.test_fit import talk
 
@@ -63,7 +64,7 @@ def test_a_preview_changes_and_remembers_nothing() -> None:
     engine = ContextOptimizationEngine()
     conversation, made = pieces()
     before = list(made)
-    seen = engine.preview(made, target=1000, conversation=conversation, measure=fixed)
+    seen = engine.preview(made, target=1000, bench=Bench(conversation.dialect, fixed))
     assert seen.cuts
     assert made == before
     assert engine.effects() == []
@@ -73,7 +74,7 @@ def test_effects_are_kept_by_strategy() -> None:
     engine = ContextOptimizationEngine()
     conversation, made = pieces()
     engine.optimize(
-        made, target=1500, most=3000, conversation=conversation, measure=fixed, strategy="fold"
+        made, target=1500, most=3000, bench=Bench(conversation.dialect, fixed), strategy="fold"
     )
     [effect] = engine.effects()
     assert (effect.strategy, effect.runs) == ("fold", 1)
@@ -85,7 +86,7 @@ def test_effects_are_kept_by_strategy() -> None:
 def test_what_is_small_enough_is_left_alone() -> None:
     engine = ContextOptimizationEngine()
     conversation, made = pieces()
-    left = engine.optimize(made, target=10**6, most=10**6, conversation=conversation, measure=fixed)
+    left = engine.optimize(made, target=10**6, most=10**6, bench=Bench(conversation.dialect, fixed))
     assert left.pieces == made
 
 
@@ -94,7 +95,7 @@ def test_heads_and_tails_keep_what_their_profile_says(profile: str) -> None:
     conversation, made = pieces(40)
     strategy = FrozenHeadsTailsStrategy(profile)  # type: ignore[arg-type]
     head, tail = PROFILES[profile]
-    left = strategy.trim(made, 0, conversation, fixed).pieces
+    left = strategy.trim(made, 0, Bench(conversation.dialect, fixed)).pieces
     assert left[:head] == made[:head]
     assert left[-tail:] == made[-tail:]
     assert len(left) < len(made)
@@ -137,11 +138,10 @@ def test_a_strategy_that_breaks_its_promises_is_replaced_by_folding(harm: str) -
         made,
         target=1500,
         most=3000,
-        conversation=conversation,
-        measure=fixed,
+        bench=Bench(conversation.dialect, fixed),
         strategy=Careless(HARMS[harm]),
     )
-    folded = FoldStrategy().trim(made, 1500, conversation, fixed)
+    folded = FoldStrategy().trim(made, 1500, Bench(conversation.dialect, fixed))
     assert raw(left) == raw(folded)
     [effect] = engine.effects()
     assert (effect.failed, effect.reached, effect.tokens_saved) == (1, 0, 0)
@@ -165,7 +165,7 @@ def test_in_an_emergency_the_last_answer_goes_last() -> None:
     def left(most: float) -> list[Piece]:
         engine = ContextOptimizationEngine()
         return engine.optimize(
-            made, target=0, most=most, conversation=conversation, measure=fixed
+            made, target=0, most=most, bench=Bench(conversation.dialect, fixed)
         ).pieces
 
     assert last in left(anchors + last.tokens + 20)  # beside a digest
@@ -174,7 +174,7 @@ def test_in_an_emergency_the_last_answer_goes_last() -> None:
 
 def test_a_trim_says_what_became_of_the_messages() -> None:
     conversation, made = pieces()
-    trimmed = FoldStrategy().trim(made, 1500, conversation, fixed)
+    trimmed = FoldStrategy().trim(made, 1500, Bench(conversation.dialect, fixed))
     [fold] = [piece.fold for piece in trimmed.pieces if piece.fold]
     assert trimmed.removed_count == fold.messages > 2
     assert trimmed.tokens_saved > 1000
@@ -191,7 +191,7 @@ def test_a_model_writes_the_digest_where_one_is_given() -> None:
 
     conversation, made = pieces(40)
     strategy = SummarizationStrategy(summarise=summarise, summary_tokens=100)
-    trimmed = strategy.trim(made, 1000, conversation, lambda _: 60.0)
+    trimmed = strategy.trim(made, 1000, Bench(conversation.dialect, lambda _: 60.0))
     [digest] = [piece for piece in trimmed.pieces if piece.fold]
     assert f"In short: The model read {len(asked)} times." in digest.messages[0].raw.decode()
     text, most = asked[0]
@@ -210,23 +210,25 @@ def test_without_an_answer_of_the_model_the_digest_is_extracted(answer: str) -> 
         return answer
 
     conversation, made = pieces(40)
-    plain = SummarizationStrategy().trim(made, 1000, conversation, fixed)
-    tried = SummarizationStrategy(summarise=summarise).trim(made, 1000, conversation, fixed)
+    plain = SummarizationStrategy().trim(made, 1000, Bench(conversation.dialect, fixed))
+    tried = SummarizationStrategy(summarise=summarise).trim(
+        made, 1000, Bench(conversation.dialect, fixed)
+    )
     assert raw(tried) == raw(plain)
 
 
 def test_a_model_that_says_too_much_is_cut_short() -> None:
     conversation, made = pieces(40)
     strategy = SummarizationStrategy(summarise=lambda _, __: "word " * 9000, summary_tokens=50)
-    trimmed = strategy.trim(made, 1000, conversation, fixed)
+    trimmed = strategy.trim(made, 1000, Bench(conversation.dialect, fixed))
     [digest] = [piece for piece in trimmed.pieces if piece.fold]
     assert len(digest.messages[0].raw) < 1000
 
 
 def test_what_a_model_said_outlives_its_silence() -> None:
     conversation, made = pieces(40)
-    told = fold(made[1:5], conversation, summary="It read four files.")
-    again = fold([told, *made[5:9]], conversation)
+    told = fold(made[1:5], Bench(conversation.dialect, fixed), summary="It read four files.")
+    again = fold([told, *made[5:9]], Bench(conversation.dialect, fixed))
     assert "It read four files." in again.messages[0].raw.decode()
 
 
@@ -236,7 +238,7 @@ def test_old_results_become_one_line_and_younger_ones_lose_their_middle() -> Non
         if message["role"] == "tool":
             message["content"] = "first line\n" + "more of it\n" * 100 + "last line"
     conversation, made = pieces_from(body)
-    trimmed = ProgressiveStrategy().trim(made, 0, conversation, fixed).pieces
+    trimmed = ProgressiveStrategy().trim(made, 0, Bench(conversation.dialect, fixed)).pieces
     results = [m.results[0].text for p in trimmed for m in p.messages if m.results]
     whole = len("first line\n" + "more of it\n" * 100 + "last line")
     ages = list(range(len(results)))[::-1]

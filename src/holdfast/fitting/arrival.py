@@ -17,7 +17,7 @@ from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
 from holdfast.fitting.state import Origins
 from holdfast.store.refs import REF
 from holdfast.trim.anchors import asks
-from holdfast.trim.pieces import Cut
+from holdfast.trim.pieces import CITED, Cut
 from holdfast.wire import DIALECTS, Block, Conversation, Message, Text, ToolCall, ToolResult
 from holdfast.wire.strict import encode, splice
 
@@ -145,7 +145,7 @@ def _cut(citation: Citation, index: int) -> Cut:
     fidelity = citation.fidelity
     shown = ", ".join(fidelity.kept[:3]) or "its outline"
     return Cut(
-        "cited a tool result",
+        CITED,
         f"longer than it needs to be; shown: {shown}",
         f"message {index}, {fidelity.total:,} {fidelity.unit}",
         fidelity.from_tokens,
@@ -168,5 +168,7 @@ def expansion_tool(conversation: Conversation) -> tuple[str, bool]:
 
 def names_ref(messages: Sequence[Message]) -> bool:
     """Whether a ref stands in messages, such as one that a tool of the client's has cited."""
+    if any(message.memo.get("refs") for message in messages):
+        return True
     spans = (bytes(message.span) for message in messages)
     return any(REF.search(s.decode("utf-8", "replace")) for s in spans if b"ref:" in s)

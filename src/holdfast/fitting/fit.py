@@ -15,14 +15,14 @@ from holdfast.errors import BudgetExceededError, ContextOptimizationError
 from holdfast.expand.tool import definition
 from holdfast.fitting.arrival import cite_arrivals, expansion_tool, names_ref
 from holdfast.fitting.following import followed
+from holdfast.fitting.keeping import Kept
 from holdfast.fitting.state import FitState, Fitted, Origins, one_by_one
-from holdfast.store.records import Content
 from holdfast.tokens import ModelContextRegistry, TokenCount, count
 from holdfast.tokens.counting import Correction, message_tokens
 from holdfast.tokens.limits import input_limit
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition, AnchorPreservationManager
 from holdfast.trim.engine import ContextOptimizationEngine
-from holdfast.trim.pieces import Cut, Piece, pieces_of
+from holdfast.trim.pieces import Bench, Cut, Piece, pieces_of
 from holdfast.trim.strategies import ContextStrategy
 from holdfast.wire import Conversation, Message, Violation, read, repair, validate, write
 from holdfast.wire.exchanges import group
@@ -66,9 +66,11 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
     """
     taken = _take_up(body, dialect, model, state)
     model = model or taken.source.model or ""
+    kept = Kept(citing)
     if citing is not None:
-        taken = _cite(taken, citing)
-    sent, origins, report, floor = taken.sent, taken.origins, taken.report, taken.floor
+        taken = _cite(taken, citing, kept)
+    sent, origins, report = taken.sent, taken.origins, taken.report
+    floor, refs = taken.floor, taken.refs
 
     by_bound = limit is None
     most = _default_limit(model, output) if limit is None else limit
@@ -84,9 +86,11 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
     due = taken.known > 0 and size(now) > high_water * most and gain > LEAST_GAIN * most
     if due or size(now) > most:
         manager = AnchorPreservationManager(anchors)
+        if citing is not None:
+            sent = _offering(taken.source, sent)  # what is folded leaves a ref
         # Tokens are estimated while choosing: a second look, with exact ones, is rarely needed.
         for _ in range(2):
-            work = _Work(sent, origins, now, size(now) / max(1, now.tokens))
+            work = _Work(sent, origins, now, size(now) / max(1, now.tokens), kept)
             sent, origins, cuts = work.trimmed(
                 target=low_water * most,
                 most=most,
@@ -96,6 +100,9 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
                 platform=platform,
             )
             report += cuts
+            refs = citing is not None and names_ref(sent.messages)
+            if not refs:
+                sent = taken.source.with_messages(sent.messages)  # there is nothing to open
             now = counted(sent)
             if size(now) <= most:
                 break
@@ -106,8 +113,8 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
             where="messages",
             fix="Raise the limit, offer fewer tools, or shorten the system text.",
         )
-    made = FitState(taken.source, sent, origins, floor, taken.refs)
-    return Fitted(write(sent), now, most, report, made, taken.contents)
+    made = FitState(taken.source, sent, origins, floor, refs)
+    return Fitted(write(sent), now, most, report, made, kept.contents(sent.messages))
 
 
 def _default_limit(model: str, output: int | None) -> int:
@@ -125,7 +132,6 @@ class _Taken(msgspec.Struct, frozen=True):
     floor: int = 0
     refs: bool = False
     report: tuple[Cut, ...] = ()
-    contents: tuple[Content, ...] = ()
 
 
 def _take_up(
@@ -149,22 +155,26 @@ def _take_up(
     return _Taken(source, sent, origins, known, state.floor, state.refs)
 
 
-def _cite(taken: _Taken, rules: CitingRules) -> _Taken:
+def _cite(taken: _Taken, rules: CitingRules, kept: Kept) -> _Taken:
     """Put citations in the place of what is long among the new, and offer to open them."""
-    name, offered = expansion_tool(taken.source)
+    name, _ = expansion_tool(taken.source)
     arrived = cite_arrivals(taken.sent, taken.known, taken.origins, rules, name)
+    for citation in arrived.citations:
+        if citation.content is not None:
+            kept.cited(citation.content)
     sent = arrived.conversation
-    new = sent.messages[taken.known :]
-    refs = taken.refs or bool(arrived.citations) or names_ref(new)
-    if refs and not offered:
-        sent = with_tool(sent, definition(sent.dialect, name))
-    return msgspec.structs.replace(
-        taken,
-        sent=sent,
-        refs=refs,
-        report=arrived.cuts,
-        contents=tuple(made.content for made in arrived.citations if made.content is not None),
-    )
+    refs = taken.refs or names_ref(sent.messages[taken.known :])
+    if refs:
+        sent = _offering(taken.source, sent)
+    return msgspec.structs.replace(taken, sent=sent, refs=refs, report=arrived.cuts)
+
+
+def _offering(source: Conversation, sent: Conversation) -> Conversation:
+    """A request that offers to open refs, unless it does already."""
+    name, offered = expansion_tool(sent)
+    if offered:
+        return sent
+    return with_tool(sent, definition(source.dialect, name))
 
 
 def _replay(source: Conversation, state: FitState | None) -> tuple[Conversation, Origins]:
@@ -199,12 +209,14 @@ class _Work:
         origins: Origins,
         now: TokenCount,
         scale: float,
+        kept: Kept,
     ) -> None:
         self.conversation = conversation
         self.origins = origins
         self.now = now
         self.scale = scale
         """By how much the measured size exceeds the plain count."""
+        self.kept = kept
 
     def trimmed(
         self,
@@ -229,8 +241,7 @@ class _Work:
             pieces,
             target=max(0.0, target / self.scale - around),
             most=max(0.0, room),
-            conversation=self.conversation,
-            measure=measure,
+            bench=Bench(self.conversation.dialect, measure, self.kept.keep),
             strategy=strategy,
         )
         messages: list[Message] = []

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.store.records import Content
 from holdfast.tokens import TokenCount
-from holdfast.trim.pieces import Cut, Fold
+from holdfast.trim.pieces import CITED, Cut, Fold
 from holdfast.wire import Conversation, Message
 
 Origins = tuple[tuple[int, int], ...]
@@ -60,7 +60,7 @@ class Fitted(msgspec.Struct, frozen=True):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to tell the user."""
-        trimmed = any(not cut.ref_id for cut in self.report)
+        trimmed = any(cut.what != CITED for cut in self.report)
         return ("Context trimmed due to token limit",) if trimmed else ()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Make conversations shorter without breaking them: anchors → pieces → strategies → engine."""
+"""Make conversations shorter, whole: anchors → pieces → edits → strategies → engine."""
 
 from holdfast.trim.anchors import (
     DEFAULT_ANCHORS,
@@ -8,7 +8,7 @@ from holdfast.trim.anchors import (
     mark,
 )
 from holdfast.trim.engine import ContextOptimizationEngine, Effect
-from holdfast.trim.pieces import Cut, Fold, Piece
+from holdfast.trim.pieces import Bench, Cut, Fold, Piece
 from holdfast.trim.strategies import (
     PROFILES,
     STRATEGIES,
@@ -27,6 +27,7 @@ __all__ = [
     "Anchor",
     "AnchorDefinition",
     "AnchorPreservationManager",
+    "Bench",
     "ContextOptimizationEngine",
     "ContextStrategy",
     "Cut",

@@ -11,17 +11,16 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.errors import AnchorPreservationError, HoldfastError
-from holdfast.trim.pieces import Piece, fold, shorten_results
+from holdfast.trim.edits import fold, shorten_results
+from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.strategies import (
     STRATEGIES,
     ContextStrategy,
     FoldStrategy,
-    Measure,
     Trimmed,
     cut,
     strategy_named,
 )
-from holdfast.wire import Conversation
 
 # When all that may go is gone, results among the anchors are cut, in steps.
 _LAST_RESORT = (8000, 2000, 500)
@@ -58,8 +57,7 @@ class ContextOptimizationEngine:
         *,
         target: float,
         most: float,
-        conversation: Conversation,
-        measure: Measure,
+        bench: Bench,
         strategy: str | ContextStrategy = "auto",
     ) -> Trimmed:
         """Bring pieces to `target` tokens if possible, and to at most `most` in any case.
@@ -70,9 +68,9 @@ class ContextOptimizationEngine:
         before = sum(piece.tokens for piece in pieces)
         if not chosen.should_trim(before, target):
             return Trimmed(pieces, ())
-        trimmed = self._run(chosen, pieces, target, conversation, measure)
+        trimmed = self._run(chosen, pieces, target, bench)
         if trimmed.tokens > most:
-            trimmed = self._emergency(trimmed, most, conversation, measure)
+            trimmed = self._emergency(trimmed, most, bench)
         if trimmed.tokens > most:
             raise _too_large(trimmed.pieces, most)
         return trimmed
@@ -82,13 +80,12 @@ class ContextOptimizationEngine:
         pieces: list[Piece],
         *,
         target: float,
-        conversation: Conversation,
-        measure: Measure,
+        bench: Bench,
         strategy: str | ContextStrategy = "auto",
     ) -> Trimmed:
         """What a strategy would do; nothing is remembered."""
         chosen = self._chosen(strategy, pieces)
-        return chosen.trim(list(pieces), target, conversation, measure)
+        return chosen.trim(list(pieces), target, bench)
 
     def effects(self) -> list[Effect]:
         """How well each strategy did (001-10)."""
@@ -105,12 +102,11 @@ class ContextOptimizationEngine:
         chosen: ContextStrategy,
         pieces: list[Piece],
         target: float,
-        conversation: Conversation,
-        measure: Measure,
+        bench: Bench,
     ) -> Trimmed:
         before = sum(piece.tokens for piece in pieces)
         try:
-            trimmed = chosen.trim(list(pieces), target, conversation, measure)
+            trimmed = chosen.trim(list(pieces), target, bench)
             sound = keeps_promises(pieces, trimmed.pieces)
         except HoldfastError:
             raise
@@ -118,17 +114,15 @@ class ContextOptimizationEngine:
             sound = False
         if not sound:
             self._note(chosen.name, 0, failed=True)
-            return FoldStrategy().trim(pieces, target, conversation, measure)
+            return FoldStrategy().trim(pieces, target, bench)
         now = trimmed.tokens
         self._note(chosen.name, before - now, reached=now <= target)
         return trimmed
 
-    def _emergency(
-        self, trimmed: Trimmed, most: float, conversation: Conversation, measure: Measure
-    ) -> Trimmed:
+    def _emergency(self, trimmed: Trimmed, most: float, bench: Bench) -> Trimmed:
         """Fold all that is no anchor, then cut results among the anchors (C15, C21)."""
         for tail in (_since_last_answer(trimmed.pieces), 0):  # the last answer goes last (004-67)
-            work = _Emergency(trimmed, most, conversation, measure, tail)
+            work = _Emergency(trimmed, most, bench, tail)
             if work.fits:
                 return work.done()
         work.shorten_results()
@@ -152,19 +146,17 @@ class _Emergency:
         self,
         trimmed: Trimmed,
         most: float,
-        conversation: Conversation,
-        measure: Measure,
+        bench: Bench,
         tail: int,
     ) -> None:
-        folded = FoldStrategy(tail=tail).trim(trimmed.pieces, 0, conversation, measure)
-        self.conversation = conversation
-        self.measure = measure
+        folded = FoldStrategy(tail=tail).trim(trimmed.pieces, 0, bench)
+        self.bench = bench
         self.pieces = folded.pieces
         self.cuts = [*trimmed.cuts, *folded.cuts]
         self.excess = folded.tokens - most
         for n, piece in enumerate(self.pieces):
             if piece.fold is not None and not self.fits:
-                short = fold([piece], conversation, terse=True)
+                short = fold([piece], bench, terse=True)
                 self._put(n, short, "shortened a digest", "nothing else may go")
 
     @property
@@ -180,7 +172,7 @@ class _Emergency:
             for n, piece in enumerate(self.pieces):
                 if self.fits:
                     return
-                shorter = shorten_results(piece, self.conversation, longest)
+                shorter = shorten_results(piece, self.bench, longest)
                 if shorter is not None:
                     self._put(n, shorter, "cut the middle of a tool result", "it must fit")
 
@@ -193,7 +185,7 @@ class _Emergency:
         self.pieces = [piece for piece in self.pieces if piece.fold is None]
 
     def _put(self, n: int, new: Piece, what: str, why: str) -> None:
-        new = msgspec.structs.replace(new, tokens=self.measure(new))
+        new = msgspec.structs.replace(new, tokens=self.bench.measure(new))
         self.cuts.append(cut(what, why, [self.pieces[n]], new))
         self.excess -= self.pieces[n].tokens - new.tokens
         self.pieces[n] = new

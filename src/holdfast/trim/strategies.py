@@ -13,11 +13,9 @@ from typing import Literal, Protocol
 import msgspec
 
 from holdfast.errors import SettingsError
-from holdfast.trim.pieces import Cut, Piece, digest, fold, shorten_results, transcript
-from holdfast.wire import Conversation
+from holdfast.trim.edits import digest, fold, shorten_results, transcript
+from holdfast.trim.pieces import Bench, Cut, Piece
 
-Measure = Callable[[Piece], float]
-"""Tokens of a piece that was made anew."""
 _LONGEST_TOKEN = 6
 """Characters; few texts have more for each token."""
 Summarise = Callable[[str, int], str]
@@ -71,9 +69,7 @@ class ContextStrategy(Protocol):
     def should_trim(self, tokens: float, limit: float) -> bool:
         """Whether a conversation of so many tokens is one for this strategy."""
 
-    def trim(
-        self, pieces: list[Piece], target: float, conversation: Conversation, measure: Measure
-    ) -> Trimmed:
+    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
         """Bring the pieces to at most `target` tokens, or as near as it can."""
 
     def estimate_savings(self, pieces: Sequence[Piece]) -> float:
@@ -83,7 +79,8 @@ class ContextStrategy(Protocol):
 def cut(what: str, why: str, old: Sequence[Piece], new: Piece) -> Cut:
     """Say what was done to pieces."""
     before = sum(piece.fold.tokens if piece.fold else piece.tokens for piece in old)
-    return Cut(what, why, _where(old), round(before), round(new.tokens))
+    refs = (ref for message in new.messages for ref in message.memo.get("refs", ()))
+    return Cut(what, why, _where(old), round(before), round(new.tokens), next(refs, ""))
 
 
 def _where(pieces: Sequence[Piece]) -> str:
@@ -111,9 +108,7 @@ class _Folding:
         free = self._free(pieces)
         return sum(piece.tokens for n, piece in enumerate(pieces) if n in free)
 
-    def trim(
-        self, pieces: list[Piece], target: float, conversation: Conversation, measure: Measure
-    ) -> Trimmed:
+    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
         free = self._free(pieces)
         excess = sum(piece.tokens for piece in pieces) - target
         chosen: set[int] = set()
@@ -123,15 +118,13 @@ class _Folding:
             # Folding a digest again saves nothing by itself, but joins it with what follows.
             excess -= pieces[n].tokens
             chosen.add(n)
-        return self._fold_runs(pieces, chosen, conversation, measure)
+        return self._fold_runs(pieces, chosen, bench)
 
     def _free(self, pieces: Sequence[Piece]) -> set[int]:
         stop = len(pieces) - self.tail
         return {n for n in range(self.head, stop) if not pieces[n].anchored}
 
-    def _fold_runs(
-        self, pieces: list[Piece], chosen: set[int], conversation: Conversation, measure: Measure
-    ) -> Trimmed:
+    def _fold_runs(self, pieces: list[Piece], chosen: set[int], bench: Bench) -> Trimmed:
         made: list[Piece] = []
         cuts = []
         n = 0
@@ -141,7 +134,7 @@ class _Folding:
                 run.append(pieces[n])
                 n += 1
             if run and not (len(run) == 1 and run[0].fold):
-                folded = self._folded(run, conversation, measure)
+                folded = self._folded(run, bench)
                 if folded is not None:
                     cuts.append(cut("folded into a digest", "the oldest that may go", run, folded))
                     run = [folded]
@@ -151,17 +144,15 @@ class _Folding:
                 n += 1
         return Trimmed(made, tuple(cuts))
 
-    def _folded(
-        self, run: list[Piece], conversation: Conversation, measure: Measure
-    ) -> Piece | None:
+    def _folded(self, run: list[Piece], bench: Bench) -> Piece | None:
         """The digest of a run; None if none is shorter than the run itself."""
         before = sum(piece.tokens for piece in run)
         summaries: tuple[str, ...] = ("",)
         if self.summarise is not None and before >= 2 * self.summary_tokens:
             summaries = (_summary(self.summarise, transcript(run), self.summary_tokens), "")
         for summary in summaries:
-            folded = fold(run, conversation, summary=summary)
-            tokens = measure(folded)
+            folded = fold(run, bench, summary=summary)
+            tokens = bench.measure(folded)
             if tokens < before:
                 return msgspec.structs.replace(folded, tokens=tokens)
         return None
@@ -225,9 +216,7 @@ class ProgressiveStrategy:
     def estimate_savings(self, pieces: Sequence[Piece]) -> float:
         return sum(p.tokens * 0.8 for p in pieces if p.kind == "tool" and not p.anchored)
 
-    def trim(
-        self, pieces: list[Piece], target: float, conversation: Conversation, _: Measure
-    ) -> Trimmed:
+    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
         calls_after = _calls_after(pieces)
         excess = sum(piece.tokens for piece in pieces) - target
         made = list(pieces)
@@ -238,7 +227,7 @@ class ProgressiveStrategy:
             if piece.anchored or piece.kind != "tool" or calls_after[n] < self.middle_age:
                 continue
             old = calls_after[n] >= self.old_age
-            shorter = shorten_results(piece, conversation, 80 if old else 300, one_line=old)
+            shorter = shorten_results(piece, bench, 80 if old else 300, one_line=old)
             if shorter is None:
                 continue
             if shorter.tokens < piece.tokens:
@@ -281,19 +270,17 @@ class SummarizationStrategy(_Folding):
         self.summarise = summarise
         self.summary_tokens = summary_tokens
 
-    def trim(
-        self, pieces: list[Piece], target: float, conversation: Conversation, measure: Measure
-    ) -> Trimmed:
+    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
         # Where most must go, the oldest half of it goes at once: its results would be cut in vain.
         total = sum(piece.tokens for piece in pieces)
         halfway = (total + target) / 2
         first = Trimmed(pieces, ())
         if target < 0.5 * total:
-            first = super().trim(pieces, halfway, conversation, measure)
-        second = ProgressiveStrategy().trim(first.pieces, target, conversation, measure)
+            first = super().trim(pieces, halfway, bench)
+        second = ProgressiveStrategy().trim(first.pieces, target, bench)
         if second.tokens <= target:
             return Trimmed(second.pieces, first.cuts + second.cuts)
-        third = super().trim(second.pieces, target, conversation, measure)
+        third = super().trim(second.pieces, target, bench)
         return Trimmed(third.pieces, first.cuts + second.cuts + third.cuts)
 
 

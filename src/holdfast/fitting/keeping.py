@@ -1,0 +1,63 @@
+"""Originals that leave a request, each under its ref, until they are stored.
+
+keeping: after state, before fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.cite import CitingRules
+from holdfast.privacy import find, flags
+from holdfast.store.records import Content
+from holdfast.store.refs import digest, ref_id
+from holdfast.wire import Message
+
+
+class Kept:
+    """What one call of fit has taken out; without rules nothing is kept, and no ref is given."""
+
+    def __init__(self, rules: CitingRules | None) -> None:
+        self._rules = rules
+        self._cited: dict[str, Content] = {}
+        self._trimmed: dict[str, Content] = {}
+
+    def cited(self, content: Content) -> None:
+        """Note the original of a citation."""
+        self._cited[content.ref_id] = content
+
+    def keep(self, kind: str, original: bytes, tokens: float) -> str:
+        """Note an original that a trim takes out; its ref, or nothing where it may not be kept."""
+        if self._rules is None:
+            return ""
+        sha256 = digest(original)
+        name = ref_id(kind, sha256, self._rules.ref_digits)
+        if name not in self._trimmed:
+            found = flags(find(original.decode("utf-8", "replace")))
+            if found and self._rules.privacy == "refuse":
+                return ""
+            self._trimmed[name] = Content(
+                ref_id=name,
+                kind=kind,
+                sha256=sha256,
+                data=original,
+                summary=_SUMMARIES[kind],
+                tokens=round(tokens),
+                flags=found,
+                ttl_seconds=self._rules.ttl_seconds,
+            )
+        return name
+
+    def contents(self, messages: Sequence[Message]) -> tuple[Content, ...]:
+        """What must be stored before messages are sent: a trim tries more than it keeps."""
+        if not self._trimmed:
+            return tuple(self._cited.values())
+        shown = {ref for message in messages for ref in message.memo.get("refs", ())}
+        used = (content for name, content in self._trimmed.items() if name in shown)
+        return (*self._cited.values(), *used)
+
+
+_SUMMARIES = {
+    "fold": "Messages of the conversation, as JSON, that a digest stands for",
+    "tool_result": "A tool result whose middle was cut out of the conversation",
+}
