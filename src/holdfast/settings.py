@@ -203,6 +203,13 @@ class Settings(Definitions, frozen=True, kw_only=True):
     data_dir: Annotated[
         str, Meta(description="Folder for what Holdfast keeps; auto: the user's data folder.")
     ] = "auto"
+    store_url: Annotated[
+        Secret[str],
+        Meta(
+            description="Where originals are kept: memory:, sqlite:///path or postgresql://…; "
+            "empty: holdfast.db in data_dir."
+        ),
+    ] = ""
     model_context_overrides: Annotated[
         dict[str, dict[_Limit, Annotated[int, Meta(ge=0)]]],
         Meta(

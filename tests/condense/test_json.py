@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from holdfast.condense import json_rows, json_tree
 from holdfast.condense.document import document
 from holdfast.condense.main_rows import main_rows
 from holdfast.condense.source import Source
+from tests.condense.places import opened
 from tests.condense.structured import check, check_complete, rows, source, values
 
 FLIGHTS = [
@@ -88,9 +90,38 @@ def test_rows_inside_text_of_a_tool_result_are_found_and_placed() -> None:
     assert json_rows.passages(content)[3 + 1].where == "$.content[0].text.items[3]"
 
 
-def test_json_in_a_json_string_is_opened() -> None:
-    content = source(json.dumps(FLIGHTS))
-    assert json_rows.passages(content)[0].where == "$[0]"
+ODD = [{"id": n, "said": f'é "{n}" \\ \n 😀 {{[('} for n in range(100, 180)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(json.dumps(ODD, ensure_ascii=False)),
+        json.dumps(json.dumps(ODD), ensure_ascii=False),
+        json.dumps("Rows below.\n" + json.dumps(ODD) + "\nThat is all."),
+        "Rows below.\n" + json.dumps(ODD, indent=1) + "\nThat is all.",
+        "Rows below.\n" + json.dumps({"n": 80, "rows": ODD}, indent=1, ensure_ascii=False),
+        repr(ODD),
+    ],
+)
+def test_rows_that_no_path_opens_are_placed_by_lines_or_characters(text: str) -> None:
+    content = Source(text.encode())
+    parts = [part for part in json_rows.passages(content) if part.text.startswith("id: ")]
+    assert [part.text for part in parts] == [f"id: {n['id']}; said: {n['said']}" for n in ODD]
+    for row, part in zip(ODD, parts, strict=True):
+        there = opened(content, part.where)
+        assert re.findall(r"""id\\?['"]: (\d+)""", there) == [str(row["id"])]
+    notes = json_rows.condense(content).notes
+    assert not any("$" in note.where for note in notes)
+
+
+def test_inside_a_string_with_prose_the_string_is_named() -> None:
+    text = "Rows below.\n" + json.dumps(FLIGHTS)
+    content = source({"content": [{"type": "text", "text": text}]})
+    assert json_rows.passages(content)[5].where == "$.content[0].text"
+    assert {note.where for note in json_rows.condense(content).notes if note.role == "sample"} == {
+        "$.content[0].text"
+    }
 
 
 def test_json_with_a_sentence_around_it_keeps_the_sentence() -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, LiteralString
 
+import asyncpg  # type: ignore[import-untyped]
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import StoreError, StoreUnavailableError
-from holdfast.store.postgres import text
+from holdfast.errors import RefCollisionError, StoreError, StoreUnavailableError
+from holdfast.store import Scope
+from holdfast.store.postgres import PostgresStore, failures, originals, text
 from holdfast.store.postgres.address import without_password
 from holdfast.store.postgres.database import Database, connect
 from holdfast.store.postgres.migrate import migrate, scripts
+from tests.store.harness import HERE, content, named, noise, session, turn
 from tests.store.postgres_server import Server
 
 PASSWORD = "correct-horse"
@@ -295,3 +300,258 @@ def test_the_server_of_the_tests_has_vectors(postgres_server: Server, postgres_u
         )
 
     assert asyncio.run(main())[0]["d"] == 2.0
+
+
+# The store.
+
+
+@asynccontextmanager
+async def opened(url: str, **options: Any) -> AsyncIterator[PostgresStore]:
+    store = await PostgresStore.open(url, **options)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def test_a_store_shows_no_password_and_names_the_tool_for_backups(postgres_url: str) -> None:
+    async def main() -> None:
+        login = postgres_url.replace("postgres@", f"postgres:{PASSWORD}@")
+        async with opened(login) as store:
+            assert store.url == postgres_url
+            assert PASSWORD not in repr(store)
+            with pytest.raises(StoreError, match="pg_dump"):
+                await store.backup("/tmp/copy")
+
+    asyncio.run(main())
+
+
+@asynccontextmanager
+async def mid_write(server: Server, url: str, writing: Awaitable[None]) -> AsyncIterator[Any]:
+    """A write that has stored its bytes and waits for a lock before it can store its refs."""
+    holder = await asyncpg.connect(url)
+    try:
+        await holder.execute("BEGIN; LOCK TABLE holdfast.uses")
+        task = asyncio.ensure_future(writing)
+        waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation IS NOT NULL"
+        while not await server.execute(waiting):
+            assert not task.done()
+        yield task
+    finally:
+        holder.terminate()
+
+
+def test_a_server_killed_in_mid_write_leaves_nothing_half_written(
+    postgres_server: Server, postgres_url: str
+) -> None:
+    batch = [content(noise(20_000, seed)) for seed in range(20)]
+
+    async def main() -> None:
+        async with opened(postgres_url) as store:
+            await store.put(HERE, [content("before")])
+            async with mid_write(postgres_server, postgres_url, store.put(HERE, batch)) as task:
+                await asyncio.to_thread(postgres_server.kill)
+                with pytest.raises(StoreUnavailableError):
+                    await task
+            postgres_server.start()
+            assert [info.sha256 for info in await store.refs(HERE)] == [content("before").sha256]
+            assert await _contents(store) == 1
+            await store.put(HERE, batch)
+            assert await _contents(store) == 21
+
+    asyncio.run(main())
+
+
+async def _contents(store: PostgresStore) -> Any:
+    return (await store._database.fetch("SELECT count(*) FROM holdfast.contents"))[0][0]
+
+
+def test_a_cancelled_write_leaves_nothing_and_the_store_goes_on(
+    postgres_server: Server, postgres_url: str
+) -> None:
+    async def main() -> None:
+        async with opened(postgres_url, connections=1) as store:
+            putting = store.put(HERE, [content("cancelled")])
+            async with mid_write(postgres_server, postgres_url, putting) as task:
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            assert await store.refs(HERE) == []
+            assert await _contents(store) == 0
+            await store.put(HERE, [content("after")])
+            assert len(await store.refs(HERE)) == 1
+
+    asyncio.run(main())
+
+
+def test_a_connection_lost_while_committing_is_told_as_what_it_is(
+    postgres_server: Server, postgres_url: str
+) -> None:
+    slow_commit = """
+        CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN PERFORM pg_sleep(600); RETURN NULL; END';
+        CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON holdfast.refs
+            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait();
+    """
+    committing = "FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE 'COMMIT%'"
+
+    async def main() -> None:
+        async with opened(postgres_url) as store, opened(postgres_url) as other:
+            await other._database.transact(lambda c: c.execute(slow_commit))
+            writing = asyncio.create_task(store.put(HERE, [content("x")]))
+            while not await postgres_server.execute(f"SELECT pid {committing}"):
+                pass
+            await postgres_server.execute(f"SELECT pg_terminate_backend(pid) {committing}")
+            with pytest.raises(StoreUnavailableError, match="commit"):
+                await writing
+            assert await other.refs(HERE) == []
+
+    asyncio.run(main())
+
+
+def test_content_put_while_others_remove_it_is_never_lost(postgres_url: str) -> None:
+    """Users share the bytes; each removes its own ref while others put theirs."""
+
+    async def toil(store: PostgresStore, scope: Scope) -> None:
+        for round_ in range(15):
+            shared = content(f"shared {round_ % 2} " * 50)
+            await store.put(scope, [shared])
+            stored = await store.get(scope, shared.ref_id)
+            assert stored is not None
+            assert stored.data == shared.data
+            if round_ % 3:
+                assert await store.forget(scope, [shared.ref_id]) == 1
+            else:
+                await store.close_session(scope)
+                await store.gc(scope, grace_seconds=0.0)
+
+    async def main() -> None:
+        async with opened(postgres_url) as one, opened(postgres_url) as two:
+            users = [Scope(f"user {n}", "blue", "s") for n in range(6)]
+            await asyncio.gather(*(toil((one, two)[n % 2], user) for n, user in enumerate(users)))
+            ((live,),) = await one._database.fetch(
+                "SELECT count(DISTINCT sha256) FROM holdfast.refs WHERE NOT removed"
+            )
+            assert await _contents(one) == live
+
+    asyncio.run(main())
+
+
+def test_batches_in_any_order_do_not_wait_for_each_other_in_a_circle(
+    postgres_server: Server, postgres_url: str
+) -> None:
+    batch = [content(f"content {n} " * 20) for n in range(40)]
+
+    async def main() -> None:
+        async with opened(postgres_url) as store:
+            for round_ in range(5):
+                users = [Scope(f"user {n}", f"space {round_}") for n in range(4)]
+                orders = (batch, batch[::-1], batch[20:] + batch[:20], batch[::2] + batch[1::2])
+                await asyncio.gather(*map(store.put, users, orders))
+                for user, order in zip(users, orders, strict=True):
+                    listed = [info.sha256 for info in await store.refs(user)]
+                    assert listed == [made.sha256 for made in reversed(order)]
+        name = postgres_url.partition("?")[0].rpartition("/")[2]
+        await postgres_server.execute("SELECT pg_stat_force_next_flush()", postgres_url)
+        sql = f"SELECT deadlocks FROM pg_stat_database WHERE datname = '{name}'"
+        assert (await postgres_server.execute(sql))[0]["deadlocks"] == 0
+
+    asyncio.run(main())
+
+
+def test_of_two_who_add_the_same_turn_one_is_told_of_the_conflict(postgres_url: str) -> None:
+    async def main() -> None:
+        async with opened(postgres_url) as one, opened(postgres_url) as two:
+            for number in range(1, 9):
+                calls = (
+                    store.add_turn(HERE, turn(number), session(turns=number), named())
+                    for store in (one, two)
+                )
+                outcomes = await asyncio.gather(*calls, return_exceptions=True)
+                assert sorted(type(outcome).__name__ for outcome in outcomes) == [
+                    "NoneType",
+                    "StoreConflictError",
+                ]
+            assert [kept.number for kept in await one.turns(HERE)] == list(range(1, 9))
+
+    asyncio.run(main())
+
+
+def test_a_ref_that_two_contents_claim_at_once_is_given_to_one(postgres_url: str) -> None:
+    one, other = content("one"), content("other")
+    # No two known contents share 16 digits, so the check is told that these belong together.
+    fake = msgspec.structs.replace(other, ref_id=one.ref_id)
+
+    async def main() -> None:
+        async with opened(postgres_url) as store:
+            claim = store._database.transact
+            puts = (
+                claim(lambda c: originals._put(c, HERE, [one], 1.0)),
+                claim(lambda c: originals._put(c, HERE, [fake], 1.0)),
+            )
+            outcomes = await asyncio.gather(*puts, return_exceptions=True)
+            assert sum(isinstance(outcome, RefCollisionError) for outcome in outcomes) == 1
+            assert (await store.stats(HERE)).contents == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("sql", [originals.FIND, originals.OPEN])
+def test_look_ups_read_an_index_however_many_refs_there_are(
+    sql: LiteralString, postgres_url: str
+) -> None:
+    many = """
+        INSERT INTO holdfast.refs (workspace, username, sha256, kind, ref_id, size, tokens,
+            summary, compressed, meta, flags, created_at, written_at)
+        SELECT 'blue', 'ann', encode(sha256(n::text::bytea), 'hex'), 'log', 'ref:log:' || n,
+            1, 1, '', '', '{}', '[]', n, n
+        FROM generate_series(1, 5000) AS n;
+        INSERT INTO holdfast.contents (workspace, sha256, size, codec, data)
+        SELECT workspace, sha256, 1, 0, 'x' FROM holdfast.refs;
+        ANALYZE holdfast.refs, holdfast.contents;
+    """
+
+    async def main() -> str:
+        async with opened(postgres_url) as store:
+            await store._database.transact(lambda c: c.execute(many))
+            low, high = "ab" * 8, "ab" * 8 + "f" * 48
+            plan = await store._database.fetch(f"EXPLAIN {sql}", "blue", "ann", low, high, "log")
+            return "\n".join(row[0] for row in plan)
+
+    plan = asyncio.run(main())
+    assert "Index Scan" in plan
+    assert "Seq Scan" not in plan
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        (asyncpg.DiskFullError("content"), "full"),
+        (asyncpg.OutOfMemoryError("content"), "resource"),
+        (asyncpg.ReadOnlySQLTransactionError("content"), "read-only"),
+        (asyncpg.DeadlockDetectedError("content"), "writers"),
+        (asyncpg.QueryCanceledError("content"), "stopped"),
+        (asyncpg.PostgresIOError("content"), "files"),
+        (asyncpg.ConnectionDoesNotExistError("content"), "reached"),
+        (TimeoutError("content"), "reached"),
+        (OSError("content"), "reached"),
+    ],
+)
+def test_what_may_pass_is_unavailable_and_says_what_to_do(error: Exception, word: str) -> None:
+    told = failures.explain(error, "postgresql://db/x")
+    assert isinstance(told, StoreUnavailableError)
+    assert word in told.what
+    assert told.fix
+    assert "content" not in str(told)
+
+
+def test_a_login_without_connections_left_is_unavailable(
+    postgres_server: Server,
+) -> None:
+    asyncio.run(postgres_server.execute("CREATE ROLE busy LOGIN CONNECTION LIMIT 0"))
+    try:
+        error = refused(postgres_server.url(user="busy"))
+        assert isinstance(error, StoreUnavailableError)
+        assert "connection left" in error.what
+    finally:
+        asyncio.run(postgres_server.execute("DROP ROLE busy"))

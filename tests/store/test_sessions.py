@@ -156,7 +156,7 @@ def test_session_is_found_by_the_first_head_that_an_open_one_has(opener: Opener)
 
         async def found(*heads: str) -> str | None:
             record = await store.session_with_head(HERE, heads)
-            return record and record.session
+            return None if record is None else record.session
 
         assert await found("h9", "h2", "h1") == "c"
         assert await found("h1", "h2") == "a"

@@ -402,7 +402,7 @@ def test_full_disk_is_a_typed_error_and_nothing_is_half_written(sqlite: Opener) 
     async def fill(store: Store) -> None:
         assert isinstance(store, SqliteStore)
         await store.put(HERE, [content("before")])
-        await store._write(lambda db: db.execute("PRAGMA max_page_count = 300") and None)
+        await store._write(lambda db: db.execute("PRAGMA max_page_count = 300").get)
         outcomes = await asyncio.gather(
             *(store.put(HERE, made[n : n + 2]) for n in range(0, 200, 2)), return_exceptions=True
         )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import Conversation, count, read, register_counter, validate, write
+from holdfast import Conversation, TokenCount, count, read, register_counter, validate, write
 from holdfast.errors import (
     AnchorPreservationError,
     BudgetExceededError,
@@ -70,6 +70,17 @@ def anchors_kept(before: Conversation, after: Conversation) -> bool:
     return True
 
 
+def least(conversation: Conversation, counted: TokenCount) -> float:
+    """What cannot be trimmed away: the frame, and the exchanges that hold anchors."""
+    kept = {a.index for a in MANAGER.identify(conversation.messages)}
+    around = counted.tokens - sum(counted.message_tokens)
+    return around + sum(
+        sum(counted.message_tokens[exchange.start : exchange.stop])
+        for exchange in conversation.exchanges
+        if kept & set(range(exchange.start, exchange.stop))
+    )
+
+
 drawn = given(
     st.sampled_from(DIALECTS), long_scripts(), st.sampled_from(["auto", *STRATEGIES]), st.data()
 )
@@ -95,11 +106,13 @@ def test_so_are_a_hundred_thousand(
 def check_fit(dialect: str, script: Any, strategy: str, data: st.DataObject) -> None:
     body = WRITERS[dialect](script)
     source = read(body, dialect)
-    total = count(source, model=MODELS[dialect]).tokens
+    counted = count(source, model=MODELS[dialect])
+    total = counted.tokens
     limit = data.draw(st.integers(1, total + 50))
     try:
         fitted = fit(body, dialect=dialect, model=MODELS[dialect], limit=limit, strategy=strategy)
     except (AnchorPreservationError, BudgetExceededError):
+        assert limit < least(source, counted) + 10  # only what must be kept may be too much
         return
     assert tokens_of(fitted.body, dialect) == fitted.tokens <= limit
     assert validate(fitted.body, dialect, MODELS[dialect]) == []
@@ -224,6 +237,19 @@ def test_what_cannot_fit_is_refused_with_the_anchors_and_their_tokens() -> None:
     assert isinstance(caught.value, ContextOptimizationError)
     assert "Raise the limit" in caught.value.fix
     assert "word" not in str(caught.value)
+
+
+def test_what_is_no_anchor_goes_even_if_it_is_shorter_than_a_line_about_it() -> None:
+    messages = [{"role": "user", "content": "Go."}]
+    for n in range(50):
+        messages.append({"role": "user", "content": f"You must {n}."})
+        messages.append({"role": "assistant", "content": f"I will {n}."})
+    body = {"model": "gpt-4o", "messages": [*messages, {"role": "user", "content": "Now."}]}
+    limit = round(count(body).tokens * 0.75)
+    fitted = fit(body, limit=limit)
+    assert all(f"You must {n}." in fitted.body.decode() for n in range(50))
+    assert limit - 20 <= fitted.tokens <= limit  # no more went than must
+    assert {edit.what for edit in fitted.report} == {"took out an exchange"}
 
 
 def test_errors_of_tools_are_never_cut() -> None:

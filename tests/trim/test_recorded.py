@@ -5,27 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast import Conversation, TokenCount, count, read, repair, validate
+from holdfast import count, read, repair, validate
 from holdfast.errors import AnchorPreservationError, BudgetExceededError
 from holdfast.fitting import FitState, fit
-from holdfast.trim import AnchorPreservationManager
 from holdfast.wire import convert
 from tests.recorded import needs_trajectories, trajectories
-from tests.trim.test_fit import MODELS, anchors_kept
+from tests.trim.test_fit import MODELS, anchors_kept, least
 
 EVERY = 12
 """One in so many conversations here; `make bench` takes all."""
-
-
-def least(conversation: Conversation, counted: TokenCount) -> float:
-    """What cannot be trimmed away: the frame, and the exchanges that hold anchors."""
-    kept = {a.index for a in AnchorPreservationManager().identify(conversation.messages)}
-    around = counted.tokens - sum(counted.message_tokens)
-    return around + sum(
-        sum(counted.message_tokens[exchange.start : exchange.stop])
-        for exchange in conversation.exchanges
-        if kept & set(range(exchange.start, exchange.stop))
-    )
 
 
 def sample() -> list[dict[str, Any]]:

@@ -40,10 +40,11 @@ def alerts(source: Source, value: Any) -> list[Note]:
         return []
     notes: list[Note] = []
     count = 0
-    for place, text in _found(value, signs):
+    for place, key, item in _found(value, signs):
         count += 1
         if count <= _MOST:
-            notes.append(Note("alert", _cut(text), path_of(place)))
+            said = f"{key}: {line(item)}" if key else _failure(item)
+            notes.append(Note("alert", _cut(said), path_of(place)))
     if count > _MOST:
         notes.append(Note("alert", f"{count - _MOST:,} more errors or warnings"))
     return notes
@@ -86,19 +87,25 @@ def _cut(text: str) -> str:
     return text if len(text) <= _QUOTED_CHARS else text[: _QUOTED_CHARS - 1] + "…"
 
 
-def _found(value: Any, signs: _Signs) -> Iterator[tuple[Place, str]]:
-    """Places with an alert and what is quoted of them; no recursion, so that depth is no danger."""
+def _failure(item: dict[str, Any]) -> str:
+    """An object that failed: what it says of that first, so that a cut loses the least."""
+    telling = [key for key in (*_STATES, *_CODES, *_MESSAGES, "error") if key in item]
+    return line({key: item[key] for key in dict.fromkeys([*telling, *item])})[1:-1]
+
+
+def _found(value: Any, signs: _Signs) -> Iterator[tuple[Place, str, Any]]:
+    """Places with an alert, its key and its value; no recursion, so that depth is no danger."""
     keys, states, messages = signs.keys, signs.states, signs.messages
     stack: list[tuple[Place, Any]] = [((), value)]
     while stack:
         place, item = stack.pop()
         if type(item) is dict:
             if (states and _in_failure(item, states)) or (messages and _tells_failure(item)):
-                yield place, line(item)
+                yield place, "", item
                 continue
             for key in keys:
                 if key in item and _reports(item[key]):
-                    yield (place, key, item), f"{key}: {line(item[key])}"
+                    yield (place, key, item), key, item[key]
             stack.extend(
                 [
                     ((place, key, item), child)

@@ -12,6 +12,7 @@ import re
 from typing import Any, Literal
 
 import msgspec
+from msgspec import structs
 
 from holdfast.condense.once import once
 from holdfast.condense.python_values import as_json
@@ -21,6 +22,8 @@ Form = Literal["json", "lines", "embedded", "python"]
 
 _OPEN_LEVELS = 4
 """How deep a string is looked at for JSON inside; wrappers are shallow."""
+_WORTH_OPENING = 40
+"""Shorter strings are left alone, whatever they hold."""
 _FEW = 24
 """Larger containers hold data and are no wrappers."""
 _AROUND = 2_000
@@ -42,6 +45,14 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     form: Form
     around: tuple[str, ...] = ()
     """The prose before and after the JSON, if there is any."""
+    text: str = ""
+    """The text of the values, if it is not the whole content."""
+    begin: int = 0
+    """Where that begins in the content, or in the string that the content is."""
+    in_string: bool = False
+    """Whether the content is one string of JSON."""
+    sealed: tuple[tuple[str | int, ...], ...] = ()
+    """Steps to strings that hold prose too, so that no path can be opened inside."""
 
 
 _decoder = msgspec.json.Decoder(float_hook=Number)
@@ -55,9 +66,17 @@ def document(source: Source) -> Document | None:
     if start in (b"{", b"["):
         return _json(data) or _json_lines(data) or _python(data)
     if start == b'"':
-        text = _decode(data)
-        return _in_text(text) if isinstance(text, str) else None
+        return _string(_decode(data))
     return _embedded(data.decode("utf-8", "replace"))
+
+
+def _string(text: Any) -> Document | None:
+    found = _in_text(text) if isinstance(text, str) else None
+    if found is None or found.form not in ("json", "embedded", "python"):
+        return None
+    inner = found.text or text
+    form = "embedded" if found.form == "json" else found.form
+    return structs.replace(found, form=form, text=inner, in_string=True)
 
 
 def _decode(data: bytes | str) -> Any:
@@ -72,7 +91,9 @@ def _json(data: bytes | str) -> Document | None:
     if value is None:
         return None
     around: list[str] = []
-    return Document(value=_unwrapped(value, around, 0), form="json", around=tuple(around))
+    sealed: list[tuple[str | int, ...]] = []
+    opened = _unwrapped(value, (), around, sealed)
+    return Document(value=opened, form="json", around=tuple(around), sealed=tuple(sealed))
 
 
 def _json_lines(data: bytes) -> Document | None:
@@ -90,8 +111,9 @@ def _json_lines(data: bytes) -> Document | None:
 
 
 def _python(data: bytes | str) -> Document | None:
-    value = _decode(as_json(data if isinstance(data, str) else data.decode("utf-8", "replace")))
-    return None if value is None else Document(value=value, form="python")
+    text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+    value = _decode(as_json(text))
+    return None if value is None else Document(value=value, form="python", text=text)
 
 
 def _in_text(text: str) -> Document | None:
@@ -122,21 +144,26 @@ def _embedded(text: str) -> Document | None:
     if not isinstance(value, (dict, list)):
         return None
     around = tuple(part for part in (text[:begin].strip(), text[end:].strip()) if part)
-    return Document(value=value, form=form, around=around)
+    return Document(value=value, form=form, around=around, text=text[begin:end], begin=begin)
 
 
-def _unwrapped(value: Any, around: list[str], level: int) -> Any:
+def _unwrapped(
+    value: Any,
+    steps: tuple[str | int, ...],
+    around: list[str],
+    sealed: list[tuple[str | int, ...]],
+) -> Any:
     """The same value with strings that are JSON replaced by what they hold, near the top."""
     if isinstance(value, str):
-        if type(value) is Number or len(value) < 40:
-            return value
-        found = _in_text(value)
+        found = _in_text(value) if type(value) is str and len(value) >= _WORTH_OPENING else None
         if found is None:
             return value
         around.extend(found.around)
+        if found.form != "json":
+            sealed.append(steps)
         return found.value
-    if level == _OPEN_LEVELS or not isinstance(value, (dict, list)) or len(value) > _FEW:
+    if len(steps) == _OPEN_LEVELS or not isinstance(value, (dict, list)) or len(value) > _FEW:
         return value
     if isinstance(value, list):
-        return [_unwrapped(item, around, level + 1) for item in value]
-    return {key: _unwrapped(item, around, level + 1) for key, item in value.items()}
+        return [_unwrapped(item, (*steps, n), around, sealed) for n, item in enumerate(value)]
+    return {key: _unwrapped(item, (*steps, key), around, sealed) for key, item in value.items()}

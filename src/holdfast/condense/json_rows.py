@@ -17,6 +17,7 @@ from holdfast.condense.pieces import around_passages, line, row_passages, span, 
 from holdfast.condense.prose import around_notes
 from holdfast.condense.rows import describe, samples, table_of
 from holdfast.condense.source import Source
+from holdfast.condense.spots import placed_notes, placed_passages
 
 kind = "json_rows"
 
@@ -55,7 +56,7 @@ def condensed_rows(source: Source, found: Document, rows: Rows, what: str) -> Co
         title=f"{what}: {len(rows.items):,} rows of {table.width:,} columns{place}"[:200],
         unit="rows",
         total=len(rows.items),
-        notes=tuple(notes),
+        notes=tuple(placed_notes(source, notes)),
     )
 
 
@@ -76,7 +77,7 @@ def _series(source: Source, found: Document, rows: Rows) -> Condensed:
         title=f"JSON: series of {len(items):,} numbers in {rows.path}"[:200],
         unit="rows",
         total=len(items),
-        notes=tuple(notes),
+        notes=tuple(placed_notes(source, notes)),
     )
 
 
@@ -86,8 +87,8 @@ def passages(source: Source) -> Sequence[Passage]:
     if found is None:
         return ()
     if rows is None:
-        return (*around_passages(found), *tree_passages(found.value))
-    return rows_and_rest(source, found, rows)
+        return placed_passages(source, [*around_passages(found), *tree_passages(found.value)])
+    return placed_passages(source, rows_and_rest(source, found, rows))
 
 
 def rows_and_rest(source: Source, found: Document, rows: Rows) -> list[Passage]:

@@ -17,6 +17,7 @@ from holdfast.condense.pieces import Place, around_passages, path_of, tree_passa
 from holdfast.condense.prose import around_notes
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
+from holdfast.condense.spots import placed_notes, placed_passages
 
 kind = "json"
 
@@ -46,14 +47,16 @@ def condense(source: Source) -> Condensed:
         title=f"JSON: {type_of(value)}",
         unit="items" if isinstance(value, list) else "keys",
         total=len(value) if isinstance(value, (dict, list)) else 1,
-        notes=tuple(notes),
+        notes=tuple(placed_notes(source, notes)),
     )
 
 
 def passages(source: Source) -> Sequence[Passage]:
     """Leaves with the objects they stand in."""
     found = document(source)
-    return () if found is None else [*around_passages(found), *tree_passages(found.value)]
+    if found is None:
+        return ()
+    return placed_passages(source, [*around_passages(found), *tree_passages(found.value)])
 
 
 def _firsts(value: Any) -> list[Note]:

@@ -21,6 +21,7 @@ from holdfast.condense.outline import outline
 from holdfast.condense.prose import around_notes
 from holdfast.condense.rows import describe, samples, table_of
 from holdfast.condense.source import Source
+from holdfast.condense.spots import placed_notes
 from holdfast.condense.text_table import TextTable, text_table
 
 kind = "sql_result"
@@ -56,9 +57,10 @@ def condense(source: Source) -> Condensed:
         return _from_text(table) if table else _nothing()
     tables = entities(source)
     if tables:
-        notes = [*alerts(source, found.value), *around_notes(found), *entity_notes(tables)]
+        said = [*alerts(source, found.value), *around_notes(found), *entity_notes(tables)]
+        notes = tuple(placed_notes(source, said))
         title = f"SQL schema: {len(tables):,} tables"
-        return Condensed(title=title, unit="tables", total=len(tables), notes=tuple(notes))
+        return Condensed(title=title, unit="tables", total=len(tables), notes=notes)
     rows = main_rows(source)
     if rows:
         return condensed_rows(source, found, rows, "SQL result")
@@ -85,13 +87,12 @@ def _nothing() -> Condensed:
 
 def _other(source: Source, found: Document) -> Condensed:
     notes = [*alerts(source, found.value), *around_notes(found), *outline(found.value)]
-    plan = _is_plan(found.value)
     value = found.value
     return Condensed(
-        title="SQL query plan" if plan else "SQL result",
+        title="SQL query plan" if _is_plan(value) else "SQL result",
         unit="items" if isinstance(value, list) else "keys",
         total=len(value) if isinstance(value, (dict, list)) else 1,
-        notes=tuple(notes),
+        notes=tuple(placed_notes(source, notes)),
     )
 
 

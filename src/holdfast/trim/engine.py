@@ -127,7 +127,7 @@ class ContextOptimizationEngine:
                 return work.done()
         work.shorten_results()
         if not work.fits:
-            work.take_out_digests()
+            work.take_out_the_rest()
         return work.done()
 
     def _note(
@@ -176,13 +176,18 @@ class _Emergency:
                 if shorter is not None:
                     self._put(n, shorter, "cut the middle of a tool result", "it must fit")
 
-    def take_out_digests(self) -> None:
-        """Give up even the lines that say what is gone."""
+    def take_out_the_rest(self) -> None:
+        """Give up the lines that say what is gone, and what is shorter than such a line."""
+        left = []
         for piece in self.pieces:
-            if piece.fold is not None:
-                gone = msgspec.structs.replace(piece, tokens=0)
-                self.cuts.append(cut("took out a digest", "nothing else may go", [piece], gone))
-        self.pieces = [piece for piece in self.pieces if piece.fold is None]
+            if piece.anchored or self.fits:
+                left.append(piece)
+                continue
+            gone = msgspec.structs.replace(piece, tokens=0)
+            what = "took out an exchange" if piece.fold is None else "took out a digest"
+            self.cuts.append(cut(what, "nothing else may go", [piece], gone))
+            self.excess -= piece.tokens
+        self.pieces = left
 
     def _put(self, n: int, new: Piece, what: str, why: str) -> None:
         new = msgspec.structs.replace(new, tokens=self.bench.measure(new))

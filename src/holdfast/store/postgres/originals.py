@@ -65,14 +65,14 @@ SELECT workspace, username, $12, $14, ref_id, sha256,
 FROM put
 """
 
-_FIND: LiteralString = """
+FIND: LiteralString = """
 SELECT r.*, c.damage
 FROM holdfast.refs AS r
 LEFT JOIN holdfast.contents AS c ON c.workspace = r.workspace AND c.sha256 = r.sha256
 WHERE r.workspace = $1 AND r.username = $2 AND r.sha256 BETWEEN $3 AND $4 AND $5 IN ('', r.kind)
 """
 
-_OPEN: LiteralString = """
+OPEN: LiteralString = """
 SELECT r.*, c.damage, c.codec, c.data, c.size AS content_size
 FROM holdfast.refs AS r
 LEFT JOIN holdfast.contents AS c
@@ -189,7 +189,7 @@ async def get(
     if name is None:
         return None
     asked = (*rules.hash_range(name), name.kind)
-    row = _chosen(name, await database.fetch(_OPEN, scope.workspace, scope.user, *asked))
+    row = _chosen(name, await database.fetch(OPEN, scope.workspace, scope.user, *asked))
     if row is None or row["removed"]:
         return None
     data = blobs.opened(row)
@@ -252,7 +252,7 @@ async def _find(source: Database | Connection, scope: Scope, ref: str) -> Any:
     if name is None:
         return None
     low, high = rules.hash_range(name)
-    rows = await source.fetch(_FIND, scope.workspace, scope.user, low, high, name.kind)
+    rows = await source.fetch(FIND, scope.workspace, scope.user, low, high, name.kind)
     return _chosen(name, rows)
 
 

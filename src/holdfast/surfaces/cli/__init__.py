@@ -18,7 +18,7 @@ import typer
 import holdfast
 from holdfast.errors import HoldfastError
 
-from . import config, convert, count, fit, models, show, tour, validate
+from . import config, convert, count, fit, models, show, store, tour, validate
 from ._output import abandon_stdout, complain, prepare_streams
 
 app = typer.Typer(
@@ -33,6 +33,7 @@ for command in (
     *(count.count, fit.fit, models.models, config.config),
 ):
     app.command()(command)
+app.add_typer(store.app, name="store")
 
 
 def _print_version(wanted: bool) -> None:
@@ -61,6 +62,7 @@ def _holdfast(
     Count its tokens:  holdfast count request.json
     Make it fit:       holdfast fit request.json --limit 8000 > smaller.json
     See the models:    holdfast models claude
+    See what is kept:  holdfast store stats
     See the settings:  holdfast config
 
     FILE can be - for standard input. Results are tables in a terminal and JSON in a pipe.

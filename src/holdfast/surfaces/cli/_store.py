@@ -1,0 +1,76 @@
+"""store: how commands open the store that the settings name, and tell how far they are."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from holdfast.settings import Settings, user_data_folder
+from holdfast.store import Scope, Store, open_store
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="memory:, sqlite:///path or postgresql://…; else the setting store_url.",
+    ),
+]
+UserOption = Annotated[str, typer.Option("--user", help="Whose records.")]
+WorkspaceOption = Annotated[str, typer.Option("--workspace", help="In which workspace.")]
+
+DEFAULT = Scope()
+
+_T = TypeVar("_T")
+_SHOWN_AFTER_SECONDS = 1.0
+_SHOWN_EVERY_SECONDS = 0.1
+
+
+def with_store(settings: Settings, work: Callable[[Store], Awaitable[_T]]) -> _T:
+    """Open the store, work with it, close it."""
+
+    async def main() -> _T:
+        store = await open_store(settings.store_url, folder=data_folder(settings))
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(main())
+
+
+def data_folder(settings: Settings) -> Path | None:
+    """Where Holdfast keeps things; None if nowhere."""
+    return user_data_folder() if settings.data_dir == "auto" else Path(settings.data_dir)
+
+
+class Progress:
+    """A line on the terminal's error stream that counts, once the work takes over a second."""
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+        self._next = time.monotonic() + _SHOWN_AFTER_SECONDS
+        self._shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how much is done, and of how much."""
+        if not sys.stderr.isatty() or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _SHOWN_EVERY_SECONDS
+        self._shown = True
+        sys.stderr.write(f"\r\x1b[K{self._doing} {done:,} of {max(done, total):,} …")
+        sys.stderr.flush()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

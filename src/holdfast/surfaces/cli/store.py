@@ -1,0 +1,308 @@
+"""store: look after what is kept: how much it is, whether it is sound, what may go, copies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import msgspec
+import typer
+from rich.console import Console
+
+from holdfast.errors import HoldfastError
+from holdfast.settings import Settings
+from holdfast.store import Scope, Store
+from holdfast.store.protocol import GRACE_SECONDS
+from holdfast.store.records import Damage, StoreStats
+
+from ._output import ColorOption, Output, OutputOption, remark, table
+from ._store import DEFAULT, Progress, StoreOption, UserOption, WorkspaceOption, with_store
+
+_CHUNK = 4_000_000
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def _store() -> None:
+    """Look after the store: the originals behind refs, sessions and their turns.
+
+    \b
+    How full is it?     holdfast store stats
+    Is it sound?        holdfast store verify
+    Remove what is old: holdfast store gc
+    Copy it whole:      holdfast store backup copy.db
+    Move records:       holdfast store export mine.jsonl; holdfast store import mine.jsonl
+
+    The store is holdfast.db in the data folder, unless --store or the setting store_url names
+    another. Commands see the records of one user in one workspace: --user and --workspace.
+    """
+
+
+@app.command()
+def stats(
+    store: StoreOption = None,
+    user: UserOption = DEFAULT.user,
+    workspace: WorkspaceOption = DEFAULT.workspace,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Show how full the store is.
+
+    Size is that of the originals; stored is what they take up, compressed, each content once.
+
+    \b
+    Examples:
+      holdfast store stats
+      holdfast store stats --store sqlite:///copy.db --output json
+    """
+    settings = Settings.load(output=output, color=color, store_url=store)
+    scope = Scope(user, workspace)
+
+    async def work(opened: Store) -> tuple[str, StoreStats]:
+        return opened.url, await opened.stats(scope)
+
+    url, found = with_store(settings, work)
+
+    def draw(console: Console) -> None:
+        rows = [(name, _amount(name, value)) for name, value in _numbers(found).items()]
+        kinds = [(f"  {kind}", f"{count:,}") for kind, count in found.by_kind.items()]
+        console.print(table("store", url, rows=[*rows[:1], *kinds, *rows[1:]]))
+
+    Output(settings).emit({"store": url, **msgspec.to_builtins(found)}, draw)
+
+
+def _numbers(found: StoreStats) -> dict[str, int]:
+    return {k: v for k, v in msgspec.structs.asdict(found).items() if isinstance(v, int)}
+
+
+def _amount(name: str, value: int) -> str:
+    return f"{value:,} bytes" if name in ("size", "stored") else f"{value:,}"
+
+
+@app.command()
+def verify(
+    store: StoreOption = None,
+    user: UserOption = DEFAULT.user,
+    workspace: WorkspaceOption = DEFAULT.workspace,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Read everything once and compare it with its hash.
+
+    What does not match is set apart: it is never served, and storing the same content again
+    heals it. Exit code 1 if anything is damaged.
+
+    \b
+    Examples:
+      holdfast store verify
+      holdfast store verify --output json | jq .damaged
+    """
+    settings = Settings.load(output=output, color=color, store_url=store)
+    scope = Scope(user, workspace)
+    read = 0
+
+    async def work(opened: Store) -> list[Damage]:
+        with Progress("Reading content") as shown:
+
+            def progress(done: int, total: int) -> None:
+                nonlocal read
+                read = done
+                shown(done, total)
+
+            return await opened.verify(scope, progress)
+
+    found = with_store(settings, work)
+
+    def draw(console: Console) -> None:
+        if found:
+            rows = [(d.sha256[:16], d.why, ", ".join(d.refs) or "a message") for d in found]
+            console.print(table("content", "what is wrong", "refs", rows=rows))
+        else:
+            console.print(f"All is well: {read:,} contents match their hashes.")
+
+    Output(settings).emit({"read": read, "damaged": msgspec.to_builtins(found)}, draw)
+    if found:
+        remark("Store the originals again to heal them, or restore them from an export or backup.")
+        raise typer.Exit(1)
+
+
+@app.command()
+def gc(
+    grace: Annotated[
+        float,
+        typer.Option("--grace", min=0.0, metavar="SECONDS", help="How long what is old stays."),
+    ] = GRACE_SECONDS,
+    store: StoreOption = None,
+    user: UserOption = DEFAULT.user,
+    workspace: WorkspaceOption = DEFAULT.workspace,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Remove what is out of date.
+
+    That is content past its time, and what closed sessions left behind. What an open session
+    uses stays, and so does all that was written or opened within the grace period. Of what goes,
+    the summary remains, so that a model that asks for it can be told.
+
+    \b
+    Examples:
+      holdfast store gc
+      holdfast store gc --grace 86400
+    """
+    settings = Settings.load(output=output, color=color, store_url=store)
+    scope = Scope(user, workspace)
+    gone = with_store(settings, lambda opened: opened.gc(scope, grace_seconds=grace))
+
+    def draw(console: Console) -> None:
+        console.print(
+            f"Removed {gone.refs:,} refs and {gone.contents:,} contents of {gone.bytes:,} bytes."
+        )
+
+    Output(settings).emit(msgspec.to_builtins(gone), draw)
+
+
+@app.command()
+def export(
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="Where to write; - is standard output.")
+    ] = "-",
+    store: StoreOption = None,
+    user: UserOption = DEFAULT.user,
+    workspace: WorkspaceOption = DEFAULT.workspace,
+) -> None:
+    """Write every record as a line of JSON, to be read by `holdfast store import`.
+
+    Contents are in it, exact: keep the file as private as the store. It appears under its name
+    only once it is whole.
+
+    \b
+    Examples:
+      holdfast store export mine.jsonl
+      holdfast store export | zstd > mine.jsonl.zst
+    """
+    settings = Settings.load(store_url=store)
+    scope = Scope(user, workspace)
+
+    async def work(opened: Store) -> int:
+        found = await opened.stats(scope)
+        total, done = found.refs + found.sessions + found.turns, 0
+        with _target(file) as target, Progress("Writing record") as shown:
+            async for line in opened.export(scope):
+                target.write(line)
+                done += 1
+                shown(done, total)
+        return done - 1
+
+    records = with_store(settings, work)
+    if file != "-":
+        remark(f"Wrote {records:,} records to {file}.")
+
+
+@contextmanager
+def _target(file: str) -> Iterator[BinaryIO]:
+    """A file that appears when it is whole, for its owner alone; or standard output."""
+    if file == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(file)
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as target:
+                yield target
+            Path(name).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        raise HoldfastError(
+            f"cannot write the file: {error.strerror}", where=file, fix="Choose another place."
+        ) from error
+
+
+@app.command("import")
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What export wrote; - is stdin.")],
+    store: StoreOption = None,
+    user: UserOption = DEFAULT.user,
+    workspace: WorkspaceOption = DEFAULT.workspace,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Read what `holdfast store export` wrote.
+
+    What the store has already stays as it is, so that importing twice does no harm. The records
+    belong to --user and --workspace afterwards, whoever exported them.
+
+    \b
+    Examples:
+      holdfast store import mine.jsonl
+      zstd -dc mine.jsonl.zst | holdfast store import - --workspace team
+    """
+    settings = Settings.load(output=output, color=color, store_url=store)
+    scope = Scope(user, workspace)
+
+    async def work(opened: Store) -> int:
+        with _source(file) as source:
+            return await opened.restore(scope, _lines(source))
+
+    new = with_store(settings, work)
+
+    def draw(console: Console) -> None:
+        console.print(f"{new:,} records were new.")
+
+    Output(settings).emit({"new": new}, draw)
+
+
+@contextmanager
+def _source(file: str) -> Iterator[BinaryIO]:
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(file).open("rb") as source:
+            yield source
+    except OSError as error:
+        raise HoldfastError(
+            f"cannot read the file: {error.strerror}",
+            where=file,
+            fix="Check its name, or use - for standard input.",
+        ) from error
+
+
+async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
+    done = 0
+    with Progress("Reading record") as shown:
+        while lines := await asyncio.to_thread(source.readlines, _CHUNK):
+            for line in lines:
+                done += 1
+                shown(done, 0)
+                yield line
+
+
+@app.command()
+def backup(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A name that is not taken yet.")],
+    store: StoreOption = None,
+) -> None:
+    """Copy the whole store, of all users and workspaces, while it is in use.
+
+    The copy is a store of its own: open it with --store sqlite:///FILE. Stores on PostgreSQL are
+    backed up with pg_dump.
+
+    \b
+    Examples:
+      holdfast store backup holdfast-monday.db
+    """
+    settings = Settings.load(store_url=store)
+    with_store(settings, lambda opened: opened.backup(file))
+    remark(f"Wrote {file}.")
