@@ -217,13 +217,6 @@ class Settings(Definitions, frozen=True, kw_only=True):
             '{ "gemini:flash" = { context_window = 1000000, output_reserved = 8192 } }.'
         ),
     ] = {}
-    store_url: Annotated[
-        str,
-        Meta(
-            description="Where originals are kept: memory:, sqlite:///path or postgresql://…; "
-            "empty: a file in data_dir."
-        ),
-    ] = ""
     cite_threshold: Annotated[
         int, Meta(ge=1, description="Tool results of more characters than this are cited.")
     ] = 1000
