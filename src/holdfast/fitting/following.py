@@ -47,17 +47,17 @@ def _alike(before: Message, now: Message) -> bool:
         return True
     if not any(_MARK.encode() in span for span in spans):
         return False
-    return bool(_unmarked(before.value) == _unmarked(now.value))
+    return bool(unmarked(before.value) == unmarked(now.value))
 
 
-def _unmarked(value: Any) -> Any:
+def unmarked(value: Any) -> Any:
     """A message without its cache marks: they stand on it, on its parts, and on theirs."""
     if isinstance(value, list):
-        return [_unmarked(part) for part in value]
+        return [unmarked(part) for part in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: _unmarked(inner) if key == "content" else inner
+        key: unmarked(inner) if key == "content" else inner
         for key, inner in value.items()
         if key != _MARK
     }

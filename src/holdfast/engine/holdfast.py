@@ -1,0 +1,233 @@
+"""Holdfast: cite, expand and fit over one store.
+
+holdfast: the last word of the engine, which all surfaces use. An original is stored before its
+citation is shown; content is worked on in a thread where it is large.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, Self, TypeVar
+
+from holdfast.cite import Citation, CitingRules
+from holdfast.cite import cite as make_citation
+from holdfast.cite import count as count_text
+from holdfast.engine.session import Session, longer_refs
+from holdfast.engine.trails import heads
+from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
+from holdfast.expand import ExpandOptions, Expansion, missing, note_of
+from holdfast.expand import expand as open_content
+from holdfast.fitting import Fitted, fit
+from holdfast.settings import Settings
+from holdfast.store import Scope, Store, Turn, open_store
+from holdfast.store.records import StoreStats, UsageTotal
+from holdfast.tokens import Calibration
+from holdfast.wire import Conversation
+
+_LARGE_BYTES = 200_000
+_MOST_SESSIONS = 1_000
+_SAVE_EVERY = 50
+_T = TypeVar("_T")
+
+
+class Holdfast:
+    """Cite, expand and fit over one store, for one user and workspace."""
+
+    def __init__(
+        self,
+        store: Store,
+        scope: Scope | None = None,
+        *,
+        citing: CitingRules | None = None,
+        calibration: Calibration | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.store = store
+        self.scope = scope or Scope()
+        self.citing = citing or CitingRules()
+        self.calibration = calibration or Calibration()
+        self._clock = clock
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._heads: dict[str, str] = {}
+        self._observed = 0
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        url: str | None = None,
+        *,
+        scope: Scope | None = None,
+        settings: Settings | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> AsyncIterator[Self]:
+        """Open a store and close it in the end.
+
+        `memory:`, `sqlite:///path` or `postgresql://…`; without a URL, the one in the settings,
+        else a file in the user's data folder.
+        """
+        settings = settings or Settings.load()
+        scope = scope or Scope()
+        store = await open_store(
+            url or settings.store_url, folder=settings.data_folder, clock=clock
+        )
+        try:
+            learnt = await store.calibration(scope)
+            calibration = Calibration()
+            with suppress(StoreError):  # what cannot be read is learnt anew
+                calibration = Calibration.load(learnt) if learnt else calibration
+            made = cls(
+                store, scope, citing=citing_rules(settings), calibration=calibration, clock=clock
+            )
+            yield made
+            await made.save()
+        finally:
+            await store.close()
+
+    # --- contents --------------------------------------------------------------------------------
+
+    async def cite(
+        self,
+        content: Any,
+        *,
+        kind: str | None = None,
+        question: str | None = None,
+        source_url: str | None = None,
+        tool: str = "",
+        session: str | None = None,
+    ) -> Citation:
+        """Store a content and return the citation that takes its place."""
+        rules = self.citing
+
+        def made_with(rules: CitingRules) -> Citation:
+            return make_citation(
+                content, kind=kind, question=question, source_url=source_url, tool=tool, rules=rules
+            )
+
+        while True:
+            made = await _in_thread_if_large(content, partial(made_with, rules))
+            if made.content is None:
+                return made
+            try:
+                await self.store.put(self._scope(session), [made.content])
+            except RefCollisionError:
+                rules = longer_refs(rules)
+            else:
+                return made
+
+    async def expand_ref(
+        self, ref_id: str, options: Mapping[str, Any] | ExpandOptions | None = None
+    ) -> Expansion:
+        """Open a part of a stored content, exactly; what cannot be opened says why."""
+        wanted = ExpandOptions.parse(options)
+        try:
+            stored = await self.store.get(self.scope, ref_id)
+        except DamagedContentError:
+            stored = None
+        if stored is None:
+            known = await self.store.info(self.scope, ref_id)
+            return missing(ref_id, known, count=count_text)
+        info, data = stored.info, stored.data
+        return await _in_thread_if_large(
+            data,
+            lambda: open_content(
+                info.ref_id, data, info.kind, wanted, count=count_text, note=note_of(info)
+            ),
+        )
+
+    # --- requests --------------------------------------------------------------------------------
+
+    def session(self, name: str = "") -> Session:
+        """A session by its name; a new one if there is no name."""
+        name = name or uuid.uuid4().hex
+        known = self._sessions.get(name)
+        if known is None:
+            known = Session(
+                self.store, self.scope.of(name), self.citing, self.calibration, self._clock
+            )
+            self._sessions[name] = known
+            while len(self._sessions) > _MOST_SESSIONS:
+                self._sessions.popitem(last=False)
+        self._sessions.move_to_end(name)
+        return known
+
+    async def session_of(self, conversation: Conversation) -> Session:
+        """The session whose last request a conversation goes on from; a new one if none does."""
+        beginnings = heads(conversation.messages)
+        for head in beginnings:
+            if head in self._heads:
+                return self.session(self._heads[head])
+        known = await self.store.session_with_head(self.scope, beginnings)
+        session = self.session(known.session if known is not None else "")
+        return await session.load()
+
+    async def fit(self, body: object, *, session: str | None = None, **how: Any) -> Fitted:
+        """Make a request fit, with citations; what left it is stored when this returns.
+
+        With a session's name, its last request is remembered, so that what was sent stays the
+        same. Other arguments are those of `holdfast.fit`.
+        """
+        name = self.scope.session if session is None else session
+        if name:
+            return await self.session(name).fit(body, **how)
+        rules: CitingRules | None = how.pop("citing", self.citing)
+        while True:
+            fitted = fit(body, citing=rules, calibration=self.calibration, **how)
+            try:
+                await self.store.put(self.scope, fitted.contents)
+            except RefCollisionError:
+                rules = longer_refs(rules or self.citing)
+            else:
+                return fitted
+
+    async def observe(
+        self, session: Session, fitted: Fitted, usage: object = None, **what: Any
+    ) -> Turn:
+        """Write down a request that was sent, and learn from the usage that was reported.
+
+        Other arguments are those of `Session.observe`.
+        """
+        turn = await session.observe(fitted, usage, **what)
+        self._heads[session.record.head] = session.name
+        while len(self._heads) > _MOST_SESSIONS:
+            del self._heads[next(iter(self._heads))]
+        self._observed += 1
+        if self._observed % _SAVE_EVERY == 0:
+            await self.save()
+        return turn
+
+    # --- what became of it -----------------------------------------------------------------------
+
+    async def stats(self) -> tuple[StoreStats, list[UsageTotal]]:
+        """How full the store is, and what the models used."""
+        return await self.store.stats(self.scope), await self.store.usage(self.scope)
+
+    async def save(self) -> None:
+        """Keep what was learnt about counting."""
+        await self.store.save_calibration(self.scope, self.calibration.dump())
+
+    def _scope(self, session: str | None) -> Scope:
+        return self.scope if session is None else self.scope.of(session)
+
+
+def citing_rules(settings: Settings) -> CitingRules:
+    """The rules for citations that the settings give."""
+    hours = settings.content_ttl_hours
+    return CitingRules(
+        threshold=settings.cite_threshold,
+        most_tokens=settings.cite_max_tokens,
+        privacy=settings.privacy_policy,
+        ttl_seconds=hours * 3600 if hours else None,
+    )
+
+
+async def _in_thread_if_large(content: object, work: Callable[[], _T]) -> _T:
+    if isinstance(content, (str, bytes)) and len(content) < _LARGE_BYTES:
+        return work()
+    return await asyncio.to_thread(work)

@@ -1,0 +1,144 @@
+"""Which conversation a request belongs to, and how its turns are written down.
+
+trails: the first step of the engine. Clients send their whole history with each request, and
+seldom say which conversation it is: it is known by its beginning. A turn is written as what is
+new in it, so that a long session costs as much as its messages, not their number squared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from holdfast.fitting import FitState
+from holdfast.fitting.following import unmarked
+from holdfast.fitting.state import Origins
+from holdfast.store.records import Trail
+from holdfast.store.refs import REF, digest
+from holdfast.trim.pieces import Fold
+from holdfast.wire import Conversation, Message, read
+from holdfast.wire.strict import encode, splice
+
+MOST_HEADS = 200
+"""How far back a request is looked for: a client seldom adds more messages at once."""
+
+
+def heads(messages: Sequence[Message]) -> list[str]:
+    """A name for each beginning of a conversation, the longest first; cache marks do not count."""
+    running = hashlib.sha256()
+    names = []
+    for message in messages:
+        running.update(_fingerprint(message))
+        names.append(running.copy().hexdigest())
+    return names[::-1][:MOST_HEADS]
+
+
+def _fingerprint(message: Message) -> bytes:
+    known: bytes | None = message.memo.get("fingerprint")
+    if known is None:
+        span = bytes(message.span)
+        if b"cache_control" in span:
+            span = encode(unmarked(message.value))
+        known = hashlib.sha256(span).digest()
+        message.memo["fingerprint"] = known
+    return known
+
+
+def hashes(messages: Sequence[Message]) -> tuple[str, ...]:
+    """The SHA-256 of each message's bytes."""
+    return tuple(_sha256(message) for message in messages)
+
+
+def _sha256(message: Message) -> str:
+    known: str | None = message.memo.get("sha256")
+    if known is None:
+        known = message.memo["sha256"] = digest(bytes(message.span))
+    return known
+
+
+def trail(
+    conversation: Conversation, before: Sequence[str]
+) -> tuple[Trail, tuple[str, ...], dict[str, bytes]]:
+    """A request as the change against the one before: the trail, all hashes, and what is new."""
+    now = hashes(conversation.messages)
+    shared = 0
+    for old, new in zip(before, now, strict=False):
+        if old != new:
+            break
+        shared += 1
+    frame = conversation.frame.hollow
+    added = {
+        name: bytes(message.span)
+        for name, message in zip(now[shared:], conversation.messages[shared:], strict=True)
+    }
+    made = Trail(shared, now[shared:], digest(frame))
+    return made, now, {**added, made.frame: frame}
+
+
+def followed_trails(trails: Sequence[Trail]) -> tuple[str, ...]:
+    """The hashes of the last request's messages, from all trails up to it."""
+    known: tuple[str, ...] = ()
+    for one in trails:
+        known = known[: one.shared] + one.added
+    return known
+
+
+def rebuilt(
+    dialect: str,
+    client: tuple[Sequence[str], str],
+    sent: tuple[Sequence[str], str],
+    origins: Origins,
+    stored: Mapping[str, bytes],
+) -> FitState | None:
+    """What fitting needs to go on after a restart; None if something is missing.
+
+    `client` and `sent` are the hashes of messages, and the hash of the frame around them.
+    """
+    needed = {*client[0], client[1], *sent[0], sent[1]}
+    if not needed <= stored.keys() or len(origins) != len(sent[0]):
+        return None
+    source = _put_together(dialect, client, stored)
+    out = _put_together(dialect, sent, stored)
+    messages = tuple(
+        _as_it_was(message, start, source.messages[start:stop])
+        for message, (start, stop) in zip(out.messages, origins, strict=True)
+    )
+    return FitState(source, out.with_messages(messages), origins, 0, source.tools != out.tools)
+
+
+def _put_together(
+    dialect: str, made_of: tuple[Sequence[str], str], stored: Mapping[str, bytes]
+) -> Conversation:
+    names, frame = made_of
+    hollow = read(stored[frame], dialect)
+    listed = b"[" + b",".join([stored[name] for name in names]) + b"]"
+    return read(splice(stored[frame], hollow.frame.place, listed), dialect)
+
+
+def _as_it_was(message: Message, start: int, originals: Sequence[Message]) -> Message:
+    """A message that went out, with what was known about it."""
+    if len(originals) == 1:
+        [original] = originals
+        if bytes(original.span) == bytes(message.span):
+            return original
+        message.memo.update(original=original, refs=_refs(message))
+    elif originals:
+        refs = _refs(message)
+        message.memo.update(
+            originals=tuple(originals),
+            refs=refs,
+            fold=Fold(start, start + len(originals), len(originals), 0, ref_id="".join(refs[:1])),
+        )
+    return message
+
+
+def _refs(message: Message) -> tuple[str, ...]:
+    text = bytes(message.span).decode("utf-8", "replace")
+    return tuple(dict.fromkeys(found[0] for found in REF.finditer(text)))
+
+
+def prefix_share(sent: Conversation, shared: int) -> float:
+    """Share of the bytes of a request that are the beginning of the one before."""
+    sizes = [len(bytes(message.span)) for message in sent.messages]
+    total = len(sent.frame.hollow) + sum(sizes)
+    return (len(sent.frame.head) + sum(sizes[:shared])) / total if shared else 0.0

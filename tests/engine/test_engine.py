@@ -1,0 +1,198 @@
+"""The engine: originals stored before citations are shown, sessions that go on where they were."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import Holdfast, Scope
+from holdfast.store.records import Content
+from holdfast.store.refs import REF, digest
+from tests.fitting.test_citing import chat, log
+
+
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(work())  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return "memory:" if request.param == "memory" else f"sqlite:///{tmp_path}/store.db"
+
+
+def test_a_citation_can_be_opened_exactly(url: str) -> None:
+    async def work() -> None:
+        async with Holdfast.open(url) as engine:
+            made = await engine.cite(log(500), question="step 0-77")
+            assert "step 0-77" in made.text
+            stored = await engine.store.get(engine.scope, made.ref_id)
+            assert stored is not None
+            assert stored.data.decode() == log(500)
+            part = await engine.expand_ref(made.ref_id, {"lines": "10-12"})
+            assert part.content.splitlines() == log(500).splitlines()[9:12]
+            other = Holdfast(engine.store, Scope(user="someone else"))
+            assert "no content is stored" in (await other.expand_ref(made.ref_id)).text
+
+    run(work)
+
+
+def test_what_is_short_is_not_stored(url: str) -> None:
+    async def work() -> None:
+        async with Holdfast.open(url) as engine:
+            assert (await engine.cite("short")).ref_id == ""
+            assert await engine.store.refs(engine.scope) == []
+
+    run(work)
+
+
+def test_large_content_is_cited_off_the_loop(url: str) -> None:
+    async def work() -> None:
+        async with Holdfast.open(url) as engine:
+            made = await engine.cite(log(30_000))
+            page = await engine.expand_ref(made.ref_id, {"lines": "29999-30000"})
+            assert page.content.splitlines() == log(30_000).splitlines()[-2:]
+
+    run(work)
+
+
+def test_fit_stores_every_original_it_takes_out(url: str) -> None:
+    async def work() -> None:
+        async with Holdfast.open(url) as engine:
+            for n in range(1, 9):
+                body = chat(*(log(80, seed) for seed in range(n)))
+                fitted = await engine.fit(body, session="a", limit=2500)
+                assert holdfast.count(fitted.body).tokens <= 2500
+                for ref in {found[0] for found in REF.finditer(fitted.body.decode())}:
+                    if ref != "ref:log:9f2c4e1ab07d3358":  # the example in the tool's description
+                        assert await engine.store.get(engine.scope, ref) is not None, ref
+
+    run(work)
+
+
+def test_a_session_is_recognised_by_its_beginning(url: str) -> None:
+    async def work() -> None:
+        async with Holdfast.open(url) as engine:
+            names = []
+            for n in range(1, 4):
+                conversation = holdfast.read(chat(*(log(80, seed) for seed in range(n))))
+                session = await engine.session_of(conversation)
+                names.append(session.name)
+                await engine.observe(session, await session.fit(conversation), {"prompt_tokens": 9})
+            assert len(set(names)) == 1
+            other = await engine.session_of(holdfast.read(chat(log(80), question="Another?")))
+            assert other.name not in names
+            fresh = Holdfast(engine.store)  # as another process would see it
+            conversation = holdfast.read(chat(*(log(80, seed) for seed in range(4))))
+            assert (await fresh.session_of(conversation)).name == names[0]
+
+    run(work)
+
+
+def test_after_a_restart_the_same_bytes_go_out(tmp_path: Path) -> None:
+    async def work() -> None:
+        url = f"sqlite:///{tmp_path}/store.db"
+        bodies = [chat(*(log(60, seed) for seed in range(n))) for n in range(1, 12)]
+        async with Holdfast.open(url) as engine:
+            session = engine.session("s")
+            for body in bodies[:-1]:
+                fitted = await session.fit(body, limit=3000)
+                await engine.observe(session, fitted, {"prompt_tokens": fitted.tokens})
+            assert any("fold" in edit.action for turn in await engine.store.turns(session.scope)
+                       for edit in turn.edits)  # fmt: skip
+            expected = await session.fit(bodies[-1], limit=3000)
+        async with Holdfast.open(url) as engine:
+            fitted = await engine.session("s").fit(bodies[-1], limit=3000)
+            assert fitted.body == expected.body
+
+    run(work)
+
+
+def test_a_turn_says_what_was_done_and_what_it_saved(url: str) -> None:
+    async def work() -> None:
+        async with Holdfast.open(url) as engine:
+            session = engine.session("s")
+            fitted = await session.fit(chat(log(300)))
+            usage = {"prompt_tokens": 700, "completion_tokens": 11,
+                     "prompt_tokens_details": {"cached_tokens": 600}}  # fmt: skip
+            turn = await engine.observe(session, fitted, usage, milliseconds=3.5)
+            assert [t.number for t in await engine.store.turns(session.scope)] == [1]
+            [edit] = turn.edits
+            assert edit.action == "cite"
+            assert edit.ref_id == fitted.contents[0].ref_id
+            assert edit.from_tokens > edit.to_tokens
+            assert (turn.usage.input, turn.usage.cached, turn.usage.output) == (700, 600, 11)
+            assert turn.usage.untouched > turn.usage.predicted
+            assert turn.usage.cost is not None
+            assert turn.usage.saved_cost is not None
+            assert turn.usage.saved_cost > 0
+            [total] = (await engine.stats())[1]
+            assert total.input == 700
+
+    run(work)
+
+
+def test_two_engines_may_write_to_one_session(tmp_path: Path) -> None:
+    async def work() -> None:
+        url = f"sqlite:///{tmp_path}/store.db"
+        async with Holdfast.open(url) as one, Holdfast.open(url) as two:
+            for n in range(1, 5):
+                engine = (one, two)[n % 2]
+                session = engine.session("s")
+                fitted = await session.fit(chat(*(log(60, seed) for seed in range(n))))
+                await engine.observe(session, fitted)
+            numbers = [turn.number for turn in await one.store.turns(one.scope.of("s"))]
+            assert numbers == [1, 2, 3, 4]
+
+    run(work)
+
+
+@pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
+def test_what_was_learnt_about_counting_is_kept(tmp_path: Path) -> None:
+    async def work() -> None:
+        url = f"sqlite:///{tmp_path}/store.db"
+        async with Holdfast.open(url) as engine:
+            session = engine.session("s")
+            for n in range(1, 12):
+                fitted = await session.fit(chat(*["short"] * n, model="some-new-model"))
+                await engine.observe(session, fitted, {"prompt_tokens": fitted.tokens * 2})
+        async with Holdfast.open(url) as engine:
+            body = json.dumps(chat(*["short"] * 12, model="some-new-model"))
+            plain = holdfast.count(body).tokens
+            assert (await engine.fit(body)).tokens > 1.5 * plain
+
+    run(work)
+
+
+def test_another_content_under_the_same_ref_gets_a_longer_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work() -> None:
+        async with Holdfast.open("memory:") as engine:
+            first = holdfast.cite(log(100)).content
+            assert first is not None
+            put = engine.store.put
+            refused: list[str] = []
+
+            async def collide(scope: Scope, contents: Any) -> None:
+                # The store's answer when 16 digits are shared, which no test can bring about.
+                for content in contents:
+                    if len(content.ref_id.rsplit(":", 1)[1]) == 16:
+                        refused.append(content.ref_id)
+                        raise holdfast.errors.RefCollisionError("two contents would share a ref")
+                await put(scope, contents)
+
+            monkeypatch.setattr(engine.store, "put", collide)
+            made = await engine.cite(log(100))
+            assert refused == [first.ref_id]
+            assert made.ref_id == f"ref:{first.kind}:{digest(log(100).encode())[:32]}"
+            fitted = await engine.fit(chat(log(100)))
+            assert [len(c.ref_id.rsplit(":", 1)[1]) for c in fitted.contents] == [32]
+            assert isinstance(fitted.contents[0], Content)
+
+    run(work)
