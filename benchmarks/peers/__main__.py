@@ -169,7 +169,7 @@ def main() -> None:
         table.add_row(name, *row(answers))
         if options.misses and not PEERS[name]:
             remarks += list(misses(answers))
-    console = Console(width=150)
+    console = Console(width=170)
     console.print(table)
     for remark in remarks:
         console.print(remark, markup=False, highlight=False, soft_wrap=True)

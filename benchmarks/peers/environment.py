@@ -16,8 +16,11 @@ VERSIONS = {
     "llmtrim": "llmtrim==0.13.7",
     "openai_agents": "openai-agents==0.24.0",
 }
-# Peers must not look for news, prices or models on the network: figures would depend on the day.
+# Peers fetch prices and models, report to their makers, and keep what they saw in the home folder;
+# figures must depend on none of these, and nothing of the data may leave.
 QUIET = {
+    "DO_NOT_TRACK": "1",
+    "HEADROOM_WORKSPACE_DIR": str(PLACE / "headroom" / "state"),
     "HF_HUB_OFFLINE": "1",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "OPENAI_AGENTS_DISABLE_TRACING": "1",

@@ -72,3 +72,13 @@ def test_each_definition_is_a_passage() -> None:
 @pytest.mark.parametrize("text", ["Dear all,\nimport taxes rose.\n\nYours", '{"def": 1}', ""])
 def test_other_texts_are_no_code(text: str) -> None:
     assert code.sniff(Source(text.encode())) == 0
+
+
+def test_an_output_that_a_shell_tool_wraps_is_known_by_what_is_inside() -> None:
+    wrapped = f"<returncode>0</returncode>\n<output>\n{FILES['Python'][0]}</output>"
+    assert kinds.kind_of(Source(wrapped.encode())) == "code"
+
+
+def test_code_in_prose_is_not_a_file_of_code() -> None:
+    text = f"# How to\n\nUse it:\n\n```python\n{FILES['Python'][0]}```\n"
+    assert kinds.kind_of(Source(text.encode())) == "markdown"

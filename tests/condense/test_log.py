@@ -105,7 +105,7 @@ def test_levels_and_time_span_are_outlined() -> None:
 def test_a_calm_log_has_no_alerts_and_few_templates() -> None:
     condensed = log.condense(sample({}))
     assert not [note for note in condensed.notes if note.role == "alert"]
-    assert condensed.title == "Log, 200 lines, 1 kinds of lines"
+    assert condensed.title == "Log, 200 lines of 1 kind"
 
 
 def test_colours_hide_no_level() -> None:

@@ -435,8 +435,11 @@ def test_file_locked_by_another_is_a_typed_error_and_usable_once_it_is_free(
         store = await SqliteStore.open(file_of(sqlite), busy_seconds=0.05)
         with raw(file_of(sqlite)) as other:
             other.execute("BEGIN EXCLUSIVE")
-            with pytest.raises(StoreUnavailableError, match="locked"):
-                await store.put(HERE, [content("late")])
+            late = [store.put(HERE, [content(f"late {n}")]) for n in range(50)]
+            outcomes = await asyncio.gather(*late, return_exceptions=True)
+            for outcome in outcomes:
+                assert isinstance(outcome, StoreUnavailableError)
+                assert "locked" in outcome.what
             assert await store.get(HERE, content("hello").ref_id)  # readers do not wait
             other.execute("ROLLBACK")
         await store.put(HERE, [content("late")])
@@ -499,6 +502,57 @@ def test_read_only_folder_is_a_typed_error(sqlite: Opener, with_file: bool) -> N
     finally:
         folder.chmod(0o755)
         shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("tokens", [2**63, -(2**70)])
+def test_number_that_no_database_holds_is_a_typed_error(sqlite: Opener, tokens: int) -> None:
+    async def work(store: Store) -> None:
+        with pytest.raises(StoreError, match="number"):
+            await store.put(HERE, [content("a"), content("x", tokens=tokens)])
+        with pytest.raises(StoreError, match="lacks"):
+            await store.add_turn(HERE, turn(1, started_at=float("nan")), session(), {})
+        with pytest.raises(StoreError, match="character"):
+            await store.put(HERE.of("\ud800"), [content("a")])
+        assert await exported(store, HERE) == [b'{"type":"holdfast","version":1}\n']
+
+    sqlite.run(work)
+
+
+def test_cancelled_write_happens_whole_or_not_at_all(sqlite: Opener) -> None:
+    made = [[content(f"{n} {part}" * 300) for part in range(5)] for n in range(40)]
+
+    async def work(store: Store) -> None:
+        tasks = [asyncio.create_task(store.put(HERE, contents)) for contents in made]
+        for number, task in enumerate(tasks):
+            await asyncio.sleep(0)
+            if number % 2:
+                task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        await store.put(HERE, [content("last")])
+        for contents, outcome in zip(made, outcomes, strict=True):
+            found = [await store.get(HERE, c.ref_id) is not None for c in contents]
+            assert len(set(found)) == 1
+            assert found[0] or isinstance(outcome, asyncio.CancelledError)
+
+    sqlite.run(work)
+
+
+def test_event_loop_runs_on_while_the_store_waits_for_a_lock(sqlite: Opener) -> None:
+    sqlite.run(filled)
+
+    async def work() -> None:
+        store = await SqliteStore.open(file_of(sqlite))
+        with raw(file_of(sqlite)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            waiting = asyncio.create_task(store.put(HERE, [content("late")]))
+            for _ in range(20):  # each needs the loop and a thread, none the writer
+                assert await store.get(HERE, content("hello").ref_id)
+            assert not waiting.done()
+            other.execute("ROLLBACK")
+        await waiting
+        await store.close()
+
+    asyncio.run(work())
 
 
 # Backup.

@@ -6,15 +6,17 @@ import asyncio
 import contextlib
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import RefCollisionError, StoreError
-from holdfast.store import Scope, Store, open_store
+from holdfast.store import Scope, Store, open_store, transfer
 from holdfast.store.protocol import GRACE_SECONDS
 from holdfast.store.records import Cleaned
 from holdfast.store.refs import digest
+from holdfast.store.shelf import Ref
 from tests.store.harness import HERE, Opener, content, exported, lines_of, named, session, turn
 
 BEHIND = HERE.of("")
@@ -231,6 +233,9 @@ def test_restored_into_another_scope_it_belongs_there_alone(opener: Opener) -> N
     opener.run(work)
 
 
+REF = Ref(content("whole"), 5, 1.0, 1.0, None).line(b"whole")
+
+
 def broken_lines() -> list[list[bytes]]:
     header = b'{"type":"holdfast","version":1}\n'
     forged = {
@@ -244,6 +249,9 @@ def broken_lines() -> list[list[bytes]]:
         [b'{"type":"calibration","data":"YQ=="}\n'],
         [header, b'{"type":"calibration","data":"YQ=="}\n', b'{"type":"secret stuff"}\n'],
         [header, json.dumps(forged).encode()],
+        [header, transfer.encode(msgspec.structs.replace(REF, size=7))],
+        [header, transfer.encode(msgspec.structs.replace(REF, data=b"other"))],
+        [header, transfer.encode(msgspec.structs.replace(REF, kind="page"))],
     ]
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast import read
 from holdfast.trim import DEFAULT_ANCHORS, AnchorDefinition, AnchorPreservationManager, mark
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-MESSAGES = [
+MESSAGES: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "Build it."},
     {"role": "assistant", "content": "How?"},
@@ -63,3 +65,14 @@ def test_lost_anchors_are_named() -> None:
     assert manager.missing(messages, messages) == ()
     lost = manager.missing(messages, messages[2:])
     assert [anchor.type for anchor in lost] == ["system_message", "first_user_message"]
+
+
+def test_an_anchor_is_recognised_in_another_reading_and_in_a_shortened_result() -> None:
+    long = [{**m, "content": "done " * 900} if m["role"] == "tool" else m for m in MESSAGES]
+    short = [{**m, "content": "done […]"} if m["role"] == "tool" else m for m in MESSAGES]
+    before = read({"messages": long}, "openai-chat").messages
+    after = read({"messages": short}, "openai-chat").messages
+    manager = AnchorPreservationManager()
+    assert manager.missing(before, after) == ()
+    without = [m for n, m in enumerate(after) if n not in (5, 6)]
+    assert [anchor.type for anchor in manager.missing(before, without)] == ["latest_tool_result"]

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.source import Source
-from holdfast.condense.spans import Span, cut, passages_of, quote, until_next, where
+from holdfast.condense.spans import Span, counted, cut, head, passages_of, quote, until_next, where
 
 kind = "code"
 
@@ -75,22 +75,27 @@ class Definition(msgspec.Struct, frozen=True):
 
 def sniff(source: Source) -> float:
     """By lines that only one language has, if most others look like code too."""
-    head = source.data[:SNIFFED].decode("utf-8", "replace")
-    if head.lstrip()[:1] in ("{", "[", "<") and not head.startswith("<?php"):
+    first = head(source, SNIFFED)
+    if first.lstrip()[:1] in ("{", "[", "<") and not first.startswith("<?php"):
         return 0.0
-    lines = [line for line in _STRIP_NUMBER.sub("", head).split("\n")[:120] if line.strip()]
+    if "\n```" in first:  # code that stands in prose
+        return 0.0
+    bare, numbers = _STRIP_NUMBER.subn("", first)
+    lines = [line for line in bare.split("\n")[:120] if line.strip()]
     if len(lines) < 3:
         return 0.0
     signs = _language(lines)[1]
     share = sum(1 for line in lines if _CODE_LINE.match(line)) / len(lines)
-    return 0.5 + 0.4 * share if signs >= 2 and share >= 0.35 else 0.0
+    # Little is enough where lines are numbered: that is how files are shown.
+    least = 0.3 if numbers > 0.8 * len(lines) else 0.35 if signs > 1 else 0.55 if signs else 2
+    return 0.5 + 0.4 * share if share >= least else 0.0
 
 
 def condense(source: Source) -> Condensed:
     """The beginning and all signatures."""
     text = source.text
     found = definitions(source)
-    lines = _STRIP_NUMBER.sub("", text[:SNIFFED]).split("\n")
+    lines = _STRIP_NUMBER.sub("", head(source, SNIFFED)).split("\n")
     language = _language(lines)[0]
     notes = []
     if text.strip():
@@ -103,8 +108,8 @@ def condense(source: Source) -> Condensed:
     if len(found) > len(listed):
         notes.append(Note("outline", f"{len(found) - len(listed):,} more definitions"))
     return Condensed(
-        title=f"{language or 'Source'} code, {source.line_count:,} lines,"
-        f" {len(found):,} definitions",
+        title=f"{language or 'Source'} code, {counted(source.line_count, 'line')},"
+        f" {counted(len(found), 'definition')}",
         unit="lines",
         total=source.line_count,
         notes=tuple(notes),
@@ -146,6 +151,8 @@ def _signature(text: str, found: re.Match[str]) -> str:
 
 def _language(lines: Sequence[str]) -> tuple[str, int]:
     """The language with the most lines that only it has, and how many these are."""
-    counts = [(sum(1 for line in lines if sign.match(line)), name) for name, sign in _LANGUAGES]
+    counts = [
+        (sum(1 for line in lines if sign.match(line.strip())), name) for name, sign in _LANGUAGES
+    ]
     count, name = max(counts, key=lambda one: one[0])
     return (name, count) if count else ("", 0)

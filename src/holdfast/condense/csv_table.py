@@ -7,6 +7,7 @@ the header.
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -133,7 +134,7 @@ def _read(source: Source) -> _Csv | None:
     if not separator:
         return None
     try:
-        records = list(csv.reader(text.splitlines(keepends=True), delimiter=separator))
+        records = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     except csv.Error:
         return None
     names = _unique([name.strip() for name in records[0]])

@@ -13,7 +13,17 @@ import msgspec
 
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.source import Source
-from holdfast.condense.spans import LONGEST, Span, cut, passages_of, quote, until_next, where
+from holdfast.condense.spans import (
+    LONGEST,
+    Span,
+    counted,
+    cut,
+    head,
+    passages_of,
+    quote,
+    until_next,
+    where,
+)
 
 kind = "diff"
 
@@ -46,11 +56,11 @@ class FileDiff(msgspec.Struct, frozen=True):
 
 def sniff(source: Source) -> float:
     """By the head of a file's changes and a hunk."""
-    head = source.data[:SNIFFED].decode("utf-8", "replace")
-    if head.startswith(("diff --git ", "--- a/")):
+    shown = head(source, SNIFFED)
+    if shown.startswith(("diff --git ", "--- a/")):
         return 0.97
-    first = _FILE.search(head)
-    if not first or not (_HUNK.search(head, first.end()) or head.startswith("commit ")):
+    first = _FILE.search(shown)
+    if not first or not (_HUNK.search(shown, first.end()) or shown.startswith("commit ")):
         return 0.0
     return 0.9 if first.start() < 1500 else 0.4
 
@@ -77,7 +87,7 @@ def condense(source: Source) -> Condensed:
                 )
             )
     return Condensed(
-        title=f"Diff, {len(files):,} files, +{added:,} -{removed:,} lines",
+        title=f"Diff, {counted(len(files), 'file')}, +{added:,} -{removed:,} lines",
         unit="lines",
         total=source.line_count,
         notes=tuple(notes),
@@ -138,7 +148,7 @@ def _file(text: str, start: int, end: int) -> FileDiff:
 
 
 def _described(one: FileDiff) -> str:
-    hunks = "1 hunk" if len(one.hunks) == 1 else f"{len(one.hunks):,} hunks"
+    hunks = counted(len(one.hunks), "hunk")
     change = f", {one.change}" if one.change else ""
     return f"{one.name} +{one.added:,} -{one.removed:,}, {hunks}{change}"
 

@@ -77,7 +77,9 @@ def passages(source: Source) -> Sequence[Passage]:
     if document(source) is not None:
         return json_passages(source)
     text = source.text
-    parts = (part for start, end in _spans(text) for part in cut(text, start, end))
+    spans = _spans(text)
+    before = (0, spans[0][0] if spans else len(text))
+    parts = (part for start, end in (before, *spans) for part in cut(text, start, end))
     return passages_of(source, parts)
 
 
@@ -160,7 +162,8 @@ def _spans(text: str) -> list[tuple[int, int]]:
         if {"From", "Subject"} <= names and (found.start() == 0 or _follows_blank(text, found)):
             starts.append(found.start())
             at = blank.end() if blank else len(text)
-    return list(zip(starts, [*starts[1:], len(text)], strict=True))
+    ends = [*starts[1:], len(text)] if starts else []
+    return list(zip(starts, ends, strict=True))
 
 
 def _follows_blank(text: str, found: re.Match[str]) -> bool:

@@ -30,6 +30,11 @@ SAMPLES = 8
 """At most so many later paragraphs are shown by their first sentence."""
 
 _PAGE = re.compile(rb"<(?:!doctype html|html|body|head)[\s>]", re.IGNORECASE)
+_FIRST = re.compile(
+    rb"<(?:!doctype|!--|\?xml|html|head|body|title|meta|div|p|a|span|ul|ol|li|table|h[1-6]|br|section"
+    rb"|article|main|header|nav|img|b|i|em|strong|pre|form|style|script|link)[\s/>-]?",
+    re.IGNORECASE,
+)
 _TAG = re.compile(
     rb"<(?:div|p|a|span|ul|li|table|h[1-6]|br|section|article|img)[\s/>]", re.IGNORECASE
 )
@@ -50,7 +55,7 @@ class Paragraph(msgspec.Struct, frozen=True):
 def sniff(source: Source) -> float:
     """By a document's first tags, or by many tags of HTML."""
     head = source.data[:SNIFFED].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if not head.startswith(b"<"):
+    if not _FIRST.match(head):
         return 0.0
     if _PAGE.search(head):
         return 0.97

@@ -18,6 +18,7 @@ from collections import Counter
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from holdfast.condense.once import once
 from holdfast.condense.source import Source
 
 _TAG = re.compile(rb"<(/?)([a-z][a-z0-9]*)")
@@ -92,6 +93,7 @@ class _Open:
         return Block(text, level, frame > 0, self.links), 1.0 if leads else frame
 
 
+@once
 def read_page(source: Source) -> Page:
     """Take a page apart; whatever it is, something comes out."""
     if _is_too_deep(source.data):

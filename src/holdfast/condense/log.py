@@ -19,7 +19,9 @@ from holdfast.condense.severity import Rank, alert_lines, level, places, ranges,
 from holdfast.condense.source import Source
 from holdfast.condense.spans import (
     LONGEST,
+    counted,
     cut,
+    head,
     lines_where,
     passages_of,
     quote,
@@ -74,8 +76,8 @@ class Group(msgspec.Struct, frozen=True):
 
 def sniff(source: Source) -> float:
     """By how many of the first lines begin with a time or a level."""
-    head = source.data[:SNIFFED].decode("utf-8", "replace").split("\n")
-    lines = [line for line in (head[:-1] or head)[:40] if line.strip()]
+    first = head(source, SNIFFED).split("\n")
+    lines = [line for line in (first[:-1] or first)[:40] if line.strip()]
     if len(lines) < 2:
         return 0.0
     marked = [bool(_STAMP.search(line, 0, 90) or _LEVEL_FIRST.match(line)) for line in lines]
@@ -100,10 +102,12 @@ def condense(source: Source) -> Condensed:
     notes += [Note("outline", _described(g), _first_place(source, g)) for g in calm[:TEMPLATES]]
     if rest := calm[TEMPLATES:]:
         count = sum(len(group.lines) for group in rest)
-        notes.append(Note("outline", f"{count:,} other lines of {len(rest):,} kinds"))
+        notes.append(
+            Note("outline", f"{counted(count, 'other line')} of {counted(len(rest), 'kind')}")
+        )
     notes += _ends(source)
     return Condensed(
-        title=f"Log, {total:,} lines, {len(groups):,} kinds of lines",
+        title=f"Log, {counted(total, 'line')} of {counted(len(groups), 'kind')}",
         unit="lines",
         total=total,
         notes=tuple(notes),

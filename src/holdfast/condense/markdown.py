@@ -16,8 +16,10 @@ from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.source import Source
 from holdfast.condense.spans import (
     Span,
+    counted,
     cut,
     first_sentence,
+    head,
     paragraphs,
     passages_of,
     quote,
@@ -68,12 +70,12 @@ class Section(msgspec.Struct, frozen=True):
 
 def sniff(source: Source) -> float:
     """By how many signs of Markdown there are, and how many different ones."""
-    head = source.data[:SNIFFED].decode("utf-8", "replace")
-    if head.lstrip()[:1] in ("{", "<") or head.startswith(("#!", "diff ")):
+    first = head(source, SNIFFED)
+    if first.lstrip()[:1] in ("{", "<") or first.startswith(("#!", "diff ")):
         return 0.0
     score = 0.0
     for pattern, worth, enough in _SIGNS:
-        count = sum(1 for _ in pattern.finditer(head))
+        count = sum(1 for _ in pattern.finditer(first))
         score += worth * min(count / enough, 1)
     return min(0.45 + 0.5 * score, 0.85) if score >= 0.2 else 0.0
 
@@ -95,7 +97,8 @@ def condense(source: Source) -> Condensed:
     notes += [*_links(text), *_code(text)]
     name = f' "{quote(named[0].name, 100)}"' if named else ""
     return Condensed(
-        title=f"Markdown{name}, {len(named):,} sections, {source.line_count:,} lines",
+        title=f"Markdown{name}, {counted(len(named), 'section')},"
+        f" {counted(source.line_count, 'line')}",
         unit="lines",
         total=source.line_count,
         notes=tuple(notes),
@@ -186,4 +189,4 @@ def _links(text: str) -> list[Note]:
 
 def _code(text: str) -> list[Note]:
     blocks = len(_code_spans(text))
-    return [Note("outline", f"{blocks:,} blocks of code")] if blocks else []
+    return [Note("outline", counted(blocks, "block") + " of code")] if blocks else []

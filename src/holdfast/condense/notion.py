@@ -18,7 +18,7 @@ from holdfast.condense.once import once
 from holdfast.condense.pieces import line, prose_passages, scalar
 from holdfast.condense.source import Source
 
-_OBJECTS = {"page", "database", "data_source", "block"}
+_OBJECTS = ("page", "database", "data_source", "block")
 
 
 class Things(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ def is_thing(item: Any) -> bool:
     properties = item.get("properties")
     if isinstance(properties, dict) and properties:
         return all(
-            isinstance(one, dict) and "id" in one and one.get("type") in one
+            isinstance(one, dict) and "id" in one and type(one.get("type")) is str
             for one in properties.values()
         )
     url = item.get("url")

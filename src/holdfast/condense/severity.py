@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Literal
 
 from holdfast.condense.source import Source
+from holdfast.condense.spans import counted
 
 Rank = Literal[0, 1, 2, 3]
 """3: an error. 2: a warning. 1: something that only mentions one. 0: neither."""
@@ -112,5 +113,4 @@ def ranges(lines: Iterable[int], most: int = 12) -> str:
 def places(lines: Sequence[int], most: int = 12) -> str:
     """How many lines there are, and all their places."""
     joined = ranges(lines, most)
-    unit = "line" if len(lines) == 1 else "lines"
-    return f"{len(lines):,} {unit}, at {joined}"
+    return f"{counted(len(lines), 'line')}, at {joined}"

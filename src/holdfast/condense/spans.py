@@ -18,11 +18,15 @@ LONGEST = 1200
 """The most characters of a passage, unless it is one thing that must not be torn."""
 SHORTEST = 200
 """Paragraphs are joined until they have as many."""
+WRAPPER = 1200
+"""Characters in which the wrapper of an output must begin."""
 LONG_LINE = 2000
 """A line of more characters is addressed by characters: opening it whole would help nobody."""
 
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]{0,3}\s|[。！？]")  # noqa: RUF001 Chinese ends
+_TAG_FIRST = re.compile(r"\s{0,20}<[a-z_]{1,20}>")
+_OUTPUT = re.compile(r"<(?:output|output_head|stdout|result)>[ \t\r]*\n")
 _COLOUR = re.compile(rb"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _SPACE = re.compile(r"\s")
 
@@ -34,9 +38,22 @@ def without_colours(source: Source) -> Source:
     return Source(_COLOUR.sub(b"", source.data), tool=source.tool, url=source.url)
 
 
+def head(source: Source, size: int) -> str:
+    """The beginning of a content; of what a shell tool wraps in tags, that of the output."""
+    shown = source.data[: size + WRAPPER].decode("utf-8", "replace")
+    if _TAG_FIRST.match(shown) and (output := _OUTPUT.search(shown, 0, WRAPPER)):
+        shown = shown[output.end() :]
+    return shown[:size]
+
+
 def until_next(starts: Sequence[int], end: int) -> list[Span]:
     """Spans that each go from one start to the next, the last to the end."""
     return list(zip(starts, [*starts[1:], end][: len(starts)], strict=True))
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 line`, `2,000 lines`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def lines_where(first: int, last: int) -> str:

@@ -50,7 +50,9 @@ class _Table(msgspec.Struct):
 
 
 class _Dump(msgspec.Struct, frozen=True):
+    statements: int
     spans: list[tuple[int, int]]
+    """Of the statements, and of what stands before the first."""
     tables: dict[str, _Table]
     others: list[tuple[str, str, int]]
     """What else is defined: its sort, its name, where."""
@@ -81,9 +83,9 @@ def condense(source: Source) -> Condensed:
             notes.append(Note("sample", text, where(source, start, end)))
     rows = sum(table.rows for table in tables)
     return Condensed(
-        title=f"SQL dump: {len(tables):,} tables, {rows:,} rows, {len(dump.spans):,} statements",
+        title=f"SQL dump: {len(tables):,} tables, {rows:,} rows, {dump.statements:,} statements",
         unit="statements",
-        total=len(dump.spans),
+        total=dump.statements,
         notes=tuple(notes),
     )
 
@@ -127,11 +129,11 @@ def _read(source: Source) -> _Dump:
     text = source.text
     heads = list(_STATEMENT.finditer(text))
     starts = [found.start() for found in heads]
-    ends = [*starts[1:], len(text)]
+    ends = [*starts[1:], len(text)] if starts else []
     spans = list(zip(starts, ends, strict=True))
     if not starts or starts[0] > 0:
         spans.insert(0, (0, starts[0] if starts else len(text)))
-    dump = _Dump(spans, {}, [])
+    dump = _Dump(len(heads), spans, {}, [])
     for found, end in zip(heads, ends, strict=True):
         verb = found["verb"].split()[0].upper()
         if verb == "CREATE":

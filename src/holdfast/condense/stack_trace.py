@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.severity import alert_lines, places
 from holdfast.condense.source import Source
-from holdfast.condense.spans import cut, passages_of, quote, where
+from holdfast.condense.spans import counted, cut, head, passages_of, quote, where
 
 kind = "stack_trace"
 
@@ -23,7 +23,7 @@ FRAMES = 4
 
 _FRAME = re.compile(
     r"^\s{0,12}(?:File \"[^\"\n]{1,300}\", line \d+"
-    r"|at [^\n]{1,300}(?:\([^)\n]{0,300}\)|:\d+(?::\d+)?)"
+    r"|at [^\n(]{1,300}(?:\([^)\n]{0,300}\)|:\d+(?::\d+)?)"
     r"|from [^\n:]{1,300}:\d+:in "
     r"|#\d+ [^\n]{1,300}\(\d+\): "
     r"|\d+: +(?:0x[0-9a-f]+ - )?[\w:<>{}]+"
@@ -41,10 +41,10 @@ _THROWN = re.compile(
 
 def sniff(source: Source) -> float:
     """By how many of the first lines are frames, if something was thrown."""
-    head = source.data[:SNIFFED].decode("utf-8", "replace")
-    lines = head.count("\n") + 1
-    frames = sum(1 for _ in _FRAME.finditer(head))
-    if frames < 2 or not _THROWN.search(head):
+    first = head(source, SNIFFED)
+    lines = first.count("\n") + 1
+    frames = sum(1 for _ in _FRAME.finditer(first))
+    if frames < 2 or not _THROWN.search(first):
         return 0.0
     return 0.9 if frames / lines >= 0.25 else 0.0
 
@@ -64,7 +64,7 @@ def condense(source: Source) -> Condensed:
         notes.append(Note("sample", quote(source.lines(line, line)), f"lines {line}-{line}"))
     last = f": {quote(order[0][0], 120)}" if order else ""
     return Condensed(
-        title=f"Stack trace, {len(frames):,} frames{last}",
+        title=f"Stack trace, {counted(len(frames), 'frame')}{last}",
         unit="lines",
         total=source.line_count,
         notes=tuple(notes),

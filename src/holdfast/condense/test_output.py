@@ -18,6 +18,7 @@ from holdfast.condense.source import Source
 from holdfast.condense.spans import (
     LONGEST,
     Span,
+    counted,
     cut,
     passages_of,
     quote,
@@ -52,8 +53,8 @@ _MARK = re.compile(
     re.MULTILINE,
 )
 _SUMMARY = re.compile(
-    r"^(?:=+ (?P<pytest>[^\n=]*\b(?:\d+ (?:passed|failed|errors?|skipped|deselected|xfailed)"
-    r"|no tests ran)\b[^\n=]* in [\d.:]+ ?s[^\n=]*) =+\r?$"
+    r"^(?:=+ (?P<pytest>[^\n=]{0,200}?\b(?:\d+ (?:passed|failed|errors?|skipped|deselected|xfailed"
+    r"|warnings?)|no tests ran)\b[^\n=]{0,200} in [\d.:]{1,20} ?s[^\n=]{0,100}) =+\r?$"
     r"|(?P<quiet>\d+ (?:passed|failed)\b[^\n]{0,200} in [\d.]+s[^\n]{0,20})$"
     r"|(?P<unittest>Ran \d+ tests? in [^\n]*\n\s*(?:OK|FAILED)[^\n]*)"
     r"|(?P<jest>(?:Test Suites|Tests): +\d[^\n]*)"
@@ -86,10 +87,21 @@ class Failure(msgspec.Struct, frozen=True):
 
 def sniff(source: Source) -> float:
     """By the line in which a runner sums up."""
-    data = source.data
-    if data[:1] in (b"{", b"<") or not any(hint in data for hint in _HINTS):
+    if source.data[:1] == b"{":
         return 0.0
-    return 0.95 if _SUMMARY.search(without_colours(source).text) else 0.0
+    return 0.95 if any(_SUMMARY.search(line) for line in _last_hints(source.data)) else 0.0
+
+
+def _last_hints(data: bytes) -> Iterator[str]:
+    """The last lines in which a runner might sum up, each with the beginning of what follows."""
+    for hint in _HINTS:
+        at = len(data)
+        for _ in range(8):
+            at = data.rfind(hint, 0, at)
+            if at < 0:
+                break
+            start = data.rfind(b"\n", max(at - 400, 0), at) + 1
+            yield without_colours(Source(data[start : at + 300])).text
 
 
 def condense(source: Source) -> Condensed:
@@ -108,7 +120,7 @@ def condense(source: Source) -> Condensed:
     notes += _sections(source)
     name = "unittest" if runner == "unittest" else "pytest" if runner == "quiet" else runner
     return Condensed(
-        title=f"Test output{f' ({name})' if name else ''}, {source.line_count:,} lines"
+        title=f"Test output{f' ({name})' if name else ''}, {counted(source.line_count, 'line')}"
         + (f": {last}" if last else ""),
         unit="lines",
         total=source.line_count,
@@ -164,8 +176,7 @@ def _listed(source: Source, found: Sequence[Failure]) -> list[Note]:
         shown.append(f"{one.name} ({where(source, *one.span).removeprefix('lines ')})")
         if sum(map(len, shown)) > NAMES:
             break
-    count = "1 failure" if len(found) == 1 else f"{len(found):,} failures"
-    text = f"{count}, at lines: {', '.join(shown)}"
+    text = f"{counted(len(found), 'failure')}, at lines: {', '.join(shown)}"
     if rest := found[len(shown) :]:
         text += f", {len(rest):,} more in {where(source, rest[0].span[0], rest[-1].span[1])}"
     return [Note("alert", text)]
@@ -192,7 +203,7 @@ def _telling(source: Source, failure: Failure) -> str:
     lines = [line.rstrip() for line in text.split("\n") if line.strip()]
     telling = [line for line in lines[1:] if _TELLING.match(line)] or lines[-TELLING:]
     chosen = telling[: TELLING // 2] + telling[TELLING // 2 :][-TELLING // 2 :]
-    return "\n".join(quote(line) for line in [lines[0], *chosen])
+    return "\n".join([failure.name, *(quote(line) for line in chosen)])
 
 
 def _sections(source: Source) -> list[Note]:

@@ -13,6 +13,7 @@ from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.source import Source
 from holdfast.condense.spans import (
     Span,
+    counted,
     cut,
     first_sentence,
     paragraphs,
@@ -58,7 +59,7 @@ def condense(source: Source) -> Condensed:
         notes += _central(source, spans[1:])
         notes += _outline(source, spans)
     return Condensed(
-        title=f"Text, {source.line_count:,} lines, {len(text):,} characters",
+        title=f"Text, {counted(source.line_count, 'line')}, {counted(len(text), 'character')}",
         unit="lines",
         total=source.line_count,
         notes=tuple(notes),

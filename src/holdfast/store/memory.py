@@ -1,14 +1,13 @@
 """memory: the reference store, in plain dictionaries; it ends with its process.
 
-memory: after rules and transfer. The other stores are tested against it.
+memory: after shelf. The other stores are tested against it.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -28,50 +27,9 @@ from holdfast.store.records import (
     Turn,
     UsageTotal,
 )
-from holdfast.store.refs import RefName, digest, parse
+from holdfast.store.refs import digest, parse
 from holdfast.store.scope import Scope
-
-
-@dataclass
-class _Ref:
-    content: Content
-    """Without its data, which lies with the workspace."""
-    size: int
-    created_at: float
-    written_at: float
-    expires_at: float | None
-    accessed_at: float | None = None
-    accesses: int = 0
-    removed: bool = False
-    uses: set[str] = field(default_factory=set)
-
-    @property
-    def sha256(self) -> str:
-        return self.content.sha256
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return (self.content.kind, self.content.sha256)
-
-
-@dataclass
-class _Workspace:
-    data: dict[str, bytes] = field(default_factory=dict)
-    damage: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass
-class _Area:
-    """What one user has in one workspace."""
-
-    refs: dict[tuple[str, str], _Ref] = field(default_factory=dict)
-    """By kind and hash, in the order they were stored."""
-    sessions: dict[str, SessionRecord] = field(default_factory=dict)
-    turns: dict[str, dict[int, Turn]] = field(default_factory=dict)
-    messages: dict[str, set[str]] = field(default_factory=dict)
-    """The sessions that name a hash."""
-    calibration: bytes | None = None
-    audit: list[AuditEntry] = field(default_factory=list)
+from holdfast.store.shelf import Ref, Shelf, Workspace
 
 
 class MemoryStore:
@@ -80,14 +38,14 @@ class MemoryStore:
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self.url = "memory:"
         self._clock = clock
-        self._workspaces: dict[str, _Workspace] = {}
-        self._areas: dict[tuple[str, str], _Area] = {}
+        self._workspaces: dict[str, Workspace] = {}
+        self._shelves: dict[tuple[str, str], Shelf] = {}
 
-    def _workspace(self, scope: Scope) -> _Workspace:
-        return self._workspaces.setdefault(scope.workspace, _Workspace())
+    def _workspace(self, scope: Scope) -> Workspace:
+        return self._workspaces.setdefault(scope.workspace, Workspace())
 
-    def _area(self, scope: Scope) -> _Area:
-        return self._areas.setdefault((scope.workspace, scope.user), _Area())
+    def _shelf(self, scope: Scope) -> Shelf:
+        return self._shelves.setdefault((scope.workspace, scope.user), Shelf())
 
     # Contents and refs.
 
@@ -100,39 +58,33 @@ class MemoryStore:
             self._put(scope, content, self._clock())
 
     def _check_collisions(self, scope: Scope, added: Iterable[tuple[str, str]]) -> None:
-        taken = {ref.content.ref_id: ref.sha256 for ref in self._area(scope).refs.values()}
+        taken: dict[str, str] = {}
         for ref_id, sha256 in added:
-            if taken.setdefault(ref_id, sha256) != sha256:
+            name = parse(ref_id)
+            near = self._shelf(scope).named(name) if name is not None else []
+            others = {ref.sha256 for ref in near if ref.content.ref_id == ref_id}
+            if {*others, taken.setdefault(ref_id, sha256)} != {sha256}:
                 raise rules.collision()
 
     def _put(self, scope: Scope, content: Content, now: float) -> None:
-        refs, workspace = self._area(scope).refs, self._workspace(scope)
-        key, expires_at = (content.kind, content.sha256), rules.expiry(now, content.ttl_seconds)
-        ref = refs.get(key)
+        shelf, expires_at = self._shelf(scope), rules.expiry(now, content.ttl_seconds)
+        ref = shelf.refs.get((content.kind, content.sha256))
         known = ref is not None and not ref.removed
         if ref is not None and known:
             ref.content = rules.filled(ref.content, content)
             ref.written_at = now
             ref.expires_at = rules.longer(ref.expires_at, expires_at)
         else:
-            refs.pop(key, None)
             bare = msgspec.structs.replace(content, data=b"")
-            ref = refs[key] = _Ref(bare, len(content.data), now, now, expires_at)
+            ref = Ref(bare, len(content.data), now, now, expires_at)
+            shelf.add(ref)
         ref.uses.add(scope.session)
-        self._keep(workspace, content.sha256, content.data)
+        self._workspace(scope).keep(content.sha256, content.data)
         action = "seen again" if known else "stored"
         self._note(scope, action, ref, now, to_tokens=content.compressed_tokens)
 
-    @staticmethod
-    def _keep(workspace: _Workspace, sha256: str, data: bytes) -> None:
-        if sha256 not in workspace.data or sha256 in workspace.damage:
-            workspace.data[sha256] = data
-            workspace.damage.pop(sha256, None)
-
-    def _note(
-        self, scope: Scope, action: str, ref: _Ref, now: float, *, to_tokens: int = 0
-    ) -> None:
-        self._area(scope).audit.append(
+    def _note(self, scope: Scope, action: str, ref: Ref, now: float, *, to_tokens: int = 0) -> None:
+        self._shelf(scope).audit.append(
             AuditEntry(
                 at=now,
                 session=scope.session,
@@ -146,12 +98,9 @@ class MemoryStore:
             )
         )
 
-    def _find(self, scope: Scope, name: str) -> _Ref | None:
+    def _find(self, scope: Scope, name: str) -> Ref | None:
         parsed = parse(name)
-        if parsed is None:
-            return None
-        fitting = [ref for ref in self._area(scope).refs.values() if _fits(parsed, ref)]
-        return rules.choose(parsed, fitting, lambda ref: (ref.content.ref_id, ref.sha256))
+        return None if parsed is None else self._shelf(scope).find(parsed)
 
     async def get(self, scope: Scope, ref: str) -> Stored | None:
         """Open a ref."""
@@ -176,14 +125,11 @@ class MemoryStore:
         if sha256 in workspace.damage:
             return
         workspace.damage[sha256] = rules.DAMAGE
-        for ref in self._live(scope):
+        for ref in self._shelf(scope).live():
             if ref.sha256 == sha256:
                 self._note(scope, "damaged", ref, self._clock())
 
-    def _live(self, scope: Scope) -> Iterator[_Ref]:
-        return (ref for ref in self._area(scope).refs.values() if not ref.removed)
-
-    def _info(self, scope: Scope, ref: _Ref) -> RefInfo:
+    def _info(self, scope: Scope, ref: Ref) -> RefInfo:
         return RefInfo(
             ref_id=ref.content.ref_id,
             kind=ref.content.kind,
@@ -215,7 +161,7 @@ class MemoryStore:
         self, scope: Scope, *, kind: str = "", limit: int = 100, before: str = ""
     ) -> list[RefInfo]:
         """The refs stored last."""
-        newest = list(reversed(self._area(scope).refs.values()))
+        newest = list(reversed(self._shelf(scope).refs.values()))
         if before:
             last = self._find(scope, before)
             if last is None:
@@ -238,18 +184,18 @@ class MemoryStore:
             self._drop(scope, ref)
         return len(gone)
 
-    def _drop(self, scope: Scope, ref: _Ref) -> None:
-        del self._area(scope).refs[ref.key]
+    def _drop(self, scope: Scope, ref: Ref) -> None:
+        self._shelf(scope).remove(ref.key)
         if not ref.removed:
             self._note(scope, "removed", ref, self._clock())
         self._sweep(scope, ref.sha256)
 
     def _sweep(self, scope: Scope, sha256: str) -> int:
         """Remove a content that nobody of the workspace refers to; 1 if it went."""
-        areas = [area for (name, _), area in self._areas.items() if name == scope.workspace]
-        if any(sha256 in area.messages for area in areas):
+        shelves = [shelf for (name, _), shelf in self._shelves.items() if name == scope.workspace]
+        if any(sha256 in shelf.messages for shelf in shelves):
             return 0
-        if any(r.sha256 == sha256 and not r.removed for a in areas for r in a.refs.values()):
+        if any(r.sha256 == sha256 and not r.removed for s in shelves for r in s.refs.values()):
             return 0
         workspace = self._workspace(scope)
         workspace.damage.pop(sha256, None)
@@ -259,15 +205,15 @@ class MemoryStore:
 
     async def session(self, scope: Scope) -> SessionRecord | None:
         """The session that the scope names."""
-        return self._area(scope).sessions.get(scope.session)
+        return self._shelf(scope).sessions.get(scope.session)
 
     async def sessions(
         self, scope: Scope, *, limit: int = 100, before: str = ""
     ) -> list[SessionRecord]:
         """The sessions last used."""
-        latest = sorted(self._area(scope).sessions.values(), key=_use, reverse=True)
+        latest = sorted(self._shelf(scope).sessions.values(), key=_use, reverse=True)
         if before:
-            last = self._area(scope).sessions.get(before)
+            last = self._shelf(scope).sessions.get(before)
             if last is None:
                 raise rules.no_place_to_go_on(before)
             latest = [record for record in latest if _use(record) < _use(last)]
@@ -278,7 +224,7 @@ class MemoryStore:
         for head in filter(None, heads):
             having = [
                 record
-                for record in self._area(scope).sessions.values()
+                for record in self._shelf(scope).sessions.values()
                 if record.head == head and record.closed_at is None
             ]
             if having:
@@ -290,25 +236,25 @@ class MemoryStore:
     ) -> None:
         """Append a turn to the scope's session."""
         rules.check_turn(scope, session, messages)
-        area = self._area(scope)
-        turns = area.turns.get(scope.session, {})
+        shelf = self._shelf(scope)
+        turns = shelf.turns.get(scope.session, {})
         rules.check_number(turn.number, len(turns))
-        area.turns[scope.session] = turns | {turn.number: turn}
-        area.sessions[scope.session] = session
+        shelf.turns[scope.session] = turns | {turn.number: turn}
+        shelf.sessions[scope.session] = session
         for sha256, data in messages.items():
-            self._keep(self._workspace(scope), sha256, data)
-            area.messages.setdefault(sha256, set())
+            self._workspace(scope).keep(sha256, data)
+            shelf.messages.setdefault(sha256, set())
         self._name_messages(scope, {*rules.hashes_of(turn), *messages})
 
     def _name_messages(self, scope: Scope, hashes: Iterable[str]) -> None:
         """Note that the session names messages, of those that this user has."""
-        known = self._area(scope).messages
+        known = self._shelf(scope).messages
         for sha256 in known.keys() & set(hashes):
             known[sha256].add(scope.session)
 
     async def update_turn(self, scope: Scope, turn: Turn) -> None:
         """Replace a turn's record."""
-        turns = self._area(scope).turns.get(scope.session, {})
+        turns = self._shelf(scope).turns.get(scope.session, {})
         if turn.number not in turns:
             raise rules.no_such_turn(turn.number)
         turns[turn.number] = turn
@@ -316,13 +262,13 @@ class MemoryStore:
 
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
         """The turns of the session in order."""
-        turns = self._area(scope).turns.get(scope.session, {})
+        turns = self._shelf(scope).turns.get(scope.session, {})
         return [turns[number] for number in sorted(turns) if number > after][: max(limit, 0)]
 
     async def messages(self, scope: Scope, hashes: Sequence[str]) -> dict[str, bytes]:
         """The bytes of messages that this user's turns name."""
         known = [
-            sha256 for sha256 in rules.distinct(hashes) if sha256 in self._area(scope).messages
+            sha256 for sha256 in rules.distinct(hashes) if sha256 in self._shelf(scope).messages
         ]
         for sha256 in known:
             if not self._is_sound(scope, sha256):
@@ -333,29 +279,29 @@ class MemoryStore:
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over."""
         rules.check_session(scope)
-        now, area = self._clock(), self._area(scope)
-        record = area.sessions.get(scope.session)
+        now, shelf = self._clock(), self._shelf(scope)
+        record = shelf.sessions.get(scope.session)
         if record is not None:
-            area.sessions[scope.session] = msgspec.structs.replace(record, closed_at=now)
-        elif any(scope.session in ref.uses for ref in area.refs.values()):
-            area.sessions[scope.session] = rules.closed(scope.session, now)
+            shelf.sessions[scope.session] = msgspec.structs.replace(record, closed_at=now)
+        elif any(scope.session in ref.uses for ref in shelf.refs.values()):
+            shelf.sessions[scope.session] = rules.closed(scope.session, now)
 
     async def delete_session(self, scope: Scope) -> int:
         """Remove a session, its turns and the refs that only it used."""
         rules.check_session(scope)
-        area = self._area(scope)
-        only = [ref for ref in area.refs.values() if ref.uses == {scope.session}]
+        shelf = self._shelf(scope)
+        only = [ref for ref in shelf.refs.values() if ref.uses == {scope.session}]
         for ref in only:
             self._drop(scope, ref)
-        for ref in area.refs.values():
+        for ref in shelf.refs.values():
             ref.uses.discard(scope.session)
-        for sha256, sessions in list(area.messages.items()):
+        for sha256, sessions in list(shelf.messages.items()):
             sessions.discard(scope.session)
             if not sessions:
-                del area.messages[sha256]
+                del shelf.messages[sha256]
                 self._sweep(scope, sha256)
-        area.turns.pop(scope.session, None)
-        area.sessions.pop(scope.session, None)
+        shelf.turns.pop(scope.session, None)
+        shelf.sessions.pop(scope.session, None)
         return len(only)
 
     # Usage, calibration, audit.
@@ -369,7 +315,7 @@ class MemoryStore:
     ) -> list[UsageTotal]:
         """Usage summed over turns."""
         named: dict[str, list[Turn]] = {}
-        for session, turns in self._area(scope).turns.items():
+        for session, turns in self._shelf(scope).turns.items():
             for turn in turns.values():
                 if scope.session in ("", session) and turn.started_at >= since:
                     names = {"session": session, "model": turn.model}
@@ -379,22 +325,22 @@ class MemoryStore:
 
     async def calibration(self, scope: Scope) -> bytes | None:
         """What was learnt from reported usage."""
-        return self._area(scope).calibration
+        return self._shelf(scope).calibration
 
     async def save_calibration(self, scope: Scope, data: bytes) -> None:
         """Keep what was learnt."""
-        self._area(scope).calibration = data
+        self._shelf(scope).calibration = data
 
     async def audit(self, scope: Scope, *, limit: int = 100, before: int = 0) -> list[AuditEntry]:
         """The newest compressions."""
-        newest = sorted(self._area(scope).audit, key=lambda entry: entry.at)[::-1]
+        newest = sorted(self._shelf(scope).audit, key=lambda entry: entry.at)[::-1]
         return newest[max(before, 0) :][: max(limit, 0)]
 
     # Upkeep.
 
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
-        area, live = self._area(scope), list(self._live(scope))
+        shelf, live = self._shelf(scope), list(self._shelf(scope).live())
         states = Counter(self._info(scope, ref).state for ref in live)
         sizes = {ref.sha256: ref.size for ref in live}
         return StoreStats(
@@ -402,8 +348,8 @@ class MemoryStore:
             contents=len(sizes),
             size=sum(sizes.values()),
             stored=sum(sizes.values()),
-            sessions=len(area.sessions),
-            turns=sum(map(len, area.turns.values())),
+            sessions=len(shelf.sessions),
+            turns=sum(map(len, shelf.turns.values())),
             stale=states["stale"],
             damaged=states["damaged"],
             flagged=sum(bool(ref.content.flags) for ref in live),
@@ -412,8 +358,8 @@ class MemoryStore:
 
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""
-        refs: dict[str, list[str]] = {sha256: [] for sha256 in self._area(scope).messages}
-        for ref in self._live(scope):
+        refs: dict[str, list[str]] = {sha256: [] for sha256 in self._shelf(scope).messages}
+        for ref in self._shelf(scope).live():
             refs.setdefault(ref.sha256, []).append(ref.content.ref_id)
         found = []
         for done, sha256 in enumerate(sorted(refs), 1):
@@ -428,7 +374,7 @@ class MemoryStore:
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
         cutoff = self._clock() - grace_seconds
-        gone = [ref for ref in self._live(scope) if self._may_go(scope, ref, cutoff)]
+        gone = [ref for ref in self._shelf(scope).live() if self._may_go(scope, ref, cutoff)]
         contents = size = 0
         for ref in gone:
             ref.removed = True
@@ -438,8 +384,8 @@ class MemoryStore:
                 contents, size = contents + 1, size + ref.size
         return Cleaned(len(gone), contents, size)
 
-    def _may_go(self, scope: Scope, ref: _Ref, cutoff: float) -> bool:
-        sessions = self._area(scope).sessions
+    def _may_go(self, scope: Scope, ref: Ref, cutoff: float) -> bool:
+        sessions = self._shelf(scope).sessions
         if ref.written_at > cutoff or (ref.accessed_at is not None and ref.accessed_at > cutoff):
             return False
         for session in ref.uses - {""}:
@@ -451,25 +397,25 @@ class MemoryStore:
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""
-        area, workspace = self._area(scope), self._workspace(scope)
+        shelf, workspace = self._shelf(scope), self._workspace(scope)
         yield transfer.encode(transfer.Header())
-        for record in sorted(area.sessions.values(), key=lambda record: record.session):
+        for record in sorted(shelf.sessions.values(), key=lambda record: record.session):
             yield transfer.encode(transfer.SessionLine(record))
-        for session, turns in sorted(area.turns.items()):
+        for session, turns in sorted(shelf.turns.items()):
             for number in sorted(turns):
                 yield transfer.encode(transfer.TurnLine(session, turns[number]))
-        for ref in list(area.refs.values()):
+        for ref in list(shelf.refs.values()):
             is_whole = not ref.removed and self._is_sound(scope, ref.sha256)
-            yield transfer.encode(_line(ref, workspace.data[ref.sha256] if is_whole else None))
-        for sha256, sessions in sorted(area.messages.items()):
+            yield transfer.encode(ref.line(workspace.data[ref.sha256] if is_whole else None))
+        for sha256, sessions in sorted(shelf.messages.items()):
             if self._is_sound(scope, sha256):
                 named, data = tuple(sorted(sessions)), workspace.data[sha256]
                 yield transfer.encode(
                     transfer.MessageLine(sha256=sha256, sessions=named, data=data)
                 )
-        if area.calibration is not None:
-            yield transfer.encode(transfer.CalibrationLine(area.calibration))
-        for entry in sorted(area.audit, key=lambda entry: entry.at):
+        if shelf.calibration is not None:
+            yield transfer.encode(transfer.CalibrationLine(shelf.calibration))
+        for entry in sorted(shelf.audit, key=lambda entry: entry.at):
             yield transfer.encode(transfer.AuditLine(entry))
 
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
@@ -482,39 +428,37 @@ class MemoryStore:
         return new
 
     def _restore(self, scope: Scope, line: transfer.Line) -> bool:
-        area = self._area(scope)
+        shelf = self._shelf(scope)
         match line:
             case transfer.SessionLine(record=record):
-                return area.sessions.setdefault(record.session, record) is record
+                return shelf.sessions.setdefault(record.session, record) is record
             case transfer.TurnLine(session=session, record=turn):
-                return area.turns.setdefault(session, {}).setdefault(turn.number, turn) is turn
+                return shelf.turns.setdefault(session, {}).setdefault(turn.number, turn) is turn
             case transfer.RefLine():
                 return self._restore_ref(scope, line)
             case transfer.MessageLine(sha256=sha256, sessions=sessions, data=data):
-                is_new = sha256 not in area.messages
-                self._keep(self._workspace(scope), sha256, data)
-                area.messages.setdefault(sha256, set()).update(sessions)
+                is_new = sha256 not in shelf.messages
+                self._workspace(scope).keep(sha256, data)
+                shelf.messages.setdefault(sha256, set()).update(sessions)
                 return is_new
-            case transfer.CalibrationLine(data=data) if area.calibration is None:
-                area.calibration = data
+            case transfer.CalibrationLine(data=data) if shelf.calibration is None:
+                shelf.calibration = data
                 return True
-            case transfer.AuditLine(entry=entry) if entry not in area.audit:
-                area.audit.append(entry)
+            case transfer.AuditLine(entry=entry) if entry not in shelf.audit:
+                shelf.audit.append(entry)
                 return True
             case _:
                 return False
 
     def _restore_ref(self, scope: Scope, line: transfer.RefLine) -> bool:
-        area = self._area(scope)
-        known = area.refs.get((line.kind, line.sha256))
+        shelf = self._shelf(scope)
+        known = shelf.refs.get((line.kind, line.sha256))
         if line.data is not None:
-            self._keep(self._workspace(scope), line.sha256, line.data)
+            self._workspace(scope).keep(line.sha256, line.data)
         if known is not None and (not known.removed or line.data is None):
             known.uses.update(line.uses)
             return False
-        ref = _from_line(line)
-        area.refs.pop(ref.key, None)
-        area.refs[ref.key] = ref
+        shelf.add(Ref.of(line))
         return True
 
     async def backup(self, path: str) -> None:
@@ -527,55 +471,5 @@ class MemoryStore:
         """Nothing to let go."""
 
 
-def _fits(name: RefName, ref: _Ref) -> bool:
-    return name.kind in ("", ref.content.kind) and ref.sha256.startswith(name.digits)
-
-
 def _use(record: SessionRecord) -> tuple[float, str]:
     return (record.updated_at, record.session)
-
-
-def _line(ref: _Ref, data: bytes | None) -> transfer.RefLine:
-    return transfer.RefLine(
-        ref_id=ref.content.ref_id,
-        kind=ref.content.kind,
-        sha256=ref.sha256,
-        size=ref.size,
-        tokens=ref.content.tokens,
-        summary=ref.content.summary,
-        compressed=ref.content.compressed,
-        meta=ref.content.meta,
-        flags=ref.content.flags,
-        created_at=ref.created_at,
-        written_at=ref.written_at,
-        expires_at=ref.expires_at,
-        accessed_at=ref.accessed_at,
-        accesses=ref.accesses,
-        uses=tuple(sorted(ref.uses)),
-        data=data,
-    )
-
-
-def _from_line(line: transfer.RefLine) -> _Ref:
-    content = Content(
-        ref_id=line.ref_id,
-        kind=line.kind,
-        sha256=line.sha256,
-        data=b"",
-        summary=line.summary,
-        compressed=line.compressed,
-        tokens=line.tokens,
-        meta=line.meta,
-        flags=line.flags,
-    )
-    return _Ref(
-        content,
-        line.size,
-        line.created_at,
-        line.written_at,
-        line.expires_at,
-        line.accessed_at,
-        line.accesses,
-        removed=line.data is None,
-        uses=set(line.uses),
-    )

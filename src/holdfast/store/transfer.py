@@ -138,12 +138,16 @@ def _is_sound(line: Line) -> bool:
                 and name.kind == line.kind
                 and KIND.fullmatch(line.kind) is not None
                 and line.sha256.startswith(name.digits)
-                and (line.data is None or digest(line.data) == line.sha256)
+                and (line.data is None or _is_of(line.data, line.size, line.sha256))
             )
         case MessageLine():
             return digest(line.data) == line.sha256
         case _:
             return True
+
+
+def _is_of(data: bytes, size: int, sha256: str) -> bool:
+    return len(data) == size and digest(data) == sha256
 
 
 def _unreadable(number: int, why: str) -> StoreError:

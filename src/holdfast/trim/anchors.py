@@ -152,9 +152,20 @@ class AnchorPreservationManager:
         return tuple(found[index] for index in sorted(found))
 
     def missing(self, before: Sequence[Message], after: Sequence[Message]) -> tuple[Anchor, ...]:
-        """The anchors of a conversation that a trimmed one has lost."""
-        kept = {id(message) for message in after}
-        return tuple(a for a in self.identify(before) if id(before[a.index]) not in kept)
+        """The anchors of a conversation that a trimmed one has lost.
+
+        A message is there if its bytes are; a tool's result may also be shortened.
+        """
+        kept = {message.raw for message in after}
+        answered = {result.call_id for message in after for result in message.results}
+
+        def is_there(message: Message) -> bool:
+            results = message.results
+            return message.raw in kept or (
+                bool(results) and all(result.call_id in answered for result in results)
+            )
+
+        return tuple(a for a in self.identify(before) if not is_there(before[a.index]))
 
 
 def _ends(messages: Sequence[Message]) -> dict[Selector, list[int]]:

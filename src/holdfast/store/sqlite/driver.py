@@ -23,6 +23,58 @@ APPLICATION_ID = 0x484F4C44
 BUSY_SECONDS = 10.0
 """How long to wait for another process that writes."""
 
+_Failure = tuple[tuple[type[apsw.Error], ...], type[StoreError], str, str]
+_FAILURES: tuple[_Failure, ...] = (
+    (
+        (apsw.FullError,),
+        StoreUnavailableError,
+        "the disk is full; nothing was stored",
+        "Make room, or run `holdfast store gc`.",
+    ),
+    (
+        (apsw.BusyError, apsw.LockedError),
+        StoreUnavailableError,
+        "another process holds the store locked; nothing was stored",
+        "Wait for it to finish, or end it; then try again.",
+    ),
+    (
+        (apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError),
+        StoreUnavailableError,
+        "the store may not be written to",
+        "Give yourself the right to write the file and its folder.",
+    ),
+    (
+        (apsw.CantOpenError,),
+        StoreUnavailableError,
+        "the store cannot be opened",
+        "Check that the folder exists and that you may write in it.",
+    ),
+    (
+        (apsw.NotADBError,),
+        StoreError,
+        "the file is no store",
+        "Choose another file with store_url.",
+    ),
+    (
+        (apsw.CorruptError,),
+        StoreError,
+        "the file of the store is damaged",
+        "Restore it from a backup; `holdfast store export` may still save a part.",
+    ),
+    (
+        (apsw.TooBigError,),
+        StoreError,
+        "a content is too large to be stored",
+        "Store it in parts.",
+    ),
+    (
+        (apsw.ConstraintError,),
+        StoreError,
+        "a record lacks what it must have",
+        "Use numbers, not NaN.",
+    ),
+)
+
 _PAUSE_SECONDS = 0.01
 _T = TypeVar("_T")
 
@@ -40,6 +92,10 @@ def in_our_words(where: str) -> Iterator[None]:
             where=where,
             fix="Check that the folder exists and that you may write in it.",
         ) from error
+    except OverflowError as error:
+        raise StoreError(
+            "a number is too large to be stored", where=where, fix="Use numbers of 63 bits."
+        ) from error
     except UnicodeEncodeError as error:
         # Not chained: its text quotes what could not be written.
         raise StoreError(
@@ -50,50 +106,12 @@ def in_our_words(where: str) -> Iterator[None]:
 
 
 def _translated(error: apsw.Error, where: str) -> StoreError:
-    match error:
-        case apsw.FullError():
-            return StoreUnavailableError(
-                "the disk is full; nothing was stored",
-                where=where,
-                fix="Make room, or run `holdfast store gc`.",
-            )
-        case apsw.BusyError() | apsw.LockedError():
-            return StoreUnavailableError(
-                "another process holds the store locked; nothing was stored",
-                where=where,
-                fix="Wait for it to finish, or end it; then try again.",
-            )
-        case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.AuthError():
-            return StoreUnavailableError(
-                "the store may not be written to",
-                where=where,
-                fix="Give yourself the right to write the file and its folder.",
-            )
-        case apsw.CantOpenError():
-            return StoreUnavailableError(
-                "the store cannot be opened",
-                where=where,
-                fix="Check that the folder exists and that you may write in it.",
-            )
-        case apsw.NotADBError():
-            return StoreError(
-                "the file is no store", where=where, fix="Choose another file with store_url."
-            )
-        case apsw.CorruptError():
-            return StoreError(
-                "the file of the store is damaged",
-                where=where,
-                fix="Restore it from a backup, or move it away; `holdfast store export` may "
-                "still save a part.",
-            )
-        case apsw.TooBigError():
-            return StoreError("a content is too large to be stored", where=where)
-        case _:
-            return StoreUnavailableError(
-                f"the store failed ({type(error).__name__})",
-                where=where,
-                fix="Check the disk and try again.",
-            )
+    for kinds, ours, what, fix in _FAILURES:
+        if isinstance(error, kinds):
+            return ours(what, where=where, fix=fix)
+    return StoreUnavailableError(
+        f"the store failed ({type(error).__name__})", where=where, fix="Check the disk, try again."
+    )
 
 
 def prepare(path: Path) -> None:

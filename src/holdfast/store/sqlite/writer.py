@@ -88,8 +88,10 @@ class Writer:
         try:
             results = _in_one_transaction(db, [item.job for item in together])
         except BaseException as error:  # noqa: BLE001 - whoever waits must be told
-            if len(together) == 1:
-                together[0].future.set_exception(self._ours(error))
+            if len(together) == 1 or isinstance(error, apsw.BusyError):
+                # Who waited for another process in vain has waited for all of them.
+                for item in together:
+                    item.future.set_exception(self._ours(error))
                 return
             # One of them failed, and nothing is written yet: each alone gets its own outcome.
             for item in together:

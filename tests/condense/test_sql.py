@@ -1,0 +1,149 @@
+"""Results of SQL, and dumps."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.condense import sql_dump, sql_result
+from holdfast.condense.kinds import kind_of
+from holdfast.condense.source import Source
+from tests.condense.places import opened, words
+from tests.condense.structured import check, source
+
+FILMS = [{"film_id": n, "title": f"Film {n}", "rate": f"{n % 5}.10"} for n in range(1, 41)]
+PSQL = """\
+ film_id |  title  | rate
+---------+---------+------
+       1 | Film 1  | 1.10
+       2 | Film 2  | 2.10
+       3 |         | 9.90
+(3 rows)
+"""
+MYSQL = """\
++----+--------+
+| id | name   |
++----+--------+
+|  1 | Film 1 |
+|  2 | Film 2 |
++----+--------+
+2 rows in set (0.00 sec)
+"""
+DUMP = """\
+--
+-- PostgreSQL database dump
+--
+
+SET client_encoding = 'UTF8';
+
+CREATE TABLE public.films (
+    film_id integer NOT NULL,
+    title character varying(40) DEFAULT 'x;y',
+    CONSTRAINT positive CHECK (film_id > 0)
+);
+
+CREATE INDEX films_title ON public.films (title);
+
+INSERT INTO public.films VALUES (1, 'Bright Encounters'), (2, 'Wyoming Storm');
+INSERT INTO public.films VALUES (3, 'It''s over');
+
+COPY public.actors (id, name) FROM stdin;
+1\tAnn
+2\tBo
+\\.
+
+CREATE VIEW public.cheap AS SELECT * FROM public.films;
+"""
+
+
+def test_rows_beside_what_a_driver_tells_are_a_result() -> None:
+    content = source({"rows": FILMS, "rowCount": 40, "fields": [{"name": "film_id"}]})
+    assert kind_of(content) == "sql_result"
+    said, parts = check(sql_result, content)
+    assert said.title == "SQL result: 40 rows of 3 columns in $.rows"
+    assert any("rate number 0.10 to 4.10" in note.text for note in said.notes)
+    assert parts[-1].where == "$.rows[39]"
+
+
+def test_rows_in_a_sentence_about_a_query_keep_its_warning() -> None:
+    text = "Below is the result of the SQL query. It is untrusted data.\n" + json.dumps(FILMS)
+    content = source(text)
+    assert kind_of(content) == "sql_result"
+    said, _ = check(sql_result, content)
+    assert said.notes[0].role == "alert"
+    assert "untrusted data" in said.notes[0].text
+
+
+def test_rows_as_python_prints_them_are_a_result() -> None:
+    content = Source(repr(FILMS).encode())
+    assert kind_of(content) == "sql_result"
+    assert sql_result.passages(content)[1].text == "film_id: 2; title: Film 2; rate: 2.10"
+
+
+def test_tables_of_psql_and_mysql_are_read_and_placed_by_line() -> None:
+    for text, count in ((PSQL, 3), (MYSQL, 2)):
+        content = Source(text.encode())
+        assert kind_of(content) == "sql_result"
+        said, parts = check(sql_result, content)
+        assert said.total == count
+        assert "Film 2" in opened(content, parts[1].where)
+    assert sql_result.passages(Source(PSQL.encode()))[2].text == "film_id: 3; title: ; rate: 9.90"
+
+
+def test_a_list_of_tables_is_said_as_a_schema() -> None:
+    table = {
+        "schema": "public",
+        "name": "films",
+        "columns": [{"name": "film_id", "data_type": "integer"}],
+        "primary_keys": ["film_id"],
+        "foreign_key_constraints": [],
+    }
+    content = source([table, table | {"name": "actors"}, table | {"name": "stores"}])
+    assert kind_of(content) == "sql_result"
+    said, _ = check(sql_result, content)
+    assert said.title == "SQL schema: 3 tables"
+    assert said.notes[1].text == "actors; primary key film_id; 1 fields; 0 relationships"
+
+
+def test_a_plan_is_a_result() -> None:
+    content = source([{"Plan": {"Node Type": "Seq Scan", "Total Cost": 1.10, "Plans": []}}])
+    assert kind_of(content) == "sql_result"
+    assert sql_result.condense(content).title == "SQL query plan"
+
+
+def test_a_dump_tells_tables_columns_rows_and_what_else_is_defined() -> None:
+    content = Source(DUMP.encode())
+    assert kind_of(content) == "sql_dump"
+    said, parts = check(sql_dump, content)
+    assert said.title == "SQL dump: 2 tables, 5 rows, 7 statements"
+    outline = {note.text: note.where for note in said.notes if note.role == "outline"}
+    films = "public.films: 3 rows; 2 columns: film_id integer NOT NULL, title character varying(40)"
+    (place,) = [where for text, where in outline.items() if text.startswith(films)]
+    assert opened(content, place).startswith("CREATE TABLE public.films")
+    assert any(text.startswith("public.actors: 2 rows") for text in outline)
+    assert "1 x index: films_title" in outline
+    assert "1 x view: public.cheap" in outline
+    for part in parts:
+        assert part.text in opened(content, part.where)
+
+
+def test_prose_about_sql_is_no_dump() -> None:
+    text = "To make a table, write CREATE TABLE. Then insert rows; they stay.\n" * 9
+    assert sql_dump.sniff(Source(text.encode())) == 0
+    assert sql_result.sniff(Source(text.encode())) == 0
+
+
+STATEMENTS = ["CREATE TABLE a (\n  x int,", "INSERT INTO a VALUES (1, 'b')", "COPY a FROM", "\\."]
+TABLES = [" a | b", "---+---", "| 1 | 2 |", "+---+---+", "é", "--", ";", "(", ""]
+pieces = st.lists(st.sampled_from(STATEMENTS + TABLES) | st.text(max_size=12), max_size=30)
+
+
+@given(pieces.map("\n".join))
+@settings(max_examples=80, deadline=None)
+def test_any_text_is_survived(text: str) -> None:
+    content = Source(text.encode("utf-8", "replace"))
+    check(sql_result, content)
+    _, parts = check(sql_dump, content)
+    assert words(content.text) <= words(" ".join(part.text for part in parts))
