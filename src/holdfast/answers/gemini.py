@@ -7,6 +7,7 @@ a later upstream stream report the sum. Only the first candidate can be continue
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import is_
 from typing import Any
 
 from holdfast.answers.joiner import Joiner, changed
@@ -172,18 +173,17 @@ class GeminiJoiner(Joiner):
             self._identity = {k: value[k] for k in ("responseId",) if k in value}
         usage = value.get("usageMetadata")
         if isinstance(usage, dict):
-            self.usage = {**self.usage, **usage}
+            self.usage.update(usage)
         if block := take(value, "promptFeedback", "blockReason"):
             self.stop_reason = block
             self.ended = True
         candidates = dicts(value.get("candidates"))
         kept = [self._candidate(candidate) for candidate in candidates]
-        if not self.continued and all(a is b for a, b in zip(kept, candidates, strict=True)):
-            ends = any(candidate.get("finishReason") for candidate in candidates)
-            if not (ends and self.holding):
-                out.append(event.raw)
-                return
-        self._give(value, kept, event, out)
+        same = not self.continued and all(map(is_, kept, candidates))
+        if same and not (self.holding and any(one.get("finishReason") for one in candidates)):
+            out.append(event.raw)
+        else:
+            self._give(value, kept, event, out)
 
     def _give(
         self, value: dict[str, Any], kept: list[dict[str, Any]], event: Event, out: list[bytes]
@@ -203,23 +203,27 @@ class GeminiJoiner(Joiner):
 
     def _candidate(self, candidate: dict[str, Any]) -> dict[str, Any]:
         """A candidate as the client sees it; the same object if nothing changes."""
-        first = candidate.get("index", 0) == 0
         parts = _parts(candidate)
-        kept = [part for part in parts if not self._hides(part)]
-        if first:
+        if candidate.get("index", 0) == 0:
             self._collected.extend(parts)
-            stop = text(candidate.get("finishReason"))
-            self.stop_reason = stop or self.stop_reason
-            self.ended = self.ended or bool(stop)
-        touched = len(kept) < len(parts)
-        if self._parting and any(_is_text(part) for part in kept):
-            kept = _parted([{"text": "…"}], kept)[1:]
-            self._parting, touched = False, True
-        if not self.spoken and any(_says(part) for part in kept):
-            self.spoken = True
-        if not self._wrote and any(_is_text(part) for part in kept):
-            self._wrote = True
-        return _with_parts(candidate, kept) if touched else candidate
+            if stop := text(candidate.get("finishReason")):
+                self.stop_reason = stop
+                self.ended = True
+        kept = [shown for part in parts if (shown := self._shown(part)) is not None]
+        if len(kept) == len(parts) and all(map(is_, kept, parts)):
+            return candidate
+        return _with_parts(candidate, kept)
+
+    def _shown(self, part: dict[str, Any]) -> dict[str, Any] | None:
+        """A part as the client sees it; None if it is hidden."""
+        if "functionCall" in part and self._hides(part):
+            return None
+        if (self._parting or not self._wrote) and _is_text(part):
+            if self._parting:
+                part = {**part, "text": PARAGRAPH + part["text"]}
+            self._parting, self._wrote = False, True
+        self.spoken = self.spoken or _says(part)
+        return part
 
     def _hides(self, part: dict[str, Any]) -> bool:
         call = part.get("functionCall")

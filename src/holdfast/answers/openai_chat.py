@@ -225,13 +225,14 @@ class ChatJoiner(Joiner):
         """Give a chunk that is not quite what came."""
         if isinstance(value.get("usage"), dict):
             value = {**value, "usage": self.total}
-        ends = [choice for choice in value["choices"] if choice.get("finish_reason")]
+        choices = dicts(value.get("choices"))
+        ends = [{**choice, "delta": {}} for choice in choices if choice.get("finish_reason")]
         if ends and self.holding:
-            self.tail.append((event, {**value, "choices": [{**c, "delta": {}} for c in ends]}))
-            value = {**value, "choices": [_unended(choice) for choice in value["choices"]]}
-            value["choices"] = [choice for choice in value["choices"] if choice["delta"]]
-            if not value["choices"]:
+            self.tail.append((event, {**value, "choices": ends}))
+            choices = [one for one in map(_unended, choices) if one["delta"]]
+            if not choices:
                 return
+            value = {**value, "choices": choices}
         out.append(changed({**value, **self._identity}, event))
 
     def _take_choice(self, choice: dict[str, Any]) -> dict[str, Any] | None:
@@ -292,7 +293,7 @@ class ChatJoiner(Joiner):
             {**choice, "finish_reason": "stop"}
             if choice.get("finish_reason") in _CALLING and not self._shows_calls(choice)
             else choice
-            for choice in value["choices"]
+            for choice in dicts(value.get("choices"))
         ]
         if isinstance(value.get("usage"), dict):
             value = {**value, "usage": self.total}

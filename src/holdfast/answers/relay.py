@@ -20,8 +20,8 @@ from holdfast.answers.gemini import GeminiJoiner
 from holdfast.answers.joiner import Joiner
 from holdfast.answers.openai_chat import ChatJoiner
 from holdfast.answers.openai_responses import ResponsesJoiner
-from holdfast.answers.shared import NOTHING_SAID, Call, Hidden
-from holdfast.answers.sse import MAX_EVENT_BYTES, EventParser
+from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, load
+from holdfast.answers.sse import MAX_EVENT_BYTES, Event, EventParser
 from holdfast.errors import ProviderError, ShapeError
 from holdfast.wire.strict import encode
 
@@ -69,11 +69,14 @@ class Relay:
         self._max_event_bytes = max_event_bytes
         self._max_stream_bytes = max_stream_bytes
         self._open_end = False
+        """The last event lacks the empty line that ends it."""
         self._begin()
 
     def _begin(self) -> None:
         self._parser = EventParser(self._max_event_bytes)
         self._bytes = 0
+        self._half = b""
+        """What came of an event before the upstream broke off."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Take bytes of the upstream; give what goes to the client now, event by event."""
@@ -93,7 +96,9 @@ class Relay:
         """Tell that the upstream stream has ended; give what was still on its way."""
         out: list[bytes] = []
         rest = self._parser.finish()
-        if rest is not None:
+        if rest is not None and _is_half(rest):
+            self._half = rest.raw
+        elif rest is not None:
             self._joiner.take(rest, out)
             self._open_end = bool(out)
         self._joiner.flush(out)
@@ -116,7 +121,8 @@ class Relay:
         An answer of which all was hidden gets `note`, or a sentence that says so: no answer is
         empty. A stream that failed gets no end: see `error`.
         """
-        out: list[bytes] = []
+        out = [self._half] if self._half and not self._joiner.holding else []
+        self._half = b""
         if self._joiner.tail:
             if note or self.silent:
                 self._joiner.say(note or NOTHING_SAID, out)
@@ -174,3 +180,8 @@ class Relay:
     def silent(self) -> bool:
         """Whether the client has been given neither text nor a call so far."""
         return not self._joiner.spoken
+
+
+def _is_half(event: Event) -> bool:
+    """Whether an event was cut off in its data; a missing empty line alone does no harm."""
+    return not event.data or (event.data != b"[DONE]" and load(event.data) is None)
