@@ -1,0 +1,40 @@
+"""The answer side of the wire: providers' answers read, hidden in part, joined and written.
+
+sse → shared → joiner · failures → (one file per dialect) → relay · whole · turns · compose, each
+using only what stands before it. Pure: bytes in, bytes out.
+"""
+
+from holdfast.answers.compose import Said, compose_answer, stream_answer
+from holdfast.answers.failures import error_body, error_event
+from holdfast.answers.gemini import ArrayWriter
+from holdfast.answers.relay import Relay
+from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, add_usage
+from holdfast.answers.sse import Event, EventParser, write_event
+from holdfast.answers.turns import Hop, Kept, continuation, rejoin, split
+from holdfast.answers.whole import Answer, join_answers, read_answer, total_usage
+
+__all__ = [
+    "NOTHING_SAID",
+    "Answer",
+    "ArrayWriter",
+    "Call",
+    "Event",
+    "EventParser",
+    "Hidden",
+    "Hop",
+    "Kept",
+    "Relay",
+    "Said",
+    "add_usage",
+    "compose_answer",
+    "continuation",
+    "error_body",
+    "error_event",
+    "join_answers",
+    "read_answer",
+    "rejoin",
+    "split",
+    "stream_answer",
+    "total_usage",
+    "write_event",
+]

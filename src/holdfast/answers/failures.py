@@ -1,0 +1,76 @@
+"""Errors in the client's dialect: as the body of an answer, and inside a stream.
+
+failures: after sse. The forms are those that the providers' own clients know how to raise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.answers.sse import write_event
+from holdfast.wire.strict import encode
+
+# What each provider calls an error, by HTTP status; the last is for what is not listed.
+_ANTHROPIC = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+_OPENAI = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "invalid_request_error",
+    429: "rate_limit_error",
+}
+_GEMINI = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    413: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    501: "UNIMPLEMENTED",
+    502: "UNAVAILABLE",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+def error_body(dialect: str, status: int, message: str, kind: str = "") -> bytes:
+    """The body of an error answer.
+
+    `kind` is a machine-readable word of ours, such as `context_length_exceeded`; where the
+    dialect has a fixed list of its own, the one for the status stands beside it.
+    """
+    return encode(_error(dialect, status, message, kind))
+
+
+def error_event(dialect: str, status: int, message: str, kind: str = "") -> bytes:
+    """An error inside a stream that has begun."""
+    value = _error(dialect, status, message, kind)
+    if dialect == "anthropic":
+        return write_event(encode(value), b"error")
+    # OpenAI's clients raise what has an `error`; one that only reads events knows `type: error`.
+    if dialect == "openai-responses":
+        flat = {"type": "error", "code": value["error"]["code"], "message": message, "param": None}
+        return write_event(encode({**flat, **value}), b"error")
+    return write_event(encode(value))
+
+
+def _error(dialect: str, status: int, message: str, kind: str) -> dict[str, Any]:
+    if dialect == "anthropic":
+        known = _ANTHROPIC.get(status, "invalid_request_error" if status < 500 else "api_error")
+        return {"type": "error", "error": {"type": known, "message": message}}
+    if dialect == "gemini":
+        known = _GEMINI.get(status, "FAILED_PRECONDITION" if status < 500 else "INTERNAL")
+        return {"error": {"code": status, "message": message, "status": known}}
+    known = _OPENAI.get(status, "invalid_request_error" if status < 500 else "server_error")
+    error = {"message": message, "type": known, "param": None, "code": kind or None}
+    return {"error": error}

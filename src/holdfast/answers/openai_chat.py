@@ -1,0 +1,457 @@
+"""OpenAI's chat answers: choices with a message; in a stream, chunks with pieces of it.
+
+openai_chat: after joiner. With several choices only the first can be continued; hidden calls are
+taken out of all. Offer no internal tool where `n` is more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from holdfast.answers.joiner import Joiner, changed
+from holdfast.answers.shared import (
+    NOTHING_SAID,
+    PARAGRAPH,
+    Call,
+    Hidden,
+    add_usage,
+    dicts,
+    load,
+    text,
+)
+from holdfast.answers.sse import Event, write_event
+from holdfast.wire.strict import encode
+from holdfast.wire.values import inner, take
+
+_CALLING = ("tool_calls", "function_call")
+_DONE = b"[DONE]"
+_IDENTITY: tuple[str, ...] = ("id", "created")
+
+# --- whole answers -----------------------------------------------------------------------------
+
+
+def turn_of(body: dict[str, Any]) -> list[Any]:
+    """The assistant's message in an answer."""
+    return [_message(inner(_first(body), "message"))]
+
+
+def stop_of(body: dict[str, Any]) -> str:
+    """Why the model stopped."""
+    return text(_first(body).get("finish_reason"))
+
+
+def usage_of(body: dict[str, Any]) -> dict[str, Any]:
+    """What the answer says it used."""
+    return inner(body, "usage")
+
+
+def hides(body: dict[str, Any], hidden: Hidden) -> bool:
+    """Whether an answer holds anything that the client must not see."""
+    messages = [inner(choice, "message") for choice in dicts(body.get("choices"))]
+    return any(hidden(_name(call)) for one in messages for call in dicts(one.get("tool_calls")))
+
+
+def without(message: Any, hidden: Hidden) -> Any:
+    """A message without its hidden calls; None if nothing is left."""
+    kept = [call for call in message.get("tool_calls") or () if not hidden(_name(call))]
+    rest = {key: value for key, value in message.items() if key != "tool_calls"}
+    if kept:
+        return {**rest, "tool_calls": kept}
+    return rest if message.get("content") or message.get("refusal") else None
+
+
+def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> dict[str, Any]:
+    """Several answers as one."""
+    choices = [_shown(choice, hidden) for choice in dicts(bodies[-1].get("choices"))]
+    earlier = [inner(_first(body), "message") for body in bodies[:-1]]
+    for n, choice in enumerate(choices):
+        message = inner(choice, "message")
+        if n == 0:
+            for key in ("content", "reasoning_content", "reasoning"):
+                said = [text(one.get(key)) for one in (*earlier, message)]
+                if any(said[:-1]):
+                    message[key] = PARAGRAPH.join(filter(None, said))
+        if not _says(message):
+            message["content"] = note or NOTHING_SAID
+    usage: dict[str, Any] = {}
+    for body in bodies:
+        usage = add_usage(usage, usage_of(body))
+    first = {key: bodies[0][key] for key in _IDENTITY if key in bodies[0]}
+    billed = {"usage": usage} if usage else {}
+    return {**bodies[-1], **first, "choices": choices, **billed}
+
+
+def _shown(choice: dict[str, Any], hidden: Hidden) -> dict[str, Any]:
+    """A choice without its hidden calls."""
+    message = dict(inner(choice, "message"))
+    made = dicts(message.get("tool_calls"))
+    kept = [call for call in made if not hidden(_name(call))]
+    if len(kept) < len(made):
+        message.pop("tool_calls")
+        message |= {"tool_calls": kept} if kept else {}
+    stop = choice.get("finish_reason")
+    stop = "stop" if stop == "tool_calls" and not kept else stop
+    return {**choice, "message": message, "finish_reason": stop}
+
+
+def _says(message: dict[str, Any]) -> bool:
+    keys = ("content", "tool_calls", "function_call", "refusal", "audio")
+    return any(message.get(key) for key in keys)
+
+
+def _first(body: dict[str, Any]) -> dict[str, Any]:
+    choices = dicts(body.get("choices"))
+    return choices[0] if choices else {}
+
+
+def _name(call: dict[str, Any]) -> str:
+    return take(call, "function", "name") or take(call, "custom", "name")
+
+
+def _message(said: dict[str, Any]) -> dict[str, Any]:
+    """A message of an answer as a message of a request: without what says nothing."""
+    kept = {key: value for key, value in said.items() if value not in (None, "", [], {})}
+    if "audio" in kept:  # goes back by its id
+        kept["audio"] = {"id": take(kept, "audio", "id")}
+    content = kept.pop("content", None if kept.keys() & {*_CALLING, "audio", "refusal"} else "")
+    return {**kept, "role": "assistant", "content": content}
+
+
+# --- streams -----------------------------------------------------------------------------------
+
+
+class ChatJoiner(Joiner):
+    """Calls are numbered without the hidden ones; all chunks have the id of the first."""
+
+    def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
+        self._identity: dict[str, Any] = {}
+        """What all chunks of the client's stream share."""
+        self._model = ""
+        super().__init__(hidden, hide_usage=hide_usage)
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._choices: dict[int, _Choice] = {}
+        self._waiting: list[Event] = []
+        """Events from the first one on that belongs to a call of yet unknown name."""
+        self._nameless: set[tuple[int, int]] = set()
+
+    def odd(self, event: Event, out: list[bytes]) -> None:
+        """Take an event that is no object."""
+        if event.data != _DONE:
+            out.append(event.raw)
+            return
+        self.ended = True
+        self.flush(out)
+        if self.holding:
+            self.tail.append((event, None))
+        else:
+            out.append(event.raw)
+
+    def join(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
+        """Take an event that is an object."""
+        if b'"tool_calls"' in (event.data or b"") and self._learn(value):
+            self._nameless.clear()  # it ended without a name
+        if not self._waiting and not self._nameless:
+            self._chunk(value, event, out)
+            return
+        self._waiting.append(event)
+        if not self._nameless:
+            self.flush(out)
+
+    def _learn(self, value: dict[str, Any]) -> bool:
+        """Note which calls have a name, and which wait for one; say whether a choice ended."""
+        ended = False
+        for choice in dicts(value.get("choices")):
+            known = self._choice(choice)
+            ended = ended or bool(choice.get("finish_reason"))
+            for piece in dicts(inner(choice, "delta").get("tool_calls")):
+                key = _index(choice), _index(piece)
+                if known.learn(piece) or known.slot(piece):
+                    self._nameless.discard(key)
+                else:
+                    self._nameless.add(key)
+        return ended
+
+    def flush(self, out: list[bytes]) -> None:
+        """Pass on what waited for the name of a call."""
+        waiting, self._waiting = self._waiting, []
+        self._nameless.clear()
+        for event in waiting:
+            self._chunk(load(event.data or b""), event, out)
+
+    def _choice(self, choice: dict[str, Any]) -> _Choice:
+        index = _index(choice)
+        if index not in self._choices:
+            self._choices[index] = _Choice()
+        return self._choices[index]
+
+    def _chunk(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
+        if not self._identity:
+            self._identity = {key: value[key] for key in _IDENTITY if key in value}
+            self._model = text(value.get("model"))
+        usage = value.get("usage")
+        if isinstance(usage, dict):
+            self.usage = usage
+        choices = dicts(value.get("choices"))
+        if not choices:
+            self._without_choices(value, event, out)
+            return
+        touched = self.continued
+        kept = []
+        for choice in choices:
+            rewritten = self._take_choice(choice)
+            touched = touched or rewritten is not choice
+            if rewritten is not None:
+                kept.append(rewritten)
+        if not touched:
+            out.append(event.raw)
+        elif kept:
+            self._give({**value, "choices": kept}, event, out)
+
+    def _without_choices(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
+        usage = isinstance(value.get("usage"), dict)
+        if usage and self.hide_usage:
+            return
+        if self.holding and usage:
+            self.tail.append((event, value))
+        elif not self.continued:
+            out.append(event.raw)
+        elif usage:
+            self._give(value, event, out)
+
+    def _give(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
+        """Give a chunk that is not quite what came."""
+        if isinstance(value.get("usage"), dict):
+            value = {**value, "usage": self.total}
+        choices = dicts(value.get("choices"))
+        ends = [{**choice, "delta": {}} for choice in choices if choice.get("finish_reason")]
+        if ends and self.holding:
+            self.tail.append((event, {**value, "choices": ends}))
+            choices = [one for one in map(_unended, choices) if one["delta"]]
+            if not choices:
+                return
+            value = {**value, "choices": choices}
+        out.append(changed({**value, **self._identity}, event))
+
+    def _take_choice(self, choice: dict[str, Any]) -> dict[str, Any] | None:
+        """A choice as the client sees it: the same object if nothing changes, None if all goes."""
+        known = self._choice(choice)
+        delta = inner(choice, "delta")
+        made = delta.get("tool_calls")
+        shown = delta
+        if made:
+            shown = self._take_calls(known, delta, dicts(made))
+        said = delta.get("content")
+        known.grow(delta)
+        if self.continued:
+            shown = {key: piece for key, piece in shown.items() if key != "role"}
+            if said and known.first and self.spoken and isinstance(said, str):
+                shown = {**shown, "content": PARAGRAPH + said}
+        if said:
+            known.first = False
+        if not self.spoken and _says(shown):
+            self.spoken = True
+        stop = choice.get("finish_reason")
+        if stop:
+            self._stop(choice, text(stop))
+            return {**choice, "delta": shown} if self.holding else _same(choice, delta, shown)
+        if shown is not delta and not any(shown.values()):
+            return None
+        return _same(choice, delta, shown)
+
+    def _stop(self, choice: dict[str, Any], stop: str) -> None:
+        if choice.get("index", 0) == 0:
+            self.stop_reason = stop
+            self.ended = True
+
+    def _take_calls(
+        self, known: _Choice, delta: dict[str, Any], made: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        kept = []
+        for piece in made:
+            slot = known.slot(piece) or known.open(piece, self.hidden)
+            slot.grow(piece)
+            if slot.shown is None:
+                self.secretive = True
+            elif slot.shown == piece.get("index", slot.shown):
+                kept.append(piece)
+            else:
+                kept.append({**piece, "index": slot.shown})
+        if len(kept) == len(made) and all(a is b for a, b in zip(kept, made, strict=True)):
+            return delta
+        rest = {key: piece for key, piece in delta.items() if key != "tool_calls"}
+        return {**rest, "tool_calls": kept} if kept else rest
+
+    def end(self, value: Any, event: Event, out: list[bytes]) -> None:
+        """Give an end that was held back."""
+        if value is None:
+            out.append(event.raw)
+            return
+        choices = [
+            {**choice, "finish_reason": "stop"}
+            if choice.get("finish_reason") in _CALLING and not self._shows_calls(choice)
+            else choice
+            for choice in dicts(value.get("choices"))
+        ]
+        if isinstance(value.get("usage"), dict):
+            value = {**value, "usage": self.total}
+        out.append(changed({**value, **self._identity, "choices": choices}, event))
+
+    def _shows_calls(self, choice: dict[str, Any]) -> bool:
+        return any(slot.shown is not None for slot in self._choice(choice).slots)
+
+    def say(self, words: str, out: list[bytes]) -> None:
+        """Put a text of the proxy's own into the stream."""
+        delta = {"content": words if not self.spoken else PARAGRAPH + words}
+        out.append(write_event(encode(chunk(self._identity, self._model, delta))))
+        self.spoken = True
+
+    def messages(self) -> list[Any]:
+        """The assistant's turn of this upstream stream, as the next request has it."""
+        first = self._choices.get(0)
+        return [_message(first.whole())] if first else []
+
+    def calls(self) -> list[Call]:
+        """The calls of this upstream stream, hidden ones too."""
+        first = self._choices.get(0)
+        return [slot.call() for slot in first.slots] if first else []
+
+
+def _same(choice: dict[str, Any], delta: dict[str, Any], shown: dict[str, Any]) -> dict[str, Any]:
+    return choice if shown is delta else {**choice, "delta": shown}
+
+
+def _unended(choice: dict[str, Any]) -> dict[str, Any]:
+    said = {key: piece for key, piece in inner(choice, "delta").items() if piece}
+    return {**choice, "delta": said, "finish_reason": None}
+
+
+class _Choice:
+    """A choice that grows."""
+
+    def __init__(self) -> None:
+        self.first = True
+        """No text came so far."""
+        self.slots: list[_Slot] = []
+        self._open: dict[int, _Slot] = {}
+        self._names: dict[int, str] = {}
+        self._pieces: dict[str, list[Any]] = {}
+        self._gone = 0
+
+    def slot(self, piece: dict[str, Any]) -> _Slot | None:
+        """The call that a piece belongs to; None if it begins a new one."""
+        slot = self._open.get(_index(piece))
+        # Some services number all calls 0, and tell them apart by their ids alone.
+        other = slot and _name(piece) and piece.get("id") and piece["id"] != slot.value.get("id")
+        return None if other else slot
+
+    def learn(self, piece: dict[str, Any]) -> bool:
+        """Remember the name of a call, which may come later than its first piece."""
+        if name := _name(piece):
+            self._names[_index(piece)] = name
+        return bool(name)
+
+    def open(self, piece: dict[str, Any], hidden: Hidden) -> _Slot:
+        index = _index(piece)
+        name = _name(piece) or self._names.get(index, "")
+        if hidden(name):
+            slot = _Slot(None)
+            self._gone += 1
+        else:
+            slot = _Slot(index - self._gone)
+        self._open[index] = slot
+        self.slots.append(slot)
+        return slot
+
+    def grow(self, delta: dict[str, Any]) -> None:
+        for key, piece in delta.items():
+            if piece is not None and key not in ("role", "tool_calls"):
+                self._pieces.setdefault(key, []).append(piece)
+
+    def whole(self) -> dict[str, Any]:
+        whole = {key: _together(pieces) for key, pieces in self._pieces.items()}
+        return {**whole, "tool_calls": [slot.whole() for slot in self.slots]}
+
+
+class _Slot:
+    """A call that grows."""
+
+    def __init__(self, shown: int | None) -> None:
+        self.shown = shown
+        """Its number in the client's stream; None if it is hidden."""
+        self.value: dict[str, Any] = {}
+        self._pieces: dict[str, list[str]] = {}
+
+    def grow(self, piece: dict[str, Any]) -> None:
+        for key, given in piece.items():
+            if key == "index" or given in (None, ""):
+                continue
+            if key in ("function", "custom") and isinstance(given, dict):
+                self._grow_inside(key, given)
+            else:
+                self.value[key] = given
+
+    def _grow_inside(self, key: str, given: dict[str, Any]) -> None:
+        known = self.value.setdefault(key, {})
+        for inside, piece in given.items():
+            if inside in ("arguments", "input"):
+                self._pieces.setdefault(inside, []).append(text(piece))
+                known.setdefault(inside, "")
+            elif piece:
+                known.setdefault(inside, piece)
+
+    def whole(self) -> dict[str, Any]:
+        whole = dict(self.value)
+        for key, inside in (("function", "arguments"), ("custom", "input")):
+            if isinstance(whole.get(key), dict):
+                written = "".join(self._pieces.get(inside, ()))
+                whole[key] = {**whole[key], inside: written}
+        whole.setdefault("type", "custom" if "custom" in whole else "function")
+        return whole
+
+    def call(self) -> Call:
+        whole = self.whole()
+        written = take(whole, "function", "arguments") or take(whole, "custom", "input")
+        return Call(text(whole.get("id")), _name(whole), written)
+
+
+def _index(piece: dict[str, Any]) -> int:
+    index = piece.get("index")
+    return index if isinstance(index, int) else 0
+
+
+def _together(pieces: list[Any]) -> Any:
+    """The pieces of one field as one: text one behind the other, lists and objects likewise."""
+    if all(isinstance(piece, str) for piece in pieces):
+        return "".join(pieces)
+    if all(isinstance(piece, dict) for piece in pieces):
+        keys = dict.fromkeys(key for piece in pieces for key in piece)
+        return {
+            key: _together([p[key] for p in pieces if p.get(key) is not None] or [None])
+            for key in keys
+        }
+    if any(isinstance(piece, list) for piece in pieces):
+        return [part for piece in pieces for part in _parts(piece)]
+    return pieces[-1]
+
+
+def _parts(piece: Any) -> Iterator[Any]:
+    if isinstance(piece, list):
+        yield from piece
+    elif isinstance(piece, str) and piece:
+        yield {"type": "text", "text": piece}
+
+
+def chunk(
+    identity: dict[str, Any], model: str, delta: dict[str, Any], stop: str | None = None
+) -> dict[str, Any]:
+    """A chunk of one choice."""
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": stop}
+    return {
+        **identity,
+        "object": "chat.completion.chunk",
+        "model": model,
+        "choices": [choice],
+    }

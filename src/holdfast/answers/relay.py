@@ -1,0 +1,187 @@
+"""A provider's stream on its way to the client, in any dialect: bytes in, bytes out.
+
+relay: after the dialects' joiners; the proxy drives it. It has no network and never waits.
+
+    relay = Relay("anthropic", hidden)
+    relay.feed(chunk) …, relay.finish()      one upstream stream; text goes through at once
+    relay.hidden_calls and not relay.visible_calls:
+        the proxy answers them, calls the provider again with `continuation`, and, once that
+        answers, relay.continue_with() and feeds on: the client sees one stream
+    relay.close()                            the end that was held back, if there is one
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.answers.anthropic import AnthropicJoiner
+from holdfast.answers.failures import error_event
+from holdfast.answers.gemini import GeminiJoiner
+from holdfast.answers.joiner import Joiner
+from holdfast.answers.openai_chat import ChatJoiner
+from holdfast.answers.openai_responses import ResponsesJoiner
+from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, load
+from holdfast.answers.sse import MAX_EVENT_BYTES, Event, EventParser
+from holdfast.errors import ProviderError, ShapeError
+from holdfast.wire.strict import encode
+
+MAX_STREAM_BYTES = 268_435_456
+"""Bytes of one upstream stream: an answer is kept until it is complete, to be sent back."""
+
+JOINERS: dict[str, type[Joiner]] = {
+    "openai-chat": ChatJoiner,
+    "openai-responses": ResponsesJoiner,
+    "anthropic": AnthropicJoiner,
+    "gemini": GeminiJoiner,
+}
+
+
+class Relay:
+    """One client stream, made of one upstream stream or of several that follow each other.
+
+    What came without a hidden call leaves byte for byte as it came. Usage is summed over all
+    upstream streams (see `add_usage`), so it says what was billed and not what one call took.
+    """
+
+    def __init__(
+        self,
+        dialect: str,
+        hidden: Hidden,
+        *,
+        hide_usage: bool = False,
+        max_event_bytes: int = MAX_EVENT_BYTES,
+        max_stream_bytes: int = MAX_STREAM_BYTES,
+    ) -> None:
+        """Begin a stream; `hidden` says of a tool's name whether the client must not see it.
+
+        With `hide_usage` the chunk that only reports usage (OpenAI chat) is read and not passed
+        on: for a client that did not ask for it.
+        """
+        if dialect not in JOINERS:
+            raise ShapeError(
+                f"there are no streams in dialect {dialect!r:.40}",
+                where="dialect",
+                fix=f"Use one of {', '.join(JOINERS)}.",
+            )
+        self.dialect = dialect
+        self._joiner = JOINERS[dialect](hidden, hide_usage=hide_usage)
+        self._hidden = hidden
+        self._max_event_bytes = max_event_bytes
+        self._max_stream_bytes = max_stream_bytes
+        self._open_end = False
+        """The last event lacks the empty line that ends it."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._parser = EventParser(self._max_event_bytes)
+        self._bytes = 0
+        self._half = b""
+        """What came of an event before the upstream broke off."""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take bytes of the upstream; give what goes to the client now, event by event."""
+        self._bytes += len(chunk)
+        if self._bytes > self._max_stream_bytes:
+            raise ProviderError(
+                f"the provider's stream has more than {self._max_stream_bytes:,} bytes",
+                where="stream",
+                fix="Ask for less in one answer.",
+            )
+        out: list[bytes] = []
+        for event in self._parser.feed(chunk):
+            self._joiner.take(event, out)
+        return out
+
+    def finish(self) -> list[bytes]:
+        """Tell that the upstream stream has ended; give what was still on its way."""
+        out: list[bytes] = []
+        rest = self._parser.finish()
+        if rest is not None and _is_half(rest):
+            self._half = rest.raw
+        elif rest is not None:
+            self._joiner.take(rest, out)
+            self._open_end = bool(out)
+        self._joiner.flush(out)
+        if not self._joiner.ended:
+            self._joiner.failed = True
+        return out
+
+    def continue_with(self) -> list[bytes]:
+        """Begin the next upstream stream, once the provider has answered it.
+
+        The end of the one before is dropped: until this is called, `close` can still give it.
+        """
+        self._joiner.restart()
+        self._begin()
+        return self._whole([])
+
+    def close(self, note: str = "") -> list[bytes]:
+        """Give the end that was held back; nothing if it went through already.
+
+        An answer of which all was hidden gets `note`, or a sentence that says so: no answer is
+        empty. A stream that failed gets no end: see `error`.
+        """
+        out = [self._half] if self._half and not self._joiner.holding else []
+        self._half = b""
+        if self._joiner.tail:
+            if note or self.silent:
+                self._joiner.say(note or NOTHING_SAID, out)
+            self._joiner.release(out)
+        return self._whole(out)
+
+    def error(self, status: int, message: str, kind: str = "") -> list[bytes]:
+        """End the stream with an error, in the form that the dialect's clients raise."""
+        self._joiner.tail = []
+        self._joiner.failed = True
+        return self._whole([error_event(self.dialect, status, message, kind)])
+
+    def _whole(self, out: list[bytes]) -> list[bytes]:
+        """Close an event that the upstream left open before others follow."""
+        if self._open_end and out:
+            self._open_end = False
+            return [b"\n\n", *out]
+        return out
+
+    @property
+    def hidden_calls(self) -> list[Call]:
+        """The hidden calls of the latest upstream stream."""
+        return [call for call in self._joiner.calls() if self._hidden(call.name)]
+
+    @property
+    def visible_calls(self) -> list[Call]:
+        """The calls of the latest upstream stream that the client sees."""
+        return [call for call in self._joiner.calls() if not self._hidden(call.name)]
+
+    @property
+    def assistant_turn(self) -> tuple[bytes, ...]:
+        """The latest assistant turn as the provider needs it back: messages of a request as JSON.
+
+        One message, or in OpenAI's Responses one item after the other. Thinking, signatures and
+        all calls are in it.
+        """
+        return tuple(encode(message) for message in self._joiner.messages())
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """What all upstream streams reported, summed, in the dialect's own form."""
+        return self._joiner.total
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the latest upstream stream stopped, in the dialect's words; empty if unknown."""
+        return self._joiner.stop_reason
+
+    @property
+    def failed(self) -> bool:
+        """Whether the upstream reported an error, or broke off before its end."""
+        return self._joiner.failed
+
+    @property
+    def silent(self) -> bool:
+        """Whether the client has been given neither text nor a call so far."""
+        return not self._joiner.spoken
+
+
+def _is_half(event: Event) -> bool:
+    """Whether an event was cut off in its data; a missing empty line alone does no harm."""
+    return not event.data or (event.data != b"[DONE]" and load(event.data) is None)

@@ -1,0 +1,120 @@
+"""What the four dialects' answers share: calls, JSON that may be junk, usage that is summed.
+
+shared: after sse, before the dialects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import ShapeError
+from holdfast.wire import DIALECTS, Block, ToolCall
+from holdfast.wire.strict import encode
+
+NOTHING_SAID = "The model opened stored content and then ended its turn without an answer."
+"""What stands in an answer that would be empty because all it held was hidden."""
+
+PARAGRAPH = "\n\n"
+"""Parts the text of two upstream answers where the dialect has one text for both."""
+
+Hidden = Callable[[str], bool]
+"""Says of a tool's name whether it is the proxy's own, which the client never sees."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A tool call in an answer."""
+
+    id: str
+    """Empty where the provider gives none (Gemini before 3)."""
+    name: str
+    arguments: str
+    """JSON text, as the model wrote it; it may be broken."""
+
+    def __repr__(self) -> str:
+        return f"<Call of {self.name}, {len(self.arguments)} characters>"
+
+
+_decode = msgspec.json.Decoder().decode
+
+
+def load(data: bytes) -> Any:
+    """The JSON value; None if it is none."""
+    try:
+        return _decode(data)
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return None
+
+
+def dicts(value: Any) -> list[dict[str, Any]]:
+    """The objects of what should be a list of them."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    """The value if it is text, else nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def blocks_in(messages: Iterable[Any], dialect: str) -> Iterator[Block]:
+    """The blocks of an assistant's messages; what is no message has none."""
+    spoken = DIALECTS[dialect]
+    for message in messages:
+        with suppress(ShapeError):
+            spoken.check(message, ())
+            yield from spoken.blocks(message, None)
+
+
+def calls_in(messages: Iterable[Any], dialect: str) -> list[Call]:
+    """The calls of an assistant's messages, in order."""
+    return [
+        Call(block.id, block.name, _arguments(block.arguments))
+        for block in blocks_in(messages, dialect)
+        if isinstance(block, ToolCall)
+    ]
+
+
+def _arguments(value: Any) -> str:
+    return value if isinstance(value, str) else encode({} if value is None else value).decode()
+
+
+def add_usage(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The usage of two upstream calls as one: every count is the sum of what was reported.
+
+    So input is the sum of what each call was billed for, the part they have in common included
+    each time, and so are cached tokens: that is what the provider charges. What a provider did not
+    report is not guessed. What is no count (a service tier) is taken from the later call.
+    """
+    total = dict(one)
+    for key, value in other.items():
+        total[key] = _add(total.get(key), value)
+    return total
+
+
+def _add(one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return one if other is None else other
+    if isinstance(one, bool) or isinstance(other, bool):
+        return other
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return one + other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return add_usage(one, other)
+    if isinstance(one, list) and isinstance(other, list):
+        return _add_lists(one, other)
+    return other
+
+
+def _add_lists(one: list[Any], other: list[Any]) -> list[Any]:
+    """Gemini lists its counts by modality; what has none stands one behind the other."""
+    total: dict[Any, Any] = {}
+    for item in [*one, *other]:
+        modality = item.get("modality") if isinstance(item, dict) else None
+        if not isinstance(modality, str):
+            return [*one, *other]
+        known = total.get(modality)
+        total[modality] = {**add_usage(known, item), "modality": modality} if known else item
+    return list(total.values())

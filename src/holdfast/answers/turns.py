@@ -1,0 +1,258 @@
+"""The request side of hidden calls: to go on after them, and to bring them back later.
+
+turns: after the dialects. It works on whole requests through `wire`, so that every message it
+does not touch keeps its very bytes.
+
+The client never saw the hidden calls, so its next request is without them and their results. The
+provider must have them: it is shown its own turn again, exactly, with all that was answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.answers import anthropic, gemini, openai_chat, openai_responses
+from holdfast.answers.shared import Call, Hidden, calls_in
+from holdfast.wire import (
+    DIALECTS,
+    Conversation,
+    Entry,
+    Message,
+    Text,
+    ToolResult,
+    read,
+    write,
+)
+from holdfast.wire.strict import decode, encode, splice
+
+_WITHOUT = {
+    "openai-chat": openai_chat.without,
+    "openai-responses": openai_responses.without,
+    "anthropic": anthropic.without,
+    "gemini": gemini.without,
+}
+
+
+class Hop(msgspec.Struct, frozen=True):
+    """One upstream call whose answer held hidden calls, or the last one of a chain of them."""
+
+    turn: tuple[bytes, ...]
+    """The assistant's turn: `Relay.assistant_turn`, `Answer.turn`."""
+    results: tuple[tuple[Call, str], ...] = ()
+    """The hidden calls with what the proxy answered; none in a last turn without hidden calls."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What the proxy keeps of an answer with hidden calls until the client's next request."""
+
+    hops: tuple[Hop, ...]
+    index: int = 0
+    """How many messages the client's request had: where it will put the answer."""
+    seen_id: str = ""
+    """OpenAI's Responses: the id of the response that the client knows, that of the first hop."""
+    last_id: str = ""
+    """The id of the last hop's response."""
+
+    def __repr__(self) -> str:
+        return f"<Kept, {len(self.hops)} hops>"
+
+
+def split(turn: Sequence[bytes], dialect: str, hidden: Hidden) -> tuple[bytes, ...]:
+    """What the client saw of an assistant's turn."""
+    shown = [_WITHOUT[dialect](decode(message), hidden) for message in turn]
+    return tuple(encode(message) for message in shown if message is not None)
+
+
+def continuation(
+    body: bytes, dialect: str, turn: Sequence[bytes], results: Sequence[tuple[Call, str]]
+) -> bytes:
+    """The same request with the assistant's turn and the results of all its calls behind.
+
+    Raises `EditError` where the provider would refuse it, such as for a call without a result.
+    """
+    conversation = read(body, dialect)
+    unstored = dialect == "openai-responses" and conversation.rest.get("store") is False
+    said = [message for raw in turn if _goes_back(message := decode(raw), unstored=unstored)]
+    answers = _results(dialect, results)
+    longer = conversation.insert(len(conversation.messages), *said, *answers)
+    if dialect == "openai-responses" and conversation.rest.get("conversation"):
+        # The provider keeps this conversation, and has put its own turn into it.
+        longer = longer.with_messages(longer.messages[-len(answers) :])
+    return write(longer)
+
+
+def _goes_back(item: Any, *, unstored: bool) -> bool:
+    """Whether an item can be sent back: reasoning that was neither stored nor sealed cannot."""
+    is_lost = item.get("type") == "reasoning" and not item.get("encrypted_content")
+    return not (unstored and is_lost)
+
+
+def _results(dialect: str, results: Sequence[tuple[Call, str]]) -> list[Any]:
+    blocks = tuple(
+        ToolResult(call_id=call.id, name=call.name, text=answer) for call, answer in results
+    )
+    made = DIALECTS[dialect].compose([Entry("tool", blocks)]) if blocks else []
+    if dialect == "gemini":
+        for content in made:
+            content["parts"] = [_without_empty_id(part) for part in content["parts"]]
+    return made
+
+
+def _without_empty_id(part: dict[str, Any]) -> dict[str, Any]:
+    given = part["functionResponse"]
+    return {"functionResponse": {k: v for k, v in given.items() if k != "id" or v}}
+
+
+# --- bringing hidden calls back ----------------------------------------------------------------
+
+
+def rejoin(body: bytes, dialect: str, kept: Sequence[Kept], hidden: Hidden) -> bytes:
+    """The client's request with the hidden calls of earlier answers back in their places.
+
+    An answer that the client has changed or dropped is left as the client has it. The request's
+    own bytes come back if there is nothing to bring back.
+    """
+    conversation = read(body, dialect)
+    if dialect == "openai-responses":
+        conversation = _follow_chain(conversation, kept)
+    messages = list(conversation.messages)
+    for one in kept:
+        place = _find(messages, one, dialect, hidden)
+        if place is not None:
+            messages[place[0] :] = _with_hidden(messages, place, one, dialect)
+    if len(messages) == len(conversation.messages) and all(
+        a is b for a, b in zip(messages, conversation.messages, strict=True)
+    ):
+        return write(conversation)
+    return write(conversation.with_messages(tuple(messages)))
+
+
+def _find(
+    messages: Sequence[Message], kept: Kept, dialect: str, hidden: Hidden
+) -> tuple[int, int] | None:
+    """Where the client's version of an answer stands: a run of assistant messages."""
+    wanted = _looks(kept, dialect, hidden)
+    found = [run for run in _runs(messages) if _look(messages[run[0] : run[1]]) == wanted]
+    return min(found, key=lambda run: abs(run[0] - kept.index)) if found else None
+
+
+def _runs(messages: Sequence[Message]) -> list[tuple[int, int]]:
+    """The turns of the assistant: messages or items that follow each other."""
+    runs: list[tuple[int, int]] = []
+    for n, message in enumerate(messages):
+        if message.role != "assistant":
+            continue
+        if runs and runs[-1][1] == n:
+            runs[-1] = (runs[-1][0], n + 1)
+        else:
+            runs.append((n, n + 1))
+    return runs
+
+
+def _looks(kept: Kept, dialect: str, hidden: Hidden) -> object:
+    """What the client's version of an answer is known by."""
+    shown = [
+        _message(raw, dialect) for hop in kept.hops for raw in split(hop.turn, dialect, hidden)
+    ]
+    return _look(shown)
+
+
+def _look(messages: Sequence[Message]) -> object:
+    """A turn's calls, or if it has none its words: clients change the rest, and white space."""
+    calls = [
+        (call.id, "", "") if call.id else ("", call.name, encode(call.arguments))
+        for message in messages
+        for call in message.calls
+    ]
+    if calls:
+        return calls
+    words = [b.text for message in messages for b in message.blocks if isinstance(b, Text)]
+    return "".join("".join(words).split())
+
+
+def _with_hidden(
+    messages: list[Message], place: tuple[int, int], kept: Kept, dialect: str
+) -> list[Message]:
+    """The messages from the answer on, with all its hops."""
+    whole: list[Message] = []
+    for hop in kept.hops[:-1]:
+        whole.extend(_message(raw, dialect) for raw in hop.turn)
+        whole.extend(_made(value, dialect) for value in _results(dialect, hop.results))
+    last = kept.hops[-1]
+    whole.extend(_message(raw, dialect) for raw in last.turn)
+    following = messages[place[1] :]
+    if last.results:
+        following = _JOIN_RESULTS.get(dialect, _in_front)(following, last, dialect)
+    return [*whole, *following]
+
+
+def _in_front(following: list[Message], hop: Hop, dialect: str) -> list[Message]:
+    """Results as messages of their own, before those of the client."""
+    return [*(_made(value, dialect) for value in _results(dialect, hop.results)), *following]
+
+
+def _in_one_message(following: list[Message], hop: Hop, dialect: str) -> list[Message]:
+    """Anthropic: all results stand in the user message that follows, before anything else."""
+    [made] = _results(dialect, hop.results)
+    if not (following and following[0].role == "user"):
+        return [_made(made, dialect), *following]
+    given = following[0].value
+    content = given["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    together = {**given, "content": [*made["content"], *parts]}
+    return [_made(together, dialect), *following[1:]]
+
+
+def _in_order(following: list[Message], hop: Hop, dialect: str) -> list[Message]:
+    """Gemini: as many responses as calls in one content, in their order, for ids may be missing."""
+    [made] = _results(dialect, hop.results)
+    if not (following and following[0].results):
+        return [_made(made, dialect), *following]
+    given = following[0].value
+    parts = given["parts"] if isinstance(given["parts"], list) else [given["parts"]]
+    places = {block.place[-1] for block in following[0].results}
+    theirs = [part for n, part in enumerate(parts) if n in places or parts is not given["parts"]]
+    rest = [part for part in parts if part not in theirs]
+    ours = list(made["parts"])
+    known = [call for call, _ in hop.results]
+    ordered = []
+    for call in calls_in([decode(raw) for raw in hop.turn], dialect):
+        queue = ours if call in known else theirs
+        if call in known:
+            known.remove(call)
+        if queue:
+            ordered.append(queue.pop(0))
+    together = {**given, "parts": [*ordered, *ours, *theirs, *rest]}
+    return [_made(together, dialect), *following[1:]]
+
+
+_JOIN_RESULTS = {"anthropic": _in_one_message, "gemini": _in_order}
+
+
+def _follow_chain(conversation: Conversation, kept: Sequence[Kept]) -> Conversation:
+    """Where the provider keeps the history: go on from the last hop, which the client never saw."""
+    previous = conversation.rest.get("previous_response_id")
+    one = next((one for one in kept if previous and one.seen_id == previous), None)
+    if one is None:
+        return conversation
+    body = write(conversation)
+    if one.last_id and one.last_id != previous:
+        body = splice(body, ("previous_response_id",), encode(one.last_id))
+        conversation = read(body, conversation.dialect)
+    results = one.hops[-1].results
+    if not results:
+        return conversation
+    longer = _in_front(list(conversation.messages), one.hops[-1], conversation.dialect)
+    return conversation.with_messages(tuple(longer))
+
+
+def _message(raw: bytes, dialect: str) -> Message:
+    spoken = DIALECTS[dialect]
+    return Message(raw, spoken.check(decode(raw), ()), spoken)
+
+
+def _made(value: Any, dialect: str) -> Message:
+    return _message(encode(value), dialect)

@@ -1,0 +1,103 @@
+"""Answers that come in one piece: read one, and join several into the one the client gets.
+
+whole: after the dialects; the twin of relay, for requests that do not stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.answers import anthropic, gemini, openai_chat, openai_responses
+from holdfast.answers.shared import Call, Hidden, add_usage, blocks_in, calls_in, load
+from holdfast.errors import ProviderError
+from holdfast.wire import Text
+from holdfast.wire.strict import encode
+from holdfast.wire.values import take
+
+_DIALECTS: dict[str, Any] = {
+    "openai-chat": openai_chat,
+    "openai-responses": openai_responses,
+    "anthropic": anthropic,
+    "gemini": gemini,
+}
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider's answer says."""
+
+    texts: tuple[str, ...]
+    """Its parts of text."""
+    calls: tuple[Call, ...]
+    stop_reason: str
+    """In the dialect's words."""
+    usage: dict[str, Any]
+    """In the dialect's form; `budget.usage.reported_usage` reads it."""
+    turn: tuple[bytes, ...]
+    """The assistant's turn as the provider needs it back: see `Relay.assistant_turn`."""
+    id: str = ""
+    error: str = ""
+    """The kind of an error that came with status 200; empty if there is none."""
+
+    def __repr__(self) -> str:
+        return f"<Answer, {len(self.texts)} texts, {len(self.calls)} calls>"
+
+
+def read_answer(body: bytes, dialect: str) -> Answer:
+    """Read a whole answer."""
+    value = _value(body)
+    spoken = _DIALECTS[dialect]
+    turn = spoken.turn_of(value)
+    return Answer(
+        texts=tuple(b.text for b in blocks_in(turn, dialect) if isinstance(b, Text)),
+        calls=tuple(calls_in(turn, dialect)),
+        stop_reason=spoken.stop_of(value),
+        usage=spoken.usage_of(value),
+        turn=tuple(encode(message) for message in turn),
+        id=take(value, "id"),
+        error=_error(value),
+    )
+
+
+def join_answers(bodies: Sequence[bytes], dialect: str, hidden: Hidden, note: str = "") -> bytes:
+    """The answers of several upstream calls as one, without hidden calls and with usage summed.
+
+    One answer that hides nothing is given back byte for byte. None is empty: where all was hidden,
+    `note` or a sentence that says so stands for it.
+    """
+    values = [_value(body) for body in bodies]
+    spoken = _DIALECTS[dialect]
+    if len(bodies) == 1 and not spoken.hides(values[0], hidden):
+        return bodies[0]
+    joined: dict[str, Any] = spoken.join_bodies(values, hidden, note)
+    return encode(joined)
+
+
+def total_usage(bodies: Sequence[bytes], dialect: str) -> dict[str, Any]:
+    """What several answers used, summed: see `add_usage`."""
+    total: dict[str, Any] = {}
+    for body in bodies:
+        total = add_usage(total, _DIALECTS[dialect].usage_of(_value(body)))
+    return total
+
+
+def _value(body: bytes) -> dict[str, Any]:
+    value = load(body)
+    if not isinstance(value, dict):
+        raise ProviderError(
+            "the provider's answer is no JSON object",
+            where="answer",
+            fix="Check that the upstream speaks this dialect.",
+        )
+    return value
+
+
+def _error(value: dict[str, Any]) -> str:
+    """The kind of an error inside an answer that should be none."""
+    error = value.get("error")
+    if not error:
+        return ""
+    kinds = (take(error, "type"), take(error, "status"), take(error, "code"))
+    return next(filter(None, kinds), "error")
