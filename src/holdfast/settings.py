@@ -233,6 +233,74 @@ class Settings(Definitions, frozen=True, kw_only=True):
     content_ttl_hours: Annotated[
         float, Meta(ge=0, description="How long originals stay fresh, in hours; 0 is for good.")
     ] = 0.0
+    serve_host: Annotated[
+        str,
+        Meta(
+            description="Address that the proxy listens on; others than this machine's own "
+            "need serve_token."
+        ),
+    ] = "127.0.0.1"
+    serve_port: Annotated[
+        int, Meta(ge=0, description="Port of the proxy; 0: any that is free.")
+    ] = 8787
+    serve_token: Annotated[
+        Secret[str],
+        Meta(
+            description="What clients of the proxy must send, as x-holdfast-token or as "
+            "their API key."
+        ),
+    ] = ""
+    serve_names: Annotated[
+        list[str],
+        Meta(description="Host names that the proxy answers to, beside this machine's own."),
+    ] = []
+    openai_upstream: Annotated[
+        str,
+        Meta(
+            description="Address of an API like OpenAI's, such as https://api.openai.com or "
+            "http://localhost:11434; empty without openai_key: the offline model."
+        ),
+    ] = ""
+    openai_key: Annotated[
+        Secret[str], Meta(description="Key for openai_upstream; empty: the client's own.")
+    ] = ""
+    anthropic_upstream: Annotated[
+        str,
+        Meta(
+            description="Address of Anthropic's API; empty without anthropic_key: the offline "
+            "model."
+        ),
+    ] = ""
+    anthropic_key: Annotated[
+        Secret[str], Meta(description="Key for anthropic_upstream; empty: the client's own.")
+    ] = ""
+    gemini_upstream: Annotated[
+        str,
+        Meta(description="Address of Gemini's API; empty without gemini_key: the offline model."),
+    ] = ""
+    gemini_key: Annotated[
+        Secret[str], Meta(description="Key for gemini_upstream; empty: the client's own.")
+    ] = ""
+    upstream_idle_seconds: Annotated[
+        float, Meta(ge=1, description="How long the proxy waits for the next byte of an upstream.")
+    ] = 300.0
+    request_limit: Annotated[
+        int, Meta(ge=0, description="Most input tokens of a request; 0: what the model can take.")
+    ] = 0
+    max_expansion_rounds: Annotated[
+        int,
+        Meta(ge=1, description="How often one answer may open stored content before it must end."),
+    ] = 8
+    max_expansion_tokens: Annotated[
+        int, Meta(ge=200, description="Most tokens of stored content that one answer may open.")
+    ] = 16_000
+    on_store_failure: Annotated[
+        Literal["pass", "refuse"],
+        Meta(
+            description="What the proxy does while the store is unavailable: pass requests "
+            "through as they are, or refuse them."
+        ),
+    ] = "pass"
 
     @property
     def data_folder(self) -> Path | None:

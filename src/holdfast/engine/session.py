@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.answers import Kept
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
 from holdfast.engine.trails import followed_trails, heads, prefix_share, rebuilt, trail
@@ -37,6 +38,8 @@ class Session:
         self.scope = scope
         self.record = SessionRecord(session=scope.session)
         self.state: FitState | None = None
+        self.kept: tuple[Kept, ...] = ()
+        """Answers with hidden calls, to be brought back into the next request."""
         self._store = store
         self._citing = citing
         self._calibration = calibration
@@ -97,6 +100,12 @@ class Session:
                 rules = longer_refs(rules or self._citing)
         self.state = fitted.state
         return fitted
+
+    async def preview(self, body: object, **how: Any) -> Fitted:
+        """What the next request would be; nothing is stored or remembered."""
+        await self.load()
+        rules: CitingRules | None = how.pop("citing", self._citing)
+        return fit(body, state=self.state, citing=rules, calibration=self._calibration, **how)
 
     async def observe(
         self,

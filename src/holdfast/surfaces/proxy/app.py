@@ -1,0 +1,218 @@
+"""The ASGI application: every request judged, routed and answered, whatever happens.
+
+app: after exchange. Errors of ours become answers in the client's dialect here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from typing import Any
+
+from holdfast.answers import ArrayWriter, error_body
+from holdfast.errors import (
+    AnchorPreservationError,
+    BudgetExceededError,
+    ContextOptimizationError,
+    HoldfastError,
+    LimitError,
+    PrivacyError,
+    StoreError,
+    WireError,
+)
+from holdfast.surfaces.proxy.counting import count_answer
+from holdfast.surfaces.proxy.exchange import Exchange, Incoming, Outcome
+from holdfast.surfaces.proxy.routes import Route, family_of, route
+from holdfast.surfaces.proxy.safety import refusal
+from holdfast.surfaces.proxy.sending import UpstreamError
+from holdfast.surfaces.proxy.service import Service, log
+from holdfast.surfaces.proxy.switches import Switches, read_switches
+from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, returned_headers
+
+ASGIScope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_DIALECTS = {"openai": "openai-chat", "anthropic": "anthropic", "gemini": "gemini"}
+
+
+class Gone(Exception):  # noqa: N818 - not an error: the client has left
+    """The client went away before its request had come whole."""
+
+
+class ProxyApp:
+    """Answers the providers' paths."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
+        """Answer one request; a client that leaves takes its upstream call with it."""
+        headers = tuple((k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"])
+        with suppress(Gone):
+            body = await self._body(receive)
+            work = asyncio.create_task(self._answer(scope, headers, body, send))
+            watch = asyncio.create_task(_until_gone(receive))
+            try:
+                await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                watch.cancel()
+                if not work.done():
+                    work.cancel()
+                with suppress(asyncio.CancelledError, OSError):
+                    await work
+
+    async def _body(self, receive: Receive) -> bytes | None:
+        """The request's body; None if it is larger than is allowed."""
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Gone
+            part = message.get("body", b"")
+            size += len(part)
+            if size <= self.service.settings.max_body_bytes:
+                parts.append(part)
+            if not message.get("more_body"):
+                return b"".join(parts) if size <= self.service.settings.max_body_bytes else None
+
+    async def _answer(
+        self, scope: ASGIScope, headers: tuple[tuple[str, str], ...], body: bytes | None, send: Send
+    ) -> None:
+        path, method = scope["path"], scope["method"]
+        known = {name.lower(): value for name, value in headers}
+        family = family_of(path, frozenset(known))
+        dialect = ((found := route(method, path)) and found.dialect) or _DIALECTS.get(
+            family or "openai", "openai-chat"
+        )
+        began = False
+
+        async def started(message: MutableMapping[str, Any]) -> None:
+            nonlocal began
+            began = True
+            await send(message)
+
+        try:
+            refused = refusal(known, self.service.settings)
+            if refused is not None:
+                status, why = refused
+                await _send(started, Outcome(status, _JSON, error_body(dialect, status, why)))
+                return
+            if body is None:
+                most = self.service.settings.max_body_bytes
+                raise LimitError(
+                    f"the body is larger than {most:,} bytes", fix="Send less at once."
+                )
+            switches = read_switches(known)
+            if found is None or switches.bypass:
+                await self._pass_through(scope, headers, body, started)
+                return
+            query = scope.get("query_string", b"").decode("latin-1")
+            incoming = Incoming(found, path, query, headers, body, switches)
+            await _send(started, await self._outcome(incoming), _array_for(found, query))
+        except HoldfastError as error:
+            status = status_of(error)
+            log.info("request refused status=%s kind=%s", status, type(error).__name__)
+            if not began:
+                text = error_body(dialect, status, str(error), kind_of(error))
+                await _send(started, Outcome(status, _JSON, text))
+
+    async def _outcome(self, incoming: Incoming) -> Outcome:
+        if incoming.route.counts:
+            return await count_answer(self.service, incoming)
+        return await Exchange(self.service, incoming).run()
+
+    async def _pass_through(
+        self, scope: ASGIScope, headers: tuple[tuple[str, str], ...], body: bytes, send: Send
+    ) -> None:
+        """Send a request on and its answer back, byte for byte."""
+        path, method = scope["path"], scope["method"]
+        family = family_of(path, frozenset(name.lower() for name, _ in headers))
+        upstream = self.service.upstreams.get(family) if family is not None else None
+        if upstream is None:
+            if (found := route(method, path)) is not None:  # bypass, with nothing to go to
+                incoming = Incoming(found, path, "", headers, body, Switches())
+                async with self.service.send(incoming, body) as reply:
+                    made = returned_headers(reply.headers, changed=False)
+                    await _send(send, Outcome(reply.status, made, reply.chunks()))
+                return
+            raise WireError(
+                "there is no upstream for this path",
+                where=path[:100],
+                fix="Name one in the settings: see `holdfast serve --help`.",
+            )
+        query = scope.get("query_string", b"").decode("latin-1")
+        url = address(upstream, scope.get("raw_path", path.encode()).decode("latin-1"), query)
+        out = outgoing_headers(upstream, headers, self.service.settings.serve_token)
+        accepted = next((v for k, v in headers if k.lower() == "accept-encoding"), "identity")
+        async with self.service.http.send(
+            url, method, {**out, "accept-encoding": accepted}, body
+        ) as reply:
+            made = returned_headers(reply.headers, changed=False)
+            await _send(send, Outcome(reply.status, made, reply.chunks()))
+
+
+_JSON = {"content-type": "application/json"}
+
+
+def _array_for(found: Route, query: str) -> ArrayWriter | None:
+    """Gemini's clients that do not ask for events get a JSON array."""
+    return ArrayWriter() if found.streams and "alt=sse" not in query else None
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) -> None:
+    """Give the client its answer; the next piece is fetched when it has taken the last."""
+    body = outcome.body
+    headers = dict(outcome.headers)
+    if isinstance(body, bytes):
+        headers["content-length"] = str(len(body))
+        array = None
+    elif array is not None:
+        headers["content-type"] = "application/json"
+    listed = [(k.encode("latin-1"), v.encode("latin-1", "replace")) for k, v in headers.items()]
+    await send({"type": "http.response.start", "status": outcome.status, "headers": listed})
+    if isinstance(body, bytes):
+        await send({"type": "http.response.body", "body": body})
+        return
+    pieces: AsyncIterator[bytes] = body
+    try:
+        async for piece in pieces:
+            for out in array.write([piece]) if array is not None else (piece,):
+                await send({"type": "http.response.body", "body": out, "more_body": True})
+        last = array.close() if array is not None else b""
+        await send({"type": "http.response.body", "body": last})
+    finally:
+        close = getattr(pieces, "aclose", None)
+        if close is not None:
+            await close()
+
+
+_STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
+    (LimitError, 413),
+    (WireError, 400),
+    (BudgetExceededError, 400),
+    (ContextOptimizationError, 400),
+    (PrivacyError, 400),
+    (StoreError, 503),
+)
+
+
+def status_of(error: HoldfastError) -> int:
+    """The HTTP status of an error of ours."""
+    if isinstance(error, UpstreamError):
+        return error.status
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 502)
+
+
+def kind_of(error: HoldfastError) -> str:
+    """The word by which programs know an error."""
+    if isinstance(error, BudgetExceededError | AnchorPreservationError):
+        return "context_length_exceeded"
+    return ""

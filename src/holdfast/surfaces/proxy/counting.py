@@ -1,0 +1,33 @@
+"""Answer a client that asks how many tokens its request has: as many as would be sent.
+
+counting: after exchange, before app. Clients shorten their history by this number; they need not,
+for what they will be charged is the request that fits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.surfaces.proxy.exchange import Incoming, Outcome
+from holdfast.surfaces.proxy.service import Service
+from holdfast.wire import read
+from holdfast.wire.strict import decode, encode
+
+
+async def count_answer(service: Service, incoming: Incoming) -> Outcome:
+    """Count a request as it would go out; nothing is stored, and nothing is sent."""
+    dialect = incoming.route.dialect
+    body: Any = incoming.body
+    if dialect == "gemini" and "generateContentRequest" in (given := decode(body)):
+        body = encode(given["generateContentRequest"])
+    conversation = read(body, dialect, limits=service.limits)
+    session = service.engine.session(incoming.switches.session)
+    if not incoming.switches.session:
+        session = await service.engine.session_of(conversation)
+    model = incoming.route.model or conversation.model or ""
+    how: dict[str, Any] = {} if incoming.switches.cite else {"citing": None}
+    limit = incoming.switches.limit or service.settings.request_limit or None
+    fitted = await session.preview(conversation, model=model, dialect=dialect, limit=limit, **how)
+    name = "totalTokens" if dialect == "gemini" else "input_tokens"
+    headers = {"content-type": "application/json"}
+    return Outcome(200, headers, encode({name: fitted.tokens}))

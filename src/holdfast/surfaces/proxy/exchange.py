@@ -1,0 +1,327 @@
+"""One request of a client, from its bytes to the last byte of its answer.
+
+exchange: after expansions, before app. Read it from top to bottom: what came in is made to fit,
+sent, its hidden calls are answered, and what happened is written down.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack, aclosing
+from typing import Any, NamedTuple
+
+import msgspec
+
+from holdfast.answers import (
+    Call,
+    Hop,
+    Kept,
+    Relay,
+    continuation,
+    join_answers,
+    read_answer,
+    rejoin,
+    total_usage,
+)
+from holdfast.engine import Expanded, Session
+from holdfast.errors import (
+    BudgetExceededError,
+    ContextOptimizationError,
+    HoldfastError,
+    ProviderError,
+    StoreError,
+)
+from holdfast.expand.tool import NAME, OTHER_NAME
+from holdfast.fitting import Fitted
+from holdfast.surfaces.proxy.expansions import Expansions
+from holdfast.surfaces.proxy.final_turn import final_turn
+from holdfast.surfaces.proxy.routes import Route
+from holdfast.surfaces.proxy.sending import Reply
+from holdfast.surfaces.proxy.service import Service
+from holdfast.surfaces.proxy.switches import PREFIX, Switches
+from holdfast.surfaces.proxy.upstreams import returned_headers
+from holdfast.wire import Conversation, read
+from holdfast.wire.strict import encode, splice
+
+_MOST_KEPT = 200
+
+
+class Incoming(NamedTuple):
+    """A request as the client sent it."""
+
+    route: Route
+    path: str
+    query: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    switches: Switches
+
+
+class Outcome(NamedTuple):
+    """What the client gets: an answer in one piece, or a stream."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes | AsyncIterator[bytes]
+
+
+class _Prepared(NamedTuple):
+    """A request that may go out."""
+
+    body: bytes
+    session: Session
+    fitted: Fitted | None
+    """None where the request goes out as the client sent it."""
+    limit: int
+    warnings: tuple[str, ...]
+    final: bool = False
+
+
+class Exchange:
+    """The way of one request; used once."""
+
+    def __init__(self, service: Service, incoming: Incoming) -> None:
+        self.service = service
+        self.incoming = incoming
+        self.dialect = incoming.route.dialect
+        self.hops: list[Hop] = []
+        self.first_id = ""
+        self.last_id = ""
+        self._started = time.perf_counter()
+        self._own_tools: frozenset[str] = frozenset()
+
+    async def run(self) -> Outcome:
+        """Answer the request; a HoldfastError says why it cannot be."""
+        conversation = read(self.incoming.body, self.dialect, limits=self.service.limits)
+        self._own_tools = frozenset(tool.name for tool in conversation.tools)
+        prepared = await self._prepare(conversation)
+        headers = self._headers(prepared)
+        calls = AsyncExitStack()
+        try:
+            reply = await calls.enter_async_context(self.service.send(self.incoming, prepared.body))
+            if reply.status < 400 and _is_stream(reply):
+                headers |= returned_headers(reply.headers, changed=True)
+                stream = self._stream(prepared, reply, calls.pop_all())
+                return Outcome(reply.status, headers, stream)
+            body = await _whole(reply, self.service.most_bytes)
+        finally:
+            await calls.aclose()
+        if reply.status >= 400:
+            self._note(prepared, reply.status, None)
+            headers |= returned_headers(reply.headers, changed=False)
+            return Outcome(reply.status, headers, body)
+        headers |= returned_headers(reply.headers, changed=True)
+        return Outcome(reply.status, headers, await self._whole_answer(prepared, body))
+
+    # --- before it is sent -----------------------------------------------------------------------
+
+    async def _prepare(self, conversation: Conversation) -> _Prepared:
+        """Make the request fit, with what was decided for its session before."""
+        engine, switches = self.service.engine, self.incoming.switches
+        try:
+            if switches.session:
+                session = await engine.session(switches.session).load()
+            else:
+                session = await engine.session_of(conversation)
+            return await self._fit(conversation, session)
+        except StoreError:
+            if self.service.settings.on_store_failure == "refuse":
+                raise
+            session = engine.session(switches.session)
+            warning = "the store is unavailable: the request went out as it came"
+            return _Prepared(self.incoming.body, session, None, 0, (warning,))
+
+    async def _fit(self, conversation: Conversation, session: Session) -> _Prepared:
+        switches = self.incoming.switches
+        model = self.incoming.route.model or conversation.model or ""
+        how: dict[str, Any] = {
+            "dialect": self.dialect,
+            "model": model,
+            "limit": switches.limit or self.service.settings.request_limit or None,
+        }
+        if not switches.cite:
+            how["citing"] = None
+        if switches.read_only:
+            how["citing"] = None
+            fitted = await session.preview(conversation, **how)
+            return _Prepared(self.incoming.body, session, fitted, fitted.limit, ())
+        body = rejoin(self.incoming.body, self.dialect, session.kept, self._is_hidden)
+        final = False
+        try:
+            fitted = await session.fit(body, **how)
+        except (BudgetExceededError, ContextOptimizationError):
+            # Nothing more can be folded: the tools go, and the model is asked to come to an end.
+            fitted = await session.fit(final_turn(read(body, self.dialect)), **how)
+            final = True
+        sent = self._with_usage(fitted.body)
+        return _Prepared(sent, session, fitted, fitted.limit, fitted.warnings, final)
+
+    def _is_hidden(self, name: str) -> bool:
+        return name in (NAME, OTHER_NAME) and name not in self._own_tools
+
+    def _with_usage(self, body: bytes) -> bytes:
+        """Ask for the usage of a stream where it has to be asked for."""
+        if self.dialect != "openai-chat":
+            return body
+        asked = msgspec.json.decode(body, type=_Streaming)
+        if not asked.stream or asked.stream_options.get("include_usage"):
+            return body
+        return splice(body, ("stream_options",), encode({**asked.stream_options, **_USAGE}))
+
+    def _headers(self, prepared: _Prepared) -> dict[str, str]:
+        """What the proxy tells about what it did."""
+        headers = {f"{PREFIX}session": prepared.session.name}
+        if prepared.fitted is not None:
+            saved = sum(cut.from_tokens - cut.to_tokens for cut in prepared.fitted.report)
+            headers[f"{PREFIX}tokens"] = str(prepared.fitted.tokens)
+            headers[f"{PREFIX}saved"] = str(saved)
+            headers[f"{PREFIX}edits"] = str(len(prepared.fitted.report))
+        if prepared.final:
+            headers[f"{PREFIX}final"] = "true"
+        if prepared.warnings:
+            headers[f"{PREFIX}warning"] = "; ".join(prepared.warnings)
+        return headers
+
+    # --- the answer ------------------------------------------------------------------------------
+
+    async def _whole_answer(self, prepared: _Prepared, first: bytes) -> bytes:
+        """An answer in one piece, after as many calls as the model's expansions took."""
+        bodies = [first]
+        expansions = self._expansions(prepared)
+        sent: bytes | None = prepared.body
+        while sent is not None:
+            answer = read_answer(bodies[-1], self.dialect)
+            self._keep_id(answer.id)
+            sent = await self._next(sent, answer.turn, answer.calls, expansions)
+            if sent is not None:
+                async with self.service.send(self.incoming, sent) as reply:
+                    body = await _whole(reply, self.service.most_bytes)
+                if reply.status >= 400:
+                    break
+                bodies.append(body)
+        self._note(prepared, 200, total_usage(bodies, self.dialect), expansions.used)
+        return join_answers(bodies, self.dialect, self._is_hidden)
+
+    async def _stream(
+        self, prepared: _Prepared, reply: Reply, calls: AsyncExitStack
+    ) -> AsyncIterator[bytes]:
+        """One stream for the client, made of the streams of as many calls as it took."""
+        relay = Relay(self.dialect, self._is_hidden, hide_usage=self._hides_usage(prepared))
+        expansions = self._expansions(prepared)
+        status = reply.status
+        try:
+            rounds = self._rounds(prepared.body, relay, expansions, reply, calls)
+            async with aclosing(rounds):
+                async for out in rounds:
+                    yield out
+            for out in relay.close():
+                yield out
+        except HoldfastError as error:
+            status = getattr(error, "status", 502)
+            for out in relay.error(status, str(error)):
+                yield out
+        finally:
+            await calls.aclose()
+            self._note(prepared, status, relay.usage or None, expansions.used)
+
+    async def _rounds(
+        self, sent: bytes, relay: Relay, expansions: Expansions, reply: Reply, calls: AsyncExitStack
+    ) -> AsyncGenerator[bytes]:
+        while True:
+            async for chunk in reply.chunks():
+                for out in relay.feed(chunk):
+                    yield out
+            await calls.aclose()
+            for out in relay.finish():
+                yield out
+            if relay.failed:
+                return
+            asked = (*relay.hidden_calls, *relay.visible_calls)
+            following = await self._next(sent, relay.assistant_turn, asked, expansions)
+            if following is None:
+                return
+            sent = following
+            reply = await calls.enter_async_context(self.service.send(self.incoming, sent))
+            if reply.status >= 400:
+                return
+            for out in relay.continue_with():
+                yield out
+
+    async def _next(
+        self, sent: bytes, turn: tuple[bytes, ...], asked: Sequence[Call], expansions: Expansions
+    ) -> bytes | None:
+        """Answer the hidden calls of a turn: the request that goes on from it, if one does."""
+        hidden = [call for call in asked if self._is_hidden(call.name)]
+        if not hidden:
+            if self.hops:
+                self.hops.append(Hop(turn))
+            return None
+        results = await expansions.answer(hidden)
+        self.hops.append(Hop(turn, results))
+        if len(hidden) < len(asked) or not expansions.may_go_on:
+            return None
+        return continuation(sent, self.dialect, turn, results)
+
+    def _expansions(self, prepared: _Prepared) -> Expansions:
+        tokens = prepared.fitted.tokens if prepared.fitted is not None else 0
+        return Expansions(self.service.engine, self.service.caps, prepared.limit - tokens)
+
+    def _hides_usage(self, prepared: _Prepared) -> bool:
+        """Whether the proxy has asked for usage that the client did not ask for."""
+        return prepared.fitted is not None and prepared.body is not prepared.fitted.body
+
+    def _keep_id(self, name: str) -> None:
+        self.first_id = self.first_id or name
+        self.last_id = name
+
+    # --- afterwards ------------------------------------------------------------------------------
+
+    def _note(
+        self, prepared: _Prepared, status: int, usage: object, expanded: Expanded | None = None
+    ) -> None:
+        """Write down what happened, once the client has its answer."""
+        if self.hops:
+            index = len(prepared.session.state.source.messages) if prepared.session.state else 0
+            kept = Kept(tuple(self.hops), index, self.first_id, self.last_id)
+            prepared.session.kept = (*prepared.session.kept[-_MOST_KEPT:], kept)
+        if prepared.fitted is None:
+            return
+        elapsed = (time.perf_counter() - self._started) * 1000
+        self.service.later(
+            self.service.engine.observe(
+                prepared.session,
+                prepared.fitted,
+                usage,
+                status=status,
+                expanded=expanded,
+                milliseconds=elapsed,
+                warnings=(),
+            )
+        )
+
+
+class _Streaming(msgspec.Struct):
+    stream: bool = False
+    stream_options: dict[str, Any] = {}
+
+
+_USAGE = {"include_usage": True}
+
+
+def _is_stream(reply: Reply) -> bool:
+    return reply.headers.get("content-type", "").startswith("text/event-stream")
+
+
+async def _whole(reply: Reply, most: int) -> bytes:
+    """All of an answer, unless it is larger than any answer should be."""
+    parts = []
+    size = 0
+    async for chunk in reply.chunks():
+        size += len(chunk)
+        if size > most:
+            raise ProviderError(
+                f"the upstream's answer has more than {most:,} bytes", fix="Ask for less at once."
+            )
+        parts.append(chunk)
+    return b"".join(parts)

@@ -1,0 +1,64 @@
+"""Which dialect a path speaks, and what is asked for there.
+
+routes: the first word of the proxy. What is not listed here passes through untouched.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+Family = Literal["openai", "anthropic", "gemini"]
+"""Whose API it is: that of OpenAI is spoken by many."""
+
+
+class Route(NamedTuple):
+    """A place where the proxy does more than pass on."""
+
+    family: Family
+    dialect: str
+    counts: bool = False
+    """The client asks only how many tokens the request has."""
+    model: str = ""
+    """The model, where the path names it."""
+    streams: bool = False
+    """The path asks for a stream; elsewhere the body does."""
+
+
+_ROUTES = {
+    "/v1/chat/completions": Route("openai", "openai-chat"),
+    "/v1/responses": Route("openai", "openai-responses"),
+    "/v1/messages": Route("anthropic", "anthropic"),
+    "/v1/messages/count_tokens": Route("anthropic", "anthropic", counts=True),
+}
+_GEMINI = re.compile(
+    r"/v1(?:beta|alpha)?/(?:models|tunedModels)/([^/:]+):"
+    r"(generateContent|streamGenerateContent|countTokens)"
+)
+
+
+def route(method: str, path: str) -> Route | None:
+    """The route of a request; None if it passes through."""
+    if method != "POST":
+        return None
+    if found := _GEMINI.fullmatch(path):
+        model, verb = found.groups()
+        return Route(
+            "gemini",
+            "gemini",
+            counts=verb == "countTokens",
+            model=model,
+            streams=verb == "streamGenerateContent",
+        )
+    return _ROUTES.get(path.rstrip("/"))
+
+
+def family_of(path: str, header_names: frozenset[str]) -> Family | None:
+    """Whose API a path belongs to; None if it is nobody's."""
+    if path.startswith(("/v1beta/", "/v1alpha/")) or _GEMINI.fullmatch(path):
+        return "gemini"
+    if not path.startswith("/v1/"):
+        return None
+    if path.startswith("/v1/messages") or "anthropic-version" in header_names:
+        return "anthropic"
+    return "gemini" if "x-goog-api-key" in header_names else "openai"

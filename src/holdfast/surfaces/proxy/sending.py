@@ -1,0 +1,139 @@
+"""Send a request to an upstream, once, and read its answer as it comes.
+
+sending: after upstreams, before exchange. A connection whose answer was not read to its end is
+dropped, never used again; nothing is retried, and no redirect is followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Protocol, Self
+
+import aiohttp
+
+from holdfast.errors import ProviderError
+
+_CONNECT_SECONDS = 15.0
+_CHUNK = 65_536
+
+
+class UpstreamError(ProviderError):
+    """The upstream could not be reached, or its answer broke off."""
+
+    def __init__(self, what: str, *, status: int = 502, where: str = "", fix: str = "") -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.status = status
+
+
+class Reply(Protocol):
+    """An upstream's answer whose body has not been read yet."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it comes; UpstreamError where it breaks off."""
+
+
+class Sending(Protocol):
+    """A way to send a request: over the network, or to the offline model."""
+
+    def send(self, url: str, method: str, headers: Mapping[str, str], body: bytes) -> _Sent:
+        """Send a request; the answer is read inside `async with`."""
+
+
+class _Sent(Protocol):
+    async def __aenter__(self) -> Reply: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None: ...
+
+
+class _HttpReply:
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self._response = response
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+        except (TimeoutError, aiohttp.ClientError) as error:
+            raise _failure(error) from error
+
+
+class HttpSending:
+    """Sends over the network, with connections that are kept and used again."""
+
+    def __init__(self, *, idle_seconds: float) -> None:
+        self._idle_seconds = idle_seconds
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=_CONNECT_SECONDS, sock_read=self._idle_seconds
+            ),
+            auto_decompress=False,
+            trust_env=False,
+            read_bufsize=_CHUNK,
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    @property
+    def open_connections(self) -> int:
+        """Connections to upstreams, in use or kept."""
+        connector = self._session.connector if self._session is not None else None
+        if not isinstance(connector, aiohttp.TCPConnector):
+            return 0
+        kept = sum(map(len, connector._conns.values()))
+        return kept + len(connector._acquired)
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, method: str, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[Reply]:
+        """Send a request; the answer is read inside `async with`."""
+        if self._session is None:
+            raise UpstreamError("the proxy is not running", status=503)
+        try:
+            response = await self._session.request(
+                method, url, headers=headers, data=body or None, allow_redirects=False
+            )
+        except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
+            raise _failure(error) from error
+        try:
+            yield _HttpReply(response)
+        finally:
+            if not response.content.at_eof():
+                response.close()  # the connection goes with what was not read
+            response.release()
+
+
+def _failure(error: BaseException) -> UpstreamError:
+    """What went wrong, without the upstream's own words: they might hold content."""
+    if isinstance(error, asyncio.TimeoutError):
+        return UpstreamError(
+            "the upstream did not answer in time",
+            status=504,
+            fix="Try again; `upstream_idle_seconds` is how long the proxy waits.",
+        )
+    if isinstance(error, aiohttp.ClientConnectorError | OSError):
+        return UpstreamError(
+            "the upstream cannot be reached",
+            fix="Check the upstream's address with `holdfast config`, and that it is running.",
+        )
+    return UpstreamError("the upstream's answer broke off", fix="Try again.")

@@ -1,0 +1,74 @@
+"""What all requests of a running proxy share.
+
+service: after sending, before exchange.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+from holdfast.engine import Holdfast
+from holdfast.errors import HoldfastError
+from holdfast.settings import Settings
+from holdfast.surfaces.proxy.expansions import Caps
+from holdfast.surfaces.proxy.sending import HttpSending, Reply, Sending
+from holdfast.surfaces.proxy.upstreams import address, configured, outgoing_headers
+from holdfast.wire.strict import Limits
+
+if TYPE_CHECKING:
+    from holdfast.surfaces.proxy.exchange import Incoming
+
+log = logging.getLogger("holdfast.proxy")
+
+
+class Service:
+    """The engine, the upstreams, and the work that goes on behind answers."""
+
+    def __init__(
+        self, engine: Holdfast, settings: Settings, http: HttpSending, offline: Sending
+    ) -> None:
+        self.engine = engine
+        self.settings = settings
+        self.http = http
+        self.offline = offline
+        self.upstreams = configured(settings)
+        self.limits = Limits(
+            max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys
+        )
+        self.caps = Caps(rounds=settings.max_expansion_rounds, tokens=settings.max_expansion_tokens)
+        self.most_bytes = settings.max_body_bytes
+        self._background: set[asyncio.Task[Any]] = set()
+
+    def send(self, incoming: Incoming, body: bytes) -> AbstractAsyncContextManager[Reply]:
+        """Send a body where the request is to go."""
+        upstream = self.upstreams.get(incoming.route.family)
+        if upstream is None:
+            return self.offline.send(incoming.path, "POST", {}, body)
+        query = incoming.query
+        if incoming.route.streams and "alt=" not in query:
+            query = f"{query}&alt=sse" if query else "alt=sse"
+        url = address(upstream, incoming.path, query)
+        headers = outgoing_headers(upstream, incoming.headers, self.settings.serve_token)
+        return self.http.send(url, "POST", {**headers, "accept-encoding": "identity"}, body)
+
+    def later(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do something once the client has its answer; `drain` waits for it."""
+        task = asyncio.create_task(_told(work))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def drain(self) -> None:
+        """Wait until all that was to be written down is."""
+        while self._background:
+            await asyncio.gather(*self._background, return_exceptions=True)
+
+
+async def _told(work: Coroutine[Any, Any, Any]) -> None:
+    try:
+        await work
+    except HoldfastError as error:
+        log.warning("a turn could not be written down: %s", error.what)

@@ -1,0 +1,65 @@
+"""What a client switches with a request's headers, and what the answer's headers tell it.
+
+switches: after routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from holdfast.errors import ShapeError
+
+PREFIX = "x-holdfast-"
+_ON = frozenset({"1", "true", "yes", "on"})
+_OFF = frozenset({"0", "false", "no", "off", ""})
+_LONGEST_SESSION = 200
+
+
+class Switches(NamedTuple):
+    """How one request is to be treated."""
+
+    bypass: bool = False
+    """Pass everything through, byte for byte."""
+    read_only: bool = False
+    """Count and say what would be done, but send the request as it is."""
+    cite: bool = True
+    """Put citations in the place of long tool results."""
+    limit: int | None = None
+    """Most input tokens; None is what the settings say, else the model's own limit."""
+    session: str = ""
+    """Which conversation it is; empty: known by its beginning."""
+
+
+def read_switches(headers: Mapping[str, str]) -> Switches:
+    """The switches of a request, or ShapeError that names the header which is wrong."""
+    budget = headers.get(f"{PREFIX}budget", "")
+    if budget and not (budget.isascii() and budget.isdigit() and 0 < int(budget) < 10**9):
+        raise _bad("budget", "a whole number of tokens")
+    session = headers.get(f"{PREFIX}session", "")
+    if len(session) > _LONGEST_SESSION or not session.isprintable():
+        raise _bad("session", f"at most {_LONGEST_SESSION} printable characters")
+    return Switches(
+        bypass=_is_on(headers, "bypass"),
+        read_only=_is_on(headers, "read-only"),
+        cite=not _is_on(headers, "no-cite"),
+        limit=int(budget) if budget else None,
+        session=session,
+    )
+
+
+def _is_on(headers: Mapping[str, str], name: str) -> bool:
+    value = headers.get(PREFIX + name, "").strip().lower()
+    if value in _ON:
+        return True
+    if value not in _OFF:
+        raise _bad(name, "on or off")
+    return False
+
+
+def _bad(name: str, wanted: str) -> ShapeError:
+    return ShapeError(
+        "a header of the request is not what it should be",
+        where=PREFIX + name,
+        fix=f"Give {wanted}.",
+    )
