@@ -171,10 +171,11 @@ def _alerts(source: Source, groups: Sequence[Group]) -> list[Note]:
     if not groups:
         return []
     notes = []
-    for least, name in ((3, "errors"), (2, "warnings"), (1, "mentions of errors")):
-        lines = sorted(n for group in groups if group.rank == least for n in group.lines)
+    # The less grave, the fewer ranges, so that there is room to quote some.
+    for grave, name, most in ((3, "errors", 8), (2, "warnings", 5), (1, "mentions of errors", 3)):
+        lines = sorted(n for group in groups if group.rank == grave for n in group.lines)
         if lines:
-            notes.append(Note("alert", f"{name}: {places(lines)}"))
+            notes.append(Note("alert", f"{name}: {places(lines, most)}"))
     notes += [Note("alert", _described(g), _first_place(source, g)) for g in groups[:ALERTS]]
     return notes
 

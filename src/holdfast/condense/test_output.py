@@ -37,7 +37,7 @@ TELLING = 12
 """At most so many lines are quoted of a longer one."""
 FAILURES = 30
 """At most so many failures are quoted; all are listed with their places."""
-NAMES = 400
+NAMES = 250
 """About so many characters of the list of failures are names."""
 BLOCK = 600
 """Characters of a passage of lines that are no failure."""
