@@ -45,7 +45,11 @@ def step(path: str, name: str | int) -> str:
     """The path of a member."""
     if isinstance(name, int):
         return f"{path}[{name}]"
-    return f"{path}.{name}" if _NAME.fullmatch(name) else f"{path}[{json.dumps(name)}]"
+    return (
+        f"{path}.{name}"
+        if _NAME.fullmatch(name)
+        else f"{path}[{json.dumps(name, ensure_ascii=False)}]"
+    )
 
 
 class Document:
