@@ -114,7 +114,7 @@ _CLEAN: LiteralString = (
 WITH gone AS (
     UPDATE holdfast.refs AS r SET removed = true, compressed = ''
     FROM unnest($6::text[], $7::text[]) AS candidate (sha256, kind)
-    WHERE r.sha256 = candidate.sha256 AND r.kind = candidate.kind AND """
+    WHERE r.sha256 = candidate.sha256 AND r.kind = candidate.kind AND """  # noqa: S608 - all literals
     + _MAY_GO
     + """
     RETURNING r.*
@@ -126,7 +126,7 @@ WITH gone AS (
     FROM gone ORDER BY number
 )
 SELECT sha256 FROM gone
-"""  # noqa: S608 - all literals
+"""
 )
 
 _AT_A_TIME = 16
