@@ -194,6 +194,12 @@ def test_the_passages_that_answer_come_with_their_places(
     assert made.content.startswith("[")
 
 
+def test_a_piece_of_a_long_value_does_not_bring_the_whole_value() -> None:
+    data = json.dumps({"content": "filler words here. " * 9000 + "The needle is blue."})
+    made = opened(data, {"query": "What colour has the needle?", "max_tokens": 400})
+    assert "needle is blue" in made.content
+
+
 def test_a_place_that_a_query_names_can_be_opened() -> None:
     found = opened(LOG, {"query": "worker-388"})
     again = opened(LOG, {"around": found.where, "max_tokens": 200})

@@ -14,7 +14,8 @@ from holdfast.expand.options import ExpandOptions
 from holdfast.expand.region import Region, blocks, listed
 from holdfast.expand.rows import Nothing
 
-_MOST_PASSAGES = 100
+_MOST_PASSAGES = 60
+_MOST_TIMES = 3
 _SHARE = 1.5
 """Characters of one passage per token of the page: two or three passages fit in any case."""
 
@@ -47,4 +48,6 @@ def _as_it_stands(opened: Opened, passage: Passage) -> str:
     if len(matches) != 1:
         return passage.text
     document, node = matches[0]
-    return document.text[node.start : node.end]
+    # Of a long value a passage is only a piece, and must stay one.
+    is_whole = node.end - node.start <= _MOST_TIMES * len(passage.text) + 200
+    return document.text[node.start : node.end] if is_whole else passage.text
