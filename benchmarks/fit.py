@@ -163,18 +163,19 @@ def _peers(console: Console) -> None:
     body = _body(messages)
     limit = count(body, model=MODEL).tokens // 2
     ours = _counted_before(body, limit, 15)
+    turn = _with_state(messages, limit)
     rows = {
         "holdfast.fit, first sight": _ms(lambda: _first_sight(body, limit), 15),
         "holdfast.fit, counted before": ours,
-        "holdfast.fit, with state, one exchange added": _with_state(messages, limit),
+        "holdfast.fit, with state, one exchange added": turn,
         **_langchain(messages, limit),
         **_litellm(messages, limit),
     }
     table = Table(title="Trim 1,000 messages (0.5 MB) to half, beside peers (target: 20x)")
-    for column in ("", "ms", "times ours, counted before"):
+    for column in ("", "ms", "times ours, counted before", "with state"):
         table.add_column(column, justify="left" if not column else "right")
     for name, ms in rows.items():
-        table.add_row(name, f"{ms:,.1f}", f"{ms / ours:.1f}")
+        table.add_row(name, f"{ms:,.1f}", f"{ms / ours:.1f}", f"{ms / turn:,.0f}")
     console.print(table)
     console.print(
         "The peers drop messages; only holdfast keeps anchors. langchain counts the whole list "

@@ -10,16 +10,18 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 
+import apsw
 from rich.console import Console
 from rich.table import Table
 
 from holdfast.store import Content, Scope, Store, open_store
 from holdfast.store.pack import pack
 from holdfast.store.refs import digest, ref_id
-from holdfast.store.sqlite import SqliteStore, originals
+from holdfast.store.rules import to_json
+from holdfast.store.sqlite import SqliteStore
+from holdfast.store.sqlite.originals import Detail
 
 RESULTS = 600
 RESULT_BYTES = 50_000
@@ -30,6 +32,7 @@ SIZES = (1_000, 100_000, 1_000_000)
 GOAL_MS = 2.0
 LOOK_UPS = 300
 SCOPE = Scope(session="bench")
+_DETAIL = to_json(Detail(summary="", compressed="", meta={}, flags=()))
 
 
 def run(console: Console) -> None:
@@ -150,28 +153,26 @@ async def _by_batches(store: Store, contents: list[Content]) -> None:
 
 async def _look_ups(console: Console, folder: Path) -> None:
     table = Table(title=f"Open a small content by its ref, ms (goal: {GOAL_MS:.0f}, and flat)")
-    for column in ("refs", "median", "p99", "median, without the kind", "a page of 100 refs"):
+    for column in ("refs", "median", "p99", "median, without the kind", "100 refs behind one"):
         table.add_column(column, justify="right")
     store = await SqliteStore.open(folder / "many.db")
     medians = []
     filled = 0
     for size in SIZES:
-        await _fill(store, filled, size)
+        await asyncio.to_thread(_fill, folder / "many.db", filled, size)
         filled = size
         chance = random.Random(size)
         chosen = [_content(_small(chance.randrange(size))) for _ in range(LOOK_UPS)]
         by_ref = await _times(store, [content.ref_id for content in chosen])
         by_hash = await _times(store, [f"content_{content.sha256[:16]}" for content in chosen])
-        began = time.perf_counter()
-        await store.refs(SCOPE, before=chosen[0].ref_id)
-        page = (time.perf_counter() - began) * 1000
+        pages = await _page_times(store, [content.ref_id for content in chosen[:30]])
         medians.append(statistics.median(by_ref))
         table.add_row(
             f"{size:,}",
             f"{medians[-1]:.3f}",
             f"{sorted(by_ref)[int(LOOK_UPS * 0.99)]:.3f}",
             f"{statistics.median(by_hash):.3f}",
-            f"{page:.2f}",
+            f"{statistics.median(pages):.2f}",
         )
     await store.close()
     console.print(table)
@@ -190,13 +191,43 @@ async def _times(store: Store, names: list[str]) -> list[float]:
     return took
 
 
+async def _page_times(store: Store, names: list[str]) -> list[float]:
+    took = []
+    for name in names:
+        began = time.perf_counter()
+        await store.refs(SCOPE, before=name)
+        took.append((time.perf_counter() - began) * 1000)
+    return took
+
+
 def _small(number: int) -> bytes:
     return f"content number {number}".encode()
 
 
-async def _fill(store: SqliteStore, start: int, stop: int) -> None:
-    """Add many contents in few transactions."""
-    for at in range(start, stop, 20_000):
-        made = map(_content, map(_small, range(at, min(at + 20_000, stop))))
-        part = [(content, pack(content.data)) for content in made]
-        await store._write(partial(originals.put, scope=SCOPE, contents=part, now=0.0))
+def _fill(path: Path, start: int, stop: int) -> None:
+    """Write rows as `put` would, in the order of their hashes: many times as fast."""
+    made = sorted((digest(_small(number)), number) for number in range(start, stop))
+    db = apsw.Connection(str(path))
+    db.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -200000; BEGIN")
+    db.executemany(
+        "INSERT INTO contents (id, workspace, sha256, size, codec, data) VALUES (?, ?, ?, ?, 0, ?)",
+        (
+            (id_, SCOPE.workspace, sha256, len(_small(number)), _small(number))
+            for id_, (sha256, number) in enumerate(made, start + 1)
+        ),
+    )
+    db.executemany(
+        "INSERT INTO refs (id, workspace, owner, kind, sha256, ref_id, content, size, tokens,"
+        " created_at, written_at, flagged, detail) VALUES (?1, ?2, ?3, 'log', ?4, ?5, ?1, 0, 0,"
+        " 0, 0, 0, ?6)",
+        (
+            (id_, SCOPE.workspace, SCOPE.user, sha256, ref_id("log", sha256), _DETAIL)
+            for id_, (sha256, _) in enumerate(made, start + 1)
+        ),
+    )
+    db.execute(
+        "INSERT INTO uses SELECT workspace, owner, ?, id FROM refs WHERE id > ?",
+        (SCOPE.session, start),
+    )
+    db.execute("COMMIT")
+    db.close()

@@ -244,6 +244,8 @@ def test_a_series_of_numbers_is_placed_by_rows() -> None:
         b"[" + b"9" * 5000 + b"]",
         b'{"a": "\\ud800"}',
         b"\xff\xfe{",
+        b'{"a": "\xd6x"}',
+        b'{"a": "\xd6x"}\n' * 3,
         b"[{'a': ",
     ],
 )

@@ -121,11 +121,29 @@ def test_a_traceback_stays_with_its_line() -> None:
     assert [part.where for part in log.passages(source)] == ["lines 1-3", "lines 4-4"]
 
 
+def test_an_error_told_in_quotes_is_not_taken_for_its_calm_neighbours() -> None:
+    calm = 'ts=12:00:00 level=info msg="all is well" n={}'
+    lines = [calm.format(n) for n in range(50)]
+    lines[20] = 'ts=12:00:00 level=info msg="write failed" n=20'
+    lines[30] = 'ts=12:00:00 level=error msg="it is over" n=30'
+    shown = alerts(Source("\n".join(lines).encode()))
+    assert (lines[20], "lines 21-21") in shown
+    assert (lines[30], "lines 31-31") in shown
+
+
+def test_errors_of_a_server_are_alerts_in_an_access_log() -> None:
+    line = '10.0.0.{} - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.0" {} 2326'
+    lines = [line.format(n, 503 if n == 7 else 200) for n in range(1, 60)]
+    assert (lines[6], "lines 7-7") in alerts(Source("\n".join(lines).encode()))
+
+
 LINES = st.lists(
     st.sampled_from([
         CALM.format(1, 2),
         "2024-05-01 12:00:44 ERROR db: refused",
         "2024-05-01 12:00:44 WARNING low memory",
+        'ts=12:00:00 level=info msg="all is well"',
+        'ts=12:00:00 level=info msg="write error"',
         "java.lang.IllegalStateException: no",
         "Permission denied",
         "",

@@ -55,6 +55,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Steps to strings that hold prose too, so that no path can be opened inside."""
 
 
+_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 _decoder = msgspec.json.Decoder(float_hook=Number)
 
 
@@ -82,7 +83,7 @@ def _string(text: Any) -> Document | None:
 def _decode(data: bytes | str) -> Any:
     try:
         return _decoder.decode(data)
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+    except _UNREADABLE:
         return None
 
 
@@ -102,7 +103,7 @@ def _json_lines(data: bytes) -> Document | None:
     for text in (data, data.rstrip().rpartition(b"\n")[0]):  # the last line may be cut off
         try:
             rows = _decoder.decode_lines(text)
-        except (msgspec.DecodeError, RecursionError):
+        except _UNREADABLE:
             continue
         rest = data[len(text) :].decode("utf-8", "replace").strip()
         if len(rows) > 1 and isinstance(rows[0], dict):

@@ -74,7 +74,8 @@ def condense(source: Source) -> Condensed:
         if (warning := warning_in(one.text))
     ][:10]
     if page.description:
-        notes.append(Note("sample", quote(page.description, 300), "meta description"))
+        number = next(n for n, one in enumerate(shown, 1) if page.description.startswith(one.text))
+        notes.append(Note("sample", quote(page.description, 300), f"paragraph {number}"))
     notes += [*_samples(matter), *_headings(shown), *_links(matter)]
     title = f' "{quote(page.title, 120)}"' if page.title else ""
     return Condensed(

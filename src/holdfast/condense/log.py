@@ -49,6 +49,7 @@ _STAMP = re.compile(
     r"|\d{8}[-T ]\d{1,2}:?\d\d:?\d\d(?:[.,:]\d+)?"
     r"|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"
 )
+_CLOCK = re.compile(r"\d[:.]\d\d|\d{8}[-T ]\d")  # in every stamp; quickly found not to be there
 _LEVEL_FIRST = re.compile(
     r"\s{0,4}[\[<(]?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b"
     r"|npm (?:ERR!|WARN|info)|[^\s:]{1,200}:\d{1,6}(?::\d{1,6})?: (?:fatal )?(?:error|warning)\b"
@@ -57,7 +58,7 @@ _LEVEL_FIRST = re.compile(
     re.IGNORECASE,
 )
 _VARIABLE = re.compile(
-    r"\b(?:(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d|\w{0,40}\d)[\w.:,+\-]*"
+    r"\b(?:\w{0,40}\d|[A-Z][a-z]{2} {1,2}\d)[\w.:,+\-]*"
     r"|\b[0-9a-f]{8,}\b|\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'"
 )
 _CONTINUES = (" ", "\t", "Caused by", "Traceback", "}")
@@ -80,7 +81,10 @@ def sniff(source: Source) -> float:
     lines = [line for line in (first[:-1] or first)[:40] if line.strip()]
     if len(lines) < 2:
         return 0.0
-    marked = [bool(_STAMP.search(line, 0, 90) or _LEVEL_FIRST.match(line)) for line in lines]
+    marked = [bool(_CLOCK.search(line, 0, 90) and _STAMP.search(line, 0, 90)) for line in lines]
+    marked = [
+        stamp or bool(_LEVEL_FIRST.match(line)) for stamp, line in zip(marked, lines, strict=True)
+    ]
     share = sum(marked) / len(lines)
     if share < 0.3 or sum(marked) < 2:
         return 0.0
@@ -123,23 +127,24 @@ def passages(source: Source) -> Sequence[Passage]:
 def group_lines(source: Source) -> list[Group]:
     """All lines in groups, in the order of their first lines."""
     bare = source.data.translate(None, b"0123456789").split(b"\n")
-    alike: defaultdict[bytes, list[int]] = defaultdict(list)
-    for number, line in enumerate(bare[: source.line_count], 1):
-        alike[line].append(number)
-    merged: dict[str, Group] = {}
     mentions = set(alert_lines(source))
-    for numbers in alike.values():
+    alike: defaultdict[tuple[bytes, bool], list[int]] = defaultdict(list)
+    for number, line in enumerate(bare[: source.line_count], 1):
+        alike[line, number in mentions].append(number)
+    merged: dict[tuple[str, str, bool], Group] = {}
+    for (_, mentioned), numbers in alike.items():
         first = source.lines(numbers[0], numbers[0]).strip()
         if not first:
             continue
-        shape = template(first[:400])
-        known = merged.get(shape)
-        if known:
-            known.lines.extend(numbers)
+        named = level(first)
+        # What a template leaves out may be the error itself, so it is not all of the key.
+        key = template(first[:400]), named, mentioned
+        if key in merged:
+            merged[key].lines.extend(numbers)
         else:
-            named = level(first)
-            grave = rank(first, named) if numbers[0] in mentions or named else 0
-            merged[shape] = Group(first, named, grave, numbers)
+            grave = rank(first[:400], named) if mentioned or named else 0
+            # A word far back in a long line is a mention at least.
+            merged[key] = Group(first, named, max(grave, 1) if mentioned else grave, numbers)
     for group in merged.values():
         group.lines.sort()
     return list(merged.values())
@@ -166,10 +171,11 @@ def _alerts(source: Source, groups: Sequence[Group]) -> list[Note]:
     if not groups:
         return []
     notes = []
-    for least, name in ((3, "errors"), (2, "warnings"), (1, "mentions of errors")):
-        lines = sorted(n for group in groups if group.rank == least for n in group.lines)
+    # The less grave, the fewer ranges, so that there is room to quote some.
+    for grave, name, most in ((3, "errors", 8), (2, "warnings", 5), (1, "mentions of errors", 3)):
+        lines = sorted(n for group in groups if group.rank == grave for n in group.lines)
         if lines:
-            notes.append(Note("alert", f"{name}: {places(lines)}"))
+            notes.append(Note("alert", f"{name}: {places(lines, most)}"))
     notes += [Note("alert", _described(g), _first_place(source, g)) for g in groups[:ALERTS]]
     return notes
 

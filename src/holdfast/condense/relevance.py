@@ -21,6 +21,7 @@ _SATURATION = 1.2
 _LENGTH_SHARE = 0.5
 _MOST_HITS = 4
 """More occurrences in one passage say nothing new."""
+_MOST_IN_TEXT = 300
 _COMMON = 0.7
 """A term in more than this share of many passages tells none of them from the others."""
 _MANY = 20
@@ -182,12 +183,12 @@ def _together(places: list[tuple[int, float]]) -> float:
 
 
 def _hits(wanted: Sequence[Term], text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield (place, number of the term, worth) of hits, at most a thousand of a term."""
+    """Yield (place, number of the term, worth) of hits, a few hundred of each term."""
     low = fold(text)
     for number, term in enumerate(wanted):
         hits: list[_Hit] = []
         at = 0
-        while len(hits) < 1000 and (start := low.find(term.form, at)) >= 0:
+        while len(hits) < _MOST_IN_TEXT and (start := low.find(term.form, at)) >= 0:
             at = start + len(term.form)
             if strength := _strength(term, low, text, start):
                 hits.append((start, strength))

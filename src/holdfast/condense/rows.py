@@ -133,6 +133,7 @@ def brief(row: Any, first: Iterable[str] = (), limit: int = _NOTE_CHARS) -> str:
 
 
 def _key(name: str) -> str:
+    name = " ".join(name.split()) if "\n" in name else name
     return name if len(name) <= _VALUE_CHARS else name[: _VALUE_CHARS - 1] + "…"
 
 

@@ -24,9 +24,10 @@ _STEMS = (
 )  # fmt: skip
 _GRAVE = re.compile(
     r"error|fail|fatal|exception|critical|panic|traceback|severe|denied|refused|emerg|abort"
-    r"|segfault|violation|unauthorized|vulnerab|err!",
+    r"|segfault|violation|unauthorized|vulnerab|err!|\" 5\d\d ",
     re.IGNORECASE,
 )
+_SERVER_ERROR = re.compile(rb"\" 5\d\d ")  # in the log of a web server
 _WARN = re.compile(r"warn", re.IGNORECASE)
 _NOT_NAME = re.compile(r"[^a-zA-Z]+")
 # Each begins with a letter of a small set, by which the engine skips most of a line.
@@ -75,16 +76,21 @@ def alert_lines(source: Source) -> list[int]:
     text = source.data.lower()  # only ASCII letters change, so lines stay where they are
     found: set[int] = set()
     for stem in _STEMS:
-        line, counted = 1, 0
+        line, seen = 1, 0
         at = text.find(stem)
         while at >= 0:
-            line += text.count(b"\n", counted, at)
+            line += text.count(b"\n", seen, at)
             found.add(line)
             # The rest of the line says nothing new.
-            counted = text.find(b"\n", at)
-            if counted < 0:
+            seen = text.find(b"\n", at)
+            if seen < 0:
                 break
-            at = text.find(stem, counted)
+            at = text.find(stem, seen)
+    line, seen = 1, 0
+    for status in _SERVER_ERROR.finditer(text):
+        line += text.count(b"\n", seen, status.start())
+        seen = status.start()
+        found.add(line)
     return sorted(found)
 
 

@@ -63,13 +63,20 @@ def lines_where(first: int, last: int) -> str:
 
 def where(source: Source, start: int, end: int) -> str:
     """A span in source units: lines, or characters inside a line too long to be opened."""
+    first = source.line_at(start)
+    begin, stop = _line(source, first)
+    last = first
+    long = stop - begin > LONG_LINE
+    if end > stop:
+        last = source.line_at(end - 1)
+        begin, stop = _line(source, last)
+        long = long or stop - begin > LONG_LINE
+    return f"characters {start}-{end}" if long else lines_where(first, last)
+
+
+def _line(source: Source, number: int) -> Span:
     starts = source.line_starts
-    first, last = source.line_at(start), source.line_at(max(start, end - 1))
-    for line in {first, last}:
-        stop = starts[line] if line < len(starts) else len(source.text)
-        if stop - starts[line - 1] > LONG_LINE:
-            return f"characters {start}-{end}"
-    return lines_where(first, last)
+    return starts[number - 1], starts[number] if number < len(starts) else len(source.text)
 
 
 def quote(text: str, most: int = 200) -> str:

@@ -29,13 +29,15 @@ from holdfast.condense.spans import (
 
 kind = "test_output"
 
+SNIFFED = 40_000
+"""Bytes of the end that are looked at: there runners sum up, though others may speak after them."""
 WHOLE = 700
 """A failure of at most so many characters is quoted whole."""
 TELLING = 12
 """At most so many lines are quoted of a longer one."""
 FAILURES = 30
 """At most so many failures are quoted; all are listed with their places."""
-NAMES = 400
+NAMES = 250
 """About so many characters of the list of failures are names."""
 BLOCK = 600
 """Characters of a passage of lines that are no failure."""
@@ -89,12 +91,14 @@ def sniff(source: Source) -> float:
     """By the line in which a runner sums up."""
     if source.data[:1] == b"{":
         return 0.0
-    return 0.95 if any(_SUMMARY.search(line) for line in _last_hints(source.data)) else 0.0
+    end = source.data[-SNIFFED:]
+    return 0.95 if any(_SUMMARY.search(line) for line in _last_hints(end)) else 0.0
 
 
 def _last_hints(data: bytes) -> Iterator[str]:
     """The last lines in which a runner might sum up, each with the beginning of what follows."""
-    for hint in _HINTS:
+    # Looking backwards is slow, so it is done only for what is there.
+    for hint in (hint for hint in _HINTS if hint in data):
         at = len(data)
         for _ in range(8):
             at = data.rfind(hint, 0, at)

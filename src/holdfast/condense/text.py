@@ -99,16 +99,16 @@ def _head(source: Source, start: int) -> Note:
 
 
 def _central(source: Source, spans: Sequence[Span]) -> list[Note]:
-    """The sentences whose words are the text's most frequent."""
+    """The sentences that share the most words with the others."""
     text = source.text
-    frequent = Counter(text.lower().split())
-    step = max(1, len(spans) // CANDIDATES)
     weighed = []
-    for start, end in spans[::step]:
-        sentence = first_sentence(text[start:end].strip())
-        words = {word for word in sentence.lower().split() if len(word) > 3}
-        # A word counts by how often it stands elsewhere; the constant keeps short lines low.
-        weight = sum(frequent[word] - 1 for word in words) / (len(words) + 4)
+    chosen = spans[:: max(1, len(spans) // CANDIDATES)]
+    sentences = [first_sentence(text[start:end].strip()) for start, end in chosen]
+    bags = [{word for word in one.lower().split() if len(word) > 3} for one in sentences]
+    frequent = Counter(word for bag in bags for word in bag)
+    for (start, end), sentence, bag in zip(chosen, sentences, bags, strict=True):
+        # A word counts by how many others have it; the constant keeps short lines low.
+        weight = sum(frequent[word] - 1 for word in bag) / (len(bag) + 4)
         weighed.append((-weight, start, end, sentence))
     best = sorted(weighed)[:SENTENCES]
     return [

@@ -5,14 +5,17 @@ asking: after region. The content's condenser cuts it into passages, relevance o
 
 from __future__ import annotations
 
+from holdfast.condense.condenser import Passage
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.relevance import excerpt, rank
+from holdfast.expand.json_path import find
 from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions
 from holdfast.expand.region import Region, blocks, listed
 from holdfast.expand.rows import Nothing
 
-_MOST_PASSAGES = 200
+_MOST_PASSAGES = 60
+_MOST_TIMES = 3
 _SHARE = 1.5
 """Characters of one passage per token of the page: two or three passages fit in any case."""
 
@@ -29,8 +32,22 @@ def by_query(opened: Opened, options: ExpandOptions) -> Region:
     most = int(options.max_tokens * _SHARE)
     chosen = [passages[entry.index] for entry in ranked[:_MOST_PASSAGES]]
     texts = [
-        f"[{passage.where}] {excerpt(passage.text, options.query, most)[0]}" for passage in chosen
+        f"[{passage.where}] {excerpt(_as_it_stands(opened, passage), options.query, most)[0]}"
+        for passage in chosen
     ]
     region = blocks(texts, listed([passage.where for passage in chosen]), "passages")
     region.total = f" ({len(ranked):,} of {len(passages):,} passages match)"
     return region
+
+
+def _as_it_stands(opened: Opened, passage: Passage) -> str:
+    """A value of JSON as it is written; a passage may quote it in a shorter way."""
+    if opened.document is None or not passage.where.startswith("$"):
+        return passage.text
+    matches, _ = find(opened.document, passage.where)
+    if len(matches) != 1:
+        return passage.text
+    document, node = matches[0]
+    # Of a long value a passage is only a piece, and must stay one.
+    is_whole = node.end - node.start <= _MOST_TIMES * len(passage.text) + 200
+    return document.text[node.start : node.end] if is_whole else passage.text

@@ -79,9 +79,11 @@ def shorten_where(where: str, count: Count) -> str:
 
 def shorten(text: str, most: int, count: Count) -> str:
     """The beginning of a text that has at most so many tokens."""
-    text = text[: most * 12]
-    while text and count(text) > most:
-        text = text[: min(len(text) - 1, len(text) * 4 // 5)].rstrip("…") + "…"
-        if text == "…":
-            return ""
-    return text
+    kept = text[: most * 12]
+    if kept == text and count(text) <= most:
+        return text
+    while kept:
+        kept = kept[: len(kept) * 4 // 5]
+        if count(f"{kept}…") <= most:
+            return f"{kept}…" if kept else ""
+    return ""

@@ -17,6 +17,7 @@ _COLON = re.compile(r"\s*:\s*")
 _STRING = re.compile(r'"(?:[^"\\]+|\\.)*"')
 _TOKEN = re.compile(r'"(?:[^"\\]+|\\.)*"|[\[\]{},]')
 _NAME = re.compile(r"[A-Za-z_$][\w$-]*")
+_read = json.JSONDecoder(strict=False).decode
 _MOST_DEPTH = 3
 """How deep the main array is looked for."""
 
@@ -45,7 +46,11 @@ def step(path: str, name: str | int) -> str:
     """The path of a member."""
     if isinstance(name, int):
         return f"{path}[{name}]"
-    return f"{path}.{name}" if _NAME.fullmatch(name) else f"{path}[{json.dumps(name)}]"
+    return (
+        f"{path}.{name}"
+        if _NAME.fullmatch(name)
+        else f"{path}[{json.dumps(name, ensure_ascii=False)}]"
+    )
 
 
 class Document:
@@ -103,19 +108,25 @@ class Document:
 
     def _keys(self, start: int, end: int) -> list[Member]:
         raws = msgspec.json.decode(self.text[start:end], type=dict[str, msgspec.Raw])
+        text, gap, colon = self.text, _GAP.match, _COLON.match
         found, at = [], start + 1
         for name, raw in raws.items():
-            at = _GAP.match(self.text, at).end()  # type: ignore[union-attr]
-            key = _STRING.match(self.text, at)
-            if key is None or json.loads(key[0], strict=False) != name:
+            at = gap(text, at).end()  # type: ignore[union-attr]
+            stop = at + len(name) + 2
+            if "\\" in name or not text.startswith(f'"{name}"', at):
+                key = _STRING.match(text, at)
+                if key is None or _read(key[0]) != name:
+                    return self._repeated_keys(start, end)
+                stop = key.end()
+            between = colon(text, stop)
+            if between is None:
                 return self._repeated_keys(start, end)
-            value = _COLON.match(self.text, key.end()).end()  # type: ignore[union-attr]
+            value = between.end()
             stop = value + self._length(raw)
-            if self.text[value:stop] != str(memoryview(raw), "utf-8"):
-                return self._repeated_keys(start, end)
             found.append(Member(name, at, value, stop))
             at = stop
-        if self.text[at:end].strip(" \t\r\n") != "}":
+        # Of a key that stands there twice only the last value was read, so that text is left over.
+        if text[at:end].strip(" \t\r\n") != "}":
             return self._repeated_keys(start, end)
         return found
 
@@ -126,7 +137,7 @@ class Document:
         while (key := _STRING.match(self.text, _GAP.match(self.text, at).end())) is not None:  # type: ignore[union-attr]
             value = _COLON.match(self.text, key.end()).end()  # type: ignore[union-attr]
             at = self._value_end(value, end)
-            found.append(Member(json.loads(key[0], strict=False), key.start(), value, at))
+            found.append(Member(_read(key[0]), key.start(), value, at))
         return found
 
     def _value_end(self, start: int, end: int) -> int:
@@ -142,8 +153,7 @@ class Document:
         return end
 
     def _length(self, raw: msgspec.Raw) -> int:
-        view = memoryview(raw)
-        return len(view) if self._ascii else len(str(view, "utf-8"))
+        return len(raw) if self._ascii else len(str(memoryview(raw), "utf-8"))
 
     def main_array(self, node: Node) -> Node | None:
         """The array that a value is mostly made of, if there is one."""
@@ -174,5 +184,5 @@ class Document:
         """The text that a string value holds."""
         if self.text[start] != '"':
             return None
-        value: str = json.loads(self.text[start:end], strict=False)
+        value: str = _read(self.text[start:end])
         return value

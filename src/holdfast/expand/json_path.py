@@ -214,11 +214,11 @@ def _children(match: Match, steps: list[Step]) -> Iterator[tuple[Match, int]]:
             member = members[index]
             yield Match(document, Node(step(node.path, member.name), member.value, member.end)), 1
         return
-    # A key may hold dots of its own, so the longest name that is there is taken.
-    for used in range(min(4, len(steps)), 0, -1):
-        if any(one.span or one.deep for one in steps[:used]):
-            continue
-        name = ".".join(one.name for one in steps[:used])
+    # A key may hold dots of its own.
+    for used in range(1, min(4, len(steps)) + 1):
+        if used > 1 and (steps[used - 1].span or steps[used - 1].deep):
+            return
+        name = ".".join([one.name for one in steps[:used]])
         # The last of equal keys is the one that readers of JSON see.
         for member in reversed(members):
             if member.name == name:

@@ -7,7 +7,8 @@ leave out nothing and repeat nothing; the same region and size give the same pag
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+
+import msgspec
 
 from holdfast.errors import ExpandError
 from holdfast.expand.expansion import Count, Expansion, Frame, miss, shorten_where
@@ -21,16 +22,19 @@ _SLACK = 8
 
 def show(region: Region, options: ExpandOptions, frame: Frame, count: Count) -> Expansion:
     """The page that the options ask for."""
-    pages = _spans(region, options.max_tokens, frame, count)
-    number, span = 0, None
-    for number, span in enumerate(pages, 1):  # noqa: B007 both are used below
-        if number == options.page:
-            break
-    if number < options.page or span is None:
-        reason = f"there are only {max(number, 1)} pages" if number != 1 else "there is only 1 page"
-        step = f"Ask for page={max(number, 1)} or less."
-        return miss(reason, step, count=count, ref_id=frame.ref_id, most=options.max_tokens)
-    return _expansion(region, span, options, frame, count)
+    ends = _ends(region, options, frame, count)
+    if len(ends) < options.page:
+        pages = f"{len(ends):,} pages" if len(ends) != 1 else "1 page"
+        step = f"Ask for page={len(ends)} or less."
+        return miss(
+            f"there is only {pages}" if len(ends) == 1 else f"there are only {pages}",
+            step,
+            count=count,
+            ref_id=frame.ref_id,
+            most=options.max_tokens,
+        )
+    start = ends[options.page - 2] if options.page > 1 else 0
+    return _expansion(region, (start, ends[options.page - 1]), options, frame, count)
 
 
 def _expansion(
@@ -58,17 +62,27 @@ def _said(region: Region, remaining: int) -> str:
     return f"{remaining:,} {region.unit}" if remaining else ""
 
 
-def _spans(region: Region, most: int, frame: Frame, count: Count) -> Iterator[tuple[int, int]]:
-    """Yield where each page begins and ends."""
-    if not region.text:
-        yield 0, 0
-        return
-    start, density = 0, _CHARACTERS_PER_TOKEN
-    while start < len(region.text):
-        end = fit(region, start, most, frame, count, density=density)
-        yield start, end
-        density = max(0.2, (end - start) / most)
-        start = end
+# Where pages end, so that who reads page after page does not pay for all pages before each: a
+# few numbers by the hash of a text, never the text itself.
+_known: dict[tuple[object, ...], tuple[int, ...]] = {}
+_MOST_KNOWN = 256
+
+
+def _ends(region: Region, options: ExpandOptions, frame: Frame, count: Count) -> tuple[int, ...]:
+    """Where each page ends, up to the one asked for or the last."""
+    first = msgspec.structs.replace(options, page=1)
+    key = (hash(region.text), len(region.text), len(region.starts), first, frame, count)
+    ends = [*_known.get(key, ())]
+    length, most = len(region.text), options.max_tokens
+    while len(ends) < options.page and (not ends or ends[-1] < length):
+        start = ends[-1] if ends else 0
+        before = start - (ends[-2] if len(ends) > 1 else 0)
+        density = max(0.2, before / most) if before else _CHARACTERS_PER_TOKEN
+        ends.append(fit(region, start, most, frame, count, density=density))
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[key] = tuple(ends)
+    return tuple(ends)
 
 
 def fit(

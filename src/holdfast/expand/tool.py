@@ -39,7 +39,10 @@ PARAMETERS: dict[str, Any] = {
         "pattern": {"type": "string", "description": "RE2"},
         "around": {"type": "string", "description": "line, cited place or exact words"},
         "page": _NUMBER,
-        "max_tokens": {"type": "integer", "description": f"{DEFAULT_TOKENS} to {MOST_TOKENS}"},
+        "max_tokens": {
+            "type": "integer",
+            "description": f"default {DEFAULT_TOKENS}, most {MOST_TOKENS}",
+        },
     },
     "required": ["ref_id"],
 }

@@ -91,7 +91,7 @@ CREDENTIALS = (
     ),
     Detector(
         "aws_secret_key",
-        r"""(?i:aws)[^\n]{0,20}?(?i:key|pw|pass|token)[^\n]{0,20}?["']([0-9a-zA-Z/+]{40})\\?["']""",
+        r"""(?i:aws)[^\n]{0,20}?(?i:key|pwd?|pass(?:word)?|token)[^\n]{0,20}?["']([0-9a-zA-Z/+]{40})\\?["']""",
     ),
     Detector(
         "github_token",

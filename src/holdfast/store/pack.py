@@ -16,7 +16,8 @@ PLAIN, ZSTD = 0, 1
 
 SMALL = 128
 """Bytes below which compression saves less than it costs."""
-LEVEL = 3
+LEVEL = 1
+"""Measured on recorded tool results: 1.3 times as fast as level 3, and 3 % larger."""
 
 _local = threading.local()
 

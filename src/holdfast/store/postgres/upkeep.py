@@ -90,22 +90,34 @@ FROM held LEFT JOIN holdfast.contents AS c ON c.workspace = $1 AND c.sha256 = he
 ORDER BY held.sha256
 """
 
-_CLEAN: LiteralString = """
-WITH gone AS (
-    UPDATE holdfast.refs AS r SET removed = true, compressed = ''
-    WHERE workspace = $1 AND username = $2 AND NOT removed
-      AND written_at <= $3 AND (accessed_at IS NULL OR accessed_at <= $3)
-      AND NOT EXISTS (  -- an open session, or one that was closed a moment ago
+_MAY_GO: LiteralString = """
+    r.workspace = $1 AND r.username = $2 AND NOT r.removed
+    AND r.written_at <= $3 AND (r.accessed_at IS NULL OR r.accessed_at <= $3)
+    AND NOT EXISTS (  -- an open session, or one that was closed a moment ago
         SELECT FROM holdfast.uses AS u
         LEFT JOIN holdfast.sessions AS s USING (workspace, username, session)
         WHERE (u.workspace, u.username, u.sha256, u.kind)
             = (r.workspace, r.username, r.sha256, r.kind)
           AND u.session <> '' AND (s.closed_at IS NULL OR s.closed_at > $3))
-      AND (expires_at <= $3 OR (
+    AND (r.expires_at <= $3 OR (
         SELECT bool_and(u.session <> '') FROM holdfast.uses AS u
         WHERE (u.workspace, u.username, u.sha256, u.kind)
             = (r.workspace, r.username, r.sha256, r.kind)))
-    RETURNING *
+"""
+
+_CANDIDATES: LiteralString = (
+    "SELECT sha256, kind FROM holdfast.refs AS r WHERE " + _MAY_GO  # noqa: S608 - all literals
+)
+
+_CLEAN: LiteralString = (
+    """
+WITH gone AS (
+    UPDATE holdfast.refs AS r SET removed = true, compressed = ''
+    FROM unnest($6::text[], $7::text[]) AS candidate (sha256, kind)
+    WHERE r.sha256 = candidate.sha256 AND r.kind = candidate.kind AND """  # noqa: S608 - all literals
+    + _MAY_GO
+    + """
+    RETURNING r.*
 ), noted AS (
     INSERT INTO holdfast.audit (
         workspace, username, at, session, ref_id, sha256, action, size, from_tokens, to_tokens,
@@ -115,6 +127,7 @@ WITH gone AS (
 )
 SELECT sha256 FROM gone
 """
+)
 
 _AT_A_TIME = 16
 """Contents that are read ahead when all are read."""
@@ -168,11 +181,16 @@ async def verify(
 
 async def gc(database: Database, scope: Scope, now: float, grace_seconds: float) -> Cleaned:
     """Remove what is stale and what closed sessions left."""
-    asked = (scope.workspace, scope.user, now - grace_seconds, now, scope.session)
+    which = (scope.workspace, scope.user, now - grace_seconds)
 
     async def work(connection: Connection) -> Cleaned:
+        # The long search goes on beside the writers; what it finds is looked at again.
+        found = await connection.fetch(_CANDIDATES, *which)
+        if not found:
+            return Cleaned(0, 0, 0)
+        keys = ([row["sha256"] for row in found], [row["kind"] for row in found])
         await blobs.lock_to_remove(connection, scope)
-        gone = await connection.fetch(_CLEAN, *asked)
+        gone = await connection.fetch(_CLEAN, *which, now, scope.session, *keys)
         sizes = await blobs.sweep(connection, scope, [row["sha256"] for row in gone])
         return Cleaned(len(gone), len(sizes), sum(sizes))
 

@@ -48,6 +48,9 @@ from holdfast.store.sqlite.writer import Readers, Writer
 _PART = 100
 """Contents that are read, and refs that are removed, in one go."""
 
+_TOGETHER = 8
+"""Contents that one thread hashes and compresses, while others do the next."""
+
 _T = TypeVar("_T")
 
 
@@ -105,7 +108,9 @@ class SqliteStore:
 
     async def put(self, scope: Scope, contents: Sequence[Content]) -> None:
         """Store originals."""
-        packed = await self._readers.run(lambda: [(c, _checked(c)) for c in contents])
+        parts = [contents[at : at + _TOGETHER] for at in range(0, len(contents), _TOGETHER)]
+        work = [self._readers.run(partial(_checked, part)) for part in parts]
+        packed = [each for part in await asyncio.gather(*work) for each in part]
         now = self._clock()
         await self._write(lambda db: originals.put(db, scope, packed, now))
 
@@ -342,9 +347,10 @@ def _page(read: moving.Read, scope: Scope, after: Any, db: apsw.Connection) -> m
     return read(db, scope, after)
 
 
-def _checked(content: Content) -> Packed:
-    rules.check_content(content)
-    return pack(content.data)
+def _checked(contents: Sequence[Content]) -> list[tuple[Content, Packed]]:
+    for content in contents:
+        rules.check_content(content)
+    return [(content, pack(content.data)) for content in contents]
 
 
 def _packed(batch: list[transfer.Line]) -> dict[str, Packed]:
