@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.store.harness import Opener, has_postgres
-from tests.store.postgres_server import postgres_server, postgres_url
+from tests.store.postgres_server import (
+    postgres_server,
+    postgres_store_url,
+    postgres_url,
+    shared_postgres_url,
+)
 
-__all__ = ["postgres_server", "postgres_url"]
+__all__ = ["postgres_server", "postgres_store_url", "postgres_url", "shared_postgres_url"]
 
 KINDS = ["memory", "sqlite", *(["postgres"] if has_postgres() else [])]
 
@@ -21,7 +26,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         case "sqlite":
             return f"sqlite:///{tmp_path}/store/holdfast.db"
         case "postgres":
-            return str(request.getfixturevalue("postgres_url"))
+            return str(request.getfixturevalue("postgres_store_url"))
         case _:
             return "memory:"
 

