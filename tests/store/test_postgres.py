@@ -11,17 +11,19 @@ from typing import Any, LiteralString
 import asyncpg  # type: ignore[import-untyped]
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.errors import RefCollisionError, StoreError, StoreUnavailableError
-from holdfast.store import Scope
+from holdfast.store import Scope, open_store
 from holdfast.store.postgres import PostgresStore, failures, originals, text
 from holdfast.store.postgres.address import without_password
 from holdfast.store.postgres.database import Database, connect
 from holdfast.store.postgres.migrate import migrate, scripts
-from tests.store.harness import HERE, content, named, noise, session, turn
+from tests.store.harness import HERE, content, lines_of, named, noise, session, turn
 from tests.store.postgres_server import Server
+from tests.store.test_against_memory import Twins
 
 PASSWORD = "correct-horse"
 
@@ -511,6 +513,63 @@ def test_a_ref_that_two_contents_claim_at_once_is_given_to_one(postgres_url: str
             assert (await store.stats(HERE)).contents == 1
 
     asyncio.run(main())
+
+
+def test_what_two_restore_at_the_same_time_is_new_once(postgres_url: str) -> None:
+    there = HERE.of("s2")
+
+    async def main() -> None:
+        async with opened(postgres_url) as one, opened(postgres_url) as two:
+            await one.put(HERE, [content(f"content {n}") for n in range(10)])
+            await one.add_turn(HERE, turn(1), session(), named())
+            await one.put(there, [content("content 1"), content("more")])
+            lines = [line async for line in one.export(HERE)]
+            for user in ("bob", "cid", "dan"):
+                scope = Scope(user, "red")
+                new = await asyncio.gather(
+                    *(store.restore(scope, lines_of(lines)) for store in (one, two))
+                )
+                assert sum(new) == len(lines) - 1  # the first line is the header
+                assert len([line async for line in two.export(scope)]) == len(lines)
+
+    asyncio.run(main())
+
+
+def test_a_store_goes_on_when_a_newer_version_changes_the_tables(postgres_url: str) -> None:
+    kept = content("kept")
+
+    async def use(store: PostgresStore) -> None:
+        await store.put(HERE, [kept, content("passing")])
+        assert await store.forget(HERE, [content("passing").ref_id]) == 1
+        assert (await store.get(HERE, kept.ref_id)) is not None
+        assert [info.sha256 for info in await store.refs(HERE)] == [kept.sha256]
+
+    async def main() -> None:
+        async with opened(postgres_url, connections=1) as store, opened(postgres_url) as newer:
+            await use(store)
+            sql = "ALTER TABLE holdfast.refs ADD COLUMN later text"
+            await newer._database.transact(lambda c: c.execute(sql))
+            await use(store)
+
+    asyncio.run(main())
+
+
+def test_it_does_what_the_store_in_memory_does(postgres_server: Server, postgres_url: str) -> None:
+    class PostgresTwins(Twins):
+        def __init__(self) -> None:
+            super().__init__()
+            self.loop.run_until_complete(self.sqlite.close())
+            self.path = postgres_url
+            self.sqlite = self.loop.run_until_complete(open_store(self.path, clock=self.clock))
+
+        def teardown(self) -> None:
+            clean = postgres_server.execute("DROP SCHEMA holdfast CASCADE", postgres_url)
+            self.loop.run_until_complete(clean)
+            super().teardown()
+
+    run_state_machine_as_test(
+        PostgresTwins, settings=settings(max_examples=4, stateful_step_count=25, deadline=None)
+    )
 
 
 @pytest.mark.parametrize("sql", [originals.FIND, originals.OPEN])

@@ -51,7 +51,7 @@ class Database:
         self._check_open()
         try:
             async with (
-                self._pool.acquire(timeout=_CONNECT_SECONDS) as connection,
+                self._pool.acquire() as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
                 yield connection
@@ -73,7 +73,7 @@ class Database:
         for tries_left in reversed(range(_MOST_TRIES)):
             connected = finished = False
             try:
-                async with self._pool.acquire(timeout=_CONNECT_SECONDS) as connection:
+                async with self._pool.acquire() as connection:
                     connected = True
                     if isolation is None:
                         return await work(connection)
@@ -86,7 +86,7 @@ class Database:
                 stale = connected and not finished and failures.lost(error)
                 if stale:
                     await self._pool.expire_connections()
-                if tries_left and (stale or isinstance(error, failures.ROLLED_BACK)):
+                if tries_left and (stale or isinstance(error, failures.OVERTAKEN)):
                     continue
                 raise self._explained(error, finished) from None
             else:
@@ -119,7 +119,7 @@ async def connect(url: str, connections: int = CONNECTIONS) -> Database:
     )
     try:
         await pool
-        async with pool.acquire(timeout=_CONNECT_SECONDS):
+        async with pool.acquire():
             return Database(pool, shown)
     except failures.DRIVER_ERRORS as error:
         pool.terminate()

@@ -19,8 +19,13 @@ DRIVER_ERRORS = (
 )
 """All that a call of the driver may raise for reasons outside of our code."""
 
-ROLLED_BACK = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
-"""The server undid a transaction because of another one; the next try may succeed."""
+OVERTAKEN = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.UniqueViolationError,  # somebody added the same since we looked
+    asyncpg.InvalidCachedStatementError,  # somebody has changed the tables
+)
+"""Another transaction was first, and this one was undone; the next try sees what it did."""
 
 _LOST = (
     asyncpg.PostgresConnectionError,
@@ -39,6 +44,7 @@ _FIXES: tuple[tuple[str, str, str], ...] = (
     ("53300", "PostgreSQL has no connection left", "Raise max_connections, or close others."),
     ("53", "PostgreSQL has run out of a resource", "Look into the server's log."),
     ("25006", "the database is read-only", "Use the URL of the primary server."),
+    ("23505", "other writers were in the way again and again", "Try again."),
     ("40", "other writers were in the way again and again", "Try again."),
     ("55P03", "another process holds a lock", "Try again."),
     ("57", "PostgreSQL stopped the statement", "Try again, or look into the server's log."),

@@ -9,8 +9,6 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, LiteralString
 
-import asyncpg  # type: ignore[import-untyped]
-
 from holdfast.store import rules
 from holdfast.store.postgres import blobs
 from holdfast.store.postgres.database import Connection, Database
@@ -155,11 +153,7 @@ async def _put(
         )
         for c in contents
     )
-    try:
-        await connection.executemany(_PUT, with_ref)
-    except asyncpg.UniqueViolationError:
-        # Somebody stored another content under the same ref since we looked.
-        raise rules.collision() from None
+    await connection.executemany(_PUT, with_ref)
 
 
 async def check_collisions(
