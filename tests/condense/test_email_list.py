@@ -91,3 +91,8 @@ lines = st.sampled_from(["From: a", "Subject: b", "Date: c", "", " ", "From x y"
 @settings(max_examples=60, deadline=None)
 def test_any_text_is_survived(text: str) -> None:
     check(email_list, Source(text.encode("utf-8", "replace")))
+
+
+def test_much_text_that_only_looks_like_headers_takes_no_squared_time() -> None:
+    for text in ("From: a\n" * 30_000, "From: a\n\n" * 30_000, "x\n" + "\nSubject: b" * 30_000):
+        check(email_list, Source(text.encode()))

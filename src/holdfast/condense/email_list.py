@@ -154,20 +154,21 @@ def _spans(text: str) -> list[tuple[int, int]]:
     starts: list[int] = []
     at = 0
     for found in _START.finditer(text):
-        if found.start() < at:
+        if found.start() < at or not _follows_blank(text, found.start()):
             continue
         blank = _BLANK.search(text, found.start())
         head = text[found.start() : blank.start() if blank else len(text)]
         names = {header[1] for header in _HEADER.finditer(head)}
-        if {"From", "Subject"} <= names and (found.start() == 0 or _follows_blank(text, found)):
+        if {"From", "Subject"} <= names:
             starts.append(found.start())
             at = blank.end() if blank else len(text)
     ends = [*starts[1:], len(text)] if starts else []
     return list(zip(starts, ends, strict=True))
 
 
-def _follows_blank(text: str, found: re.Match[str]) -> bool:
-    return not text[: found.start()].rpartition("\n")[0].rpartition("\n")[2].strip()
+def _follows_blank(text: str, start: int) -> bool:
+    before = text.rfind("\n", 0, max(start - 1, 0)) + 1
+    return not text[before:start].strip()
 
 
 def _in_text(source: Source) -> list[Email]:

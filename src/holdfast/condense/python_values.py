@@ -20,7 +20,7 @@ _TOKEN = re.compile(
 _WORDS = {"None": "null", "True": "true", "False": "false", "nan": '"nan"', "inf": '"inf"'}
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\n": ""}
-_LOOKS_PYTHON = re.compile(r"[\[({]\s*[\[({]*\s*'|[\[({,:]\s*(?:None|True|False|Decimal)\b")
+_LOOKS_PYTHON = re.compile(r"[\[({]\s{0,9}'|[\[({,:]\s{0,9}(?:None|True|False|Decimal)\b")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 

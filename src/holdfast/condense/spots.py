@@ -78,11 +78,9 @@ def _unread(source: Source, found: Document) -> Callable[[int], int]:
     if not found.in_string:
         return lambda offset: min(offset, len(source.text))
     first = source.text.index('"') + 1
-    escapes = list(_ESCAPE.finditer(source.text, first))
-    longer = list(accumulate(len(escape[0]) - 1 for escape in escapes))
-    after = [
-        escape.start() - first - more for escape, more in zip(escapes, [0, *longer], strict=False)
-    ]
+    starts = [escape.start() for escape in _ESCAPE.finditer(source.text, first)]
+    longer = list(accumulate(len(escape) - 1 for escape in _ESCAPE.findall(source.text, first)))
+    after = [at - first - more for at, more in zip(starts, [0, *longer], strict=False)]
 
     def raw(offset: int) -> int:
         before = bisect_right(after, offset - 1)

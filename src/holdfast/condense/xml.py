@@ -135,6 +135,8 @@ class _Reader:
     def _at(self) -> int:
         """Where the parser is, as an offset into the text."""
         at = self.parser.CurrentByteIndex
+        if not self.wide:
+            return at
         before = bisect_right(self.wide, at - 1)
         return at - (self.extra[before - 1] if before else 0)
 
@@ -157,17 +159,16 @@ class _Reader:
 
     def _end(self, name: str) -> None:
         element = self.stack.pop()
-        end = self._at() + len(name) + 3
         words = "".join(element.texts).strip()
         if words:
             element.parts.append((words, element.start))
         size = sum(len(part) + 2 for part, _ in element.parts)
         inner = "; ".join(part for part, _ in element.parts) if size <= PASSAGE_CHARS else ""
         if inner and _ALERT.fullmatch(name) and len(self.alerts) < _MOST_ALERTS:
-            place = where(self.source, element.start, end)
+            place = where(self.source, element.start, self._at() + len(name) + 3)
             self.alerts.append(Note("alert", f"{name}: {inner[:_QUOTED_CHARS]}", place))
         if size > PASSAGE_CHARS or not self.stack:
-            self._say(element, end)
+            self._say(element, self._at() + len(name) + 3)
         elif inner:
             simple = len(element.parts) == 1 and bool(words)
             said = f"{name}: {inner}" if simple else f"{name} {{{inner}}}"
