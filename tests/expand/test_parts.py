@@ -213,6 +213,8 @@ def test_a_place_that_a_query_names_can_be_opened() -> None:
         (LOG, "388", LINES[387]),
         (LOG, "lines 388-389", LINES[387] + LINES[388]),
         (LOG, "line 388", LINES[387]),
+        (LOG, "lines 388-388; 8 more places; lines 873-873", LINES[387]),
+        (LOG, "line 388, characters 1-2", LOG[1:2]),
         (LOG, "section: Work (lines 388-388)", LINES[387]),
         (LOG, "worker-388 took", LINES[387]),
         (LOG, "WORKER-388 TOOK", LINES[387]),

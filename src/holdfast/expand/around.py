@@ -16,13 +16,15 @@ from holdfast.expand.json_document import Document, Node, step
 from holdfast.expand.json_path import find
 from holdfast.expand.opened import Opened
 from holdfast.expand.region import Region, characters, json_part, lines
-from holdfast.expand.rows import Nothing
+from holdfast.expand.rows import Nothing, table_rows
 
 _NUMBERS = r"\s*(\d{1,12})(?:\s*[-–]\s*(\d{1,12}))?"  # noqa: RUF001 a dash is a dash
 _LINES = re.compile(rf"(?:.*\()?\s*(?:lines?|l)?{_NUMBERS}(?: of [\d,]+)?\s*\)?", re.IGNORECASE)
 _ROWS = re.compile(rf"rows?{_NUMBERS}(?:\s+of\s+(\S.*))?", re.IGNORECASE)
 _CHARACTERS = re.compile(rf"(?:.*,\s*)?characters?{_NUMBERS}", re.IGNORECASE)
 _PARAGRAPH = re.compile(r"(?:paragraph|passage)s?\s*(\d{1,12})", re.IGNORECASE)
+_FIRST_OF_SEVERAL = re.compile(r"((?:\$|lines? |rows? )[^;]*); ")
+"""As an expansion names pieces from several places."""
 
 Place = tuple[Region, int, int]
 """A region, and the span of its text that is meant."""
@@ -30,6 +32,9 @@ Place = tuple[Region, int, int]
 
 def place(opened: Opened, around: str) -> Place:
     """The place that is meant."""
+    several = _FIRST_OF_SEVERAL.match(around)
+    if several and around not in opened.text:
+        around = several[1]
     words = " ".join(around.split()).strip("[]") if not around.startswith("$") else around
     if found := _CHARACTERS.fullmatch(words):
         return _at(opened, int(found[1]), int(found[2] or found[1]))
@@ -68,10 +73,9 @@ def _at(opened: Opened, start: int, end: int) -> Place:
     if start >= len(opened.text):
         raise Nothing(f"there are only {len(opened.text):,} characters", "Use a smaller number.")
     end = min(max(end, start + 1), len(opened.text))
-    region = characters(opened.text) if _is_long_line(opened, start) else opened.whole()
-    if opened.document is not None and opened.main is not None:
-        region = json_part(opened.document, opened.main, 0, len(opened.text), base=0)
-    return region, start, end
+    if opened.document is None and _is_long_line(opened, start):
+        return characters(opened.text), start, end
+    return opened.whole(), start, end
 
 
 def _is_long_line(opened: Opened, at: int) -> bool:
@@ -91,22 +95,25 @@ def _at_lines(opened: Opened, first: int, last: int) -> Place:
 
 
 def _at_rows(opened: Opened, first: int, last: int, path: str) -> Place:
-    if opened.table is not None and opened.table.rows:
-        count = len(opened.table.rows)
-        if not 1 <= first <= count:
-            raise Nothing(f"there are only {count:,} rows", "Use a smaller number.")
-        begin, _ = opened.table.lines(first - 1, first - 1)
-        _, end = opened.table.lines(first - 1, min(max(first, last), count) - 1)
-        return _at_lines(opened, begin, end)
+    table = opened.table
+    if table is not None and table.rows:
+        first, last = _within(first, last, len(table.rows))
+        region = table_rows(opened, table, 0, len(table.rows) - 1)
+        ends = [*region.starts, len(region.text)]
+        return region, ends[first - 1], ends[last]
     document, node = _array(opened, path)
     if node is None or document is None:
         return _at_lines(opened, first, last)
     members = document.members(node.start, node.end)
-    if not 1 <= first <= len(members):
-        raise Nothing(f"there are only {len(members):,} rows", "Use a smaller number.")
-    last = min(max(first, last), len(members))
+    first, last = _within(first, last, len(members))
     region = json_part(document, node, node.start, node.end, base=0)
     return region, members[first - 1].start - node.start, members[last - 1].end - node.start
+
+
+def _within(first: int, last: int, total: int) -> tuple[int, int]:
+    if not 1 <= first <= total:
+        raise Nothing(f"there are only {total:,} rows", f"Use a number from 1 to {total}.")
+    return first, min(max(first, last), total)
 
 
 def _array(opened: Opened, path: str) -> tuple[Document | None, Node | None]:

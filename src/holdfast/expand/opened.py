@@ -30,10 +30,6 @@ class Table:
         """The lines, counted from 1, of the rows `first` to `last`, counted from 0."""
         return self._ends[first] + 1, self._ends[last + 1]
 
-    def row_at(self, line: int) -> int:
-        """The row, counted from 0, that a line belongs to."""
-        return next((row for row, end in enumerate(self._ends[1:]) if line <= end), 0)
-
 
 class Opened:
     """A content, and lazily its lines, its JSON, its table."""

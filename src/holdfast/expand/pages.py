@@ -63,15 +63,15 @@ def _said(region: Region, remaining: int) -> str:
 
 
 # Where pages end, so that who reads page after page does not pay for all pages before each: a
-# few numbers by the hash of a text, never the text itself.
+# few numbers by the hash of a text and of what was asked, never the words themselves.
 _known: dict[tuple[object, ...], tuple[int, ...]] = {}
 _MOST_KNOWN = 256
 
 
 def _ends(region: Region, options: ExpandOptions, frame: Frame, count: Count) -> tuple[int, ...]:
     """Where each page ends, up to the one asked for or the last."""
-    first = msgspec.structs.replace(options, page=1)
-    key = (hash(region.text), len(region.text), len(region.starts), first, frame, count)
+    asked = hash((msgspec.structs.replace(options, page=1), frame))
+    key = (hash(region.text), len(region.text), len(region.starts), asked, count)
     ends = [*_known.get(key, ())]
     length, most = len(region.text), options.max_tokens
     while len(ends) < options.page and (not ends or ends[-1] < length):

@@ -16,13 +16,14 @@ import msgspec
 
 from holdfast.expand.json_document import Document, Node
 from holdfast.expand.json_path import Match, find
-from holdfast.expand.opened import Opened
+from holdfast.expand.opened import Opened, Table
 from holdfast.expand.options import ExpandOptions, Slice
 from holdfast.expand.region import Region, blocks, characters, json_part, lines, listed
 
 _Row = dict[str, msgspec.Raw]
 _T = TypeVar("_T")
 _MOST_NAMES = 40
+_LONGEST_HEAD = 120
 
 
 class Nothing(Exception):  # noqa: N818 - not an error: it becomes a text for the model
@@ -212,8 +213,7 @@ def _columns(opened: Opened, options: ExpandOptions) -> Region:
     ]
     first = numbered[0][0]
     region = blocks(texts, lambda one, other: f"rows {first + one}-{first + other}", "rows")
-    columns = _record([table.columns[at] for at in chosen], table.separator)
-    region.total = f" of {len(table.rows):,}, columns {columns}"
+    region.total = _of_table(table, [table.columns[at] for at in chosen])
     return region
 
 
@@ -223,19 +223,30 @@ def _record(cells: list[str], separator: str) -> str:
     return written.getvalue().removesuffix("\n")
 
 
+def table_rows(opened: Opened, table: Table, first: int, last: int) -> Region:
+    """Rows `first` to `last` of a table, counted from 0, as they stand."""
+    begin, end = table.lines(first, last)
+    region = lines(opened.source, begin, end)
+    at, base = opened.source.line_starts, opened.source.line_starts[begin - 1]
+    region.starts = [at[table.lines(row, row)[0] - 1] - base for row in range(first, last + 1)]
+    region.unit = "rows"
+    region.name = lambda one, other: f"rows {first + one + 1}-{first + other + 1}"
+    region.total = _of_table(table, table.columns)
+    return region
+
+
+def _of_table(table: Table, columns: list[str]) -> str:
+    """How many rows there are, and what their columns mean, in few words."""
+    named = _record(columns, table.separator)
+    short = named if len(named) <= _LONGEST_HEAD else f"{named[:_LONGEST_HEAD]}…"
+    return f" of {len(table.rows):,}, columns {short}"
+
+
 def _slice_of_text(opened: Opened, wanted: Slice) -> Region:
     table = opened.table
     if table is not None and table.rows:
         run = _sliced(range(len(table.rows)), wanted)
-        begin, end = table.lines(run[0], run[-1])
-        region = lines(opened.source, begin, end)
-        base = opened.source.line_starts[begin - 1]
-        region.starts = [opened.source.line_starts[table.lines(r, r)[0] - 1] - base for r in run]
-        region.unit = "rows"
-        first = run[0] + 1
-        region.name = lambda one, other: f"rows {first + one}-{first + other}"
-        region.total = f" of {len(table.rows):,}"
-        return region
+        return table_rows(opened, table, run[0], run[-1])
     if opened.is_one_line:
         chosen = _sliced(range(len(opened.text)), wanted)
         return characters(opened.text[chosen[0] : chosen[-1] + 1], chosen[0])
