@@ -233,6 +233,19 @@ class Settings(Definitions, frozen=True, kw_only=True):
     content_ttl_hours: Annotated[
         float, Meta(ge=0, description="How long originals stay fresh, in hours; 0 is for good.")
     ] = 0.0
+    enable_content_citations: Annotated[
+        bool,
+        Meta(description="Whether results of an agent's actions are cited; else they stay whole."),
+    ] = True
+    content_archive_enabled: Annotated[
+        bool, Meta(description="Whether the content archive keeps originals on the disk.")
+    ] = False
+    content_archive_ttl_hours: Annotated[
+        float, Meta(ge=0, description="How long the archive keeps an original, in hours.")
+    ] = 72.0
+    research_archive_dir: Annotated[
+        str, Meta(description="Folder of the content archive; empty: archive in data_dir.")
+    ] = ""
     serve_host: Annotated[
         str,
         Meta(

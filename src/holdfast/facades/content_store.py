@@ -1,0 +1,254 @@
+"""Contents by agent run: store, get, excerpts, clean up.
+
+content_store: after the engine, before actions and payload. A run is a session of the store, so
+what `fit` cited in a session of that name belongs to the run as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal, get_args
+
+import msgspec
+
+from holdfast.cite import CitingRules, cite, count
+from holdfast.condense.condenser import Passage
+from holdfast.condense.kinds import condenser_for, kind_of
+from holdfast.condense.relevance import excerpt, rank
+from holdfast.condense.source import Source
+from holdfast.engine import Holdfast
+from holdfast.engine.session import longer_refs
+from holdfast.errors import RefCollisionError
+from holdfast.privacy import apply, find, flags
+from holdfast.store import Content, Scope, Store
+from holdfast.store.memory import MemoryStore
+from holdfast.store.protocol import GRACE_SECONDS
+from holdfast.store.records import RefInfo, Stored
+from holdfast.store.refs import canonical, digest, ref_id
+
+SourceType = Literal["web", "database", "storage", "search"]
+
+EXCERPT_CHARACTERS = 500
+_MOST_EXCERPTS = 5
+
+
+class StoredContent(msgspec.Struct, frozen=True, kw_only=True):
+    """A content and where it came from. Equal contents are one: the first to come names it."""
+
+    full_content: str
+    source_type: SourceType = "web"
+    source_url: str | None = None
+    content_type: str = ""
+    """`html`, `markdown`, `json`, `entity_metadata`, …"""
+    metadata: dict[str, Any] = {}
+    agent_run_id: str = ""
+    """The run it belongs to; without one it stays until its time is over."""
+    id: str = ""
+    """Its ref, which the store gives it."""
+    created_at: datetime | None = None
+    """When it was stored."""
+
+    @property
+    def content_length(self) -> int:
+        """How many characters it has."""
+        return len(self.full_content)
+
+    def __repr__(self) -> str:
+        return f"<StoredContent {self.id or 'new'}, {self.content_length} characters>"
+
+
+class ContentExcerpt(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a content that matters."""
+
+    content_id: str
+    excerpt: str
+    excerpt_location: str
+    """In source units: `lines 45-67`, `paragraph 3`, `section: Introduction`."""
+    relevance: str
+    """Why it matters."""
+    source_type: SourceType
+    source_url: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<ContentExcerpt of {self.content_id}, {self.excerpt_location}>"
+
+
+class ContentStore:
+    """Contents of agent runs, over an engine or a store."""
+
+    _instance: ClassVar[ContentStore | None] = None
+
+    def __init__(self, base: Holdfast | Store, scope: Scope | None = None) -> None:
+        engine = base if isinstance(base, Holdfast) else Holdfast(base)
+        self.store: Store = engine.store
+        self.scope = (scope or engine.scope).of("")
+        self.citing = engine.citing
+
+    @classmethod
+    def get_instance(cls) -> ContentStore:
+        """The store of this process, for who was not given one: in memory, unless it was set."""
+        if ContentStore._instance is None:
+            ContentStore._instance = cls(MemoryStore())
+        return ContentStore._instance
+
+    @classmethod
+    def set_instance(cls, store: ContentStore | None) -> None:
+        """Choose the store that `get_instance` gives; None for a fresh one."""
+        ContentStore._instance = store
+
+    async def store_content(self, content: StoredContent) -> str:
+        """Store a content and return its ref.
+
+        Raises:
+            PrivacyError: the policy refuses what the content holds.
+        """
+        rules = self.citing
+        while True:
+            made = await asyncio.to_thread(_to_store, content, rules)
+            try:
+                await self.store.put(self.scope.of(content.agent_run_id), [made])
+            except RefCollisionError:
+                rules = longer_refs(rules)
+            else:
+                return made.ref_id
+
+    async def get_content(self, content_id: str) -> StoredContent | None:
+        """A content by its ref, in any form; None if there is none.
+
+        Raises:
+            DamagedContentError: what is stored is not what was stored.
+        """
+        stored = await self.store.get(self.scope, content_id)
+        return None if stored is None else _from_store(stored)
+
+    async def extract_excerpts(
+        self,
+        content_id: str,
+        relevance_criteria: Sequence[str],
+        max_excerpt_length: int = EXCERPT_CHARACTERS,
+    ) -> list[ContentExcerpt]:
+        """The parts that the criteria are about, the best of each first; else the beginning."""
+        stored = await self.store.get(self.scope, content_id)
+        if stored is None:
+            return []
+        criteria = [each for each in map(str.strip, relevance_criteria) if each]
+        return await asyncio.to_thread(_excerpts, stored, criteria, max_excerpt_length)
+
+    async def cleanup_for_agent_run(self, run_id: str) -> int:
+        """Remove at once what only this run uses; how many contents went."""
+        return await self.store.delete_session(self.scope.of(run_id))
+
+    async def close_run(self, run_id: str) -> None:
+        """Note that a run is over: what only it uses stays for an hour, to look into."""
+        await self.store.close_session(self.scope.of(run_id))
+
+    async def sweep(self, grace_seconds: float = GRACE_SECONDS) -> int:
+        """Remove what closed runs left once their hour is over; how many contents went."""
+        return (await self.store.gc(self.scope, grace_seconds=grace_seconds)).refs
+
+
+# --- to and from the store -----------------------------------------------------------------------
+
+
+def _to_store(content: StoredContent, rules: CitingRules) -> Content:
+    text = content.full_content
+    made = cite(text, source_url=content.source_url, rules=rules).content or _short(text, rules)
+    meta = {
+        "source_type": content.source_type,
+        "content_type": content.content_type,
+        "url": content.source_url or "",
+        "run": content.agent_run_id,
+        "metadata": json.dumps(content.metadata, default=str) if content.metadata else "",
+    }
+    return msgspec.structs.replace(made, meta={k: v for k, v in meta.items() if v})
+
+
+def _short(text: str, rules: CitingRules) -> Content:
+    """A content that a citation could not shorten."""
+    data = canonical(text)
+    sha256, kind, found = digest(data), kind_of(Source(data)), find(text)
+    apply(rules.privacy, text, found)  # raises if the policy is to refuse
+    return Content(
+        ref_id=ref_id(kind, sha256, rules.ref_digits),
+        kind=kind,
+        sha256=sha256,
+        data=data,
+        tokens=count(text),
+        flags=flags(found),
+        ttl_seconds=rules.ttl_seconds,
+    )
+
+
+def _from_store(stored: Stored) -> StoredContent:
+    info = stored.info
+    return StoredContent(
+        id=info.ref_id,
+        source_type=source_type_of(info),
+        source_url=info.meta.get("url"),
+        content_type=info.meta.get("content_type", info.kind),
+        full_content=text_of(stored.data),
+        metadata=json.loads(info.meta.get("metadata", "{}")),
+        created_at=datetime.fromtimestamp(info.created_at, UTC),
+        agent_run_id=info.meta.get("run", ""),
+    )
+
+
+def source_type_of(info: RefInfo) -> SourceType:
+    """Where a content came from; one that nobody named is from storage."""
+    return next((t for t in get_args(SourceType) if t == info.meta.get("source_type")), "storage")
+
+
+def text_of(data: bytes) -> str:
+    """The text that was stored; bytes that never were text show as U+FFFD."""
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace")
+
+
+# --- excerpts ------------------------------------------------------------------------------------
+
+
+def _excerpts(stored: Stored, criteria: Sequence[str], most: int) -> list[ContentExcerpt]:
+    source = Source(stored.data)
+    if not criteria:
+        head, _, _ = excerpt(source.text, "", most)
+        return [_excerpt(stored.info, head, "beginning", "how it begins")]
+    passages = condenser_for(source, stored.info.kind).passages(source)
+    return [
+        _excerpt(
+            stored.info,
+            excerpt(passages[index].text, ", ".join(named), most)[0],
+            passages[index].where,
+            f"on {', '.join(named)}",
+        )
+        for index, named in _chosen(criteria, passages)
+    ]
+
+
+def _chosen(
+    criteria: Sequence[str], passages: Sequence[Passage]
+) -> list[tuple[int, tuple[str, ...]]]:
+    """The best passage of every criterion, then the second best, … with the criteria they meet."""
+    orders = {each: [ranked.index for ranked in rank(each, passages)] for each in criteria}
+    taken: dict[int, None] = {}
+    for place in range(_MOST_EXCERPTS):
+        for order in orders.values():
+            if place < len(order):
+                taken.setdefault(order[place])
+    kept = list(taken)[: max(_MOST_EXCERPTS, len(orders))]
+    return [(n, tuple(each for each, order in orders.items() if n in order)) for n in kept]
+
+
+def _excerpt(info: RefInfo, text: str, where: str, why: str) -> ContentExcerpt:
+    return ContentExcerpt(
+        content_id=info.ref_id,
+        excerpt=text,
+        excerpt_location=where,
+        relevance=why,
+        source_type=source_type_of(info),
+        source_url=info.meta.get("url"),
+    )

@@ -1,0 +1,116 @@
+"""The sources of a run, for audit and for handing on: a view of the store, never a copy of it.
+
+payload: after content_store. What the store removes is gone from here as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.facades.content_store import ContentStore, SourceType, source_type_of, text_of
+from holdfast.privacy import apply, find
+from holdfast.store.records import RefInfo, State
+from holdfast.store.refs import DIGITS
+
+EXCERPT_CHARACTERS = 200
+_PAGE = 200
+
+
+class SourceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One source. Its content is in the store, and `Payload.content` opens it."""
+
+    source_id: str
+    """`src_` and digits of its hash."""
+    ref_id: str
+    source_type: SourceType
+    url: str | None
+    content_format: str
+    content_length: int
+    """In bytes."""
+    tokens: int
+    accessed_at: datetime
+    """When it was opened last, or else stored."""
+    summary: str
+    flags: tuple[str, ...]
+    """Kinds of secrets and personal data in it."""
+    state: State
+
+    def __repr__(self) -> str:
+        return f"<SourceRecord {self.source_id}, {self.content_length} bytes>"
+
+
+class Payload(NamedTuple):
+    """The sources of a run, or those of them that a sub-agent is given."""
+
+    store: ContentStore
+    run_id: str
+    keep: Callable[[SourceRecord], bool] = lambda _: True
+
+    def only(self, keep: Callable[[SourceRecord], bool]) -> Payload:
+        """The same, for a sub-agent: what it is not given it cannot open either."""
+        wider = self.keep
+        return self._replace(keep=lambda source: wider(source) and keep(source))
+
+    async def sources(self) -> list[SourceRecord]:
+        """All sources, in the order they came."""
+        scope = self.store.scope.of(self.run_id)
+        found: list[RefInfo] = []
+        page = await self.store.store.refs(scope, limit=_PAGE)
+        while page:
+            found += page
+            page = await self.store.store.refs(scope, limit=_PAGE, before=page[-1].ref_id)
+        return [source for source in map(_source, reversed(found)) if self.keep(source)]
+
+    async def content(self, source_id: str) -> str | None:
+        """The whole content of a source, by its id or ref; None if it is none of these."""
+        info = await self.store.store.info(self.store.scope, source_id)
+        names = {source.ref_id for source in await self.sources()}
+        if info is None or info.ref_id not in names:
+            return None
+        stored = await self.store.store.get(self.store.scope, info.ref_id)
+        return None if stored is None else text_of(stored.data)
+
+    async def listing(self) -> str:
+        """The sources as a conversation lists them, each with how it begins."""
+        sources = [source for source in await self.sources() if source.state != "damaged"]
+        lines = [f"Retrieved {len(sources)} sources:"]
+        for source in sources:
+            stored = await self.store.store.get(self.store.scope, source.ref_id)
+            if stored is None:  # removed since
+                continue
+            text = text_of(stored.data)
+            if source.flags and self.store.citing.privacy == "mask":
+                text = await asyncio.to_thread(_masked, text)
+            head = " ".join(text[:EXCERPT_CHARACTERS].split())
+            dots = "..." if len(text) > EXCERPT_CHARACTERS else ""
+            lines += (
+                f"- {source.source_id}: {source.url or source.summary}",
+                f"  Excerpt: {head}{dots}",
+            )
+        return "\n".join(lines)
+
+
+def _masked(text: str) -> str:
+    return apply("mask", text, find(text))
+
+
+def _source(info: RefInfo) -> SourceRecord:
+    seen = info.created_at if info.accessed_at is None else info.accessed_at
+    return SourceRecord(
+        source_id=f"src_{info.sha256[:DIGITS]}",
+        ref_id=info.ref_id,
+        source_type=source_type_of(info),
+        url=info.meta.get("url"),
+        content_format=info.meta.get("content_type", info.kind),
+        content_length=info.size,
+        tokens=info.tokens,
+        accessed_at=datetime.fromtimestamp(seen, UTC),
+        summary=info.summary,
+        flags=info.flags,
+        state=info.state,
+    )
