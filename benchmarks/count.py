@@ -40,7 +40,7 @@ def run(console: Console) -> None:
         _calibration(console, scored)
     else:
         console.print("(recorded requests are not on this machine: set HOLDFAST_DATA)")
-    encodings = _encodings()
+    encodings = load_encodings()
     if encodings is None:
         console.print("(tiktoken and litellm are not installed: `make bench` installs them)")
         return
@@ -144,7 +144,7 @@ def _calibration(console: Console, scored: list[tuple[dict[str, Any], TokenCount
 # --- speed -------------------------------------------------------------------------------------
 
 
-def _encodings() -> dict[str, Any] | None:
+def load_encodings() -> dict[str, Any] | None:
     """tiktoken's encodings, from the vocabularies that litellm brings: nothing is fetched."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would fetch a newer one
     try:

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.count import _encodings as encodings
+from benchmarks.count import load_encodings
 from benchmarks.measure import best_ms
 from benchmarks.wire import conversation
 from holdfast import count, read, repair
@@ -218,7 +218,7 @@ def _langchain(messages: list[dict[str, Any]], limit: int) -> dict[str, float]:
 
 def _chat_openai() -> Any:
     """langchain's own counter for OpenAI; None if it is not installed."""
-    if encodings() is None:
+    if load_encodings() is None:
         return None
     try:
         from langchain_openai import ChatOpenAI  # noqa: PLC0415

@@ -112,8 +112,11 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
             f"the request has {size(now):,} tokens, and {most:,} are allowed",
             where="messages",
             fix="Raise the limit, offer fewer tools, or shorten the system text.",
+            kind="input",
+            limit=most,
+            planned=size(now),
         )
-    made = FitState(taken.source, sent, origins, floor, refs)
+    made = FitState(taken.source, sent, origins, floor, refs, taken.asked)
     return Fitted(write(sent), now, most, report, made, kept.contents(sent.messages))
 
 
@@ -132,27 +135,42 @@ class _Taken(msgspec.Struct, frozen=True):
     floor: int = 0
     refs: bool = False
     report: tuple[Cut, ...] = ()
+    asked: Conversation | None = None
+    """What the client sent, if `source` is that after a repair."""
 
 
 def _take_up(
     body: object, dialect: str | None, model: str | None, state: FitState | None
 ) -> _Taken:
     """Read a request, put what went out last time before what is new, and mend what is broken."""
-    if isinstance(body, Conversation):
-        source = body
-    else:
-        source = read(body, dialect, previous=state.source if state is not None else None)
+    previous = None if state is None else state.asked or state.source
+    asked = body if isinstance(body, Conversation) else read(body, dialect, previous=previous)
+    source = asked
+    if state is not None and state.asked is not None:
+        source = _repaired_before(asked, state.asked, state.source)
     if state is not None:
         state = followed(state, source)
     sent, origins = _replay(source, state)
     known = len(state.sent.messages) if state is not None else 0
     model = model or source.model or ""
     if not _is_valid(sent, known, model):
-        source = read(repair(write(source), source.dialect, model).body, source.dialect)
-        return _Taken(source, source, one_by_one(0, len(source.messages)), 0)
+        source = read(repair(write(asked), asked.dialect, model).body, asked.dialect)
+        origins = one_by_one(0, len(source.messages))
+        return _Taken(source, source, origins, 0, asked=asked)
     if state is None:
         return _Taken(source, sent, origins, 0)
-    return _Taken(source, sent, origins, known, state.floor, state.refs)
+    mended = asked if source is not asked else None
+    return _Taken(source, sent, origins, known, state.floor, state.refs, asked=mended)
+
+
+def _repaired_before(
+    asked: Conversation, old: Conversation, repaired: Conversation
+) -> Conversation:
+    """A request whose beginning was repaired last time: the repair stands, what is new follows."""
+    known = len(old.messages)
+    if asked.messages[:known] != old.messages:
+        return asked
+    return asked.with_messages(repaired.messages + asked.messages[known:])
 
 
 def _cite(taken: _Taken, rules: CitingRules, kept: Kept) -> _Taken:

@@ -28,6 +28,8 @@ class FitState(msgspec.Struct, frozen=True):
     """What the last fold came down to: the next one waits until there is something to gain."""
     refs: bool = False
     """Whether a ref stands in what was sent."""
+    asked: Conversation | None = None
+    """What the client sent, if `source` is that after a repair."""
 
     @property
     def folds(self) -> tuple[Fold, ...]:

@@ -104,11 +104,6 @@ class Conversation:
         return self._exchanges
 
     @property
-    def known_exchanges(self) -> tuple[Exchange, ...] | None:
-        """The exchanges, if they were asked for before."""
-        return self._exchanges
-
-    @property
     def source(self) -> bytes | None:
         """The bytes this was read from; None after an edit."""
         return self._source

@@ -12,7 +12,6 @@ from holdfast.wire import anthropic, cohere, converse, gemini, openai_chat, open
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.detect import guess
 from holdfast.wire.dialect import Dialect
-from holdfast.wire.exchanges import Exchange, group
 from holdfast.wire.frame import Frame, take_apart
 from holdfast.wire.message import Message
 from holdfast.wire.strict import Limits, check_keys, parse, to_bytes
@@ -92,11 +91,11 @@ def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation 
     source, frame = previous.source, previous.frame
     if source is None or frame.bare or not previous.messages:
         return None
-    known = source[: len(source) - len(frame.tail)]
-    if not raw.startswith(known):
+    known = len(source) - len(frame.tail)
+    if memoryview(raw)[:known] != memoryview(source)[:known]:
         return None
-    comma = _COMMA.match(raw, len(known))
-    added = frame.head + raw[comma.end() if comma else len(known) :]
+    comma = _COMMA.match(raw, known)
+    added = frame.head + raw[comma.end() if comma else known :]
     check_keys(added, limits)
     try:
         rest = _read(added, _module(previous))
@@ -105,7 +104,7 @@ def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation 
     if bool(comma) != bool(rest.messages):
         return None  # a comma too few or too many
     messages = (*previous.messages, *rest.messages)
-    tail = rest.frame.tail if rest.messages else raw[len(known) :]
+    tail = rest.frame.tail if rest.messages else raw[known:]
     # What stands between messages is seen when there are two.
     gap = comma.group() if comma and len(previous.messages) == 1 else frame.gap
     return Conversation(
@@ -114,17 +113,8 @@ def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation 
         messages,
         source=raw,
         body=rest.rest,
-        exchanges=_regroup(previous, messages),
     )
 
 
 def _module(conversation: Conversation) -> Dialect:
     return DIALECTS[conversation.dialect]
-
-
-def _regroup(previous: Conversation, messages: tuple[Message, ...]) -> tuple[Exchange, ...] | None:
-    """The exchanges of an extended conversation, where those of the shorter one are known."""
-    known = previous.known_exchanges
-    if not known or not all(exchange.complete for exchange in known[:-1]):
-        return None
-    return (*known[:-1], *group(messages, known[-1].start))

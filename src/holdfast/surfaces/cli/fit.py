@@ -88,6 +88,8 @@ def _report(console: Console, before: int, fitted: Fitted) -> None:
         right = [Column(name, justify="right") for name in ("tokens", "now")]
         console.print(table("where", "what", "why", *right, rows=rows))
     remark(f"{before:,} → {fitted.tokens:,} tokens, limit {fitted.limit:,}")
+    for warning in fitted.warnings:
+        remark(warning)
 
 
 def _diff(console: Console, before: Conversation, fitted: Fitted) -> None:

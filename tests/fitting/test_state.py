@@ -1,0 +1,54 @@
+"""A state outlives moved cache marks and a repaired history."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from holdfast import validate
+from holdfast.fitting import fit
+
+MODEL = "claude-sonnet-4-5"
+
+
+def agent(turns: int, *, marked: bool = False) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": [{"type": "text", "text": "Find the bug."}]}
+    ]
+    for n in range(turns):
+        use = {"type": "tool_use", "id": f"t{n}", "name": "look", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": f"line {n} " * 150}
+        messages.append({"role": "assistant", "content": [use]})
+        messages.append({"role": "user", "content": [result]})
+    if marked:  # as agents do: on the last two messages of the user
+        for message in messages[-3::2]:
+            message["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    return {"model": MODEL, "max_tokens": 100, "messages": messages}
+
+
+def folds_of(bodies: list[dict[str, Any]]) -> int:
+    state, folds = None, 0
+    for body in bodies:
+        fitted = fit(json.dumps(body).encode(), dialect="anthropic", limit=4000, state=state)
+        assert validate(fitted.body, "anthropic", MODEL) == []
+        assert fitted.body.count(b'"cache_control"') <= 4
+        folds += bool(fitted.report)
+        state = fitted.state
+    return folds
+
+
+PLAIN = folds_of([agent(n) for n in range(2, 40)])
+
+
+def test_moving_cache_marks_does_not_make_history_fold_more_often() -> None:
+    assert folds_of([agent(n, marked=True) for n in range(2, 40)]) <= PLAIN + 1
+
+
+def test_a_history_that_was_repaired_once_is_folded_as_rarely_as_any_other() -> None:
+    def broken(turns: int) -> dict[str, Any]:
+        body = agent(turns)
+        lost = {"type": "tool_use", "id": "lost", "name": "look", "input": {}}
+        body["messages"].insert(3, {"role": "assistant", "content": [lost]})
+        return body
+
+    assert folds_of([broken(n) for n in range(2, 40)]) <= PLAIN + 1
