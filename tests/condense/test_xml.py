@@ -30,11 +30,9 @@ def test_elements_are_counted_and_errors_quoted() -> None:
     ]
     outline = [note.text for note in said.notes if note.role == "outline"]
     assert outline == [
-        "books (1)",
-        "books/book (60)",
-        "books/error (1)",
-        "books/book/title (60)",
-        "books/book/price (60)",
+        "/: books (1)",
+        "books: book (60), error (1)",
+        "books/book: title (60), price (60)",
     ]
     assert "book {id: b7; title: Bücher № 7; price {currency: €; 7.10}}" in parts[0].text
 

@@ -68,7 +68,7 @@ def document(source: Source) -> Document | None:
         return _json(data) or _json_lines(data) or _python(data)
     if start == b'"':
         return _string(_decode(data))
-    return _embedded(data.decode("utf-8", "replace"))
+    return _embedded(source.text)
 
 
 def _string(text: Any) -> Document | None:

@@ -12,7 +12,7 @@ from holdfast.condense.github import is_github, thing, unit_of
 from holdfast.condense.json_rows import beside, passages
 from holdfast.condense.main_rows import Rows, main_rows
 from holdfast.condense.outline import outline
-from holdfast.condense.rows import describe, samples, table_of
+from holdfast.condense.rows import brief, describe, samples, table_of
 from holdfast.condense.source import Source
 
 __all__ = ["condense", "kind", "passages", "sniff"]
@@ -41,7 +41,7 @@ def _one(source: Source, found: Document) -> Condensed:
     if value:
         notes.append(Note("sample", thing(value), "$"))
     return Condensed(
-        title=f"GitHub answer: {thing(value)}"[:200] if value else "GitHub answer",
+        title=f"GitHub answer: {brief(value, limit=120)}",
         unit="keys",
         total=len(found.value),
         notes=tuple(notes),

@@ -23,6 +23,7 @@ _SNIFFED = 60_000
 _FEWEST = 3
 _MOST_TABLES = 60
 _MOST_COLUMNS = 12
+_NOTE_CHARS = 240
 _STATEMENT = re.compile(
     r"(?mi)^(?:(?P<verb>CREATE|ALTER|DROP|INSERT[ ]+(?:IGNORE[ ]+)?INTO|REPLACE[ ]+INTO|COPY|SET"
     r"|GRANT|REVOKE|COMMENT|LOCK|UNLOCK|BEGIN|COMMIT|USE|SELECT|UPDATE|DELETE|PRAGMA)\b"
@@ -107,7 +108,7 @@ def _table_note(source: Source, table: _Table) -> Note:
         f", {more:,} more" if more > 0 else ""
     )
     start, end = (table.start, table.end) if table.end else table.first or (0, 1)
-    return Note("outline", text, where(source, start, end))
+    return Note("outline", quote(text, _NOTE_CHARS), where(source, start, end))
 
 
 def _others(source: Source, dump: _Dump) -> list[Note]:

@@ -20,7 +20,7 @@ from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.once import once
 from holdfast.condense.pieces import PASSAGE_CHARS
 from holdfast.condense.source import Source
-from holdfast.condense.spans import cut, where
+from holdfast.condense.spans import cut, quote, where
 
 kind = "xml"
 
@@ -71,16 +71,25 @@ def condense(source: Source) -> Condensed:
     found = _read(source)
     if found is None:
         return Condensed(title="XML, unreadable", unit="elements", total=0, notes=())
-    often = sorted(found.paths.items(), key=lambda entry: entry[0].count("/"))
     notes = [*found.alerts]
     notes += [Note("sample", part.text, part.where) for part in found.passages[:_SAMPLES]]
-    notes += [Note("outline", f"{path} ({count:,})") for path, count in often[:_MOST_NOTES]]
+    notes += [Note("outline", text) for text in _levels(found.paths)]
     return Condensed(
         title=f"XML: {found.root[:100]}, {found.count:,} elements",
         unit="elements",
         total=found.count,
         notes=tuple(notes),
     )
+
+
+def _levels(paths: Counter[str]) -> list[str]:
+    """The elements inside each element, with their counts, from the top down."""
+    inside: dict[str, list[str]] = {}
+    for path, count in sorted(paths.items(), key=lambda entry: entry[0].count("/")):
+        parent, _, name = path.rpartition("/")
+        inside.setdefault(parent, []).append(f"{name} ({count:,})")
+    said = [f"{parent or '/'}: {', '.join(names)}" for parent, names in inside.items()]
+    return [quote(text) for text in said[:_MOST_NOTES]]
 
 
 def passages(source: Source) -> Sequence[Passage]:
