@@ -8,9 +8,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from holdfast.errors import HoldfastError
 from holdfast.store import Content, Scope, Store, open_store
@@ -169,4 +175,11 @@ def _comparable(value: Any) -> Any:
 
 
 TestTwins = Twins.TestCase
-TestTwins.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestTwins.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+
+
+@pytest.mark.campaign
+def test_twins_agree_over_many_histories() -> None:
+    run_state_machine_as_test(
+        Twins, settings=settings(max_examples=400, stateful_step_count=40, deadline=None)
+    )
