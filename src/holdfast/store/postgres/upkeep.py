@@ -5,6 +5,7 @@ after originals and sessions, before store.
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any, LiteralString
 
@@ -106,7 +107,9 @@ _MAY_GO: LiteralString = """
 """
 
 _CANDIDATES: LiteralString = (
-    "SELECT sha256, kind FROM holdfast.refs AS r WHERE " + _MAY_GO  # noqa: S608 - all literals
+    "SELECT sha256, kind FROM holdfast.refs AS r WHERE "  # noqa: S608 - all literals
+    + _MAY_GO
+    + "ORDER BY number"
 )
 
 _CLEAN: LiteralString = (
@@ -128,6 +131,9 @@ WITH gone AS (
 SELECT sha256 FROM gone
 """
 )
+
+_PART = 500
+"""Refs that are removed in one transaction."""
 
 _AT_A_TIME = 16
 """Contents that are read ahead when all are read."""
@@ -180,18 +186,27 @@ async def verify(
 
 
 async def gc(database: Database, scope: Scope, now: float, grace_seconds: float) -> Cleaned:
-    """Remove what is stale and what closed sessions left."""
+    """Remove what is stale and what closed sessions left, in parts that are each whole.
+
+    The long search goes on beside the writers; they wait only while a part is removed.
+    """
     which = (scope.workspace, scope.user, now - grace_seconds)
+    found = await database.fetch(_CANDIDATES, *which)
+    total = Cleaned(0, 0, 0)
+    for start in range(0, len(found), _PART):
+        part = found[start : start + _PART]
+        keys = ([row["sha256"] for row in part], [row["kind"] for row in part])
+        asked = (*which, now, scope.session, *keys)
+        went = await database.transact(functools.partial(_clean, scope=scope, asked=asked))
+        total = Cleaned(
+            total.refs + went.refs, total.contents + went.contents, total.bytes + went.bytes
+        )
+    return total
 
-    async def work(connection: Connection) -> Cleaned:
-        # The long search goes on beside the writers; what it finds is looked at again.
-        found = await connection.fetch(_CANDIDATES, *which)
-        if not found:
-            return Cleaned(0, 0, 0)
-        keys = ([row["sha256"] for row in found], [row["kind"] for row in found])
-        await blobs.lock_to_remove(connection, scope)
-        gone = await connection.fetch(_CLEAN, *which, now, scope.session, *keys)
-        sizes = await blobs.sweep(connection, scope, [row["sha256"] for row in gone])
-        return Cleaned(len(gone), len(sizes), sum(sizes))
 
-    return await database.transact(work)
+async def _clean(connection: Connection, scope: Scope, asked: tuple[object, ...]) -> Cleaned:
+    """Remove candidates that may still go."""
+    await blobs.lock_to_remove(connection, scope)
+    gone = await connection.fetch(_CLEAN, *asked)
+    sizes = await blobs.sweep(connection, scope, [row["sha256"] for row in gone])
+    return Cleaned(len(gone), len(sizes), sum(sizes))
