@@ -11,8 +11,9 @@ from rich.table import Table
 
 from benchmarks.measure import best_ms
 from holdfast.condense.condenser import Passage
+from holdfast.condense.question import terms
 from holdfast.condense.relevance import rank
-from holdfast.expand import ExpandOptions, expand
+from holdfast.expand import ExpandOptions, expand, pages
 from holdfast.tokens.vocabulary import count_ordinary
 
 SIZE = 100_000
@@ -68,6 +69,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 
 
 def _once(data: bytes, kind: str, options: ExpandOptions) -> None:
+    pages._known.clear()  # as if no page had been read before
+    terms.cache_clear()
     expand(f"ref:{kind}:0123456789abcdef", data, kind, options, count=_count)
 
 
