@@ -48,10 +48,10 @@ _KEEPER = 'read _; "$0" -D "$1/data" -m immediate stop >"$1/stop" 2>&1; rm -rf "
 
 
 _EMPTY = """
-DO $$ DECLARE name text; BEGIN
-    FOR name IN SELECT tablename FROM pg_tables
-        WHERE schemaname = 'holdfast' AND tablename <> 'migrations'
-    LOOP EXECUTE format('DELETE FROM holdfast.%I', name); END LOOP;
+DO $$ DECLARE tables text; BEGIN
+    SELECT string_agg('holdfast.' || tablename, ', ') INTO tables FROM pg_tables
+    WHERE schemaname = 'holdfast' AND tablename <> 'migrations';
+    IF tables IS NOT NULL THEN EXECUTE 'TRUNCATE ' || tables; END IF;
 END $$
 """
 

@@ -554,7 +554,10 @@ def test_a_store_goes_on_when_a_newer_version_changes_the_tables(postgres_url: s
     asyncio.run(main())
 
 
-def test_it_does_what_the_store_in_memory_does(postgres_server: Server, postgres_url: str) -> None:
+@pytest.mark.parametrize("histories", [3, pytest.param(100, marks=pytest.mark.campaign)])
+def test_it_does_what_the_store_in_memory_does(
+    histories: int, postgres_server: Server, postgres_url: str
+) -> None:
     class PostgresTwins(Twins):
         def __init__(self) -> None:
             super().__init__()
@@ -568,7 +571,8 @@ def test_it_does_what_the_store_in_memory_does(postgres_server: Server, postgres
             super().teardown()
 
     run_state_machine_as_test(
-        PostgresTwins, settings=settings(max_examples=4, stateful_step_count=25, deadline=None)
+        PostgresTwins,
+        settings=settings(max_examples=histories, stateful_step_count=25, deadline=None),
     )
 
 
