@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import budget, count, expand, fit, guard, store, wire
+from benchmarks import budget, cite, count, expand, fit, guard, store, wire
 
 ALL: dict[str, Callable[[Console], None]] = {
     "wire": wire.run,
@@ -15,6 +15,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "guard": guard.run,
     "fit": fit.run,
     "budget": budget.run,
+    "cite": cite.run,
     "expand": expand.run,
     "store": store.run,
 }
