@@ -19,6 +19,8 @@ __all__ = ["condense", "kind", "passages", "sniff"]
 
 kind = "notion_database"
 
+_SHOWN = 15
+
 
 def sniff(source: Source) -> float:
     """Sure of databases, and of pages that all have the same properties."""
@@ -46,9 +48,11 @@ def condense(source: Source) -> Condensed:
 
 def _databases(found: Things) -> list[Note]:
     notes = []
-    for item, path in zip(found.items, found.paths, strict=True):
+    for item, path in list(zip(found.items, found.paths, strict=True))[:_SHOWN]:
         notes.append(Note("sample", summary(item), path))
         notes.append(Note("outline", brief(fields(item)), f"{path}.properties"))
+    if len(found.items) > _SHOWN:
+        notes.append(Note("outline", f"{len(found.items) - _SHOWN:,} more databases"))
     return notes
 
 

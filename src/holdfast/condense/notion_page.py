@@ -20,7 +20,7 @@ __all__ = ["condense", "kind", "passages", "sniff"]
 
 kind = "notion_page"
 
-_SHOWN = 40
+_SHOWN = 15
 _TEXT_KEYS = {"text", "markdown", "content"}
 
 
@@ -37,6 +37,8 @@ def condense(source: Source) -> Condensed:
     notes = alerts(source, document_.value)
     pairs = list(zip(found.items, found.paths, strict=True))
     notes += [Note("sample", summary(item), path) for item, path in pairs[:_SHOWN]]
+    if len(pairs) > _SHOWN:
+        notes.append(Note("outline", f"{len(pairs) - _SHOWN:,} more objects"))
     if len(pairs) == 1:
         said = fields(pairs[0][0])
         notes += [Note("outline", brief({name: text}), pairs[0][1]) for name, text in said.items()]

@@ -23,6 +23,7 @@ _UNCUT = 1 << 62
 _LABEL_CHARS = 60
 _LABELS = "full_name name title label subject number key id slug login Name Title Id _id".split()
 _NUMBERS = {int, Number}
+_PLAIN = {int, str, Number}
 _WORDS = {True: "true", False: "false", None: "null"}
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
@@ -160,14 +161,18 @@ class _Cutter:
     def _object(self, value: dict[str, Any], place: Place, depth: int) -> str | None:
         at = len(self.out)
         limit = self.limit
+        # Plain objects and scalars take short ways: this is where the time goes.
+        if _PLAIN.issuperset(map(type, value.values())):
+            whole = "; ".join([f"{key}: {item}" for key, item in value.items()])
+            if len(whole) <= limit:
+                return "{" + whole + "}"
         parts: list[str] = []
         keys: list[str] = []
         size = 0
-        # A scalar takes the short way: this loop is where the time goes.
         for key, item in value.items():
             kind = type(item)
             text: str | None
-            if kind is int or ((kind is str or kind is Number) and 0 < len(item) <= limit):
+            if kind is int or ((kind is str or kind is Number) and len(item) <= limit):
                 text = item
             elif kind is bool or item is None:
                 text = _WORDS[item]

@@ -33,6 +33,7 @@ _LISTS = ("organic_results", "organic", "webPages", "web", "results", "items", "
 _SURE = 4
 """As many of these lists are found only in answers of searches."""
 _MOST_KEYS = 30
+_LOOKED_AT = 20
 _ENTRY = re.compile(
     r"(?mi)^(?:\d+[.)]\s*)?\**(title|url|link|description|snippet)\**:\**[ \t]*(.*)"
 )
@@ -126,8 +127,9 @@ def _score(source: Source, steps: tuple[str | int, ...], first: dict[str, Any]) 
 
 
 def _are_results(items: list[Any]) -> bool:
-    good = sum(_is_result(item) for item in items)
-    return bool(items) and isinstance(items[0], dict) and good >= 0.6 * len(items) and good > 0
+    looked = items[:_LOOKED_AT]
+    good = sum(map(_is_result, looked))
+    return bool(items) and isinstance(items[0], dict) and good >= 0.6 * len(looked)
 
 
 def _is_result(item: Any) -> bool:
