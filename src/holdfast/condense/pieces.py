@@ -204,8 +204,12 @@ class _Cutter:
 
     def _array(self, value: list[Any], place: Place, depth: int) -> str | None:
         at = len(self.out)
-        if value and set(map(type, value)) <= _NUMBERS:
-            return self._numbers(value, place)
+        if _PLAIN.issuperset(map(type, value)) and "" not in value:
+            if _NUMBERS.issuperset(map(type, value)):
+                return self._numbers(value, place)
+            whole = ", ".join(map(str, value))
+            if len(whole) <= self.limit:
+                return f"[{whole}]"
         texts: list[str] = []
         size = first = 0
         for index, item in enumerate(value):
