@@ -94,7 +94,7 @@ class ContentArchive:
         self._closed = True
         if self._store is not None:
             self._run(self._store.close())
-            self._thread.submit(self._runner.close).result()
+        self._thread.submit(self._runner.close).result()  # in the thread that ran it
         self._thread.shutdown()
 
     def __enter__(self) -> Self:

@@ -18,7 +18,21 @@ import typer
 import holdfast
 from holdfast.errors import HoldfastError
 
-from . import config, convert, count, fit, models, show, store, tour, validate
+from . import (
+    cite,
+    config,
+    convert,
+    count,
+    expand,
+    fit,
+    models,
+    refs,
+    serve,
+    show,
+    store,
+    tour,
+    validate,
+)
 from ._output import abandon_stdout, complain, prepare_streams
 
 app = typer.Typer(
@@ -29,8 +43,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    *(tour.tour, show.show, validate.validate, convert.convert),
-    *(count.count, fit.fit, models.models, config.config),
+    *(tour.tour, serve.serve, show.show, validate.validate, convert.convert),
+    *(count.count, fit.fit, cite.cite, expand.expand, refs.refs),
+    *(models.models, config.config),
 ):
     app.command()(command)
 app.add_typer(store.app, name="store")
@@ -55,12 +70,16 @@ def _holdfast(
 
     \b
     New here?          holdfast tour
+    Run the proxy:     holdfast serve
     See a request:     holdfast show request.json
     Check it:          holdfast validate request.json
     Mend it:           holdfast validate --repair request.json > mended.json
     Change dialect:    holdfast convert request.json --to openai-chat
     Count its tokens:  holdfast count request.json
     Make it fit:       holdfast fit request.json --limit 8000 > smaller.json
+    Cite a content:    holdfast cite build.log --question "why did it fail?"
+    Open a part of it: holdfast expand REF --lines 40-80
+    List the refs:     holdfast refs
     See the models:    holdfast models claude
     See what is kept:  holdfast store stats
     See the settings:  holdfast config

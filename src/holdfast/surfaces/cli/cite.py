@@ -1,0 +1,106 @@
+"""cite: a short citation of a long content, whose original is stored."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from holdfast.cite import Citation
+from holdfast.engine import Holdfast
+from holdfast.engine.holdfast import citing_rules
+from holdfast.errors import HoldfastError, LimitError
+from holdfast.settings import Settings
+from holdfast.store import Scope, Store
+from holdfast.store.refs import KIND
+
+from ._input import limits_of, read_body
+from ._output import ColorOption, Output, OutputOption, remark
+from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
+from ._text import print_text
+
+
+def cite(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Any content; - reads standard input.")
+    ],
+    question: Annotated[
+        str | None, typer.Option("--question", help="What the content is wanted for.")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="log, json_rows, html, …; found out if left out.")
+    ] = None,
+    url: Annotated[str | None, typer.Option("--url", help="Where the content came from.")] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option("--max-tokens", min=60, help="Most tokens; else the setting cite_max_tokens."),
+    ] = None,
+    session: Annotated[str, typer.Option("--session", help="The session it belongs to.")] = "",
+    store: StoreOption = None,
+    user: UserOption = DEFAULT.user,
+    workspace: WorkspaceOption = DEFAULT.workspace,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Store a content and print the citation that takes its place in a conversation.
+
+    The citation says what the content is, quotes what matters for the question, errors first, and
+    names the ref that opens the rest. Content of at most 1,000 characters stays as it is, and is
+    not stored.
+
+    \b
+    Examples:
+      holdfast cite build.log
+      holdfast cite rows.json --question "which orders are late?"
+      curl -s https://example.com | holdfast cite - --url https://example.com
+    """
+    settings = Settings.load(
+        output=output, color=color, store_url=store, cite_max_tokens=max_tokens
+    )
+    if kind is not None and not KIND.fullmatch(kind):
+        raise HoldfastError(
+            "the kind is no name", where="--kind", fix="Use small letters, digits and _, as in log."
+        )
+    content = _read(file, settings)
+    scope = Scope(user, workspace, session)
+
+    async def work(opened: Store) -> Citation:
+        engine = Holdfast(opened, scope, citing=citing_rules(settings))
+        return await engine.cite(content, kind=kind, question=question, source_url=url)
+
+    made = with_store(settings, work)
+    Output(settings).emit(_described(made), lambda console: _draw(console, made))
+    if not made.ref_id:
+        remark("Short enough to stay as it is: nothing was stored.")
+
+
+def _read(file: str, settings: Settings) -> bytes:
+    content = read_body(file, limits_of(settings))
+    if len(content) > settings.max_body_bytes:
+        raise LimitError(
+            f"the content has more than {settings.max_body_bytes:,} bytes",
+            where=file,
+            fix="Raise the setting max_body_bytes.",
+        )
+    return content
+
+
+def _draw(console: Console, made: Citation) -> None:
+    print_text(console, made.text)
+    if made.ref_id:
+        tokens = made.fidelity
+        remark(f"{tokens.from_tokens:,} → {tokens.to_tokens:,} tokens")
+
+
+def _described(made: Citation) -> dict[str, Any]:
+    return {
+        "ref": made.ref_id or None,
+        "kind": made.kind,
+        "from_tokens": made.fidelity.from_tokens,
+        "to_tokens": made.fidelity.to_tokens,
+        "flags": made.fidelity.flags,
+        "excerpts": msgspec.to_builtins(made.excerpts),
+        "text": made.text,
+    }
