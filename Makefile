@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_BENCH := $(VENV)/.ready-bench
 
+PORT ?= 8787
 PYTEST_WORKERS ?= auto
 FUZZ_SECONDS ?= 600
 ARGS ?=
@@ -19,10 +20,10 @@ help: ## show this help
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | \
 		while IFS='|' read -r name text; do printf '%-14s%s\n' "$$name" "$$text"; done
 	@echo
-	@echo "New here? 'make run' shows what Holdfast does in a minute, then read README.md."
+	@echo "New here? 'make run' starts the proxy, '$(BIN)/holdfast tour' shows more; then read README.md."
 
-run: $(READY) ## take the guided tour (sets itself up)
-	@$(BIN)/holdfast tour
+run: $(READY) ## start the proxy; needs no key (sets itself up; PORT=8787)
+	@$(BIN)/holdfast serve --port $(PORT)
 
 test: $(READY) ## run all tests (ARGS="-k settings" narrows them)
 	@$(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(ARGS)

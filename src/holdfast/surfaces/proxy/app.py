@@ -1,13 +1,17 @@
-"""The ASGI application: every request judged, routed and answered, whatever happens.
+"""The providers' paths: every request routed and answered, whatever happens.
 
-app: after exchange. Errors of ours become answers in the client's dialect here, and nowhere else.
+app: after exchange, before gate. Errors become answers in the client's dialect here, and nowhere
+else; what goes wrong by our own fault is told by its place, never by its text.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from holdfast.answers import ArrayWriter, error_body
@@ -24,7 +28,6 @@ from holdfast.errors import (
 from holdfast.surfaces.proxy.counting import count_answer
 from holdfast.surfaces.proxy.exchange import Exchange, Incoming, Outcome
 from holdfast.surfaces.proxy.routes import Route, family_of, route
-from holdfast.surfaces.proxy.safety import refusal
 from holdfast.surfaces.proxy.sending import UpstreamError
 from holdfast.surfaces.proxy.service import Service, log
 from holdfast.surfaces.proxy.switches import Switches, read_switches
@@ -35,6 +38,13 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _DIALECTS = {"openai": "openai-chat", "anthropic": "anthropic", "gemini": "gemini"}
+
+
+def dialect_of(method: str, path: str, headers: Mapping[str, str]) -> str:
+    """The dialect in which a client understands errors; `headers` have names in lower case."""
+    if (found := route(method, path)) is not None:
+        return found.dialect
+    return _DIALECTS[family_of(path, frozenset(headers)) or "openai"]
 
 
 class Gone(Exception):  # noqa: N818 - not an error: the client has left
@@ -81,43 +91,52 @@ class ProxyApp:
     async def _answer(
         self, scope: ASGIScope, headers: tuple[tuple[str, str], ...], body: bytes | None, send: Send
     ) -> None:
-        path, method = scope["path"], scope["method"]
+        """Answer a request; an error before the first byte is an answer too."""
         known = {name.lower(): value for name, value in headers}
-        family = family_of(path, frozenset(known))
-        dialect = ((found := route(method, path)) and found.dialect) or _DIALECTS.get(
-            family or "openai", "openai-chat"
-        )
-        began = False
+        dialect = dialect_of(scope["method"], scope["path"], known)
+        start = time.perf_counter()
+        status = 0
 
         async def started(message: MutableMapping[str, Any]) -> None:
-            nonlocal began
-            began = True
+            nonlocal status
+            status = message.get("status", status)
             await send(message)
 
         try:
-            refused = refusal(known, self.service.settings)
-            if refused is not None:
-                status, why = refused
-                await _send(started, Outcome(status, _JSON, error_body(dialect, status, why)))
-                return
-            if body is None:
-                most = self.service.settings.max_body_bytes
-                raise LimitError(
-                    f"the body is larger than {most:,} bytes", fix="Send less at once."
-                )
-            switches = read_switches(known)
-            if found is None or switches.bypass:
-                await self._pass_through(scope, headers, body, started)
-                return
-            query = scope.get("query_string", b"").decode("latin-1")
-            incoming = Incoming(found, path, query, headers, body, switches)
-            await _send(started, await self._outcome(incoming), _array_for(found, query))
+            await self._served(scope, headers, body, started)
         except HoldfastError as error:
-            status = status_of(error)
-            log.info("request refused status=%s kind=%s", status, type(error).__name__)
-            if not began:
-                text = error_body(dialect, status, str(error), kind_of(error))
-                await _send(started, Outcome(status, _JSON, text))
+            log.info("event=failed kind=%s began=%s", type(error).__name__, bool(status))
+            if not status:
+                text = error_body(dialect, status_of(error), str(error), kind_of(error))
+                await _send(started, Outcome(status_of(error), _JSON, text))
+        except OSError:
+            raise  # the client is gone
+        except Exception as error:  # noqa: BLE001  # a bug of ours; its text may hold content
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(place.filename).name}:{place.lineno}"
+            log.error("event=bug kind=%s place=%s", type(error).__name__, where)
+            if not status:
+                text = error_body(dialect, 500, f"Holdfast has a bug at {where}: please report it.")
+                await _send(started, Outcome(500, _JSON, text))
+        finally:
+            elapsed = (time.perf_counter() - start) * 1000
+            log.info("event=answered dialect=%s status=%d ms=%.1f", dialect, status, elapsed)
+
+    async def _served(
+        self, scope: ASGIScope, headers: tuple[tuple[str, str], ...], body: bytes | None, send: Send
+    ) -> None:
+        if body is None:
+            most = self.service.settings.max_body_bytes
+            raise LimitError(f"the body is larger than {most:,} bytes", fix="Send less at once.")
+        path = scope["path"]
+        switches = read_switches({name.lower(): value for name, value in headers})
+        found = route(scope["method"], path)
+        if found is None or switches.bypass:
+            await self._pass_through(scope, headers, body, send)
+            return
+        query = scope.get("query_string", b"").decode("latin-1")
+        incoming = Incoming(found, path, query, headers, body, switches)
+        await _send(send, await self._outcome(incoming), _array_for(found, query))
 
     async def _outcome(self, incoming: Incoming) -> Outcome:
         if incoming.route.counts:

@@ -1,6 +1,6 @@
 """Who may ask: the right host, no foreign page, and the token where one is needed.
 
-safety: before app. Every request is judged here first, whatever its path.
+safety: before gate, which asks here about every request, whatever its path.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from holdfast.settings import Settings
 
+TOKEN_MISSING = 401
 _LOOPBACK_NAMES = frozenset({"localhost", "testserver"})
 
 
@@ -35,7 +36,8 @@ def refusal(headers: Mapping[str, str], settings: Settings) -> tuple[int, str] |
     if origin and _host_of(urlsplit(origin).netloc) not in {host, *allowed}:
         return 403, "Pages of other sites may not use the proxy."
     if settings.serve_token and not _has_token(headers, settings.serve_token):
-        return 401, "The proxy's token is missing: send it as x-holdfast-token, or as the API key."
+        why = "The proxy's token is missing: send it as x-holdfast-token, or as the API key."
+        return TOKEN_MISSING, why
     return None
 
 

@@ -1,0 +1,100 @@
+"""serve: the proxy, started and explained."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.settings import Settings
+from holdfast.store.postgres.address import without_password
+
+from ._output import remark
+from ._store import StoreOption
+
+_CURL = """\
+curl {url}/v1/chat/completions -H 'content-type: application/json' \\
+       -d '{{"model": "gpt-4o", "messages": [{{"role": "user", "content": "Hello?"}}]}}'"""
+
+
+def _upstream(flag: str, whose: str) -> Any:
+    return typer.Option(flag, metavar="URL", help=f"Send {whose} requests there.")
+
+
+def serve(
+    host: Annotated[
+        str | None,
+        typer.Option("--host", help="Address to listen on; others than 127.0.0.1 need a token."),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65_535, help="Port; 0: any that is free.")
+    ] = None,
+    store: StoreOption = None,
+    openai: Annotated[str | None, _upstream("--openai", "OpenAI's")] = None,
+    anthropic: Annotated[str | None, _upstream("--anthropic", "Anthropic's")] = None,
+    gemini: Annotated[str | None, _upstream("--gemini", "Gemini's")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", min=1, help="Most input tokens of a request; else what the model can take."
+        ),
+    ] = None,
+) -> None:
+    """Run the proxy: change your client's base URL, and its calls fit.
+
+    Long tool results are stored and cited; the model opens what it needs, unseen by the client.
+    Requests of a family without an upstream are answered by the offline model, which needs no
+    key and only quotes. Keys are the client's own, or those in the settings.
+
+    \b
+    Try it:
+      holdfast serve
+      curl http://127.0.0.1:8787/v1/chat/completions -H 'content-type: application/json' \\
+        -d '{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello?"}]}'
+
+    \b
+    With upstreams:
+      holdfast serve --openai https://api.openai.com --anthropic https://api.anthropic.com
+      holdfast serve --openai http://localhost:11434 --limit 8000      (Ollama, vLLM, …)
+
+    \b
+    Base URLs of clients:
+      OpenAI       http://127.0.0.1:8787/v1     OPENAI_BASE_URL
+      Anthropic    http://127.0.0.1:8787        ANTHROPIC_BASE_URL
+      Gemini       http://127.0.0.1:8787        GOOGLE_GEMINI_BASE_URL
+    """
+    from holdfast.surfaces.proxy import server  # noqa: PLC0415 - other commands start faster
+
+    settings = Settings.load(
+        serve_host=host,
+        serve_port=port,
+        store_url=store,
+        openai_upstream=openai,
+        anthropic_upstream=anthropic,
+        gemini_upstream=gemini,
+        request_limit=limit,
+    )
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("holdfast").setLevel(logging.INFO)
+    server.serve(settings, started=lambda where: _greet(settings, where.url, where.upstreams))
+
+
+def _greet(settings: Settings, url: str, upstreams: Mapping[Any, str]) -> None:
+    remark(f"Holdfast listens on {url} (Ctrl-C ends it)")
+    for family in ("openai", "anthropic", "gemini"):
+        to = upstreams.get(family, "the offline model, which only quotes")
+        remark(f"  {family:<9} → {to}")
+    remark(f"  store     → {without_password(settings.store_url) or _default_store(settings)}")
+    remark("Paste the line of your client where it runs:")
+    remark(f"  export OPENAI_BASE_URL={url}/v1")
+    remark(f"  export ANTHROPIC_BASE_URL={url}")
+    remark("Or try it:")
+    for line in _CURL.format(url=url).splitlines():
+        remark(f"  {line}")
+
+
+def _default_store(settings: Settings) -> str:
+    folder = settings.data_folder
+    return str(folder / "holdfast.db") if folder is not None else "nowhere"

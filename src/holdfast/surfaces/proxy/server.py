@@ -1,0 +1,187 @@
+"""The proxy as a program: everything put together, started, and ended in order.
+
+server: the last word of the proxy. The engine is opened before the first request is taken and
+closed after the last answer is written down, so that a store that cannot be opened is an error
+with a next step, not a server that fails later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import NamedTuple
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import BaseRoute, Mount, Route
+
+from holdfast.engine import Holdfast
+from holdfast.errors import SettingsError
+from holdfast.settings import Settings
+from holdfast.surfaces.proxy.app import ProxyApp
+from holdfast.surfaces.proxy.gate import HEALTH, Gate
+from holdfast.surfaces.proxy.offline import OfflineSending
+from holdfast.surfaces.proxy.routes import Family
+from holdfast.surfaces.proxy.safety import is_loopback
+from holdfast.surfaces.proxy.sending import HttpSending
+from holdfast.surfaces.proxy.service import Service, log
+from holdfast.wire.strict import Limits
+
+DRAIN_SECONDS = 10
+"""How long open answers may go on after the proxy was told to stop."""
+
+PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = ()
+"""What the proxy shows beside the providers' paths: each gives its routes for a service."""
+
+_PREFIXES = ("/v1", "/v1beta", "/v1alpha")
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Service]:
+    """All that a running proxy needs, and its orderly end."""
+    limits = Limits(max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys)
+    async with (
+        Holdfast.open(settings=settings) as engine,
+        HttpSending(idle_seconds=settings.upstream_idle_seconds) as http,
+    ):
+        service = Service(engine, settings, http, OfflineSending(limits=limits))
+        try:
+            yield service
+        finally:
+            await service.drain()
+
+
+def application(service: Service) -> Starlette:
+    """The application; the gate stands before every route, those of pages too."""
+    proxy = ProxyApp(service)
+    routes: list[BaseRoute] = [
+        Route(HEALTH, _health, methods=["GET"]),
+        *(route for page in PAGES for route in page(service)),
+        *(Mount(prefix, app=proxy) for prefix in _PREFIXES),
+    ]
+    return Starlette(routes=routes, middleware=[Middleware(Gate, settings=service.settings)])
+
+
+async def _health(_: Request) -> PlainTextResponse:
+    return PlainTextResponse("ok\n")
+
+
+class Server(uvicorn.Server):
+    """Serves until `stop` is called; signals are its caller's business."""
+
+    def __init__(self, service: Service, ready: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                application(service),
+                lifespan="off",  # the engine is open already
+                ws="none",
+                log_config=None,
+                log_level="critical",  # its tracebacks might hold content; ours do not
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=DRAIN_SECONDS,
+            )
+        )
+        self._ready = ready
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone: uvicorn would raise them again before the store is closed."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take requests, and say so."""
+        await super().startup(sockets=sockets)
+        self._ready()
+
+    def stop(self) -> None:
+        """Take no more requests and let open answers end; called twice, drop them."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A socket at the address of the settings, or SettingsError with what to do."""
+    host, port = settings.serve_host, settings.serve_port
+    if not is_loopback(host) and not settings.serve_token:
+        raise SettingsError(
+            "other machines could use the proxy and its keys",
+            where=f"serve_host {host}",
+            fix="Set serve_token (HOLDFAST_SERVE_TOKEN), or listen on 127.0.0.1.",
+        )
+    try:
+        family, kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind)
+    except OSError as error:
+        raise _cannot_listen(host, port, error) from error
+    try:
+        if os.name == "posix":  # elsewhere it would let two programs share the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise _cannot_listen(host, port, error) from error
+    return listener
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> SettingsError:
+    return SettingsError(
+        f"the proxy cannot listen there: {error.strerror}",
+        where=f"{host}:{port}",
+        fix="Choose another port with --port (0: any that is free), or end what uses this one.",
+    )
+
+
+class Started(NamedTuple):
+    """Where a proxy listens, and where it sends requests."""
+
+    url: str
+    upstreams: dict[Family, str]
+    """Address by family; what is missing is answered offline."""
+
+
+def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
+    """Run the proxy until a signal ends it; `started` is told where it is."""
+    with listen(settings) as listener:
+        asyncio.run(_serve(settings, listener, started))
+
+
+async def _serve(
+    settings: Settings, listener: socket.socket, started: Callable[[Started], None]
+) -> None:
+    async with opened(settings) as service:
+        to = {family: upstream.url for family, upstream in service.upstreams.items()}
+        server = Server(service, lambda: started(Started(base_url(listener), to)))
+        with _stopped_by_signals(server):
+            await server.serve(sockets=[listener])
+    log.info("event=stopped")
+
+
+@contextmanager
+def _stopped_by_signals(server: Server) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    wanted = (signal.SIGINT, signal.SIGTERM)
+    with suppress(NotImplementedError):  # on Windows, Ctrl-C ends the loop
+        for one in wanted:
+            loop.add_signal_handler(one, server.stop)
+    try:
+        yield
+    finally:
+        with suppress(NotImplementedError):
+            for one in wanted:
+                loop.remove_signal_handler(one)
+
+
+def base_url(listener: socket.socket) -> str:
+    """The address of a listening socket, as clients write it."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
