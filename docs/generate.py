@@ -7,8 +7,10 @@ python docs/generate.py --check    exit code 1 if one of them is stale (`make ch
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -23,6 +25,8 @@ from holdfast.wire import DIALECTS, RULES
 DOCS = Path(__file__).parent
 NOTE = "<!-- Made by docs/generate.py; change the code, then run `make docs`. -->\n"
 HELP_WIDTH = "88"
+_COLUMN = 34
+_FIRST_SENTENCE = re.compile(r".*?(?:\.(?= |$)|$)")
 
 
 def settings_page() -> str:
@@ -75,6 +79,42 @@ def errors_page() -> str:
     return f"{NOTE}# Errors\n\n```\n{inspect.cleandoc(drawing)}\n```\n\n{remarks}\n"
 
 
+def tree_page() -> str:
+    """Every file of the package with the first sentence of its own docstring."""
+    package = DOCS.parent / "src" / "holdfast"
+    lines = [NOTE + "# Every file\n", "```", "src/holdfast/"]
+    paths = sorted(package.rglob("*"), key=lambda path: _reading_order(path, package))
+    for path in paths:
+        if "__pycache__" in path.parts or path.name == "__init__.py":
+            continue
+        indent = "  " * len(path.relative_to(package).parts)
+        name = f"{path.name}/" if path.is_dir() else path.name
+        lines.append(f"{indent}{name} ".ljust(_COLUMN) + _purpose(path))
+    return "\n".join([*(line.rstrip() for line in lines), "```", ""])
+
+
+def _reading_order(path: Path, package: Path) -> list[tuple[bool, str]]:
+    """Files before folders, by name."""
+    parts = path.relative_to(package).parts
+    here = package
+    order = []
+    for part in parts:
+        here /= part
+        order.append((here.is_dir(), part))
+    return order
+
+
+def _purpose(path: Path) -> str:
+    """What a module's docstring begins with; nothing for data."""
+    module = path / "__init__.py" if path.is_dir() else path
+    if module.suffix != ".py" or not module.exists():
+        return ""
+    said = (ast.get_docstring(ast.parse(module.read_text("utf-8"))) or "").split("\n\n")[0]
+    said = " ".join(said.split())
+    said = said.removeprefix(f"{path.stem}: ")
+    return _FIRST_SENTENCE.match(said)[0].rstrip(".") if said else ""  # type: ignore[index]
+
+
 def request_example() -> str:
     """The conversation of the tour."""
     return bundled_body().decode()
@@ -93,6 +133,7 @@ FILES = {
     "reference/holdfast.sample.toml": Settings.sample,
     "reference/rules.md": rules_page,
     "reference/settings.md": settings_page,
+    "reference/tree.md": tree_page,
 }
 
 
