@@ -55,6 +55,8 @@ def test_what_a_closed_session_left_goes_and_what_an_open_one_uses_stays(opener:
         await store.put(HERE.of("s2"), [content("shared"), content("open", ttl_seconds=1.0)])
         await store.put(BEHIND, [content("kept"), content("free")])
         await store.add_turn(HERE, turn(1), session(), {})
+        opener.clock.advance(GRACE_SECONDS)
+        assert (await store.gc(HERE)).refs == 0
         await store.close_session(HERE)
         opener.clock.advance(GRACE_SECONDS - 1)
         assert (await store.gc(HERE)).refs == 0
