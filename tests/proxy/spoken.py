@@ -1,0 +1,124 @@
+"""Answers of a model in one piece, in each provider's form; streams are in tests/answers.
+
+Like those, they are written from the providers' documentation and share nothing with the package.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.answers.streams import Part, Script, events, write
+
+
+def text(*pieces: str) -> Part:
+    return Part("text", pieces)
+
+
+def call(name: str, arguments: dict[str, Any], call_id: str) -> Part:
+    written = json.dumps(arguments)
+    return Part("call", (written[:7], written[7:]), call_id, name)
+
+
+def thinking(words: str) -> Part:
+    return Part("thinking", (words,))
+
+
+def says(*parts: Part) -> Script:
+    """One answer; its usage is filled in by the upstream."""
+    return Script(parts)
+
+
+def whole(script: Script, dialect: str) -> dict[str, Any]:
+    """The answer as a client gets it that did not ask for a stream."""
+    return {
+        "openai-chat": _chat,
+        "openai-responses": _responses,
+        "anthropic": _anthropic,
+        "gemini": _gemini,
+    }[dialect](script)
+
+
+def _joined(script: Script, kind: str) -> str:
+    return "".join(part.text for part in script.parts if part.kind == kind)
+
+
+def _chat(script: Script) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": _joined(script, "text") or None}
+    if script.calls:
+        message["tool_calls"] = [
+            {
+                "id": part.id,
+                "type": "function",
+                "function": {"name": part.name, "arguments": part.text},
+            }
+            for part in script.calls
+        ]
+    stop = "tool_calls" if script.calls else "stop"
+    return {
+        "id": f"chatcmpl-{script.id}",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": "gpt-5",
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": stop}],
+        "usage": {
+            "prompt_tokens": script.input,
+            "completion_tokens": script.output,
+            "total_tokens": script.input + script.output,
+            "prompt_tokens_details": {"cached_tokens": script.cached},
+        },
+    }
+
+
+def _responses(script: Script) -> dict[str, Any]:
+    """The last event of a stream holds the whole."""
+    response: dict[str, Any] = events(write(script, "openai-responses")[-1])[0][1]["response"]
+    return response
+
+
+def _anthropic(script: Script) -> dict[str, Any]:
+    def block(part: Part) -> dict[str, Any]:
+        if part.kind == "call":
+            given = json.loads(part.text)
+            return {"type": "tool_use", "id": part.id, "name": part.name, "input": given}
+        if part.kind == "thinking":
+            signature = f"signed {part.text}"
+            return {"type": "thinking", "thinking": part.text, "signature": signature}
+        return {"type": "text", "text": part.text}
+
+    return {
+        "id": f"msg_{script.id}",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": [block(part) for part in script.parts],
+        "stop_reason": "tool_use" if script.calls else "end_turn",
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": script.input,
+            "cache_read_input_tokens": script.cached,
+            "cache_creation_input_tokens": 0,
+            "output_tokens": script.output,
+        },
+    }
+
+
+def _gemini(script: Script) -> dict[str, Any]:
+    def part_of(part: Part) -> dict[str, Any]:
+        if part.kind == "call":
+            made = {"id": part.id, "name": part.name, "args": json.loads(part.text)}
+            return {"functionCall": made, "thoughtSignature": "c2lnbmVk"}
+        return {"text": part.text, **({"thought": True} if part.kind == "thinking" else {})}
+
+    content = {"role": "model", "parts": [part_of(part) for part in script.parts]}
+    return {
+        "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": {
+            "promptTokenCount": script.input,
+            "candidatesTokenCount": script.output,
+            "cachedContentTokenCount": script.cached,
+            "totalTokenCount": script.input + script.output,
+        },
+        "modelVersion": "gemini-2.5-flash",
+        "responseId": script.id,
+    }

@@ -1,0 +1,166 @@
+"""The providers' network as a real HTTP server: the outermost edge, and the only double.
+
+It speaks OpenAI's two dialects, Anthropic's and Gemini's, enforces their rules (gatekeeper.py) and
+says what a test has scripted: an answer, a function from the request to an answer, or a fault
+(faults.py). It writes down every request, and when a caller leaves before its answer is whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+import holdfast
+from tests.answers.streams import Script, write
+from tests.proxy.gatekeeper import Got, error, refusal
+from tests.proxy.spoken import whole
+
+PATIENCE = 20.0
+"""Seconds until a test that waits for something gives up; nothing is measured by it."""
+
+
+class Spoken:
+    """An answer on its way out, for faults that spoil it."""
+
+    def __init__(self, request: web.Request, got: Got, upstream: Upstream) -> None:
+        self.request = request
+        self.got = got
+        self.upstream = upstream
+
+    def truthful(self, script: Script) -> Script:
+        """The answer with the tokens that it really took."""
+        words = "".join(part.text for part in script.parts)
+        spent = holdfast.count(words, model=self.got.model).tokens
+        number = f"{len(self.upstream.requests)}"
+        return replace(script, input=self.got.tokens, output=spent, cached=0, id=number)
+
+    def events(self, script: Script) -> list[bytes]:
+        """The answer as a stream."""
+        made = write(script, self.got.dialect)
+        if self.got.dialect == "openai-chat" and not self._wants_usage:
+            del made[-2]
+        return made
+
+    def body(self, script: Script) -> bytes:
+        """The answer in one piece."""
+        return json.dumps(whole(script, self.got.dialect), ensure_ascii=False).encode()
+
+    @property
+    def _wants_usage(self) -> bool:
+        return bool(self.got.value.get("stream_options", {}).get("include_usage"))
+
+    async def stream(self) -> web.StreamResponse:
+        """Begin a stream; its first byte is on the wire when this returns."""
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(self.request)
+        return response
+
+    async def say(self, script: Script) -> web.StreamResponse:
+        """Give the answer as it was asked for."""
+        if not self.got.streams:
+            return web.Response(body=self.body(script), content_type="application/json")
+        response = await self.stream()
+        for event in self.events(script):
+            await response.write(event)
+        await response.write_eof()
+        return response
+
+    def fail(self, status: int, message: str, **headers: str) -> web.Response:
+        """Answer with an error in the provider's form."""
+        value = error(self.got.dialect, status, message)
+        return web.json_response(value, status=status, headers=headers)
+
+    async def never(self) -> None:
+        """Wait until the caller leaves, which ends the handler."""
+        self.upstream.waiting.release()
+        await asyncio.Event().wait()
+
+
+Fault = Callable[[Spoken], Awaitable[web.StreamResponse]]
+Step = Script | Fault
+Turn = Step | Callable[[Got], Script]
+
+
+class Upstream:
+    """A provider that is scripted turn by turn; used as a context manager."""
+
+    def __init__(self, *turns: Turn, window: int = 200_000) -> None:
+        self.turns = deque(turns)
+        self.always: Turn | None = None
+        """What is said when the script has come to its end."""
+        self.window = window
+        self.requests: list[Got] = []
+        self.refused: list[str] = []
+        """Why requests were refused: the words of the provider."""
+        self.waiting = threading.Semaphore(0)
+        """Released whenever an answer stalls."""
+        self.left = threading.Semaphore(0)
+        """Released whenever a caller leaves before its answer is whole."""
+        self.url = ""
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(PATIENCE)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(PATIENCE)
+
+    async def _run(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        app = web.Application(client_max_size=64 * 2**20)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+        self._ready.set()
+        await self._stop.wait()
+        await runner.cleanup()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        got = Got(request.method, request.path, request.query, dict(request.headers), body)
+        self.requests.append(got)
+        if not got.dialect:
+            return web.json_response({"object": "list", "data": [], "path": got.path})
+        spoken = Spoken(request, got, self)
+        if (why := refusal(got, self.window)) is not None:
+            self.refused.append(why[1])
+            return spoken.fail(*why)
+        try:
+            return await self._say(spoken)
+        except (asyncio.CancelledError, ConnectionError):
+            self.left.release()
+            raise
+
+    async def _say(self, spoken: Spoken) -> web.StreamResponse:
+        turn = self.turns.popleft() if self.turns else self.always
+        if callable(turn) and not asyncio.iscoroutinefunction(turn):
+            turn = turn(spoken.got)  # type: ignore[assignment]  # of the callables, not the fault
+        if turn is None:
+            self.refused.append("the script has come to its end")
+            return spoken.fail(500, "the script has come to its end")
+        if not isinstance(turn, Script):
+            return await turn(spoken)  # type: ignore[misc]  # what is left is a fault
+        if unknown := {part.name for part in turn.calls} - spoken.got.tools:
+            self.refused.append(f"the script calls tools that the request lacks: {unknown}")
+        return await spoken.say(spoken.truthful(turn))
