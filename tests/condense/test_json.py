@@ -247,6 +247,7 @@ def test_a_series_of_numbers_is_placed_by_rows() -> None:
         b'{"a": "\xd6x"}',
         b'{"a": "\xd6x"}\n' * 3,
         b"[{'a': ",
+        b"[{'a'" + b" " * 200_000,
     ],
 )
 def test_hostile_content_is_survived(data: bytes) -> None:

@@ -14,7 +14,7 @@ _TOKEN = re.compile(
     r"""(?P<text>[bru]?(?:'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*"))"""
     r"""|(?P<call>\b[A-Za-z_][\w.]*\((?:'[^'\\]*'|"[^"\\]*"|[\w\s,.+=<>-])*\))"""
     r"""|(?P<word>\b(?:None|True|False|nan|inf)\b)"""
-    r"""|(?P<open>[(])|(?P<close>,?\s*[)])""",
+    r"""|(?P<open>[(])|(?P<close>,?[)])""",
     re.DOTALL,
 )
 _WORDS = {"None": "null", "True": "true", "False": "false", "nan": '"nan"', "inf": '"inf"'}
