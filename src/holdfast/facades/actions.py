@@ -141,16 +141,14 @@ def extract_content_from_action_result(
 ) -> Extracted | None:
     """The content of a result: its content parameters, and whatever else in it is long."""
     inner = _inner(result)
-    parts = {
-        str(param.get("Name", "")): param.get("Value")
-        for param in _outputs(inner)
-        if param.get("Value") is not None
-        and (param.get("Name") in CONTENT_PARAMS or len(_text(param["Value"])) > threshold)
-    }
+    parts: dict[str, Any] = {}
+    for param in _outputs(inner):
+        if _is_content(param, threshold):
+            parts[_unused(str(param.get("Name")), parts)] = param["Value"]
     if len(_text(inner.get("Message"))) > threshold:
-        parts["Message"] = inner["Message"]
-    if len(_text(result.get("error"))) > max(threshold, _LONG_ERROR):
-        parts["error"] = result["error"]
+        parts[_unused("Message", parts)] = inner["Message"]
+    if _is_long_error(result):
+        parts[_unused("error", parts)] = result["error"]
     if not parts:
         return None
     names = tuple(parts)
@@ -205,7 +203,7 @@ async def _citation(
     dots = "..." if len(shown) > EXCERPT_CHARACTERS else ""
     length = content.content_length
     told = f"Content stored ({length} chars). Citation ID: {content_id}"
-    error = "" if "error" in found.names else _text(result.get("error"))
+    error = "" if _is_long_error(result) else _text(result.get("error"))
     return ActionCitation(
         action_name=_name(action),
         success=bool(result.get("success")),
@@ -215,18 +213,19 @@ async def _citation(
         ),
         result_code=_code(result),
         message=f"{error} {told}" if error else told,
-        params=_params(result, without=(*CONTENT_PARAMS, *found.names)),
+        params=_params(result, without_contents_over=store.citing.threshold),
     )
 
 
 def _summary(result: Result, action: Action) -> ActionCitation:
     success = bool(result.get("success"))
-    said = _inner(result).get("Message") or "Action completed"
+    said = _inner(result).get("Message")
+    error = result.get("error") or said or "Action failed"
     return ActionCitation(
         action_name=_name(action),
         success=success,
         result_code=_code(result),
-        message=_text(said if success else result.get("error") or "Action failed"),
+        message=_text((said or "Action completed") if success else error),
         params=_params(result),
     )
 
@@ -254,8 +253,27 @@ def _outputs(inner: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [p for p in listed if isinstance(p, Mapping) and p.get("Type") in _OUTPUTS]
 
 
-def _params(result: Result, without: tuple[str, ...] = ()) -> tuple[dict[str, Any], ...]:
-    return tuple(dict(p) for p in _outputs(_inner(result)) if p.get("Name") not in without)
+def _is_content(param: Mapping[str, Any], threshold: int) -> bool:
+    value = param.get("Value")
+    return value is not None and (
+        param.get("Name") in CONTENT_PARAMS or len(_text(value)) > threshold
+    )
+
+
+def _is_long_error(result: Result) -> bool:
+    return len(_text(result.get("error"))) > _LONG_ERROR
+
+
+def _unused(name: str, parts: Mapping[str, Any]) -> str:
+    """The name, with a number behind it if it is taken."""
+    numbered = (f"{name} {n}" for n in range(2, len(parts) + 3))
+    return next(n for n in (name, *numbered) if n not in parts)
+
+
+def _params(result: Result, without_contents_over: int | None = None) -> tuple[dict[str, Any], ...]:
+    most = without_contents_over
+    outputs = _outputs(_inner(result))
+    return tuple(dict(p) for p in outputs if most is None or not _is_content(p, most))
 
 
 def _name(action: Action) -> str:
