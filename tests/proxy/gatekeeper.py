@@ -121,8 +121,9 @@ def error(dialect: str, status: int, message: str) -> dict[str, Any]:
 
 def _has_key(got: Got) -> bool:
     headers = {name.lower(): value for name, value in got.headers.items()}
-    if got.dialect == "anthropic":
-        return headers.get("x-api-key") == KEY and "anthropic-version" in headers
+    bears = headers.get("authorization") == f"Bearer {KEY}"
+    if got.dialect == "anthropic":  # its newer clients bear the key, older ones name it
+        return (bears or headers.get("x-api-key") == KEY) and "anthropic-version" in headers
     if got.dialect == "gemini":
         return KEY in (headers.get("x-goog-api-key"), got.query.get("key"))
-    return headers.get("authorization") == f"Bearer {KEY}"
+    return bears
