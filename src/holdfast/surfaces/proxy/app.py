@@ -157,8 +157,9 @@ class ProxyApp:
                     made = returned_headers(reply.headers, changed=False)
                     await _send(send, Outcome(reply.status, made, reply.chunks()))
                 return
-            raise WireError(
+            raise UpstreamError(
                 "there is no upstream for this path",
+                status=404,
                 where=path[:100],
                 fix="Name one in the settings: see `holdfast serve --help`.",
             )

@@ -287,6 +287,8 @@ class Exchange:
             prepared.session.kept = (*prepared.session.kept[-_MOST_KEPT:], kept)
         if prepared.fitted is None:
             return
+        if self.incoming.route.family not in self.service.upstreams:
+            usage = None  # the offline model counts as we do: nothing can be learnt from it
         elapsed = (time.perf_counter() - self._started) * 1000
         self.service.later(
             self.service.engine.observe(

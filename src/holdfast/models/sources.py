@@ -1,0 +1,124 @@
+"""What a conversation asks last, and what it holds that could answer.
+
+sources: before extractive. It finds and labels; it chooses nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from holdfast.condense.condenser import Passage
+from holdfast.condense.kinds import condenser_for
+from holdfast.condense.source import Source
+from holdfast.guard.final_turn import final_turn_guidance
+from holdfast.store.refs import REF
+from holdfast.wire import Block, Conversation, Message, Text, ToolCall, ToolResult
+from holdfast.wire.blocks import text_of
+
+_LONGEST_QUESTION = 600
+"""A longer text of the user's is content too, which the question is about."""
+_PARAGRAPHS = re.compile(r"\n\s*\n")
+_OPENED = re.compile(r"\[(ref:[a-z0-9_]+:[0-9a-f]{16,64})\b[^\n]*\n")
+"""The first line of what was opened; then each passage has its place before it."""
+_PLACE = re.compile(r"^\[((?:lines?|rows?|items?) [\d,-]+|\$[^\n]*?|section: [^\n]*?)\] ", re.M)
+
+
+class Asked(NamedTuple):
+    """What the conversation asks last."""
+
+    question: str
+    """Empty if it asks nothing."""
+    at: int
+    """The message it stands in; what is opened after it was opened for it."""
+    about: str = ""
+    """What the same message holds beside the question."""
+
+
+class Held(NamedTuple):
+    """A text of the conversation that can be quoted."""
+
+    label: str
+    text: str
+    opened: str = ""
+    """The ref, if the text is what was opened of one."""
+
+
+def asked(messages: Sequence[Message]) -> Asked:
+    """The user's last words; those that the proxy adds to a last turn are no question."""
+    ending = final_turn_guidance(())
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at].role != "user":
+            continue
+        texts = [block.text for block in messages[at].blocks if isinstance(block, Text)]
+        text = "\n\n".join(text for text in texts if text.strip() and text != ending)
+        if text:
+            question, about = _taken_apart(text)
+            return Asked(question, at, about)
+    return Asked("", len(messages))
+
+
+def _taken_apart(text: str) -> tuple[str, str]:
+    """A long text is content with a question before or behind it."""
+    if len(text) <= _LONGEST_QUESTION:
+        return text.strip(), ""
+    first, *rest = [part for part in _PARAGRAPHS.split(text) if part.strip()]
+    if not rest:
+        return first.strip(), ""
+    if first.rstrip().endswith("?") and not rest[-1].rstrip().endswith("?"):
+        return first.strip(), "\n\n".join(rest)
+    return rest[-1].strip(), "\n\n".join([first, *rest[:-1]])
+
+
+def held(conversation: Conversation, question: Asked, tool: str | None) -> Iterator[Held]:
+    """All that can be quoted; `tool` is the name of the one that opens refs."""
+    names: dict[str, str] = {}
+    for block in conversation.system:
+        if isinstance(block, Text) and block.text.strip():
+            yield Held("the instructions", block.text)
+    for index, message in enumerate(conversation.messages):
+        if index == question.at and question.about:
+            yield Held(_who(message, index), question.about)
+        for block in message.blocks:
+            if isinstance(block, ToolCall):
+                names[block.id] = block.name
+            elif isinstance(block, ToolResult) and block.text.strip():
+                yield _result(block, block.name or names.get(block.call_id, ""), tool)
+            elif _is_said(block, message) and index != question.at:
+                yield Held(_who(message, index), text_of(block))
+
+
+def _result(block: ToolResult, name: str, tool: str | None) -> Held:
+    # The user knows nothing of the tool that opens refs, but the ref is in the citation.
+    if name == tool and (opened := _OPENED.match(block.text)):
+        return Held(f"the stored {opened[1]}", block.text, opened[1])
+    return Held(f"the result of `{name}`" if name else "a tool's result", block.text)
+
+
+def _is_said(block: Block, message: Message) -> bool:
+    """Whether somebody says something: an older question answers nothing."""
+    if not isinstance(block, Text) or message.role not in ("user", "assistant"):
+        return False
+    text = block.text.strip()
+    asks = message.role == "user" and text.endswith("?") and len(text) <= _LONGEST_QUESTION
+    return bool(text) and not asks
+
+
+def _who(message: Message, index: int) -> str:
+    return f"{'what you said' if message.role == 'user' else 'the answer'} in message {index + 1}"
+
+
+def passages(one: Held) -> Sequence[Passage]:
+    """The parts of a text, with their places in what it came from."""
+    if one.opened:
+        cut = _PLACE.split(one.text)
+        if len(cut) > 1:
+            return [Passage(text, where) for where, text in zip(cut[1::2], cut[2::2], strict=True)]
+    source = Source(one.text.encode("utf-8", "replace"))
+    return condenser_for(source).passages(source)
+
+
+def refs_in(text: str) -> list[str]:
+    """The refs that a text cites, each once."""
+    return list(dict.fromkeys(found[0] for found in REF.finditer(text)))

@@ -1,0 +1,200 @@
+"""A proxy under test: the real application on a free port, in a thread of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import threading
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from holdfast.answers import EventParser
+from holdfast.settings import Settings
+from holdfast.surfaces.proxy.server import Server, base_url, listen, opened
+from holdfast.surfaces.proxy.service import Service
+from tests.fitting.test_citing import in_dialect
+
+DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
+FAMILIES = ("openai", "anthropic", "gemini")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Running:
+    """A proxy that listens."""
+
+    url: str
+    """Its address, without a slash at the end."""
+    service: Service
+    loop: asyncio.AbstractEventLoop
+    server: Server
+
+    def do(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Do something in the proxy's own loop, such as to ask its store."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout=30)
+
+    def settled(self) -> None:
+        """Wait until all that was answered is written down."""
+        self.do(self.service.drain())
+
+
+@contextmanager
+def running_proxy(
+    settings_overrides: Mapping[str, Any] | None = None, upstream: str | None = None
+) -> Iterator[Running]:
+    """Run a proxy; `upstream` is the address that all three families are sent to.
+
+    Without an upstream the offline model answers. The store is in memory unless `store_url` says
+    otherwise.
+    """
+    chosen: dict[str, Any] = {"store_url": "memory:", "serve_port": 0}
+    if upstream is not None:
+        chosen |= {f"{family}_upstream": upstream for family in FAMILIES}
+    settings = Settings(**(chosen | dict(settings_overrides or {})))
+    ready = threading.Event()
+    made: list[Running] = []
+    failed: list[BaseException] = []
+
+    async def main() -> None:
+        with listen(settings) as listener:
+            async with opened(settings) as service:
+                server = Server(service, ready.set)
+                loop = asyncio.get_running_loop()
+                made.append(Running(base_url(listener), service, loop, server))
+                await server.serve(sockets=[listener])
+
+    def work() -> None:
+        try:
+            asyncio.run(main())
+        except BaseException as error:  # noqa: BLE001  # handed to the test, which raises it
+            failed.append(error)
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    ready.wait(timeout=30)
+    try:
+        if failed:
+            raise failed[0]
+        yield made[0]
+    finally:
+        if made:
+            made[0].server.stop()
+        thread.join(timeout=30)
+    if failed:
+        raise failed[0]
+
+
+class Answered(NamedTuple):
+    """What a client got."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def events(self) -> list[Any]:
+        """The values of the stream, `[DONE]` left out."""
+        parser = EventParser()
+        events = parser.feed(self.body)
+        assert parser.finish() is None, "the stream broke off inside an event"
+        said = [event.data for event in events if event.data is not None]
+        return [json.loads(data) for data in said if data != b"[DONE]"]
+
+
+def ask(
+    url: str,
+    body: bytes | Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    method: str = "",
+) -> Answered:
+    """Send one request, and read the whole answer."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    try:
+        data = json.dumps(body) if isinstance(body, Mapping) else body
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        connection.request(
+            method or ("GET" if body is None else "POST"), target, data, dict(headers or {})
+        )
+        response = connection.getresponse()
+        found = {name.lower(): value for name, value in response.getheaders()}
+        return Answered(response.status, found, response.read())
+    finally:
+        connection.close()
+
+
+def path_of(dialect: str, *, stream: bool = False, model: str = "gemini-2.5-flash") -> str:
+    """Where a dialect's requests are sent."""
+    verb = "streamGenerateContent?alt=sse" if stream else "generateContent"
+    return {
+        "openai-chat": "/v1/chat/completions",
+        "openai-responses": "/v1/responses",
+        "anthropic": "/v1/messages",
+        "gemini": f"/v1beta/models/{model}:{verb}",
+    }[dialect]
+
+
+def request_in(dialect: str, chat_body: dict[str, Any], *, stream: bool = False) -> bytes:
+    """A chat request in a dialect, asking for a stream where the body is where one asks."""
+    body = json.loads(in_dialect(chat_body, dialect))
+    if dialect == "anthropic":
+        body.setdefault("max_tokens", 1000)
+    if stream and dialect != "gemini":
+        body["stream"] = True
+    if stream and dialect == "openai-chat":
+        body["stream_options"] = {"include_usage": True}
+    return json.dumps(body).encode()
+
+
+def text_of(dialect: str, answered: Answered, *, stream: bool = False) -> str:
+    """The text of an answer."""
+    values = answered.events if stream else [answered.json]
+    return "".join(piece for value in values for piece in _texts(dialect, value, stream))
+
+
+def _texts(dialect: str, value: Any, stream: bool) -> Iterator[str]:
+    match dialect, stream:
+        case "openai-chat", _:
+            for choice in value["choices"]:
+                yield choice["delta" if stream else "message"].get("content") or ""
+        case "openai-responses", True:
+            if value["type"] == "response.output_text.delta":
+                yield value["delta"]
+        case "openai-responses", False:
+            for item in value["output"]:
+                yield from (part["text"] for part in item.get("content", ()))
+        case "anthropic", True:
+            if value["type"] == "content_block_delta":
+                yield value["delta"].get("text", "")
+        case "anthropic", False:
+            yield from (block.get("text", "") for block in value["content"])
+        case _:
+            for candidate in value["candidates"]:
+                yield from (part.get("text", "") for part in candidate["content"]["parts"])
+
+
+def usage_of(dialect: str, answered: Answered, *, stream: bool = False) -> tuple[int, int]:
+    """Input and output tokens, as the answer reports them in the end."""
+    values = answered.events if stream else [answered.json]
+    match dialect:
+        case "openai-chat":
+            used = next(v["usage"] for v in reversed(values) if v.get("usage"))
+            return used["prompt_tokens"], used["completion_tokens"]
+        case "openai-responses":
+            used = (values[-1]["response"] if stream else values[-1])["usage"]
+        case "anthropic":
+            used = next(v["usage"] for v in reversed(values) if "usage" in v)
+        case _:
+            used = values[-1]["usageMetadata"]
+            return used["promptTokenCount"], used["candidatesTokenCount"]
+    return used["input_tokens"], used["output_tokens"]

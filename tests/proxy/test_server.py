@@ -1,0 +1,362 @@
+"""The running proxy with its offline model: every dialect, every route, start and end."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+import pytest
+from starlette.routing import Mount, Route
+
+from holdfast.errors import SettingsError
+from holdfast.settings import Settings
+from holdfast.store.refs import REF
+from holdfast.surfaces.proxy.server import application, listen, serve
+from tests.fitting.test_citing import chat, log
+from tests.proxy.harness import (
+    DIALECTS,
+    Running,
+    ask,
+    path_of,
+    request_in,
+    running_proxy,
+    text_of,
+    usage_of,
+)
+
+NEEDLE = "0312 ERROR the disk of db-7 is full"
+
+
+def long_log() -> str:
+    """A log whose telling line is too deep inside for a citation to show without a question."""
+    lines = log(600).splitlines()
+    return "\n".join([*lines[:312], NEEDLE, *lines[313:]])
+
+
+@pytest.fixture(scope="module")
+def proxy() -> Iterator[Running]:
+    with running_proxy() as running:
+        yield running
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_is_answered_with_a_quotation_and_usage(
+    proxy: Running, dialect: str, stream: bool
+) -> None:
+    body = request_in(dialect, chat("the build failed with code 7", question="Which code?"),
+                      stream=stream)  # fmt: skip
+    answered = ask(proxy.url + path_of(dialect, stream=stream), body)
+    assert answered.status == 200
+    assert answered.headers["content-type"].startswith(
+        "text/event-stream" if stream else "application/json"
+    )
+    text = text_of(dialect, answered, stream=stream)
+    assert "> the build failed with code 7" in text or '> {"result"' in text
+    assert "offline model" in text
+    used, written = usage_of(dialect, answered, stream=stream)
+    assert used == int(answered.headers["x-holdfast-tokens"])
+    assert written > 10
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_long_result_is_cited_and_opened_unseen_by_the_client(
+    proxy: Running, dialect: str, stream: bool
+) -> None:
+    question = f"Is the disk full in {dialect} {stream}?"
+    body = request_in(dialect, chat(long_log(), question=question), stream=stream)
+    answered = ask(proxy.url + path_of(dialect, stream=stream), body)
+    assert answered.status == 200
+    assert int(answered.headers["x-holdfast-saved"]) > 3000
+    assert int(answered.headers["x-holdfast-edits"]) == 1
+    for kind in (b'tool_calls":[{', b"tool_use", b"functionCall", b"function_call", b"expand_ref"):
+        assert kind not in answered.body
+    text = text_of(dialect, answered, stream=stream)
+    assert "From the stored ref:text:" in text
+    assert NEEDLE in text
+    proxy.settled()
+    session = proxy.service.engine.session(answered.headers["x-holdfast-session"])
+    [turn] = proxy.do(session._store.turns(session.scope))
+    assert turn.usage.expansions == 1
+    used, _ = usage_of(dialect, answered, stream=stream)
+    assert used > 2 * turn.usage.predicted  # both calls are billed
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_conversation_goes_on_in_its_session(proxy: Running, dialect: str) -> None:
+    body = chat(long_log(), question=f"Is a disk full, asks {dialect}?")
+    first = ask(proxy.url + path_of(dialect), request_in(dialect, body))
+    said = text_of(dialect, first)
+    body["messages"] += [
+        {"role": "assistant", "content": said},
+        {"role": "user", "content": "And which step was 77?"},
+    ]
+    proxy.settled()
+    second = ask(proxy.url + path_of(dialect), request_in(dialect, body))
+    assert second.status == 200, second.body
+    assert second.headers["x-holdfast-session"] == first.headers["x-holdfast-session"]
+    assert "step 0-77" in text_of(dialect, second)
+
+
+def test_gemini_without_events_is_a_json_array(proxy: Running) -> None:
+    path = path_of("gemini", stream=True).removesuffix("?alt=sse")
+    answered = ask(proxy.url + path, request_in("gemini", chat("a disk is full")))
+    assert answered.headers["content-type"] == "application/json"
+    assert len(answered.json) > 2
+    assert answered.json[-1]["candidates"][0]["finishReason"] == "STOP"
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/v1/messages/count_tokens", "input_tokens"),
+        ("/v1beta/models/gemini-2.5-flash:countTokens", "totalTokens"),
+    ],
+)
+@pytest.mark.parametrize("bypass", ["on", "off"])
+def test_tokens_are_counted_without_an_upstream(
+    proxy: Running, path: str, name: str, bypass: str
+) -> None:
+    dialect = "gemini" if "gemini" in path else "anthropic"
+    body = request_in(dialect, chat("a disk is full"))
+    answered = ask(proxy.url + path, body, {"x-holdfast-bypass": bypass})
+    assert answered.status == 200
+    assert answered.json[name] > 5
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_bypass_reaches_the_offline_model_too(proxy: Running, stream: bool) -> None:
+    body = request_in("anthropic", chat(long_log(), question="Is the disk full?"), stream=stream)
+    answered = ask(proxy.url + "/v1/messages", body, {"x-holdfast-bypass": "on"})
+    assert answered.status == 200
+    assert "x-holdfast-tokens" not in answered.headers
+    assert NEEDLE in text_of("anthropic", answered, stream=stream)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b'{"model": 3}', b"null"])
+def test_a_body_that_is_no_request_is_refused_in_the_dialect(
+    proxy: Running, dialect: str, body: bytes
+) -> None:
+    answered = ask(proxy.url + path_of(dialect), body, method="POST")
+    assert answered.status == 400
+    assert answered.json["error"]["message"]
+
+
+def test_a_path_without_an_upstream_says_what_to_do(proxy: Running) -> None:
+    answered = ask(f"{proxy.url}/v1/models")
+    assert answered.status == 404
+    assert "holdfast serve --help" in answered.json["error"]["message"]
+
+
+def test_what_is_no_path_of_the_proxy_is_not_found(proxy: Running) -> None:
+    assert ask(f"{proxy.url}/elsewhere").status == 404
+
+
+def test_a_body_that_is_too_large_is_refused() -> None:
+    with running_proxy({"max_body_bytes": 20_000}) as running:
+        body = request_in("openai-chat", chat("x" * 20_000))
+        answered = ask(running.url + "/v1/chat/completions", body)
+        assert answered.status == 413
+        assert "20,000 bytes" in answered.json["error"]["message"]
+        small = request_in("openai-chat", chat("x" * 10_000))
+        assert ask(running.url + "/v1/chat/completions", small).status == 200
+
+
+def test_what_was_cited_outlives_the_proxy(tmp_path: Path) -> None:
+    store = {"store_url": f"sqlite:///{tmp_path}/store.db"}
+    body = request_in("openai-chat", chat(long_log(), question="Is the disk full?"))
+    with running_proxy(store) as running:
+        first = ask(running.url + "/v1/chat/completions", body)
+    with running_proxy(store) as running:
+        again = ask(running.url + "/v1/chat/completions", body)
+        assert again.headers["x-holdfast-session"] == first.headers["x-holdfast-session"]
+        engine = running.service.engine
+        refs = [info.ref_id for info in running.do(engine.store.refs(engine.scope))]
+        contents = [running.do(engine.store.get(engine.scope, ref)) for ref in refs]
+        assert long_log().encode() in [stored.data for stored in contents if stored]
+
+
+def test_the_offline_model_teaches_the_counter_nothing(proxy: Running) -> None:
+    # Its usage is our own count: to learn from it would claim an accuracy that nobody checked.
+    before = proxy.service.engine.calibration.dump()
+    ask(proxy.url + "/v1/messages", request_in("anthropic", chat("a disk is full")))
+    proxy.settled()
+    assert proxy.service.engine.calibration.dump() == before
+
+
+# --- who may ask ---------------------------------------------------------------------------------
+
+TOKEN = "a token for tests"
+FOREIGN: dict[str, dict[str, str]] = {
+    "host": {"host": "evil.example", "x-holdfast-token": TOKEN},
+    "origin": {"origin": "https://evil.example", "x-holdfast-token": TOKEN},
+    "null origin": {"origin": "null", "x-holdfast-token": TOKEN},
+    "token": {},
+    "wrong token": {"authorization": "Bearer guess"},
+}
+
+
+def test_every_route_denies_by_default() -> None:
+    with running_proxy({"serve_token": TOKEN}) as running:
+        paths = [_example(route) for route in application(running.service).routes]
+        assert {"/healthz", "/v1/x", "/v1beta/x", "/v1alpha/x"} <= set(paths)
+        for path in (*paths, "/nowhere"):
+            for name, headers in FOREIGN.items():
+                for method in ("GET", "POST", "OPTIONS"):
+                    open_to_all = path == "/healthz" and "token" in name
+                    status = ask(running.url + path, headers=headers, method=method).status
+                    wanted = 401 if "token" in name else 403
+                    assert (status == wanted) is not open_to_all, (path, name, method)
+        assert ask(f"{running.url}/healthz").body == b"ok\n"
+
+
+def _example(route: Any) -> str:
+    assert isinstance(route, Route | Mount)
+    path = route.path_format.replace("{path:path}", "x")
+    return path.replace("{path}", "x").replace("{", "").replace("}", "")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-holdfast-token": TOKEN},
+        {"authorization": f"Bearer {TOKEN}"},
+        {"x-api-key": TOKEN},
+        {"x-goog-api-key": TOKEN},
+        {"x-holdfast-token": TOKEN, "origin": "http://127.0.0.1:8787"},
+    ],
+)
+def test_the_token_opens_the_proxy_in_any_header(headers: dict[str, str]) -> None:
+    with running_proxy({"serve_token": TOKEN}) as running:
+        body = request_in("anthropic", chat("a disk is full"))
+        assert ask(f"{running.url}/v1/messages", body, headers).status == 200
+
+
+# --- start and end -------------------------------------------------------------------------------
+
+
+def test_other_machines_need_a_token() -> None:
+    with pytest.raises(SettingsError, match="serve_token"):
+        listen(Settings(serve_host="0.0.0.0", serve_port=0))
+    listen(Settings(serve_host="0.0.0.0", serve_port=0, serve_token=TOKEN)).close()
+
+
+def test_a_port_in_use_is_an_error_with_a_next_step() -> None:
+    with listen(Settings(serve_port=0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SettingsError, match="--port"):
+            listen(Settings(serve_port=port))
+
+
+def test_a_name_that_is_no_address_is_an_error() -> None:
+    with pytest.raises(SettingsError, match="cannot listen"):
+        listen(Settings(serve_host="no such host.invalid", serve_port=0, serve_token=TOKEN))
+
+
+def test_a_store_that_cannot_be_opened_ends_the_start(tmp_path: Path) -> None:
+    from holdfast.errors import StoreError  # noqa: PLC0415
+
+    (tmp_path / "file").write_text("no folder")
+    settings = Settings(serve_port=0, store_url=f"sqlite:///{tmp_path}/file/store.db")
+    with pytest.raises(StoreError):
+        serve(settings, started=lambda _: pytest.fail("it started"))
+
+
+class Process:
+    """`holdfast serve` as users run it."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        kept = {name: os.environ[name] for name in ("PATH",) if name in os.environ}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", "serve", "--port", "0", *options],
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=kept | {"HOME": str(folder), "PYTHONUTF8": "1"},
+            text=True,
+        )
+        assert self.process.stderr is not None
+        self.stderr: IO[str] = self.process.stderr
+        first = self.stderr.readline()
+        self.url = next((w for w in first.split() if w.startswith("http://")), "")
+        self.said = first
+
+    def end(self) -> tuple[int, str]:
+        rest = self.stderr.read()
+        code = self.process.wait(timeout=30)
+        self.stderr.close()
+        return code, self.said + rest
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_open_requests_end_and_closes_the_store(
+    tmp_path: Path, kind: signal.Signals
+) -> None:
+    process = Process(tmp_path)
+    address = urlsplit(process.url)
+    body = request_in("openai-chat", chat(long_log(), question="Is the disk full?"), stream=True)
+    with socket.create_connection((address.hostname, address.port)) as open_request:
+        head = (
+            f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}"
+        )
+        open_request.sendall(head.encode() + b"\r\nexpect: 100-continue\r\n\r\n")
+        # The proxy says that it waits for the body: so the request is open when the signal comes.
+        assert open_request.recv(100).startswith(b"HTTP/1.1 100")
+        process.process.send_signal(kind)
+        open_request.sendall(body)
+        response = http.client.HTTPResponse(open_request)
+        response.begin()
+        assert response.status == 200
+        assert response.read().endswith(b"data: [DONE]\n\n")
+    code, said = process.end()
+    assert code == 0, said
+    assert "Traceback" not in said
+    assert "event=stopped" in said
+    assert not list((tmp_path / ".local" / "share" / "holdfast").glob("*-wal"))
+
+
+def test_serve_says_where_it_listens_and_where_requests_go(tmp_path: Path) -> None:
+    process = Process(tmp_path, "--store", "memory:", "--openai", "http://127.0.0.1:9")
+    answered = ask(f"{process.url}/v1/messages", request_in("anthropic", chat("a disk is full")))
+    assert answered.status == 200
+    process.process.terminate()
+    code, said = process.end()
+    assert code == 0
+    assert f"OPENAI_BASE_URL={process.url}/v1" in said
+    assert f"ANTHROPIC_BASE_URL={process.url}\n" in said
+    assert "openai    → http://127.0.0.1:9" in said
+    assert "gemini    → the offline model" in said
+    assert "disk" not in said  # content is never logged
+
+
+def test_logs_hold_ids_and_counts_only(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "holdfast")
+    with running_proxy() as running:
+        for dialect in DIALECTS:
+            body = request_in(dialect, chat("swordfish " * 400, question="swordfish?"))
+            ask(running.url + path_of(dialect), body)
+        ask(f"{running.url}/v1/files/swordfish?x=swordfish")
+        ask(f"{running.url}/v1/messages", b'{"swordfish": ')
+    assert len(caplog.records) >= 6
+    assert "swordfish" not in caplog.text
+    assert not REF.search(caplog.text)
+
+
+def test_the_answer_is_valid_json_in_whole(proxy: Running) -> None:
+    answered = ask(proxy.url + "/v1/chat/completions", request_in("openai-chat", chat("disk é 🐙")))
+    json.loads(answered.body)
+    assert int(answered.headers["content-length"]) == len(answered.body)
