@@ -7,12 +7,6 @@ from __future__ import annotations
 
 import bisect
 from functools import cached_property
-from typing import Any
-
-import msgspec
-
-NOT_JSON = object()
-"""What `Source.json` is for a text that is no JSON."""
 
 
 class Source:
@@ -29,16 +23,6 @@ class Source:
     def text(self) -> str:
         """The bytes as text; what is no UTF-8 shows as U+FFFD."""
         return self.data.decode("utf-8", "replace")
-
-    @cached_property
-    def json(self) -> Any:
-        """The content as JSON values, or `NOT_JSON`."""
-        if self.data[:200].lstrip()[:1] not in (b"{", b"["):
-            return NOT_JSON
-        try:
-            return msgspec.json.decode(self.data)
-        except (msgspec.DecodeError, RecursionError):
-            return NOT_JSON
 
     @cached_property
     def line_starts(self) -> list[int]:
