@@ -56,7 +56,8 @@ def test_pages_go_on_where_the_last_ended(cli: Cli, log: str) -> None:
     first = cli("expand", log).json
     assert first["tokens"] == count(first["text"]) <= 1000
     assert (first["complete"], first["next"]) == (False, {"page": 2})
-    parts, options = [], {"page": 1}
+    parts: list[str] = []
+    options: dict[str, int] | None = {"page": 1}
     while options is not None:
         made = cli("expand", log, "--page", str(options["page"]), "--max-tokens", "8000").json
         parts.append(made["content"])
