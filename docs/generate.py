@@ -12,8 +12,10 @@ import inspect
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import typer
 from typer.testing import CliRunner
 
 from holdfast import errors
@@ -47,12 +49,18 @@ def settings_page() -> str:
 
 def cli_page() -> str:
     """The help of every command, as the command prints it."""
-    commands = [info.callback.__name__ for info in app.registered_commands if info.callback]
     page = f"{NOTE}# Command line\n"
-    for command in ("", *commands):
+    for command in ("", *_commands(typer.main.get_command(app))):
         call = f"holdfast {command}".strip()
         page += f"\n## {call}\n\n```\n{_help(command)}```\n"
     return page
+
+
+def _commands(group: object, before: str = "") -> Iterator[str]:
+    """Every command in the order of the help, those of a group behind it."""
+    for name, command in getattr(group, "commands", {}).items():
+        yield before + name
+        yield from _commands(command, f"{before}{name} ")
 
 
 def rules_page() -> str:
@@ -147,7 +155,7 @@ def stale_files() -> list[str]:
 
 
 def _help(command: str) -> str:
-    arguments = [command, "--help"] if command else ["--help"]
+    arguments = [*command.split(), "--help"]
     result = CliRunner().invoke(
         app,
         arguments,
