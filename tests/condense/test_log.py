@@ -192,3 +192,10 @@ def test_ranges_hold_every_number_and_are_few(numbers: set[int], most: int) -> N
 def test_a_line_is_ranked_by_its_level_else_by_its_words(line: str, named: str, grave: int) -> None:
     assert level(line) == named
     assert rank(line, named) == grave
+
+
+def test_a_level_behind_a_number_makes_a_log() -> None:
+    lines = [f"{n:05} INFO request {n} served" for n in range(30)] + ["00030 ERROR db-3 refused"]
+    assert log.sniff(Source("\n".join(lines).encode())) > 0.8
+    prose = "The word ERROR is in it.\nSo is INFO here.\nAnd nothing more than that.\n" * 5
+    assert log.sniff(Source(prose.encode())) == 0

@@ -94,6 +94,22 @@ def test_a_session_is_recognised_by_its_beginning(url: str) -> None:
     run(work)
 
 
+def test_a_session_is_known_before_its_first_turn_is_written_down(url: str) -> None:
+    async def work() -> None:
+        async with Holdfast.open(url) as engine:
+            conversations = [holdfast.read(chat(*[log(80)] * n)) for n in (1, 2)]
+            sessions = [await engine.session_of(one) for one in conversations]
+            assert sessions[0] is sessions[1]
+            fitted = [await sessions[0].fit(one) for one in conversations]
+            turns = await asyncio.gather(*(engine.observe(sessions[0], one) for one in fitted))
+            assert sorted(turn.number for turn in turns) == [1, 2]
+            fresh = await Holdfast(engine.store).session(sessions[0].name).load()
+            assert fresh.state is not None
+            assert len(fresh.state.source.messages) == 5
+
+    run(work)
+
+
 def test_after_a_restart_the_same_bytes_go_out(tmp_path: Path) -> None:
     async def work() -> None:
         url = f"sqlite:///{tmp_path}/store.db"
@@ -101,13 +117,13 @@ def test_after_a_restart_the_same_bytes_go_out(tmp_path: Path) -> None:
         async with Holdfast.open(url) as engine:
             session = engine.session("s")
             for body in bodies[:-1]:
-                fitted = await session.fit(body, limit=3000)
+                fitted = await session.fit(body, limit=2200)
                 await engine.observe(session, fitted, {"prompt_tokens": fitted.tokens})
             assert any("fold" in edit.action for turn in await engine.store.turns(session.scope)
                        for edit in turn.edits)  # fmt: skip
-            expected = await session.fit(bodies[-1], limit=3000)
+            expected = await session.fit(bodies[-1], limit=2200)
         async with Holdfast.open(url) as engine:
-            fitted = await engine.session("s").fit(bodies[-1], limit=3000)
+            fitted = await engine.session("s").fit(bodies[-1], limit=2200)
             assert fitted.body == expected.body
 
     run(work)

@@ -54,7 +54,9 @@ _LEVEL_FIRST = re.compile(
     r"\s{0,4}[\[<(]?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b"
     r"|npm (?:ERR!|WARN|info)|[^\s:]{1,200}:\d{1,6}(?::\d{1,6})?: (?:fatal )?(?:error|warning)\b"
     r"|\{\"[^\n]{0,300}\"(?:level|severity|lvl)\""
-    r"|\[ {0,8}\d{1,9}\.\d{3,6}\] ",
+    r"|\[ {0,8}\d{1,9}\.\d{3,6}\] "
+    # Behind a number, only in capitals: prose has such words too.
+    r"|(?-i:\S{0,30}\d\S{0,9} {1,3}[\[<(]?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL)\b)",
     re.IGNORECASE,
 )
 _VARIABLE = re.compile(

@@ -160,12 +160,17 @@ class Holdfast:
     async def session_of(self, conversation: Conversation) -> Session:
         """The session whose last request a conversation goes on from; a new one if none does."""
         beginnings = heads(conversation.messages)
-        for head in beginnings:
-            if head in self._heads:
-                return self.session(self._heads[head])
-        known = await self.store.session_with_head(self.scope, beginnings)
-        session = self.session(known.session if known is not None else "")
-        return await session.load()
+        name = next((self._heads[head] for head in beginnings if head in self._heads), "")
+        if not name and beginnings:
+            known = await self.store.session_with_head(self.scope, beginnings)
+            name = known.session if known is not None else ""
+        session = await self.session(name).load()
+        if beginnings:  # at once: the next request may come before this one is written down
+            self._heads.pop(beginnings[0], None)
+            self._heads[beginnings[0]] = session.name
+            while len(self._heads) > _MOST_SESSIONS:
+                del self._heads[next(iter(self._heads))]
+        return session
 
     async def fit(self, body: object, *, session: str | None = None, **how: Any) -> Fitted:
         """Make a request fit, with citations; what left it is stored when this returns.
@@ -194,9 +199,6 @@ class Holdfast:
         Other arguments are those of `Session.observe`.
         """
         turn = await session.observe(fitted, usage, **what)
-        self._heads[session.record.head] = session.name
-        while len(self._heads) > _MOST_SESSIONS:
-            del self._heads[next(iter(self._heads))]
         self._observed += 1
         if self._observed % _SAVE_EVERY == 0:
             await self.save()

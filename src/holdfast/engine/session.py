@@ -5,6 +5,7 @@ session: after accounting, before holdfast.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,7 @@ class Session:
         self._sent: tuple[str, ...] = ()
         self._untouched = 0
         self._loaded = False
+        self._writing = asyncio.Lock()
 
     @property
     def name(self) -> str:
@@ -118,8 +120,21 @@ class Session:
         warnings: tuple[str, ...] = (),
     ) -> Turn:
         """Write down a request that was sent, and learn from the usage that was reported."""
+        async with self._writing:  # a turn is written as what changed against the one before
+            return await self._observed(
+                fitted, usage, status, expanded or Expanded(), milliseconds, warnings
+            )
+
+    async def _observed(
+        self,
+        fitted: Fitted,
+        usage: object,
+        status: int,
+        expanded: Expanded,
+        milliseconds: float,
+        warnings: tuple[str, ...],
+    ) -> Turn:
         now = self._clock()
-        expanded = expanded or Expanded()
         if usage is not None and not expanded.calls:
             self._calibration.observe(fitted.count, usage)
         source, sent = fitted.state.source, fitted.state.sent
