@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
@@ -11,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import CitingRules, ContentStore, Holdfast, HoldfastError, Settings
+from holdfast.facades.action_results import (
+    detect_source_type,
+    extract_content_from_action_result,
+)
 from holdfast.facades.actions import (
     action_message,
     build_action_citations,
     build_action_summaries,
-    detect_source_type,
-    extract_content_from_action_result,
 )
 from holdfast.store.memory import MemoryStore
 from tests.facades.made import failure, page, query, result, search
@@ -285,6 +289,21 @@ def test_results_keep_their_places_and_no_output_is_lost(results: list[dict[str,
         if len(inner["Message"]) > 1000:
             assert in_store(inner["Message"], stored)
         assert len(json.dumps(entry)) < 20_000
+
+
+def test_characters_cost_no_escapes_and_half_ones_do_no_harm() -> None:
+    for text, shown in (("größer 量子", "größer 量子"), ("half \ud83d", "half \\ud83d")):
+        message = asyncio.run(
+            action_message([result("Note", text)], [FETCH], "agent", settings=Settings())
+        )
+        assert shown in message["content"]
+        assert message["content"].encode()
+
+
+def test_values_of_any_type_can_be_told() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    [entry], _ = run([result("When", at, Path=PurePosixPath("/a"))], [FETCH])
+    assert [param["Value"] for param in entry["params"]] == ["2026-01-01T00:00:00Z", "/a"]
 
 
 def test_searches_and_queries_are_cited_as_what_they_are() -> None:

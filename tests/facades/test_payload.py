@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
+import apsw
 import msgspec
 
 from holdfast import CitingRules, ContentStore, Holdfast, Scope
 from holdfast.facades import Payload, SourceRecord
 from holdfast.facades.actions import build_action_citations
 from holdfast.store import Store
+from holdfast.store.refs import digest
 from tests.facades.made import page, query, search
 from tests.store.harness import Opener
 
@@ -145,5 +148,23 @@ def test_the_listing_masks_what_the_policy_masks(opener: Opener) -> None:
         assert "[email masked]" in listing
         [source] = await payload.sources()
         assert "ann.miller" in (await payload.content(source.source_id) or "")
+
+    opener.run(work)
+
+
+def test_a_damaged_source_does_not_keep_the_others_from_being_listed(tmp_path: Path) -> None:
+    opener = Opener(f"sqlite:///{tmp_path}/store.db")
+    opener.run(filled)
+    database = apsw.Connection(str(tmp_path / "store.db"))
+    sha256 = digest(page(1)["result"]["Params"][1]["Value"].encode())
+    database.execute("UPDATE contents SET data = x'00' WHERE sha256 = ?", (sha256,))
+    database.close()
+
+    async def work(store: Store) -> None:
+        payload = Payload(ContentStore(store), "run")
+        listing = await payload.listing()
+        assert listing.startswith("Retrieved 2 sources:")
+        states = [source.state for source in await payload.sources()]
+        assert states == ["damaged", "fresh", "fresh"]
 
     opener.run(work)

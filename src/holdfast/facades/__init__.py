@@ -1,6 +1,6 @@
 """The stores of older designs, each a thin view of the one store: nothing is kept twice.
 
-content_store → actions · payload; content_archive stands alone.
+content_store → action_results → actions; content_store → payload; content_archive stands alone.
 """
 
 from holdfast.facades.content_archive import ContentArchive

@@ -1,7 +1,8 @@
 """An archive of originals on the disk, by their SHA-256, for code that does not await.
 
 content_archive: stands alone over the store. It is off unless the settings switch it on; off, it
-touches no file. The store runs in a thread of its own, so that it can be called from anywhere.
+keeps nothing and makes no folder. The store runs in a thread of its own, so that it can be called
+from anywhere.
 """
 
 from __future__ import annotations

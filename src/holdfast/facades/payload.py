@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from holdfast.errors import DamagedContentError
 from holdfast.facades.content_store import ContentStore, SourceType, source_type_of, text_of
-from holdfast.privacy import apply, find
-from holdfast.store.records import RefInfo, State
-from holdfast.store.refs import DIGITS
+from holdfast.privacy import Policy, apply, find
+from holdfast.store.records import RefInfo, State, Stored
 
 EXCERPT_CHARACTERS = 200
 _PAGE = 200
@@ -77,32 +77,33 @@ class Payload(NamedTuple):
 
     async def listing(self) -> str:
         """The sources as a conversation lists them, each with how it begins."""
-        sources = [source for source in await self.sources() if source.state != "damaged"]
-        lines = [f"Retrieved {len(sources)} sources:"]
-        for source in sources:
-            stored = await self.store.store.get(self.store.scope, source.ref_id)
-            if stored is None:  # removed since
+        listed = []
+        for source in await self.sources():
+            try:
+                stored = await self.store.store.get(self.store.scope, source.ref_id)
+            except DamagedContentError:
                 continue
-            text = text_of(stored.data)
-            if source.flags and self.store.citing.privacy == "mask":
-                text = await asyncio.to_thread(_masked, text)
-            head = " ".join(text[:EXCERPT_CHARACTERS].split())
-            dots = "..." if len(text) > EXCERPT_CHARACTERS else ""
-            lines += (
-                f"- {source.source_id}: {source.url or source.summary}",
-                f"  Excerpt: {head}{dots}",
-            )
-        return "\n".join(lines)
+            if stored is not None:
+                head = await asyncio.to_thread(_head, stored, self.store.citing.privacy)
+                listed.append(
+                    f"- {source.source_id}: {source.url or source.summary}\n  Excerpt: {head}"
+                )
+        return "\n".join([f"Retrieved {len(listed)} sources:", *listed])
 
 
-def _masked(text: str) -> str:
-    return apply("mask", text, find(text))
+def _head(stored: Stored, policy: Policy) -> str:
+    """How a content begins, as it may be shown."""
+    text = text_of(stored.data)
+    if policy == "mask":
+        text = apply(policy, text, find(text))
+    head = " ".join(text[:EXCERPT_CHARACTERS].split())
+    return f"{head}..." if len(text) > EXCERPT_CHARACTERS else head
 
 
 def _source(info: RefInfo) -> SourceRecord:
     seen = info.created_at if info.accessed_at is None else info.accessed_at
     return SourceRecord(
-        source_id=f"src_{info.sha256[:DIGITS]}",
+        source_id=f"src_{info.ref_id.rpartition(':')[2]}",
         ref_id=info.ref_id,
         source_type=source_type_of(info),
         url=info.meta.get("url"),
