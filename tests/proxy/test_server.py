@@ -85,7 +85,7 @@ def test_a_long_result_is_cited_and_opened_unseen_by_the_client(
     for kind in (b'tool_calls":[{', b"tool_use", b"functionCall", b"function_call", b"expand_ref"):
         assert kind not in answered.body
     text = text_of(dialect, answered, stream=stream)
-    assert "From the stored ref:text:" in text
+    assert "From the stored ref:" in text
     assert NEEDLE in text
     proxy.settled()
     session = proxy.service.engine.session(answered.headers["x-holdfast-session"])
@@ -156,6 +156,19 @@ def test_a_body_that_is_no_request_is_refused_in_the_dialect(
     assert answered.json["error"]["message"]
 
 
+@pytest.mark.parametrize("path", ["/v1/messages/count_tokens", "/v1beta/models/m:countTokens"])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"generateContentRequest": 3}'])
+def test_what_cannot_be_counted_is_refused(proxy: Running, path: str, body: bytes) -> None:
+    assert ask(proxy.url + path, body, method="POST").status == 400
+
+
+def test_no_slash_sends_a_client_elsewhere(proxy: Running) -> None:
+    body = request_in("anthropic", chat("a disk is full"))
+    assert ask(f"{proxy.url}/v1/messages/", body).status == 200
+    for path in ("/v1", "/healthz/", "/v1beta"):
+        assert ask(proxy.url + path).status == 404
+
+
 def test_a_path_without_an_upstream_says_what_to_do(proxy: Running) -> None:
     answered = ask(f"{proxy.url}/v1/models")
     assert answered.status == 404
@@ -204,6 +217,10 @@ TOKEN = "a token for tests"
 FOREIGN: dict[str, dict[str, str]] = {
     "host": {"host": "evil.example", "x-holdfast-token": TOKEN},
     "origin": {"origin": "https://evil.example", "x-holdfast-token": TOKEN},
+    "broken host": {"host": "[::1", "x-holdfast-token": TOKEN},
+    "broken origin": {"origin": "https://[::1", "x-holdfast-token": TOKEN},
+    "origin on another port": {"origin": "http://127.0.0.1:1", "x-holdfast-token": TOKEN},
+    "origin in a name": {"origin": "https://localhost.evil.example", "x-holdfast-token": TOKEN},
     "null origin": {"origin": "null", "x-holdfast-token": TOKEN},
     "token": {},
     "wrong token": {"authorization": "Bearer guess"},
@@ -237,11 +254,14 @@ def _example(route: Any) -> str:
         {"authorization": f"Bearer {TOKEN}"},
         {"x-api-key": TOKEN},
         {"x-goog-api-key": TOKEN},
-        {"x-holdfast-token": TOKEN, "origin": "http://127.0.0.1:8787"},
+        {"x-holdfast-token": TOKEN, "host": "localhost:1", "origin": "http://localhost:1"},
+        {"x-holdfast-token": TOKEN, "host": "[::1]:1", "origin": "http://[::1]:1"},
+        {"x-holdfast-token": TOKEN, "host": "holdfast.example"},
+        {"x-holdfast-token": TOKEN, "origin": "https://holdfast.example"},
     ],
 )
 def test_the_token_opens_the_proxy_in_any_header(headers: dict[str, str]) -> None:
-    with running_proxy({"serve_token": TOKEN}) as running:
+    with running_proxy({"serve_token": TOKEN, "serve_names": ["holdfast.example"]}) as running:
         body = request_in("anthropic", chat("a disk is full"))
         assert ask(f"{running.url}/v1/messages", body, headers).status == 200
 

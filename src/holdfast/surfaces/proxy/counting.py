@@ -11,15 +11,15 @@ from typing import Any
 from holdfast.surfaces.proxy.exchange import Incoming, Outcome
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire import read
-from holdfast.wire.strict import decode, encode
+from holdfast.wire.strict import encode, parse
 
 
 async def count_answer(service: Service, incoming: Incoming) -> Outcome:
     """Count a request as it would go out; nothing is stored, and nothing is sent."""
     dialect = incoming.route.dialect
     body: Any = incoming.body
-    if dialect == "gemini" and "generateContentRequest" in (given := decode(body)):
-        body = encode(given["generateContentRequest"])
+    if dialect == "gemini" and isinstance(inside := _asked_about(body), dict):
+        body = encode(inside)
     conversation = read(body, dialect, limits=service.limits)
     session = service.engine.session(incoming.switches.session)
     if not incoming.switches.session:
@@ -31,3 +31,9 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
     name = "totalTokens" if dialect == "gemini" else "input_tokens"
     headers = {"content-type": "application/json"}
     return Outcome(200, headers, encode({name: fitted.tokens}))
+
+
+def _asked_about(body: bytes) -> Any:
+    """The request inside a request to count; None if the body is the request itself."""
+    given = parse(body)
+    return given.get("generateContentRequest") if isinstance(given, dict) else None

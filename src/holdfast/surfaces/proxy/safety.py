@@ -33,7 +33,8 @@ def refusal(headers: Mapping[str, str], settings: Settings) -> tuple[int, str] |
     if not (is_loopback(host) or host in allowed):
         return 403, "This host name is not one that the proxy answers to; see serve_names."
     origin = headers.get("origin", "")
-    if origin and _host_of(urlsplit(origin).netloc) not in {host, *allowed}:
+    site = origin.partition("://")[2]
+    if origin and site != headers.get("host") and _host_of(site) not in settings.serve_names:
         return 403, "Pages of other sites may not use the proxy."
     if settings.serve_token and not _has_token(headers, settings.serve_token):
         why = "The proxy's token is missing: send it as x-holdfast-token, or as the API key."
@@ -42,7 +43,11 @@ def refusal(headers: Mapping[str, str], settings: Settings) -> tuple[int, str] |
 
 
 def _host_of(netloc: str) -> str:
-    return (urlsplit(f"//{netloc}").hostname or "").lower() if netloc else ""
+    """The name in `name:port`; nothing where it is no such thing, which no rule allows."""
+    try:
+        return (urlsplit(f"//{netloc}").hostname or "").lower()
+    except ValueError:
+        return ""
 
 
 def _has_token(headers: Mapping[str, str], token: str) -> bool:

@@ -66,7 +66,9 @@ def application(service: Service) -> Starlette:
         *(route for page in PAGES for route in page(service)),
         *(Mount(prefix, app=proxy) for prefix in _PREFIXES),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Gate, settings=service.settings)])
+    app = Starlette(routes=routes, middleware=[Middleware(Gate, settings=service.settings)])
+    app.router.redirect_slashes = False  # a client would send its key a second time
+    return app
 
 
 async def _health(_: Request) -> PlainTextResponse:

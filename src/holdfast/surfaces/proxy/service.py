@@ -10,6 +10,7 @@ import logging
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, urlencode
 
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from holdfast.surfaces.proxy.exchange import Incoming
 
 log = logging.getLogger("holdfast.proxy")
+
+_SAFE = "/:@!$&'()*+,;=~"
 
 
 class Service:
@@ -48,10 +51,8 @@ class Service:
         upstream = self.upstreams.get(incoming.route.family)
         if upstream is None:
             return self.offline.send(incoming.path, "POST", {}, body)
-        query = incoming.query
-        if incoming.route.streams and "alt=" not in query:
-            query = f"{query}&alt=sse" if query else "alt=sse"
-        url = address(upstream, incoming.path, query)
+        query = _as_events(incoming.query) if incoming.route.streams else incoming.query
+        url = address(upstream, quote(incoming.path, safe=_SAFE), query)
         headers = outgoing_headers(upstream, incoming.headers, self.settings.serve_token)
         return self.http.send(url, "POST", {**headers, "accept-encoding": "identity"}, body)
 
@@ -65,6 +66,12 @@ class Service:
         """Wait until all that was to be written down is."""
         while self._background:
             await asyncio.gather(*self._background, return_exceptions=True)
+
+
+def _as_events(query: str) -> str:
+    """Ask Gemini for a stream of events: what the client asked for is made of them."""
+    kept = [(name, value) for name, value in parse_qsl(query, True) if name != "alt"]
+    return urlencode([*kept, ("alt", "sse")])
 
 
 async def _told(work: Coroutine[Any, Any, Any]) -> None:

@@ -94,7 +94,8 @@ def outgoing_headers(
             continue
         if name in _SECRETS and (upstream.key or (token and value.endswith(token))):
             continue
-        made[name] = value
+        # What a client says twice it says once, with a comma (RFC 9110, 5.3).
+        made[name] = f"{made[name]}, {value}" if name in made else value
     if upstream.key:
         name, value = {
             "openai": ("authorization", f"Bearer {upstream.key}"),
