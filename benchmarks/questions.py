@@ -9,7 +9,12 @@ types, as a person would ask them:
     sentence    What does the text say about terrarium, cloche and moisture? (its rarest words)
 
 A question never quotes its answer, and the answer's text stands at most twice in the content, so
-that finding it is no accident.
+that finding it is no accident. Each has a second phrasing, shorter and without quotes:
+
+    key         value of agent.agentArn, or in words where these name one value only: agent arn?
+    row         Thigpen: city?
+    line        where is the line about failed to open permission denied
+    sentence    anything on terrarium cloche moisture
 """
 
 from __future__ import annotations
@@ -42,6 +47,8 @@ class Question(NamedTuple):
     text: str
     answer: str
     """A part of the content; only spaces and line ends may differ."""
+    brief: str
+    """The same question in other words, without quotes."""
 
 
 class Asked(NamedTuple):
@@ -53,12 +60,14 @@ class Asked(NamedTuple):
     questions: tuple[Question, ...]
 
 
-def asked(per_file: int = PER_FILE) -> Iterator[Asked]:
-    """Every recorded tool result with its questions."""
+def asked(per_file: int = PER_FILE, *, brief: bool = False) -> Iterator[Asked]:
+    """Every recorded tool result with its questions, in the second phrasing if `brief`."""
     for line in MANIFEST.read_text("utf-8").splitlines():
         entry = json.loads(line)
         content = (MANIFEST.parent / entry["path"]).read_text("utf-8")
         chosen = questions(content, seed=entry["path"], most=per_file)
+        if brief:
+            chosen = tuple(question._replace(text=question.brief) for question in chosen)
         yield Asked(entry["path"], entry["kind"], content, chosen)
 
 
@@ -84,7 +93,11 @@ def _fair(found: list[Question], content: str, chance: random.Random) -> Iterato
     for question in found:
         answer = question.answer
         is_short = 5 <= len(answer) <= _LONGEST_ANSWER
-        if is_short and answer not in question.text and 1 <= spaced.count(answer) <= 2:
+        if (
+            is_short
+            and answer not in question.text + question.brief
+            and 1 <= spaced.count(answer) <= 2
+        ):
             yield question
 
 
@@ -119,7 +132,7 @@ def _table(content: str) -> list[dict[str, str]] | None:
 
 def _keys(value: Any) -> list[Question]:
     """Every value with its path, names and numbers of places; the rows of long lists left out."""
-    found: list[Question] = []
+    found: list[tuple[str, str]] = []
     waiting = [("", value)]
     while waiting:
         path, node = waiting.pop()
@@ -128,8 +141,23 @@ def _keys(value: Any) -> list[Question]:
         elif isinstance(node, list) and len(node) <= _SHORT_LIST:
             waiting += [(f"{path}[{place}]", v) for place, v in enumerate(node)]
         elif path and (text := _shown(node)):
-            found.append(Question("key", f"What does the key `{path}` hold?", text))
-    return found
+            found.append((path, text))
+    words = {path: _words(path) for path, _ in found}
+    times = Counter(words.values())
+    briefs = {
+        path: f"{said}?" if times[said] == 1 else f"value of {path}" for path, said in words.items()
+    }
+    return [
+        Question("key", f"What does the key `{path}` hold?", text, briefs[path])
+        for path, text in found
+    ]
+
+
+def _words(path: str) -> str:
+    """The last three names of a path in plain words: `agent.agentArn` is agent agent arn."""
+    names = [name for name in re.split(r"[.\[\]]+", path) if name and not name.isdigit()]
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", " ".join(names[-3:]))
+    return " ".join(word.lower() for word in words)
 
 
 def _rows(value: Any) -> list[Question]:
@@ -152,7 +180,8 @@ def _rows(value: Any) -> list[Question]:
         for name, target in itertools.product(names[:2], wanted):
             if name != target and row[name] not in row[target]:
                 text = f'What is the `{target}` of the row whose `{name}` is "{row[name]}"?'
-                found.append(Question("row", text, row[target]))
+                brief = f"{row[name]}: {_words(target)}?"
+                found.append(Question("row", text, row[target], brief))
     return found
 
 
@@ -204,7 +233,12 @@ def _lines(content: str) -> list[Question]:
     messages = {line: _message(line) for line in lines}
     counts = Counter(messages[line] for line in lines)
     return [
-        Question("line", f'Which line says "{message}"?', line)
+        Question(
+            "line",
+            f'Which line says "{message}"?',
+            line,
+            f"where is the line about {message}",
+        )
         for line, message in messages.items()
         if counts[message] == 1 and len(message.split()) >= 4 and len(message) < 0.7 * len(line)
     ]
@@ -229,5 +263,6 @@ def _sentences(content: str) -> list[Question]:
             rarest = sorted(words, key=lambda word: (counts[word.lower()], -len(word)))[:3]
             asked_for = [word for word in words if word in rarest]
             text = f"What does the text say about {', '.join(asked_for[:2])} and {asked_for[2]}?"
-            found.append(Question("sentence", text, sentence))
+            brief = f"anything on {' '.join(asked_for[::-1])}"
+            found.append(Question("sentence", text, sentence, brief))
     return found

@@ -1,4 +1,4 @@
-"""The table: `python -m benchmarks.peers [--per-file N] [--misses] [PEER ...]`."""
+"""The table: `python -m benchmarks.peers [--per-file N] [--brief] [--misses] [PEER ...]`."""
 
 from __future__ import annotations
 
@@ -145,6 +145,7 @@ COLUMNS = (
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument("--per-file", type=int, default=PER_FILE, help="questions for each file")
+    parser.add_argument("--brief", action="store_true", help="ask in the second phrasing")
     parser.add_argument("--misses", action="store_true", help="list what Holdfast did not keep")
     parser.add_argument("peers", nargs="*", help=f"some of: {', '.join(PEERS)}")
     options = parser.parse_args()
@@ -153,7 +154,7 @@ def main() -> None:
     unknown = set(options.peers) - set(PEERS)
     if unknown:
         sys.exit(f"There is no peer {', '.join(sorted(unknown))}. Choose from: {', '.join(PEERS)}.")
-    files = [each for each in asked(options.per_file) if each.questions]
+    files = [each for each in asked(options.per_file, brief=options.brief) if each.questions]
     number = sum(len(each.questions) for each in files)
     table = Table(title=f"{number} questions about {len(files)} tool results, o200k tokens")
     for column in COLUMNS:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.condense.condenser import Condensed, Condenser, Note
+from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.relevance import excerpt, rank
 from holdfast.condense.source import Source
@@ -27,6 +28,8 @@ EXCERPT_CHARACTERS = 500
 _SUMMARY_CHARACTERS = 500
 _QUESTION_CHARACTERS = 2_000
 _BEST_PASSAGES = 12
+_NAMED = 100.0
+"""The relevance of a field that the question asks for by name."""
 _COUNTED_WHOLE = 1_000_000
 _LEAST_TOKENS = 40
 
@@ -234,8 +237,11 @@ def _compose(
 def _answers(source: Source, condenser: Condenser, question: str) -> list[_Answer]:
     if not question.strip():
         return []
+    answers = [
+        _Answer(excerpt(field.text, question, EXCERPT_CHARACTERS)[0], field.where, _NAMED)
+        for field in fields(source, question)
+    ]
     passages = condenser.passages(source)
-    answers = []
     for ranked in rank(question, passages)[:_BEST_PASSAGES]:
         passage = passages[ranked.index]
         text, _, _ = excerpt(passage.text, question, EXCERPT_CHARACTERS)
@@ -275,7 +281,7 @@ class _Taken:
         self.room = room
         self.sections: dict[str, list[_Line]] = {name: [] for name in _HEADINGS}
         self.order: list[str] = []
-        self.places: set[str] = set()
+        self.places: dict[str, list[str]] = {}
 
     def add(self, section: str, notes: Iterable[Note | _Answer], *, share: float) -> None:
         """Take notes in their order, as long as they fit the share of the room that is left."""
@@ -287,8 +293,8 @@ class _Taken:
             relevance = note.relevance if isinstance(note, _Answer) else 0.0
             line = _Line(note.text.strip("\n"), note.where, relevance, 0)
             line = line._replace(tokens=count(line.shown) + 1)
-            if (line.where or line.text) in self.places:
-                continue  # said before, in another section
+            if self._is_said(section, line):
+                continue
             if line.tokens > room:
                 if lines or room < _LEAST_TOKENS:
                     continue
@@ -301,8 +307,13 @@ class _Taken:
             self.room -= count(_HEADINGS[section]) + 1
         self.sections[section].append(line)
         self.order.append(section)
-        self.places.add(line.where or line.text)
+        self.places.setdefault(line.where or line.text, []).append(line.text)
         self.room -= line.tokens
+
+    def _is_said(self, section: str, line: _Line) -> bool:
+        """Whether a place was shown before; an answer may be another part of the same place."""
+        said = self.places.get(line.where or line.text, [])
+        return any(line.text in text for text in said) if section == "answer" else bool(said)
 
     def drop_last(self) -> bool:
         """Give the last thing back that was taken; False if there is nothing."""

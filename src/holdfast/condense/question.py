@@ -93,6 +93,16 @@ def stem(word: str) -> str:
     return word
 
 
+def parts_of(name: str) -> list[str]:
+    """The words that an identifier is made of: `maxTokens_2` is max, Tokens and 2."""
+    return _PART.findall(name)
+
+
+def is_stop_word(word: str) -> bool:
+    """Whether a word in lower case says nothing of what is asked."""
+    return word in _STOP_WORDS
+
+
 def _add_word(found: dict[str, Term], word: str) -> None:
     low = fold(word)
     if not low:

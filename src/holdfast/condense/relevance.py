@@ -89,6 +89,14 @@ def excerpt(text: str, question: str, most_characters: int) -> tuple[str, int, i
     return (before + text[start:end] + after)[: max(0, most_characters)], start, end
 
 
+def hits_by_text(wanted: Sequence[Term], texts: Sequence[str]) -> list[list[int]]:
+    """For each term the texts, by their number, that hold it."""
+    text = "\0".join(texts)
+    low = fold(text)
+    starts = [0, *accumulate(len(one) + 1 for one in texts)]
+    return [list(_by_passage(term, low, text, starts)) for term in wanted]
+
+
 # --- where a term stands -------------------------------------------------------------------------
 
 

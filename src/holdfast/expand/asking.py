@@ -1,11 +1,13 @@
 """The passages of a content that answer a question, best first.
 
-asking: after region. The content's condenser cuts it into passages, relevance orders them.
+asking: after region. The fields that the question names come first; then the passages that the
+content's condenser cuts it into, as relevance orders them.
 """
 
 from __future__ import annotations
 
 from holdfast.condense.condenser import Passage
+from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.relevance import excerpt, rank
 from holdfast.expand.json_path import find
@@ -24,30 +26,31 @@ def by_query(opened: Opened, options: ExpandOptions) -> Region:
     """The passages that have to do with the question, each with its place."""
     passages = condenser_for(opened.source, opened.kind).passages(opened.source)
     ranked = rank(options.query, passages)
-    if not ranked:
+    named = fields(opened.source, options.query)
+    if not ranked and not named:
         raise Nothing(
             "no passage has to do with the question",
             "Ask with words that the content uses, or read it by page.",
         )
     most = int(options.max_tokens * _SHARE)
     chosen = [passages[entry.index] for entry in ranked[:_MOST_PASSAGES]]
+    shown = [*named, *(_as_it_stands(opened, passage) for passage in chosen)]
     texts = [
-        f"[{passage.where}] {excerpt(_as_it_stands(opened, passage), options.query, most)[0]}"
-        for passage in chosen
+        f"[{passage.where}] {excerpt(passage.text, options.query, most)[0]}" for passage in shown
     ]
-    region = blocks(texts, listed([passage.where for passage in chosen]), "passages")
+    region = blocks(texts, listed([passage.where for passage in shown]), "passages")
     region.total = f" ({len(ranked):,} of {len(passages):,} passages match)"
     return region
 
 
-def _as_it_stands(opened: Opened, passage: Passage) -> str:
+def _as_it_stands(opened: Opened, passage: Passage) -> Passage:
     """A value of JSON as it is written; a passage may quote it in a shorter way."""
     if opened.document is None or not passage.where.startswith("$"):
-        return passage.text
+        return passage
     matches, _ = find(opened.document, passage.where)
     if len(matches) != 1:
-        return passage.text
+        return passage
     document, node = matches[0]
     # Of a long value a passage is only a piece, and must stay one.
     is_whole = node.end - node.start <= _MOST_TIMES * len(passage.text) + 200
-    return document.text[node.start : node.end] if is_whole else passage.text
+    return Passage(document.text[node.start : node.end], passage.where) if is_whole else passage

@@ -1,0 +1,128 @@
+"""The values of a JSON document that a question names by their path.
+
+addresses: after document, before fields. `data.agent.agentArn`, `items[3].name`, `$.a["b c"]`,
+`/a/0` and a lone key in quotes are found in the words of a question, and followed through the
+values: from the top, else from anywhere, else without their first steps. Keys may hold dots and
+slashes of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.condense.pieces import Place
+
+_MOST_PATHS = 4
+_MOST_FOUND = 3
+"""A path that leads to more values than this names none of them."""
+_MOST_DROPPED = 6
+_MOST_TRIED = 2_000
+
+_QUOTED = re.compile(r"`([^`\n]{1,300})`|\"([^\"\n]{1,300})\"|'([^'\n]{1,300})'")
+_WRITTEN = re.compile(r"[$\w@\[/](?:[^\s`\"',;?!()]|\[\"[^\"\n]*\"\]|\['[^'\n]*'\])*")
+_INDEX = re.compile(r"\.?\[(\d{1,9})\]|[./]?(\d{1,9})(?![^./\[])")
+_BRACKET = re.compile(r"\.?\[(?:\"([^\"]*)\"|'([^']*)')\]")
+_STEP_END = re.compile(r"[./\[]|$")
+
+
+def addressed(value: Any, question: str) -> list[Place]:
+    """Where the values stand that the question names, in the order of the question."""
+    found: dict[int, Place] = {}
+    for path in _paths(question):
+        for place in _resolved(value, path):
+            found.setdefault(hash(_steps(place)), place)
+    return list(found.values())
+
+
+def _steps(place: Place) -> tuple[Any, ...]:
+    steps = []
+    while place:
+        place, step, _ = place
+        steps.append(step)
+    return tuple(steps)
+
+
+def _paths(question: str) -> list[str]:
+    """What looks like a path, or like a key in quotes."""
+    quoted = [next(filter(None, match)) for match in _QUOTED.findall(question)]
+    rest = _QUOTED.sub(" ", question)
+    written = [word for word in _WRITTEN.findall(rest) if re.search(r"[.\[/][\w@$]", word)]
+    paths = [path.strip().rstrip(".:") for path in (*quoted, *written)]
+    return list(dict.fromkeys(filter(None, paths)))[:_MOST_PATHS]
+
+
+def _resolved(value: Any, path: str) -> list[Place]:
+    rest = path.removeprefix("$").lstrip("./")
+    is_key = re.search(r"[.\[/]", rest) is None
+    for _ in range(_MOST_DROPPED):
+        if not rest:
+            break
+        if top := _follow(value, rest, ()):
+            return [top]
+        if not is_key and (anywhere := _anywhere(value, rest)):
+            return anywhere if len(anywhere) <= _MOST_FOUND else []
+        cut = _STEP_END.search(rest, 1)
+        rest = rest[cut.end() if cut and cut[0] != "[" else cut.start() if cut else len(rest) :]
+        if re.search(r"[.\[/]", rest) is None:
+            break  # a last key alone says too little
+    return []
+
+
+def _anywhere(value: Any, path: str) -> list[Place]:
+    found: list[Place] = []
+    for tried, (place, node) in enumerate(_containers(value)):
+        if tried > _MOST_TRIED or len(found) > _MOST_FOUND:
+            break
+        if place and (hit := _follow(node, path, place)):
+            found.append(hit)
+    return found
+
+
+def _containers(value: Any) -> Iterator[tuple[Place, Any]]:
+    """Every object and array, level by level."""
+    level: list[tuple[Place, Any]] = [((), value)]
+    while level:
+        below: list[tuple[Place, Any]] = []
+        for place, node in level:
+            if not isinstance(node, (dict, list)):
+                continue
+            yield place, node
+            steps = node.items() if isinstance(node, dict) else enumerate(node)
+            below += [
+                ((place, step, node), child)
+                for step, child in steps
+                if child and isinstance(child, (dict, list))
+            ]
+        level = below
+
+
+def _follow(node: Any, path: str, place: Place) -> Place:
+    """The place that a path leads to from here; () if it breaks off."""
+    while path:
+        taken = _step(node, path)
+        if taken is None:
+            return ()
+        step, length = taken
+        place = (place, step, node)
+        node, path = node[step], path[length:]
+    return place
+
+
+def _step(node: Any, path: str) -> tuple[Any, int] | None:
+    """The next step that a node allows, and how much of the path it takes."""
+    if isinstance(node, list):
+        index = _INDEX.match(path)
+        number = int(index[1] or index[2]) if index else len(node)
+        return (number, index.end()) if index and number < len(node) else None
+    if not isinstance(node, dict):
+        return None
+    if bracket := _BRACKET.match(path):
+        key = bracket[1] if bracket[1] is not None else bracket[2]
+        return (key, bracket.end()) if key in node else None
+    begin = 1 if path[0] in "./" else 0
+    ends = [match.start() for match in _STEP_END.finditer(path, begin + 1)]
+    # A key may hold dots: the longest that is there.
+    longest = next((end for end in reversed(ends) if path[begin:end] in node), None)
+    return None if longest is None else (path[begin:longest], longest)

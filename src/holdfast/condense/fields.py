@@ -1,0 +1,307 @@
+"""The fields of a JSON document that a question asks for.
+
+fields: after addresses and relevance, before cite and expand. Passages say what stands around an
+answer; a field is the answer alone. A field is asked for by its path, or by words: those of its
+keys, and those of the values beside it, so that `city of Thigpen` leads through the row that has
+`Thigpen` in it to its `city`. Work is linear in the size of the document.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from holdfast.condense.addresses import addressed
+from holdfast.condense.condenser import Passage
+from holdfast.condense.document import Document, document
+from holdfast.condense.pieces import Place, path_of, scalar
+from holdfast.condense.question import Term, fold, is_stop_word, parts_of, stem, terms
+from holdfast.condense.relevance import hits_by_text
+from holdfast.condense.rows import brief
+from holdfast.condense.source import Source
+from holdfast.condense.spots import placed_passages
+
+_MOST_FIELDS = 6
+_SHORTEST_VALUE = 3
+_MOST_HITS = 500
+"""A term in more values than this does not tell rows from each other."""
+_COVERED = 0.55
+"""The share of the question that a field must have in its keys and beside it."""
+_NEAR_BEST = 0.8
+_OWN_KEY = 0.3
+_SAME_ROW = 0.7
+_PER_STEP = 0.01
+_BESIDE_CHARS = 60
+_VALUE_CHARS = 600
+_QUOTED = re.compile(r"[\"'`“]([^\"'`“”]+)[\"'`”]")
+
+
+def fields(source: Source, question: str) -> list[Passage]:
+    """The fields that the question asks for, best first; none if it names none."""
+    found = document(source)
+    if found is None or not isinstance(found.value, (dict, list)):
+        return []
+    named = addressed(found.value, question)
+    chosen = [(place, "") for place in named]
+    if all(_depth(place) == 1 for place in named):  # a lone key may be meant of something else
+        chosen += _by_words(found.value, question)
+    unique: dict[str, Passage] = {}
+    for place, beside in chosen:
+        passage = _passage(place, beside)
+        unique.setdefault(passage.where, passage)
+    return _placed(source, found, list(unique.values())[:_MOST_FIELDS])
+
+
+def _passage(place: Place, beside: str) -> Passage:
+    _, step, holder = place
+    value = holder[step]
+    whole = brief(value, limit=_VALUE_CHARS) if isinstance(value, (dict, list)) else scalar(value)
+    return Passage(f"{whole} ({beside})" if beside else whole, path_of(place))
+
+
+def _placed(source: Source, found: Document, passages: list[Passage]) -> list[Passage]:
+    """Under places that can be opened; a path that cannot be stands in the text."""
+    if found.form == "lines":
+        lines = [n for n, line in enumerate(source.data.split(b"\n"), 1) if line.strip()]
+        rows = [lines[int(part.where[2:].partition("]")[0])] for part in passages]
+        places = [f"lines {row}-{row}" for row in rows]
+    else:
+        places = [part.where for part in placed_passages(source, passages)]
+    return [
+        part if place == part.where else Passage(f"{part.where}: {part.text}", place)
+        for part, place in zip(passages, places, strict=True)
+    ]
+
+
+# --- by words ------------------------------------------------------------------------------------
+
+_Bits = int
+"""A set of terms, one bit for each."""
+
+
+class _Leaf(NamedTuple):
+    place: Place
+    keys: _Bits
+    """Terms in the keys above it, its own among them."""
+    own: _Bits
+    """Terms in its own key."""
+
+
+def _by_words(value: Any, question: str) -> Iterator[tuple[Place, str]]:
+    texts, places = _scalars(value)
+    wanted = _terms(question, texts)
+    names = _Names(wanted)
+    leaves = [names.leaf(place) for place in places]
+    named = [leaf for leaf in leaves if leaf.own]
+    if not named:
+        return
+    rows = _Rows(wanted, texts, leaves)
+    known = [(leaf, *rows.beside(leaf)) for leaf in named]
+    worth = _worths(wanted, [leaf.keys | near | far for leaf, near, far in known], len(leaves))
+    weigh = _Weigher(worth)
+    scored = []
+    for leaf, near, far in known:
+        reached = leaf.keys | near
+        score = weigh(reached) + _SAME_ROW * weigh(far & ~reached)
+        score += _OWN_KEY * weigh(leaf.own) * names.precision(leaf.place)
+        scored.append((score / (1 + _PER_STEP * _depth(leaf.place)), leaf))
+    best = max(score for score, _ in scored)
+    least = max(_NEAR_BEST * best, _COVERED * sum(worth))
+    told = sorted((entry for entry in scored if entry[0] >= least), key=lambda entry: -entry[0])
+    if sum(score > best - 1e-9 for score, _ in told) > _MOST_FIELDS:
+        return  # the question tells no field from the others
+    for _, leaf in told[:_MOST_FIELDS]:
+        yield leaf.place, rows.said(leaf)
+
+
+def _scalars(value: Any) -> tuple[list[str], list[Place]]:
+    """The text and the place of every scalar, in the order they stand; no recursion."""
+    texts: list[str] = []
+    places: list[Place] = []
+    stack: list[tuple[Any, Place]] = [(value, ())]
+    while stack:
+        node, place = stack.pop()
+        kind = type(node)
+        if kind is dict:
+            stack += [(child, (place, key, node)) for key, child in reversed(node.items())]
+        elif kind is list:
+            stack += [(node[at], (place, at, node)) for at in range(len(node) - 1, -1, -1)]
+        else:
+            texts.append(scalar(node))
+            places.append(place)
+    return texts, places
+
+
+def _terms(question: str, texts: list[str]) -> Sequence[Term]:
+    """Terms of the question; a value that it quotes, with or without marks, is one of them.
+
+    The words of such a value are not asked for as keys.
+    """
+    asked = fold(question)
+    quoted = set(_QUOTED.findall(asked))
+    longest = len(asked)
+    values = {
+        fold(text)
+        for text in texts
+        if _SHORTEST_VALUE <= len(text) < longest and (" " in text or fold(text) in quoted)
+    }
+    rest, found = question, []
+    for text in sorted(values, key=lambda text: (-len(text), text)):
+        at = fold(rest).find(text)
+        if at >= 0 and _stands_alone(rest, at, at + len(text)):
+            rest = f"{rest[:at]} {rest[at + len(text) :]}"
+            found.append(Term(text, 4.0, exact=True, anywhere=True))
+    return [*found, *terms(rest)]
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    return not (text[:start][-1:].isalnum() or text[end : end + 1].isalnum())
+
+
+def _worths(wanted: Sequence[Term], reached: list[_Bits], total: int) -> list[float]:
+    """What each term tells: rare ones more; those that lead nowhere as much as the rarest."""
+    worths = []
+    for number, term in enumerate(wanted):
+        count = sum(bits >> number & 1 for bits in reached)
+        worths.append(term.weight * math.log(1 + total / (count + 1)) if count else 0.0)
+    return worths
+
+
+class _Weigher:
+    """The worth of a set of terms; the same few sets come again and again."""
+
+    def __init__(self, worth: list[float]) -> None:
+        self._worth = worth
+        self._known: dict[_Bits, float] = {0: 0.0}
+
+    def __call__(self, bits: _Bits) -> float:
+        known = self._known.get(bits)
+        if known is None:
+            known = sum(worth for n, worth in enumerate(self._worth) if bits >> n & 1)
+            self._known[bits] = known
+        return known
+
+
+class _Names:
+    """Which terms of the question a key holds."""
+
+    def __init__(self, wanted: Sequence[Term]) -> None:
+        self._by_form = {term.form: 1 << number for number, term in enumerate(wanted)}
+        self._known: dict[str, tuple[_Bits, float]] = {}
+        self._above: dict[int, _Bits] = {}
+
+    def leaf(self, place: Place) -> _Leaf:
+        return _Leaf(place, self._path(place), self._bits(_key(place)))
+
+    def _path(self, place: Place) -> _Bits:
+        """Terms in the keys of a path; those above an object are worked out once."""
+        waiting = []
+        bits = 0
+        while place:
+            place, step, holder = place
+            waiting.append((step, id(holder)))
+            if id(holder) in self._above:
+                bits = self._above[id(holder)]
+                break
+        for step, holder_id in reversed(waiting):
+            self._above[holder_id] = bits
+            bits |= self._bits(step) if type(step) is str else 0
+        return bits
+
+    def _bits(self, key: str) -> _Bits:
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._read(key)
+        return known[0]
+
+    def precision(self, place: Place) -> float:
+        """The share of the nearest key's words that the question has."""
+        return self._known[_key(place)][1]
+
+    def _read(self, key: str) -> tuple[_Bits, float]:
+        whole = self._by_form.get(fold(key), 0)
+        words = [word for word in map(fold, parts_of(key)) if not is_stop_word(word)]
+        each = [self._by_form.get(stem(word), 0) | self._by_form.get(word, 0) for word in words]
+        bits = whole
+        for one in each:
+            bits |= one
+        return bits, 1.0 if whole else sum(map(bool, each)) / max(1, len(each))
+
+
+def _key(place: Place) -> str:
+    """The nearest key at or above a place."""
+    while place:
+        place, step, _ = place
+        if type(step) is str:
+            return str(step)
+    return ""
+
+
+def _depth(place: Place) -> int:
+    depth = 0
+    while place:
+        place = place[0]
+        depth += 1
+    return depth
+
+
+class _Rows:
+    """Which terms of the question stand in the values of which objects."""
+
+    def __init__(self, wanted: Sequence[Term], texts: list[str], leaves: list[_Leaf]) -> None:
+        self._near: dict[int, _Bits] = {}
+        self._far: dict[int, _Bits] = {}
+        self._telling: dict[int, tuple[int, _Leaf, str]] = {}
+        hits = []
+        for number, indices in enumerate(hits_by_text(wanted, texts)):
+            equal = [index for index in indices if fold(texts[index]) == wanted[number].form]
+            hits.append((equal or indices, 1 << number))
+        # The rarest first: it tells most of its row.
+        for indices, bit in sorted(hits, key=lambda hit: len(hit[0])):
+            for index in indices if len(indices) <= _MOST_HITS else ():
+                leaf = leaves[index]
+                self._mark(leaf, bit | leaf.own, (len(indices), leaf, texts[index]))
+
+    def _mark(self, leaf: _Leaf, bits: _Bits, telling: tuple[int, _Leaf, str]) -> None:
+        holder = leaf.place[2]
+        self._near[id(holder)] = self._near.get(id(holder), 0) | bits
+        self._telling.setdefault(id(holder), telling)
+        row = _row(leaf.place)
+        if row is not holder:
+            self._far[id(row)] = self._far.get(id(row), 0) | bits
+            self._telling.setdefault(id(row), telling)
+
+    def beside(self, leaf: _Leaf) -> tuple[_Bits, _Bits]:
+        """Terms in the objects that a leaf is in, and in others of its row."""
+        near = far = 0
+        place = leaf.place
+        while place:
+            place, _, holder = place
+            near |= self._near.get(id(holder), 0)
+            far |= self._far.get(id(holder), 0)
+        return near, far
+
+    def said(self, leaf: _Leaf) -> str:
+        """The field that tells the leaf's row from others best, if it is another one."""
+        known = []
+        place = leaf.place
+        while place:
+            place, _, holder = place
+            if id(holder) in self._telling:
+                known.append(self._telling[id(holder)])
+        if not known:
+            return ""
+        _, telling, text = min(known, key=lambda entry: entry[0])
+        return "" if telling is leaf else f"{_key(telling.place)}: {text[:_BESIDE_CHARS]}"
+
+
+def _row(place: Place) -> Any:
+    """The object around a place that is an element of an array; else the nearest."""
+    nearest = place[2]
+    while place:
+        place, _, holder = place
+        if place and type(place[1]) is int:
+            return holder
+    return nearest
