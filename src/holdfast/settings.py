@@ -314,6 +314,17 @@ class Settings(Definitions, frozen=True, kw_only=True):
             "through as they are, or refuse them."
         ),
     ] = "pass"
+    log_format: Annotated[
+        Literal["text", "json"],
+        Meta(description="How the proxy logs: lines of key=value, or of JSON."),
+    ] = "text"
+    otel_endpoint: Annotated[
+        str,
+        Meta(
+            description="OpenTelemetry collector that gets a span per request, such as "
+            "http://localhost:4318; empty: none. Needs the extra otel."
+        ),
+    ] = ""
 
     @property
     def data_folder(self) -> Path | None:

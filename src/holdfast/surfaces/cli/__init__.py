@@ -29,6 +29,7 @@ from . import (
     refs,
     serve,
     show,
+    stats,
     store,
     tour,
     validate,
@@ -43,7 +44,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    *(tour.tour, serve.serve, show.show, validate.validate, convert.convert),
+    *(tour.tour, serve.serve, stats.stats, show.show, validate.validate, convert.convert),
     *(count.count, fit.fit, cite.cite, expand.expand, refs.refs),
     *(models.models, config.config),
 ):
@@ -71,6 +72,7 @@ def _holdfast(
     \b
     New here?          holdfast tour
     Run the proxy:     holdfast serve
+    See what it saves: holdfast stats
     See a request:     holdfast show request.json
     Check it:          holdfast validate request.json
     Mend it:           holdfast validate --repair request.json > mended.json

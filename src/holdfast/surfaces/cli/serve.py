@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -65,7 +64,7 @@ def serve(
       Anthropic    http://127.0.0.1:8787        ANTHROPIC_BASE_URL
       Gemini       http://127.0.0.1:8787        GOOGLE_GEMINI_BASE_URL
     """
-    from holdfast.surfaces.proxy import server  # noqa: PLC0415 - other commands start faster
+    from holdfast.surfaces.proxy import logs, server  # noqa: PLC0415 - other commands start faster
 
     settings = Settings.load(
         serve_host=host,
@@ -76,8 +75,7 @@ def serve(
         gemini_upstream=gemini,
         request_limit=limit,
     )
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("holdfast").setLevel(logging.INFO)
+    logs.configure(settings.log_format)
     server.serve(settings, started=lambda where: _greet(settings, where.url, where.upstreams))
 
 

@@ -7,7 +7,6 @@ else; what goes wrong by our own fault is told by its place, never by its text.
 from __future__ import annotations
 
 import asyncio
-import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
@@ -27,9 +26,11 @@ from holdfast.errors import (
 )
 from holdfast.surfaces.proxy.counting import count_answer
 from holdfast.surfaces.proxy.exchange import Exchange, Incoming, Outcome
+from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.routes import Route, family_of, route
+from holdfast.surfaces.proxy.seen import Seen
 from holdfast.surfaces.proxy.sending import UpstreamError
-from holdfast.surfaces.proxy.service import Service, log
+from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import Switches, read_switches
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, returned_headers
 
@@ -94,36 +95,39 @@ class ProxyApp:
         """Answer a request; an error before the first byte is an answer too."""
         known = {name.lower(): value for name, value in headers}
         dialect = dialect_of(scope["method"], scope["path"], known)
-        start = time.perf_counter()
-        status = 0
+        family = family_of(scope["path"], frozenset(known)) or ""
+        seen = self.service.telemetry.begin(dialect, family, known.get("traceparent", ""))
 
-        async def started(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
-            status = message.get("status", status)
-            await send(message)
+        async def seen_send(message: MutableMapping[str, Any]) -> None:
+            await seen.taken(message, send(message))
 
         try:
-            await self._served(scope, headers, body, started)
+            await self._served(scope, headers, body, seen_send, seen)
         except HoldfastError as error:
-            log.info("event=failed kind=%s began=%s", type(error).__name__, bool(status))
-            if not status:
+            seen.failed_with(error)
+            if not seen.status:
                 text = error_body(dialect, status_of(error), str(error), kind_of(error))
-                await _send(started, Outcome(status_of(error), _JSON, text))
+                await _send(seen_send, Outcome(status_of(error), _JSON, text))
         except OSError:
             raise  # the client is gone
         except Exception as error:  # noqa: BLE001  # a bug of ours; its text may hold content
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(place.filename).name}:{place.lineno}"
-            log.error("event=bug kind=%s place=%s", type(error).__name__, where)
-            if not status:
+            log.error(Fields(event="bug", id=seen.id, kind=type(error).__name__, place=where))
+            if not seen.status:
                 text = error_body(dialect, 500, f"Holdfast has a bug at {where}: please report it.")
-                await _send(started, Outcome(500, _JSON, text))
+                await _send(seen_send, Outcome(500, _JSON, text))
         finally:
-            elapsed = (time.perf_counter() - start) * 1000
-            log.info("event=answered dialect=%s status=%d ms=%.1f", dialect, status, elapsed)
+            seen.ended()
+            self.service.later(self.service.telemetry.end(seen))
 
     async def _served(
-        self, scope: ASGIScope, headers: tuple[tuple[str, str], ...], body: bytes | None, send: Send
+        self,
+        scope: ASGIScope,
+        headers: tuple[tuple[str, str], ...],
+        body: bytes | None,
+        send: Send,
+        seen: Seen,
     ) -> None:
         if body is None:
             most = self.service.settings.max_body_bytes
@@ -132,10 +136,10 @@ class ProxyApp:
         switches = read_switches({name.lower(): value for name, value in headers})
         found = route(scope["method"], path)
         if found is None or switches.bypass:
-            await self._pass_through(scope, headers, body, send)
+            await self._pass_through(scope, headers, body, send, seen)
             return
         query = scope.get("query_string", b"").decode("latin-1")
-        incoming = Incoming(found, path, query, headers, body, switches)
+        incoming = Incoming(found, path, query, headers, body, switches, seen)
         await _send(send, await self._outcome(incoming), _array_for(found, query))
 
     async def _outcome(self, incoming: Incoming) -> Outcome:
@@ -144,7 +148,12 @@ class ProxyApp:
         return await Exchange(self.service, incoming).run()
 
     async def _pass_through(
-        self, scope: ASGIScope, headers: tuple[tuple[str, str], ...], body: bytes, send: Send
+        self,
+        scope: ASGIScope,
+        headers: tuple[tuple[str, str], ...],
+        body: bytes,
+        send: Send,
+        seen: Seen,
     ) -> None:
         """Send a request on and its answer back, byte for byte."""
         path, method = scope["path"], scope["method"]
@@ -152,7 +161,7 @@ class ProxyApp:
         upstream = self.service.upstreams.get(family) if family is not None else None
         if upstream is None:
             if (found := route(method, path)) is not None:  # bypass, with nothing to go to
-                incoming = Incoming(found, path, "", headers, body, Switches())
+                incoming = Incoming(found, path, "", headers, body, Switches(), seen)
                 async with self.service.send(incoming, body) as reply:
                     made = returned_headers(reply.headers, changed=False)
                     await _send(send, Outcome(reply.status, made, reply.chunks()))
@@ -167,9 +176,10 @@ class ProxyApp:
         url = address(upstream, scope.get("raw_path", path.encode()).decode("latin-1"), query)
         out = outgoing_headers(upstream, headers, self.service.settings.serve_token)
         accepted = next((v for k, v in headers if k.lower() == "accept-encoding"), "identity")
-        async with self.service.http.send(
+        sending = self.service.http.send(
             url, method, {**out, "accept-encoding": accepted}, body
-        ) as reply:
+        )
+        async with seen.timed(sending) as reply:
             made = returned_headers(reply.headers, changed=False)
             await _send(send, Outcome(reply.status, made, reply.chunks()))
 

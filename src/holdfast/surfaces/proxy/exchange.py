@@ -37,6 +37,7 @@ from holdfast.fitting import Fitted
 from holdfast.surfaces.proxy.expansions import Expansions
 from holdfast.surfaces.proxy.final_turn import final_turn
 from holdfast.surfaces.proxy.routes import Route
+from holdfast.surfaces.proxy.seen import Seen
 from holdfast.surfaces.proxy.sending import Reply
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX, Switches
@@ -56,6 +57,7 @@ class Incoming(NamedTuple):
     headers: tuple[tuple[str, str], ...]
     body: bytes
     switches: Switches
+    seen: Seen
 
 
 class Outcome(NamedTuple):
@@ -95,7 +97,9 @@ class Exchange:
         """Answer the request; a HoldfastError says why it cannot be."""
         conversation = read(self.incoming.body, self.dialect, limits=self.service.limits)
         self._own_tools = frozenset(tool.name for tool in conversation.tools)
+        self.incoming.seen.model = self.incoming.route.model or conversation.model or ""
         prepared = await self._prepare(conversation)
+        self.incoming.seen.session = prepared.session.name
         headers = self._headers(prepared)
         calls = AsyncExitStack()
         try:
@@ -126,6 +130,7 @@ class Exchange:
                 session = await engine.session_of(conversation)
             return await self._fit(conversation, session)
         except StoreError:
+            self.incoming.seen.store_failed = True
             if self.service.settings.on_store_failure == "refuse":
                 raise
             session = engine.session(switches.session)
@@ -290,7 +295,7 @@ class Exchange:
         if self.incoming.route.family not in self.service.upstreams:
             usage = None  # the offline model counts as we do: nothing can be learnt from it
         elapsed = (time.perf_counter() - self._started) * 1000
-        self.service.later(
+        self.incoming.seen.turn = self.service.later(
             self.service.engine.observe(
                 prepared.session,
                 prepared.fitted,

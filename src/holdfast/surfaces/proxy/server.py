@@ -25,19 +25,21 @@ from starlette.routing import BaseRoute, Mount, Route
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
+from holdfast.surfaces.proxy import telemetry
 from holdfast.surfaces.proxy.app import ProxyApp
 from holdfast.surfaces.proxy.gate import HEALTH, Gate
+from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
 from holdfast.surfaces.proxy.routes import Family
 from holdfast.surfaces.proxy.safety import is_loopback
 from holdfast.surfaces.proxy.sending import HttpSending
-from holdfast.surfaces.proxy.service import Service, log
+from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.strict import Limits
 
 DRAIN_SECONDS = 10
 """How long open answers may go on after the proxy was told to stop."""
 
-PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = ()
+PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = (telemetry.routes,)
 """What the proxy shows beside the providers' paths: each gives its routes for a service."""
 
 _PREFIXES = ("/v1", "/v1beta", "/v1alpha")
@@ -56,6 +58,7 @@ async def opened(settings: Settings) -> AsyncIterator[Service]:
             yield service
         finally:
             await service.drain()
+            await service.telemetry.close()
 
 
 def application(service: Service) -> Starlette:
@@ -165,7 +168,7 @@ async def _serve(
         server = Server(service, lambda: started(Started(base_url(listener), to)))
         with _stopped_by_signals(server):
             await server.serve(sockets=[listener])
-    log.info("event=stopped")
+    log.info(Fields(event="stopped"))
 
 
 @contextmanager

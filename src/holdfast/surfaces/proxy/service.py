@@ -6,26 +6,28 @@ service: after sending, before exchange.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.expansions import Caps
+from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.sending import HttpSending, Reply, Sending
+from holdfast.surfaces.proxy.telemetry import Telemetry
 from holdfast.surfaces.proxy.upstreams import address, configured, outgoing_headers
 from holdfast.wire.strict import Limits
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.exchange import Incoming
 
-log = logging.getLogger("holdfast.proxy")
-
 _SAFE = "/:@!$&'()*+,;=~"
+
+
+_T = TypeVar("_T")
 
 
 class Service:
@@ -39,6 +41,7 @@ class Service:
         self.http = http
         self.offline = offline
         self.upstreams = configured(settings)
+        self.telemetry = Telemetry(settings)
         self.limits = Limits(
             max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys
         )
@@ -48,6 +51,9 @@ class Service:
 
     def send(self, incoming: Incoming, body: bytes) -> AbstractAsyncContextManager[Reply]:
         """Send a body where the request is to go."""
+        return incoming.seen.timed(self._sending(incoming, body))
+
+    def _sending(self, incoming: Incoming, body: bytes) -> AbstractAsyncContextManager[Reply]:
         upstream = self.upstreams.get(incoming.route.family)
         if upstream is None:
             return self.offline.send(incoming.path, "POST", {}, body)
@@ -56,11 +62,12 @@ class Service:
         headers = outgoing_headers(upstream, incoming.headers, self.settings.serve_token)
         return self.http.send(url, "POST", {**headers, "accept-encoding": "identity"}, body)
 
-    def later(self, work: Coroutine[Any, Any, Any]) -> None:
+    def later(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T | None]:
         """Do something once the client has its answer; `drain` waits for it."""
         task = asyncio.create_task(_told(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
 
     async def drain(self) -> None:
         """Wait until all that was to be written down is."""
@@ -74,8 +81,9 @@ def _as_events(query: str) -> str:
     return urlencode([*kept, ("alt", "sse")])
 
 
-async def _told(work: Coroutine[Any, Any, Any]) -> None:
+async def _told(work: Coroutine[Any, Any, _T]) -> _T | None:
     try:
-        await work
+        return await work
     except HoldfastError as error:
-        log.warning("a turn could not be written down: %s", error.what)
+        log.warning(Fields(event="not_written", kind=type(error).__name__, why=error.what))
+        return None

@@ -1,0 +1,180 @@
+"""stats: what the proxy sent and saved, from the store or from a running proxy."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Column
+from rich.text import Text
+
+from holdfast.errors import HoldfastError
+from holdfast.settings import Settings
+from holdfast.store import Scope
+from holdfast.surfaces.proxy.report import By, report
+
+from ._output import ColorOption, Output, OutputOption, remark, table
+from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
+
+_EVERY_SECONDS = 1.0
+_PATIENCE_SECONDS = 5.0
+
+
+def stats(
+    by: Annotated[By, typer.Option("--by", help="One row for each model, session or day.")] = (
+        "model"
+    ),
+    live: Annotated[
+        bool, typer.Option("--live", help="Watch a running proxy; Ctrl-C ends it.")
+    ] = False,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", help="The proxy to watch; else the one of the settings."),
+    ] = None,
+    store: StoreOption = None,
+    user: UserOption = DEFAULT.user,
+    workspace: WorkspaceOption = DEFAULT.workspace,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Show what requests cost, and what they would have cost untouched.
+
+    \b
+    untouched   input tokens as the clients sent them
+    sent        input tokens as they went out, by our count
+    saved       the difference; net is less the tokens that models opened again
+    reported    input tokens as providers report them, over all calls of an answer
+    cached      how much of that their caches held
+    saved $     in money, net of expansions and of what caches would have saved anyway;
+                only of models whose prices are known
+
+    Without --live the figures come from the store and cover all time; of sessions, the 50 last
+    used are shown. With --live they come from the proxy, with the counters of its process.
+
+    \b
+    Examples:
+      holdfast stats
+      holdfast stats --by day
+      holdfast stats --live --by session
+      holdfast stats --output json | jq .totals.net_saved
+    """
+    settings = Settings.load(output=output, color=color, store_url=store)
+    out = Output(settings)
+    if live:
+        address = url or f"http://{settings.serve_host}:{settings.serve_port}"
+        _watch(out, lambda: fetch(address, settings.serve_token), by)
+        return
+    scope = Scope(user, workspace)
+    found = with_store(settings, lambda opened: report(opened, scope, (by,)))
+
+    def draw(console: Console) -> None:
+        if not found["totals"]["turns"]:
+            remark("No request was written down yet: `holdfast serve` starts the proxy.")
+            return
+        console.print(_drawn(found, by))
+
+    out.emit(found, draw)
+
+
+def _watch(out: Output, look: Callable[[], dict[str, Any]], by: By) -> None:
+    """Draw what the proxy says every second; in a pipe, print it once."""
+    found = look()
+    if out.as_json:
+        kept = {name: found.get(name) for name in ("totals", f"by_{by}", "process")}
+        out.emit(kept, lambda _: None)
+        return
+    with Live(_drawn(found, by), console=out.console, auto_refresh=False) as view:
+        try:
+            while True:
+                time.sleep(_EVERY_SECONDS)
+                view.update(_drawn(look(), by), refresh=True)
+        except KeyboardInterrupt:
+            return
+
+
+def _drawn(found: dict[str, Any], by: By) -> RenderableType:
+    names = "requests untouched sent saved net reported cached opened cost saved$".split()
+    columns = [Column(name.replace("$", " $"), justify="right", no_wrap=True) for name in names]
+    rows = [*found[f"by_{by}"], found["totals"]]
+    drawn = table(Column(by, overflow="fold"), *columns, rows=map(_row, rows))
+    return Group(drawn, Text(_process(found["process"]))) if "process" in found else drawn
+
+
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    share = row["saved"] / row["untouched"] if row["untouched"] else 0.0
+    return (
+        row["name"] or "unknown",
+        f"{row['turns']:,}",
+        f"{row['untouched']:,}",
+        f"{row['predicted']:,}",
+        f"{row['saved']:,} ({share:.0%})",
+        f"{row['net_saved']:,}",
+        f"{row['input']:,}",
+        f"{row['cached']:,}",
+        f"{row['expansions']:,}",
+        f"{row['cost']:.4f}",
+        f"{row['saved_cost']:.4f}",
+    )
+
+
+def _process(figures: dict[str, Any]) -> str:
+    """The running process in a line."""
+    answered = figures.get("requests_total", [])
+    failed = sum(int(one["value"]) for one in answered if int(one["status"]) >= 400)
+    count = int(figures["added_seconds_count"])
+    added = figures["added_seconds_sum"] / count * 1000 if count else 0.0
+    return (
+        f"this process: {count:,} answered, {failed:,} failed, "
+        f"{int(figures['open_requests']):,} open, {int(figures['open_streams']):,} streams, "
+        f"{int(figures['store_failures_total']):,} store failures, {added:.1f} ms added on average"
+    )
+
+
+def fetch(url: str, token: str) -> dict[str, Any]:
+    """Ask a running proxy for its figures."""
+    parts = urlsplit(url)
+    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+    try:
+        kind, host, port = kinds[parts.scheme], parts.hostname or "", parts.port
+        connection = kind(host, port, timeout=_PATIENCE_SECONDS)
+    except (KeyError, ValueError):
+        raise HoldfastError(
+            "this is no HTTP address", where="--url", fix="Give one such as http://127.0.0.1:8787."
+        ) from None
+    try:
+        headers = {"x-holdfast-token": token} if token else {}
+        connection.request("GET", f"{parts.path.rstrip('/')}/stats", headers=headers)
+        response = connection.getresponse()
+        body = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise HoldfastError(
+            "no proxy answers there", where=url, fix="Start one with `holdfast serve`."
+        ) from error
+    finally:
+        connection.close()
+    return _read(url, response.status, body)
+
+
+def _read(url: str, status: int, body: bytes) -> dict[str, Any]:
+    if status == http.client.UNAUTHORIZED:
+        raise HoldfastError(
+            "the proxy wants its token", where=url, fix="Set serve_token (HOLDFAST_SERVE_TOKEN)."
+        )
+    try:
+        found = json.loads(body)
+    except ValueError:
+        found = None
+    if status != http.client.OK or not isinstance(found, dict) or "totals" not in found:
+        raise HoldfastError(
+            f"the proxy cannot tell its figures (status {status})",
+            where=url,
+            fix="See what it logs, and that the address is that of a Holdfast proxy.",
+        )
+    return found

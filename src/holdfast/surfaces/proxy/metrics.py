@@ -1,0 +1,124 @@
+"""The proxy's own counters since it started, for Prometheus and for `/stats`.
+
+metrics: after seen, before telemetry. Labels have few values: at most 50 models, no session, and
+no word of a conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from holdfast.store import Turn
+from holdfast.surfaces.proxy.seen import Seen, model_name
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+MOST_MODELS = 50
+_NAMESPACE = "holdfast"
+_ADDED = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 5)
+_TOTAL = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+_SHARES = tuple(n / 10 for n in range(1, 11))
+_LEFT_OUT = ("_bucket", "_created")
+
+
+class Metrics:
+    """Counts requests and what became of them."""
+
+    def __init__(self, open_requests: Callable[[], int], open_streams: Callable[[], int]) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        counter = partial(Counter, namespace=_NAMESPACE, registry=self.registry)
+        gauge = partial(Gauge, namespace=_NAMESPACE, registry=self.registry)
+        histogram = partial(Histogram, namespace=_NAMESPACE, registry=self.registry)
+        by_model = ("model",)
+        self._models: set[str] = set()
+
+        self._requests = counter(
+            "requests", "Requests answered.", ("family", "dialect", "model", "status")
+        )
+        self._added = histogram("added_seconds", "Time the proxy itself took.", buckets=_ADDED)
+        self._total = histogram("request_seconds", "Time until the last byte.", buckets=_TOTAL)
+        self._store_failures = counter("store_failures", "Requests that the store failed.")
+        gauge("open_requests", "Requests being answered.").set_function(open_requests)
+        gauge("open_streams", "Streams being sent.").set_function(open_streams)
+
+        self._tokens = {
+            "untouched": counter("untouched_tokens", "Input as clients sent it.", by_model),
+            "predicted": counter("sent_tokens", "Input as it went out, counted by us.", by_model),
+            "input": counter("input_tokens", "Input as providers report it.", by_model),
+            "cached": counter("cached_tokens", "Input read from providers' caches.", by_model),
+            "output": counter("output_tokens", "Output as providers report it.", by_model),
+            "expansions": counter("expansions", "Parts that models opened.", by_model),
+            "expansion_tokens": counter("expansion_tokens", "Tokens of these.", by_model),
+        }
+        self._cache_hits = counter("cache_hits", "Turns with cached input.", by_model)
+        self._cost = counter("cost_dollars", "What turns cost, where prices are known.", by_model)
+        # Savings can shrink, so they are no counters.
+        self._saved = gauge("saved_tokens", "Untouched less sent.", by_model)
+        self._net_saved = gauge("net_saved_tokens", "The same less expansions.", by_model)
+        self._saved_cost = gauge("saved_dollars", "Net of expansions and caches.", by_model)
+        self._edits = counter("edits", "What was done to requests.", ("action",))
+        self._warnings = counter("warnings", "Warnings given.")
+        self._prefix = histogram(
+            "prefix_share", "Share that is the beginning of the request before.", buckets=_SHARES
+        )
+
+    def count(self, seen: Seen, status: int, turn: Turn | None) -> None:
+        """Count a request that was answered, and the turn that was written down of it."""
+        model = self._model(seen.model)
+        family = seen.family or "unknown"
+        self._requests.labels(family, seen.dialect, model, str(status)).inc()
+        self._added.observe(seen.added)
+        self._total.observe(seen.total)
+        if seen.store_failed:
+            self._store_failures.inc()
+        if turn is not None:
+            self._count_turn(turn, model)
+
+    def _count_turn(self, turn: Turn, model: str) -> None:
+        used = turn.usage
+        for name, counter in self._tokens.items():
+            counter.labels(model).inc(getattr(used, name))
+        if used.cached:
+            self._cache_hits.labels(model).inc()
+        saved = used.untouched - used.predicted
+        self._saved.labels(model).inc(saved)
+        self._net_saved.labels(model).inc(saved - used.expansion_tokens)
+        self._cost.labels(model).inc(used.cost or 0.0)
+        self._saved_cost.labels(model).inc(used.saved_cost or 0.0)
+        for edit in turn.edits:
+            self._edits.labels(edit.action).inc()
+        self._warnings.inc(len(turn.warnings))
+        if turn.number > 1:
+            self._prefix.observe(turn.prefix_share)
+
+    def _model(self, name: str) -> str:
+        """The model as a label: the first that were seen, and `other`."""
+        known = model_name(name)
+        if known not in self._models:
+            if len(self._models) >= MOST_MODELS:
+                return "other"
+            self._models.add(known)
+        return known
+
+    def text(self) -> bytes:
+        """Everything in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def figures(self) -> dict[str, object]:
+        """Everything but the histograms' buckets, for JSON."""
+        found: dict[str, object] = {}
+        labelled: dict[str, list[dict[str, object]]] = {}
+        for family in self.registry.collect():
+            for sample in family.samples:
+                name = sample.name.removeprefix(f"{_NAMESPACE}_")
+                if name.endswith(_LEFT_OUT):
+                    continue
+                if sample.labels:
+                    labelled.setdefault(name, []).append({**sample.labels, "value": sample.value})
+                else:
+                    found[name] = sample.value
+        return found | labelled

@@ -1,0 +1,131 @@
+"""One request while it is answered: what will be counted, logged and traced of it.
+
+seen: after sending, before metrics, logs and tracing. It holds ids, counts and times, and nothing
+of what was said.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from hashlib import sha256
+
+from holdfast.errors import HoldfastError, StoreError
+from holdfast.store import Turn
+from holdfast.surfaces.proxy.sending import Reply
+
+CLIENT_LEFT = 499
+"""No answer has it: it stands where a client did not wait for its answer."""
+
+_MODEL = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)
+_OUR_SESSION = re.compile(r"[0-9a-f]{32}")
+
+
+class Seen:
+    """A request on its way; times are in seconds."""
+
+    def __init__(self, dialect: str, family: str = "", traceparent: str = "") -> None:
+        self.id = uuid.uuid4().hex[:16]
+        self.dialect = dialect
+        self.family = family
+        self.traceparent = traceparent
+        """The client's own span, if it sent one."""
+        self.model = ""
+        self.session = ""
+        self.status = 0
+        """What the client was told; 0 if it has not been told anything."""
+        self.streams = False
+        self.store_failed = False
+        self.failure = ""
+        """The kind of error that ended it."""
+        self.turn: Awaitable[Turn | None] | None = None
+        """What the engine writes down of it, once it has."""
+        self.upstream = 0.0
+        """Time spent waiting for the upstream."""
+        self.client = 0.0
+        """Time spent waiting for the client to take what it gets."""
+        self.total = 0.0
+        self.began_at = time.time_ns()
+        self._began = time.perf_counter()
+
+    @property
+    def added(self) -> float:
+        """The time that the proxy itself took."""
+        return max(0.0, self.total - self.upstream - self.client)
+
+    def failed_with(self, error: HoldfastError) -> None:
+        """An error of ours ends it; its text may name what was sent, so its kind is kept."""
+        self.failure = type(error).__name__
+        self.store_failed = self.store_failed or isinstance(error, StoreError)
+
+    def ended(self) -> None:
+        """The client has all it will get."""
+        self.total = time.perf_counter() - self._began
+
+    async def taken(self, message: Mapping[str, object], sent: Awaitable[None]) -> None:
+        """Wait until the client has taken a part of its answer."""
+        status = message.get("status")
+        self.status = status if isinstance(status, int) else self.status
+        self.streams = self.streams or bool(message.get("more_body"))
+        start = time.perf_counter()
+        try:
+            await sent
+        finally:
+            self.client += time.perf_counter() - start
+
+    @asynccontextmanager
+    async def timed(self, sending: AbstractAsyncContextManager[Reply]) -> AsyncIterator[Reply]:
+        """Send to an upstream; the time spent waiting for its answer is noted."""
+        async with AsyncExitStack() as stack:
+            with self._waiting():
+                reply = await stack.enter_async_context(sending)
+            yield _Timed(reply, self)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.upstream += time.perf_counter() - start
+
+
+class _Timed:
+    """An upstream's answer whose reader is timed."""
+
+    def __init__(self, reply: Reply, seen: Seen) -> None:
+        self.status = reply.status
+        self.headers = reply.headers
+        self._reply = reply
+        self._seen = seen
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        pieces = aiter(self._reply.chunks())
+        while True:
+            with self._seen._waiting():
+                piece = await anext(pieces, None)
+            if piece is None:
+                return
+            yield piece
+
+
+def model_name(name: str) -> str:
+    """A model's name for logs and labels; what does not look like one might be anything."""
+    if not name:
+        return "unknown"
+    return name if _MODEL.fullmatch(name) else "other"
+
+
+def session_id(name: str) -> str:
+    """A session's name for logs; of one that the client chose, only its hash."""
+    if not name or _OUR_SESSION.fullmatch(name):
+        return name
+    return "sha256:" + sha256(name.encode()).hexdigest()[:16]

@@ -1,0 +1,111 @@
+"""What the proxy tells of its work: a log line, counters and a span per request; two pages.
+
+telemetry: after metrics, logs and tracing, before service. A request is told once its client has
+the answer and its turn is written down, so that telling never delays an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from holdfast.errors import StoreError
+from holdfast.settings import Settings
+from holdfast.store import Turn
+from holdfast.surfaces.proxy.logs import Fields, log
+from holdfast.surfaces.proxy.metrics import CONTENT_TYPE, Metrics
+from holdfast.surfaces.proxy.report import report
+from holdfast.surfaces.proxy.seen import CLIENT_LEFT, Seen, model_name, session_id
+from holdfast.surfaces.proxy.tracing import configured
+
+if TYPE_CHECKING:
+    from holdfast.surfaces.proxy.service import Service
+
+
+class Telemetry:
+    """Sees every request from its first byte to its last."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._open: set[Seen] = set()
+        self.metrics = Metrics(
+            lambda: len(self._open), lambda: sum(seen.streams for seen in self._open)
+        )
+        self.tracing = configured(settings)
+
+    def begin(self, dialect: str, family: str, traceparent: str = "") -> Seen:
+        """A request has come."""
+        seen = Seen(dialect, family, traceparent)
+        self._open.add(seen)
+        return seen
+
+    async def end(self, seen: Seen) -> None:
+        """The client has its answer: wait for the turn's record, and tell."""
+        self._open.discard(seen)
+        turn = None
+        if seen.turn is not None:
+            turn = await seen.turn
+            seen.store_failed = seen.store_failed or turn is None
+        # A stream that failed after its first byte began with 200.
+        failed = turn is not None and turn.status >= 400
+        status = turn.status if turn is not None and failed else seen.status or CLIENT_LEFT
+        self.metrics.count(seen, status, turn)
+        log.info(line(seen, status, turn))
+        if self.tracing is not None:
+            self.tracing.write(seen, status, turn)
+
+    async def close(self) -> None:
+        """Write the last spans."""
+        if self.tracing is not None:
+            await asyncio.to_thread(self.tracing.close)
+
+
+def line(seen: Seen, status: int, turn: Turn | None) -> Fields:
+    """A request as a log line: ids and counts."""
+    said = Fields(
+        event="request",
+        id=seen.id,
+        session=session_id(seen.session),
+        family=seen.family,
+        dialect=seen.dialect,
+        model=model_name(seen.model),
+        status=status,
+    )
+    if turn is not None:
+        used = turn.usage
+        said.update(
+            tokens=used.input,
+            predicted=used.predicted,
+            saved=used.untouched - used.predicted,
+            cached=used.cached,
+            edits=len(turn.edits),
+            expansions=used.expansions,
+            warnings=len(turn.warnings),
+        )
+    if seen.failure:
+        said["error"] = seen.failure
+    if seen.store_failed:
+        said["store"] = "failed"
+    said.update(added_ms=round(seen.added * 1000, 1), ms=round(seen.total * 1000, 1))
+    return said
+
+
+def routes(service: Service) -> list[BaseRoute]:
+    """The pages for programs that watch: `/stats` and `/metrics`."""
+
+    async def stats(_: Request) -> JSONResponse:
+        process = service.telemetry.metrics.figures()
+        engine = service.engine
+        try:
+            found = await report(engine.store, engine.scope, ("model", "session", "day"))
+        except StoreError as error:
+            return JSONResponse({"error": error.what, "process": process}, 503)
+        return JSONResponse(found | {"process": process})
+
+    async def metrics(_: Request) -> Response:
+        return Response(service.telemetry.metrics.text(), media_type=CONTENT_TYPE)
+
+    return [Route("/stats", stats, methods=["GET"]), Route("/metrics", metrics, methods=["GET"])]
