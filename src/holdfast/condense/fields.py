@@ -106,10 +106,11 @@ def _by_words(value: Any, question: str) -> Iterator[tuple[Place, str]]:
         reached = leaf.keys | near
         score = weigh(reached) + _SAME_ROW * weigh(far & ~reached)
         score += _OWN_KEY * weigh(leaf.own) * names.precision(leaf.place)
-        scored.append((score / (1 + _PER_STEP * _depth(leaf.place)), leaf))
-    best = max(score for score, _ in scored)
-    least = max(_NEAR_BEST * best, _COVERED * sum(worth))
-    told = sorted((entry for entry in scored if entry[0] >= least), key=lambda entry: -entry[0])
+        if score >= _COVERED * sum(worth):
+            scored.append((score / (1 + _PER_STEP * _depth(leaf.place)), leaf))
+    best = max((score for score, _ in scored), default=0.0)
+    told = [entry for entry in scored if entry[0] >= _NEAR_BEST * best]
+    told.sort(key=lambda entry: -entry[0])
     if sum(score > best - 1e-9 for score, _ in told) > _MOST_FIELDS:
         return  # the question tells no field from the others
     for _, leaf in told[:_MOST_FIELDS]:
