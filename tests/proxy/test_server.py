@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 from starlette.routing import Mount, Route
 
+import holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
 from holdfast.store.refs import REF
@@ -154,6 +155,34 @@ def test_a_body_that_is_no_request_is_refused_in_the_dialect(
     answered = ask(proxy.url + path_of(dialect), body, method="POST")
     assert answered.status == 400
     assert answered.json["error"]["message"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_savings_are_what_the_request_had_less_what_was_sent(proxy: Running, dialect: str) -> None:
+    words = chat(*(log(60, seed) for seed in range(6)), question=f"Which step in {dialect}?")
+    body = request_in(dialect, words)
+    model = "gemini-2.5-flash" if dialect == "gemini" else None
+    before = holdfast.count(body, dialect=dialect, model=model).tokens
+    for _ in range(2):  # what was decided before is saved again
+        answered = ask(proxy.url + path_of(dialect), body, {"x-holdfast-budget": "3000"})
+        sent = int(answered.headers["x-holdfast-tokens"])
+        assert sent <= 3000 < before
+        assert int(answered.headers["x-holdfast-saved"]) == before - sent
+        proxy.settled()
+
+
+@pytest.mark.parametrize(
+    "odd", [{"stream": None}, {"stream": "yes"}, {"stream": True, "stream_options": None},
+            {"stream": True, "stream_options": 3}]
+)  # fmt: skip
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_odd_ways_to_ask_for_a_stream_are_no_bug(
+    proxy: Running, dialect: str, odd: dict[str, Any]
+) -> None:
+    body = json.loads(request_in(dialect, chat("a disk is full")))
+    answered = ask(proxy.url + path_of(dialect), {**body, **odd})
+    assert answered.status == 200
+    assert "offline model" in answered.body.decode()
 
 
 @pytest.mark.parametrize("path", ["/v1/messages/count_tokens", "/v1beta/models/m:countTokens"])

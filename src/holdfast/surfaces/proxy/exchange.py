@@ -42,6 +42,7 @@ from holdfast.surfaces.proxy.sending import Reply
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX, Switches
 from holdfast.surfaces.proxy.upstreams import returned_headers
+from holdfast.tokens import count
 from holdfast.wire import Conversation, read
 from holdfast.wire.strict import encode, splice
 
@@ -170,23 +171,28 @@ class Exchange:
         if self.dialect != "openai-chat":
             return body
         asked = msgspec.json.decode(body, type=_Streaming)
-        if not asked.stream or asked.stream_options.get("include_usage"):
+        options = asked.stream_options if isinstance(asked.stream_options, dict) else {}
+        if asked.stream is not True or options.get("include_usage"):
             return body
-        return splice(body, ("stream_options",), encode({**asked.stream_options, **_USAGE}))
+        return splice(body, ("stream_options",), encode({**options, **_USAGE}))
 
     def _headers(self, prepared: _Prepared) -> dict[str, str]:
         """What the proxy tells about what it did."""
         headers = {f"{PREFIX}session": prepared.session.name}
         if prepared.fitted is not None:
-            saved = sum(cut.from_tokens - cut.to_tokens for cut in prepared.fitted.report)
             headers[f"{PREFIX}tokens"] = str(prepared.fitted.tokens)
-            headers[f"{PREFIX}saved"] = str(saved)
+            headers[f"{PREFIX}saved"] = str(self._untouched(prepared.fitted) - prepared.fitted.tokens)
             headers[f"{PREFIX}edits"] = str(len(prepared.fitted.report))
         if prepared.final:
             headers[f"{PREFIX}final"] = "true"
         if prepared.warnings:
             headers[f"{PREFIX}warning"] = "; ".join(prepared.warnings)
         return headers
+
+    def _untouched(self, fitted: Fitted) -> int:
+        """Tokens of the request as it came; edits overlap, so theirs cannot be summed."""
+        learnt = self.service.engine.calibration
+        return count(fitted.state.source, model=fitted.count.model, calibration=learnt).tokens
 
     # --- the answer ------------------------------------------------------------------------------
 
@@ -309,8 +315,10 @@ class Exchange:
 
 
 class _Streaming(msgspec.Struct):
-    stream: bool = False
-    stream_options: dict[str, Any] = {}
+    """What is wrong with it, the provider says."""
+
+    stream: Any = False
+    stream_options: Any = None
 
 
 _USAGE = {"include_usage": True}
