@@ -18,9 +18,10 @@ def status(code: int, **headers: str) -> Fault:
     async def fault(spoken: Spoken) -> web.StreamResponse:
         return spoken.fail(code, "a bad day", **headers)
 
-    return fault
+    return Fault(fault)
 
 
+@Fault
 async def reset(spoken: Spoken) -> web.StreamResponse:
     """Break the connection before a single byte."""
     assert spoken.request.transport is not None
@@ -28,6 +29,7 @@ async def reset(spoken: Spoken) -> web.StreamResponse:
     return web.Response()
 
 
+@Fault
 async def reset_midway(spoken: Spoken) -> web.StreamResponse:
     """Break the connection in the middle of the answer."""
     if spoken.got.streams:
@@ -45,6 +47,7 @@ async def reset_midway(spoken: Spoken) -> web.StreamResponse:
     return response
 
 
+@Fault
 async def truncated(spoken: Spoken) -> web.StreamResponse:
     """End the answer cleanly, but too early: in the middle of an event, or of the JSON."""
     if not spoken.got.streams:
@@ -58,6 +61,7 @@ async def truncated(spoken: Spoken) -> web.StreamResponse:
     return response
 
 
+@Fault
 async def cut_between_events(spoken: Spoken) -> web.StreamResponse:
     """End a stream cleanly after a whole event, without its end."""
     response = await spoken.stream()
@@ -67,12 +71,14 @@ async def cut_between_events(spoken: Spoken) -> web.StreamResponse:
     return response
 
 
+@Fault
 async def stall(spoken: Spoken) -> web.StreamResponse:
     """Take the request and say nothing."""
     await spoken.never()
     raise AssertionError
 
 
+@Fault
 async def stall_midway(spoken: Spoken) -> web.StreamResponse:
     """Say something, then nothing."""
     response = await spoken.stream()
@@ -92,9 +98,10 @@ def byte_by_byte(script: Script) -> Fault:
         await response.write_eof()
         return response
 
-    return fault
+    return Fault(fault)
 
 
+@Fault
 async def error_inside(spoken: Spoken) -> web.StreamResponse:
     """Status 200, and then an error: at once, or after the first words of a stream."""
     broken = spoken.fail(529 if spoken.got.dialect == "anthropic" else 500, "a bad day")
@@ -109,6 +116,7 @@ async def error_inside(spoken: Spoken) -> web.StreamResponse:
     return response
 
 
+@Fault
 async def no_utf8(spoken: Spoken) -> web.StreamResponse:
     """Bytes that are no UTF-8 in the middle of the text."""
     if not spoken.got.streams:
@@ -127,15 +135,17 @@ def usage_of(tokens: int, script: Script = SAID) -> Fault:
     async def fault(spoken: Spoken) -> web.StreamResponse:
         return await spoken.say(replace(script, input=tokens, output=1, cached=0))
 
-    return fault
+    return Fault(fault)
 
 
+@Fault
 async def redirected(spoken: Spoken) -> web.StreamResponse:
     """Send the caller, with its key, to somebody else."""
     del spoken
     return web.Response(status=307, headers={"location": "http://127.0.0.1:9/v1/stolen"})
 
 
+@Fault
 async def zipped(spoken: Spoken) -> web.StreamResponse:
     """Compress an answer although nobody asked for it."""
     script = spoken.truthful(SAID)
@@ -146,6 +156,7 @@ async def zipped(spoken: Spoken) -> web.StreamResponse:
     return web.Response(body=gzip.compress(body), headers=headers)
 
 
+@Fault
 async def empty(spoken: Spoken) -> web.StreamResponse:
     """Status 200 with nothing in it."""
     if spoken.got.streams:
@@ -155,6 +166,7 @@ async def empty(spoken: Spoken) -> web.StreamResponse:
     return web.Response(content_type="application/json")
 
 
+@Fault
 async def web_page(spoken: Spoken) -> web.StreamResponse:
     """A page of some machine between us and the provider."""
     del spoken

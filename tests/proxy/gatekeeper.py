@@ -107,13 +107,13 @@ def too_long(got: Got, window: int) -> str:
 def error(dialect: str, status: int, message: str) -> dict[str, Any]:
     """An error as the provider writes it."""
     if dialect == "anthropic":
-        kind = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
-        known = kind.get(status, "api_error" if status >= 500 else "invalid_request_error")
-        return {"type": "error", "error": {"type": known, "message": message}}
+        known = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
+        kind = known.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        return {"type": "error", "error": {"type": kind, "message": message}}
     if dialect == "gemini":
-        known = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL"}
-        name = known.get(status, "INVALID_ARGUMENT")
-        return {"error": {"code": status, "message": message, "status": name}}
+        named = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL"}
+        kind = named.get(status, "INVALID_ARGUMENT")
+        return {"error": {"code": status, "message": message, "status": kind}}
     code = "context_length_exceeded" if "context length" in message else None
     kind = "server_error" if status >= 500 else "invalid_request_error"
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}

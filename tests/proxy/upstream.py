@@ -12,7 +12,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
@@ -84,9 +84,14 @@ class Spoken:
         await asyncio.Event().wait()
 
 
-Fault = Callable[[Spoken], Awaitable[web.StreamResponse]]
-Step = Script | Fault
-Turn = Step | Callable[[Got], Script]
+@dataclass(frozen=True)
+class Fault:
+    """A turn that goes wrong."""
+
+    spoil: Callable[[Spoken], Awaitable[web.StreamResponse]]
+
+
+Turn = Script | Fault | Callable[[Got], Script]
 
 
 class Upstream:
@@ -154,13 +159,12 @@ class Upstream:
 
     async def _say(self, spoken: Spoken) -> web.StreamResponse:
         turn = self.turns.popleft() if self.turns else self.always
-        if callable(turn) and not asyncio.iscoroutinefunction(turn):
-            turn = turn(spoken.got)  # type: ignore[assignment]  # of the callables, not the fault
+        if isinstance(turn, Fault):
+            return await turn.spoil(spoken)
         if turn is None:
             self.refused.append("the script has come to its end")
-            return spoken.fail(500, "the script has come to its end")
-        if not isinstance(turn, Script):
-            return await turn(spoken)  # type: ignore[misc]  # what is left is a fault
-        if unknown := {part.name for part in turn.calls} - spoken.got.tools:
+            return spoken.fail(500, self.refused[-1])
+        script = turn if isinstance(turn, Script) else turn(spoken.got)
+        if unknown := {part.name for part in script.calls} - spoken.got.tools:
             self.refused.append(f"the script calls tools that the request lacks: {unknown}")
-        return await spoken.say(spoken.truthful(turn))
+        return await spoken.say(spoken.truthful(script))

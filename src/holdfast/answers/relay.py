@@ -70,6 +70,8 @@ class Relay:
         self._max_stream_bytes = max_stream_bytes
         self._open_end = False
         """The last event lacks the empty line that ends it."""
+        self.broken = False
+        """An upstream stream ended before its end, without a word about it."""
         self._begin()
 
     def _begin(self) -> None:
@@ -103,6 +105,7 @@ class Relay:
             self._open_end = bool(out)
         self._joiner.flush(out)
         if not self._joiner.ended:
+            self.broken = not self._joiner.failed
             self._joiner.failed = True
         return out
 
@@ -133,6 +136,7 @@ class Relay:
         """End the stream with an error, in the form that the dialect's clients raise."""
         self._joiner.tail = []
         self._joiner.failed = True
+        self._half = b""
         return self._whole([error_event(self.dialect, status, message, kind)])
 
     def _whole(self, out: list[bytes]) -> list[bytes]:

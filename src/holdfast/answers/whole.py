@@ -40,6 +40,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
     error: str = ""
     """The kind of an error that came with status 200; empty if there is none."""
+    status: int = 200
+    """What the status should have been."""
 
     def __repr__(self) -> str:
         return f"<Answer, {len(self.texts)} texts, {len(self.calls)} calls>"
@@ -58,6 +60,7 @@ def read_answer(body: bytes, dialect: str) -> Answer:
         turn=tuple(encode(message) for message in turn),
         id=take(value, "id"),
         error=_error(value),
+        status=_status(value),
     )
 
 
@@ -92,6 +95,14 @@ def _value(body: bytes) -> dict[str, Any]:
             fix="Check that the upstream speaks this dialect.",
         )
     return value
+
+
+def _status(value: dict[str, Any]) -> int:
+    error = value.get("error")
+    if not error or value.get("object") == "response":  # which says itself how it failed
+        return 200
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 502
 
 
 def _error(value: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -177,7 +177,7 @@ class ProxyApp:
         out = outgoing_headers(upstream, headers, self.service.settings.serve_token)
         accepted = next((v for k, v in headers if k.lower() == "accept-encoding"), "identity")
         sending = self.service.http.send(
-            url, method, {**out, "accept-encoding": accepted}, body
+            url, method, {**out, "accept-encoding": accepted}, body, raw=True
         )
         async with seen.timed(sending) as reply:
             made = returned_headers(reply.headers, changed=False)
@@ -207,19 +207,20 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
     elif array is not None:
         headers["content-type"] = "application/json"
     listed = [(k.encode("latin-1"), v.encode("latin-1", "replace")) for k, v in headers.items()]
-    await send({"type": "http.response.start", "status": outcome.status, "headers": listed})
+    start = {"type": "http.response.start", "status": outcome.status, "headers": listed}
     if isinstance(body, bytes):
+        await send(start)
         await send({"type": "http.response.body", "body": body})
         return
-    pieces: AsyncIterator[bytes] = body
     try:
-        async for piece in pieces:
+        await send(start)
+        async for piece in body:
             for out in array.write([piece]) if array is not None else (piece,):
                 await send({"type": "http.response.body", "body": out, "more_body": True})
         last = array.close() if array is not None else b""
         await send({"type": "http.response.body", "body": last})
     finally:
-        close = getattr(pieces, "aclose", None)
+        close = getattr(body, "aclose", None)
         if close is not None:
             await close()
 

@@ -6,8 +6,9 @@ sent, its hidden calls are answered, and what happened is written down.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from typing import Any, NamedTuple
 
@@ -37,8 +38,8 @@ from holdfast.fitting import Fitted
 from holdfast.surfaces.proxy.expansions import Expansions
 from holdfast.surfaces.proxy.final_turn import final_turn
 from holdfast.surfaces.proxy.routes import Route
-from holdfast.surfaces.proxy.seen import Seen
-from holdfast.surfaces.proxy.sending import Reply
+from holdfast.surfaces.proxy.seen import CLIENT_LEFT, Seen
+from holdfast.surfaces.proxy.sending import Reply, UpstreamError
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX, Switches
 from holdfast.surfaces.proxy.upstreams import returned_headers
@@ -66,7 +67,15 @@ class Outcome(NamedTuple):
 
     status: int
     headers: dict[str, str]
-    body: bytes | AsyncIterator[bytes]
+    body: bytes | AsyncIterable[bytes]
+
+
+class _Got(NamedTuple):
+    """An answer of the upstream that came in one piece."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
 
 
 class _Prepared(NamedTuple):
@@ -107,17 +116,14 @@ class Exchange:
             reply = await calls.enter_async_context(self.service.send(self.incoming, prepared.body))
             if reply.status < 400 and _is_stream(reply):
                 headers |= returned_headers(reply.headers, changed=True)
-                stream = self._stream(prepared, reply, calls.pop_all())
+                held = calls.pop_all()
+                stream = _Pieces(self._stream(prepared, reply, held), held)
                 return Outcome(reply.status, headers, stream)
-            body = await _whole(reply, self.service.most_bytes)
+            first = await _answer(reply, self.service.most_bytes)
         finally:
             await calls.aclose()
-        if reply.status >= 400:
-            self._note(prepared, reply.status, None)
-            headers |= returned_headers(reply.headers, changed=False)
-            return Outcome(reply.status, headers, body)
-        headers |= returned_headers(reply.headers, changed=True)
-        return Outcome(reply.status, headers, await self._whole_answer(prepared, body))
+        last = await self._whole_answer(prepared, first)
+        return last._replace(headers=headers | last.headers)
 
     # --- before it is sent -----------------------------------------------------------------------
 
@@ -196,27 +202,33 @@ class Exchange:
 
     # --- the answer ------------------------------------------------------------------------------
 
-    async def _whole_answer(self, prepared: _Prepared, first: bytes) -> bytes:
+    async def _whole_answer(self, prepared: _Prepared, got: _Got) -> Outcome:
         """An answer in one piece, after as many calls as the model's expansions took."""
-        bodies = [first]
+        bodies: list[bytes] = []
         expansions = self._expansions(prepared)
         sent: bytes | None = prepared.body
         while sent is not None:
-            answer = read_answer(bodies[-1], self.dialect)
+            status = got.status
+            if status < 400:
+                answer = read_answer(got.body, self.dialect)
+                status = answer.status
+            if status >= 400:  # nothing has gone out: the client may ask for all of it again
+                self.hops.clear()
+                self._note(prepared, status, None, expansions.used)
+                return Outcome(status, got.headers, got.body)
+            bodies.append(got.body)
             self._keep_id(answer.id)
             sent = await self._next(sent, answer.turn, answer.calls, expansions)
             if sent is not None:
                 async with self.service.send(self.incoming, sent) as reply:
-                    body = await _whole(reply, self.service.most_bytes)
-                if reply.status >= 400:
-                    break
-                bodies.append(body)
+                    got = await _answer(reply, self.service.most_bytes)
         self._note(prepared, 200, total_usage(bodies, self.dialect), expansions.used)
-        return join_answers(bodies, self.dialect, self._is_hidden)
+        joined = join_answers(bodies, self.dialect, self._is_hidden)
+        return Outcome(got.status, got.headers, joined)
 
     async def _stream(
         self, prepared: _Prepared, reply: Reply, calls: AsyncExitStack
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """One stream for the client, made of the streams of as many calls as it took."""
         relay = Relay(self.dialect, self._is_hidden, hide_usage=self._hides_usage(prepared))
         expansions = self._expansions(prepared)
@@ -232,6 +244,9 @@ class Exchange:
             status = getattr(error, "status", 502)
             for out in relay.error(status, str(error)):
                 yield out
+        except (asyncio.CancelledError, GeneratorExit):
+            status = CLIENT_LEFT
+            raise
         finally:
             await calls.aclose()
             self._note(prepared, status, relay.usage or None, expansions.used)
@@ -246,6 +261,8 @@ class Exchange:
             await calls.aclose()
             for out in relay.finish():
                 yield out
+            if relay.broken:
+                raise UpstreamError("the upstream's answer broke off", fix="Try again.")
             if relay.failed:
                 return
             asked = (*relay.hidden_calls, *relay.visible_calls)
@@ -254,8 +271,9 @@ class Exchange:
                 return
             sent = following
             reply = await calls.enter_async_context(self.service.send(self.incoming, sent))
-            if reply.status >= 400:
-                return
+            if reply.status >= 300:
+                status = reply.status if reply.status >= 400 else 502
+                raise UpstreamError("the upstream refused to go on", status=status)
             for out in relay.continue_with():
                 yield out
 
@@ -328,8 +346,29 @@ def _is_stream(reply: Reply) -> bool:
     return reply.headers.get("content-type", "").startswith("text/event-stream")
 
 
-async def _whole(reply: Reply, most: int) -> bytes:
+class _Pieces:
+    """A stream that gives its upstream call back even if nobody ever reads from it."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes], calls: AsyncExitStack) -> None:
+        self._pieces = pieces
+        self._calls = calls
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        """End it, read or not."""
+        await self._pieces.aclose()
+        await self._calls.aclose()
+
+
+async def _answer(reply: Reply, most: int) -> _Got:
     """All of an answer, unless it is larger than any answer should be."""
+    if 300 <= reply.status < 400:
+        raise UpstreamError(
+            "the upstream sends us elsewhere", fix="Give its new address in the settings."
+        )
+    headers = returned_headers(reply.headers, changed=True)
     parts = []
     size = 0
     async for chunk in reply.chunks():
@@ -339,4 +378,4 @@ async def _whole(reply: Reply, most: int) -> bytes:
                 f"the upstream's answer has more than {most:,} bytes", fix="Ask for less at once."
             )
         parts.append(chunk)
-    return b"".join(parts)
+    return _Got(reply.status, headers, b"".join(parts))

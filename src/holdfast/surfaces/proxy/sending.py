@@ -83,7 +83,6 @@ class HttpSending:
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=_CONNECT_SECONDS, sock_read=self._idle_seconds
             ),
-            auto_decompress=False,
             trust_env=False,
             read_bufsize=_CHUNK,
         )
@@ -104,14 +103,22 @@ class HttpSending:
 
     @asynccontextmanager
     async def send(
-        self, url: str, method: str, headers: Mapping[str, str], body: bytes
+        self, url: str, method: str, headers: Mapping[str, str], body: bytes, *, raw: bool = False
     ) -> AsyncIterator[Reply]:
-        """Send a request; the answer is read inside `async with`."""
+        """Send a request; the answer is read inside `async with`, as it came if `raw`.
+
+        Some upstreams compress although they were not asked to: what we read is unpacked.
+        """
         if self._session is None:
             raise UpstreamError("the proxy is not running", status=503)
         try:
             response = await self._session.request(
-                method, url, headers=headers, data=body or None, allow_redirects=False
+                method,
+                url,
+                headers=headers,
+                data=body or None,
+                allow_redirects=False,
+                auto_decompress=not raw,
             )
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
             raise _failure(error) from error

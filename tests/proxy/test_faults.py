@@ -1,0 +1,285 @@
+"""Bad days of the upstream: the client gets an error in its own words, never an empty answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.store.refs import REF
+from tests.answers.streams import understand
+from tests.fitting.test_citing import chat, log
+from tests.proxy import faults
+from tests.proxy.gatekeeper import KEY
+from tests.proxy.harness import (
+    DIALECTS,
+    Answered,
+    Running,
+    ask,
+    path_of,
+    request_in,
+    running_proxy,
+    text_of,
+)
+from tests.proxy.spoken import says, text
+from tests.proxy.upstream import Fault, Turn, Upstream
+
+KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}
+BOTH = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+
+
+def _name(fault: Fault) -> str:
+    return fault.spoil.__name__
+
+
+EACH = pytest.mark.parametrize("dialect", DIALECTS)
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[Upstream]:
+    with Upstream() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def proxy(upstream: Upstream) -> Iterator[Running]:
+    with running_proxy({}, upstream.url) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def impatient(upstream: Upstream) -> Iterator[Running]:
+    with running_proxy({"upstream_idle_seconds": 0.2}, upstream.url) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_of_the_last(upstream: Upstream) -> None:
+    upstream.turns.clear()
+    upstream.requests.clear()
+    upstream.refused.clear()
+
+
+def told(proxy: Running, upstream: Upstream, dialect: str, turn: Turn, *, stream: bool) -> Answered:
+    """What the client gets for a request on a bad day; the upstream was asked once."""
+    upstream.turns.append(turn)
+    body = request_in(dialect, chat("short", question="What now?"), stream=stream)
+    answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+    assert len(upstream.requests) == 1, "nothing is sent twice"
+    assert b"Traceback" not in answered.body
+    assert answered.body
+    return answered
+
+
+def error_in(dialect: str, value: dict[str, Any]) -> str:
+    """The message of an error, which must have the dialect's form."""
+    if dialect == "anthropic":
+        assert value["type"] == "error"
+    if dialect == "gemini":
+        assert isinstance(value["error"]["code"], int)
+        assert isinstance(value["error"]["status"], str)
+    else:
+        assert isinstance(value["error"]["type"], str)
+    return str(value["error"]["message"])
+
+
+def last_event(answered: Answered) -> dict[str, Any]:
+    assert answered.headers["content-type"].startswith("text/event-stream")
+    value: dict[str, Any] = answered.events[-1]
+    return value
+
+
+@EACH
+@BOTH
+@pytest.mark.parametrize("code", [429, 500, 503, 529])
+def test_errors_of_the_provider_pass_through_as_they_are(
+    proxy: Running, upstream: Upstream, dialect: str, stream: bool, code: int
+) -> None:
+    fault = faults.status(code, **{"retry-after": "7", "x-request-id": "r1"})
+    answered = told(proxy, upstream, dialect, fault, stream=stream)
+    assert answered.status == code
+    assert answered.headers["retry-after"] == "7"
+    assert answered.headers["x-request-id"] == "r1"
+    assert error_in(dialect, answered.json) == "a bad day"
+
+
+@EACH
+@BOTH
+def test_a_connection_that_breaks_at_once_is_a_502(
+    proxy: Running, upstream: Upstream, dialect: str, stream: bool
+) -> None:
+    answered = told(proxy, upstream, dialect, faults.reset, stream=stream)
+    assert answered.status == 502
+    assert "upstream" in error_in(dialect, answered.json)
+
+
+@EACH
+@BOTH
+def test_an_upstream_that_says_nothing_is_a_504(
+    impatient: Running, upstream: Upstream, dialect: str, stream: bool
+) -> None:
+    answered = told(impatient, upstream, dialect, faults.stall, stream=stream)
+    assert answered.status == 504
+    assert "in time" in error_in(dialect, answered.json)
+
+
+@EACH
+@pytest.mark.parametrize(
+    "fault",
+    [faults.reset_midway, faults.truncated, faults.cut_between_events, faults.stall_midway],
+    ids=_name,
+)
+def test_a_stream_that_breaks_off_ends_with_an_error(
+    impatient: Running, upstream: Upstream, dialect: str, fault: Fault
+) -> None:
+    answered = told(impatient, upstream, dialect, fault, stream=True)
+    assert answered.status == 200
+    assert "upstream" in error_in(dialect, last_event(answered))
+    assert b"Before " in answered.body, "what came before the trouble is kept"
+
+
+@EACH
+@pytest.mark.parametrize(
+    "fault",
+    [faults.reset_midway, faults.truncated, faults.empty, faults.web_page, faults.no_utf8],
+    ids=_name,
+)
+def test_an_answer_that_cannot_be_read_is_a_502(
+    proxy: Running, upstream: Upstream, dialect: str, fault: Fault
+) -> None:
+    answered = told(proxy, upstream, dialect, fault, stream=False)
+    assert answered.status == 502
+    assert error_in(dialect, answered.json)
+
+
+@EACH
+@pytest.mark.parametrize("fault", [faults.empty, faults.web_page], ids=_name)
+def test_a_stream_without_an_answer_is_an_error(
+    proxy: Running, upstream: Upstream, dialect: str, fault: Fault
+) -> None:
+    answered = told(proxy, upstream, dialect, fault, stream=True)
+    if answered.status == 200:
+        assert error_in(dialect, last_event(answered))
+    else:
+        assert answered.status == 502
+        assert error_in(dialect, answered.json)
+
+
+@EACH
+@BOTH
+def test_an_error_inside_an_answer_arrives_as_an_error(
+    proxy: Running, upstream: Upstream, dialect: str, stream: bool
+) -> None:
+    answered = told(proxy, upstream, dialect, faults.error_inside, stream=stream)
+    assert "a bad day" in error_in(dialect, last_event(answered) if stream else answered.json)
+    assert stream or answered.status >= 500, "a client must not take it for an answer"
+
+
+@EACH
+def test_bytes_that_are_no_utf8_do_not_end_a_stream(
+    proxy: Running, upstream: Upstream, dialect: str
+) -> None:
+    answered = told(proxy, upstream, dialect, faults.no_utf8, stream=True)
+    assert answered.status == 200
+    assert b"tr\xff\xfeble" in answered.body
+
+
+@EACH
+def test_a_stream_in_single_bytes_is_the_same_stream(
+    proxy: Running, upstream: Upstream, dialect: str
+) -> None:
+    fault = faults.byte_by_byte(says(text("Grüße, ", "日本", " 🙂")))
+    answered = told(proxy, upstream, dialect, fault, stream=True)
+    assert understand(answered.body, dialect).text == "Grüße, 日本 🙂"
+
+
+@EACH
+@BOTH
+@pytest.mark.parametrize("tokens", [0, 10**12])
+def test_wrong_usage_is_passed_on_and_spoils_nothing(
+    proxy: Running, upstream: Upstream, dialect: str, stream: bool, tokens: int
+) -> None:
+    answered = told(proxy, upstream, dialect, faults.usage_of(tokens), stream=stream)
+    assert text_of(dialect, answered, stream=stream) == "Before the trouble."
+    assert str(tokens).encode() in answered.body
+    proxy.settled()
+    upstream.requests.clear()
+    again = told(proxy, upstream, dialect, faults.SAID, stream=stream)
+    asked = int(again.headers["x-holdfast-tokens"])
+    assert abs(asked - upstream.requests[-1].tokens) <= 0.5 * asked, "no lie is learnt"
+
+
+@EACH
+@BOTH
+def test_no_redirect_is_followed(
+    proxy: Running, upstream: Upstream, dialect: str, stream: bool
+) -> None:
+    answered = told(proxy, upstream, dialect, faults.redirected, stream=stream)
+    assert answered.status == 502
+    assert "location" not in answered.headers
+    assert error_in(dialect, answered.json)
+
+
+@EACH
+@BOTH
+def test_an_answer_compressed_against_our_wish_is_read(
+    proxy: Running, upstream: Upstream, dialect: str, stream: bool
+) -> None:
+    answered = told(proxy, upstream, dialect, faults.zipped, stream=stream)
+    assert answered.status == 200
+    assert text_of(dialect, answered, stream=stream) == "Before the trouble."
+
+
+@EACH
+@BOTH
+def test_a_huge_answer_arrives_whole(
+    proxy: Running, upstream: Upstream, dialect: str, stream: bool
+) -> None:
+    words = "many words " * 100_000
+    answered = told(proxy, upstream, dialect, says(text(words[:7], words[7:])), stream=stream)
+    assert text_of(dialect, answered, stream=stream) == words
+
+
+@EACH
+@BOTH
+def test_an_answer_larger_than_allowed_is_an_error(dialect: str, stream: bool) -> None:
+    many = tuple(f"{n:0>1000}" for n in range(80))
+    with (
+        Upstream(says(text(*many))) as upstream,
+        running_proxy({"max_body_bytes": 50_000}, upstream.url) as proxy,
+    ):
+        body = request_in(dialect, chat("short"), stream=stream)
+        answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+    if stream:  # a stream is not held in memory, so it may be long
+        assert text_of(dialect, answered, stream=True) == "".join(many)
+    else:
+        assert answered.status == 502
+        assert error_in(dialect, answered.json)
+
+
+@EACH
+@BOTH
+def test_nothing_half_written_is_left_in_the_store(
+    proxy: Running, upstream: Upstream, dialect: str, stream: bool
+) -> None:
+    """After a bad day the session goes on, and what was cited opens exactly."""
+    name = {"x-holdfast-session": f"{dialect}-{stream}"}
+    body = request_in(dialect, chat(log(300)), stream=stream)
+    where = proxy.url + path_of(dialect, stream=stream)
+    upstream.turns.append(faults.reset)
+    assert ask(where, body, {**KEYS, **name}).status == 502
+    upstream.turns.append(says(text("It went well.")))
+    answered = ask(where, body, {**KEYS, **name})
+    assert text_of(dialect, answered, stream=stream) == "It went well."
+    proxy.settled()
+    engine = proxy.service.engine
+    scope = engine.scope.of(name["x-holdfast-session"])
+    turns = proxy.do(engine.store.turns(scope))
+    assert [turn.status for turn in turns][-1] == 200
+    found = REF.search(upstream.requests[1].texts)
+    assert found
+    stored = proxy.do(engine.store.get(scope, found[0]))
+    assert stored is not None
+    assert stored.data.decode() == log(300)
+    assert upstream.requests[0].body == upstream.requests[1].body
