@@ -186,8 +186,9 @@ class Exchange:
         """What the proxy tells about what it did."""
         headers = {f"{PREFIX}session": prepared.session.name}
         if prepared.fitted is not None:
+            saved = self._untouched(prepared.fitted) - prepared.fitted.tokens
             headers[f"{PREFIX}tokens"] = str(prepared.fitted.tokens)
-            headers[f"{PREFIX}saved"] = str(self._untouched(prepared.fitted) - prepared.fitted.tokens)
+            headers[f"{PREFIX}saved"] = str(saved)
             headers[f"{PREFIX}edits"] = str(len(prepared.fitted.report))
         if prepared.final:
             headers[f"{PREFIX}final"] = "true"
