@@ -221,12 +221,12 @@ def _responses_usage(script: Script) -> dict[str, Any]:
 def _item(part: Part, number: str) -> dict[str, Any]:
     if part.kind == "text":
         content = [{"type": "output_text", "text": part.text, "annotations": [], "logprobs": []}]
-        head = {"id": f"msg_{number}", "type": "message", "status": "completed"}
+        head: dict[str, Any] = {"id": f"msg_{number}", "type": "message", "status": "completed"}
         return {**head, "role": "assistant", "content": content}
     if part.kind == "call":
         head = {"id": f"fc_{number}", "type": "function_call", "status": "completed"}
         return {**head, "call_id": part.id, "name": part.name, "arguments": part.text}
-    head: dict[str, Any] = {"id": f"rs_{number}", "type": "reasoning", "summary": []}
+    head = {"id": f"rs_{number}", "type": "reasoning", "summary": []}
     return {**head, "encrypted_content": f"signed {part.text}"}
 
 
@@ -450,16 +450,21 @@ words = st.text(
 
 @st.composite
 def scripts(
-    draw: st.DrawFn, names: tuple[str, ...] = ("look_up", "search"), prefix: str = "c"
+    draw: st.DrawFn,
+    names: tuple[str, ...] = ("look_up", "search"),
+    prefix: str = "c",
+    must: tuple[str, ...] = (),
 ) -> Script:
+    """An answer with calls of some names, and surely of those in `must`."""
     parts = []
-    kinds = draw(st.lists(st.sampled_from(["text", "thinking", "call", "call"]), max_size=5))
-    for n, kind in enumerate(kinds):
+    some = st.sampled_from(["text", "thinking", *(f"call {name}" for name in names)])
+    kinds = draw(st.lists(some, max_size=5 - len(must)))
+    for n, drawn in enumerate(draw(st.permutations([*kinds, *(f"call {m}" for m in must)]))):
+        kind, _, name = drawn.partition(" ")
         if kind == "call":
             value = json.dumps({"ref": draw(words)}, ensure_ascii=draw(st.booleans()))
             cut = draw(st.integers(0, len(value)))
             pieces = tuple(piece for piece in (value[:cut], value[cut:]) if piece)
-            name = draw(st.sampled_from(names))
             parts.append(Part("call", pieces, f"{prefix}_{n}", name))
         else:
             parts.append(Part(kind, tuple(draw(st.lists(words, min_size=1, max_size=4)))))

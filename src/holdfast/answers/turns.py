@@ -74,8 +74,7 @@ def continuation(
     Raises `EditError` where the provider would refuse it, such as for a call without a result.
     """
     conversation = read(body, dialect)
-    unstored = dialect == "openai-responses" and conversation.rest.get("store") is False
-    said = [message for raw in turn if _goes_back(message := decode(raw), unstored=unstored)]
+    said = [decode(raw) for raw in _sendable(turn, conversation)]
     answers = _results(dialect, results)
     longer = conversation.insert(len(conversation.messages), *said, *answers)
     if dialect == "openai-responses" and conversation.rest.get("conversation"):
@@ -84,10 +83,25 @@ def continuation(
     return write(longer)
 
 
-def _goes_back(item: Any, *, unstored: bool) -> bool:
-    """Whether an item can be sent back: reasoning that was neither stored nor sealed cannot."""
-    is_lost = item.get("type") == "reasoning" and not item.get("encrypted_content")
-    return not (unstored and is_lost)
+def _sendable(turn: Sequence[bytes], conversation: Conversation) -> list[bytes]:
+    """What of a turn can be sent back.
+
+    OpenAI's Responses take reasoning only if it was stored or sealed, and led to an item.
+    """
+    if conversation.dialect != "openai-responses":
+        return list(turn)
+    stored = conversation.rest.get("store") is not False
+    kinds = [_reasoning(decode(raw)) for raw in turn]
+    last = max((n for n, kind in enumerate(kinds) if not kind), default=-1)
+    return [
+        raw for raw, kind in zip(turn[: last + 1], kinds, strict=False) if stored or kind != "bare"
+    ]
+
+
+def _reasoning(item: Any) -> str:
+    if item.get("type") != "reasoning":
+        return ""
+    return "sealed" if item.get("encrypted_content") else "bare"
 
 
 def _results(dialect: str, results: Sequence[tuple[Call, str]]) -> list[Any]:
@@ -122,7 +136,7 @@ def rejoin(body: bytes, dialect: str, kept: Sequence[Kept], hidden: Hidden) -> b
     for one in kept:
         place = _find(messages, one, dialect, hidden)
         if place is not None:
-            messages[place[0] :] = _with_hidden(messages, place, one, dialect)
+            messages[place[0] :] = _with_hidden(messages[place[1] :], one, conversation)
     if len(messages) == len(conversation.messages) and all(
         a is b for a, b in zip(messages, conversation.messages, strict=True)
     ):
@@ -173,19 +187,16 @@ def _look(messages: Sequence[Message]) -> object:
     return "".join("".join(words).split())
 
 
-def _with_hidden(
-    messages: list[Message], place: tuple[int, int], kept: Kept, dialect: str
-) -> list[Message]:
-    """The messages from the answer on, with all its hops."""
+def _with_hidden(following: list[Message], kept: Kept, conversation: Conversation) -> list[Message]:
+    """An answer with all its hops, and the messages that follow it."""
+    dialect = conversation.dialect
     whole: list[Message] = []
-    for hop in kept.hops[:-1]:
-        whole.extend(_message(raw, dialect) for raw in hop.turn)
-        whole.extend(_made(value, dialect) for value in _results(dialect, hop.results))
-    last = kept.hops[-1]
-    whole.extend(_message(raw, dialect) for raw in last.turn)
-    following = messages[place[1] :]
-    if last.results:
-        following = _JOIN_RESULTS.get(dialect, _in_front)(following, last, dialect)
+    for hop in kept.hops:
+        whole.extend(_message(raw, dialect) for raw in _sendable(hop.turn, conversation))
+        if hop is not kept.hops[-1]:
+            whole.extend(_made(value, dialect) for value in _results(dialect, hop.results))
+        elif hop.results:
+            following = _JOIN_RESULTS.get(dialect, _in_front)(following, hop, dialect)
     return [*whole, *following]
 
 
