@@ -6,6 +6,7 @@ stream is drawn as a script and spelled in a dialect; the client reads it back i
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,6 +51,11 @@ class Script:
     @property
     def texts(self) -> list[str]:
         return [part.text for part in self.parts if part.kind == "text"]
+
+
+def signature(part: Part) -> str:
+    """Gemini's signatures are bytes in base64."""
+    return base64.b64encode(part.id.encode()).decode()
 
 
 def sse(value: Any, name: str = "") -> bytes:
@@ -248,7 +254,7 @@ def _gemini(script: Script) -> list[bytes]:
     for part in script.parts:
         if part.kind == "call":
             call = {"id": part.id, "name": part.name, "args": json.loads(part.text)}
-            groups.append([{"functionCall": call, "thoughtSignature": f"s{part.id}"}])
+            groups.append([{"functionCall": call, "thoughtSignature": signature(part)}])
         elif part.kind == "thinking":
             groups.extend([{"text": piece, "thought": True}] for piece in part.pieces)
         else:
