@@ -300,6 +300,7 @@ def test_hops_may_be_many(dialect: str) -> None:
     assert seen.text == "It is 42."
     assert [call[0] for call in seen.calls] == ["call_shown"]
     assert relay.usage == seen.usage or dialect == "gemini"
+    assert relay.upstream_id.endswith("last")
 
 
 @every_dialect
@@ -435,6 +436,15 @@ def test_chat_usage_that_the_client_did_not_ask_for_is_kept_from_it() -> None:
     assert understand(out, "openai-chat").stop == "stop"
 
 
+def test_chat_chunk_without_choices_does_not_lend_its_id() -> None:
+    first = sse({"id": "", "model": "", "choices": [], "prompt_filter_results": []})
+    relay = Relay("openai-chat", hidden)
+    out = run(relay, [first, *write(Script((HELLO, EXPAND)), "openai-chat")])
+    out += b"".join(relay.close())
+    assert out.startswith(first)
+    assert understand(out.removeprefix(first), "openai-chat").id == "chatcmpl-first"
+
+
 def test_chat_refusal_and_audio_go_back() -> None:
     stream = [
         chat(delta(role="assistant", refusal="I ")),
@@ -511,6 +521,20 @@ def test_gemini_signature_on_empty_text_goes_back() -> None:
     run(relay, [gem({"text": "a"}), gem({"text": "b"}), gem({"text": "", "thoughtSignature": "s"})])
     [content] = [json.loads(raw) for raw in relay.assistant_turn]
     assert content["parts"] == [{"text": "ab"}, {"text": "", "thoughtSignature": "s"}]
+
+
+def test_gemini_prompt_that_is_refused_on_the_way_ends_the_stream() -> None:
+    refused = sse({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "r2"})
+    for first, words in ((Script((EXPAND,)), NOTHING_SAID), (Script((HELLO, EXPAND)), "")):
+        relay = Relay("gemini", hidden)
+        run(relay, write(first, "gemini"))
+        relay.continue_with()
+        out = run(relay, [refused]) + b"".join(relay.close())
+        assert not relay.failed
+        assert relay.stop_reason == "SAFETY"
+        assert words in out.decode()
+        assert events(out)[-1][1]["promptFeedback"]["blockReason"] == "SAFETY"
+        assert events(out)[-1][1]["responseId"] == "first"
 
 
 def test_gemini_array_is_made_of_the_same_chunks() -> None:

@@ -156,6 +156,32 @@ def test_responses_body_does_not_list_the_hidden_tool() -> None:
     assert joined["tools"] == [{"type": "web_search"}]
 
 
+def test_gemini_refusal_does_not_take_back_what_was_said() -> None:
+    call = Call("h", HIDDEN, "{}")
+    said = Said(
+        id="a",
+        model="m",
+        created=1,
+        pieces=("Hm.",),
+        calls=(call,),
+        input_tokens=1,
+        output_tokens=1,
+    )
+    refused = json.dumps({"promptFeedback": {"blockReason": "SAFETY"}}).encode()
+    joined = join_answers([compose_answer(said, "gemini"), refused], "gemini", hidden)
+    assert read_answer(joined, "gemini").texts == ("Hm.",)
+    assert json.loads(joined)["promptFeedback"] == {"blockReason": "SAFETY"}
+
+
+def test_chat_content_in_parts_is_joined_as_text() -> None:
+    first = {"choices": [{"message": {"content": [{"type": "text", "text": "Hm."}]}}]}
+    second = {"choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}]}
+    joined = join_answers(
+        [json.dumps(first).encode(), json.dumps(second).encode()], "openai-chat", hidden
+    )
+    assert read_answer(joined, "openai-chat").texts == ("Hm.\n\nYes.",)
+
+
 @given(junk_values.filter(lambda value: isinstance(value, dict)), dialects)
 def test_junk_is_read_as_an_answer_that_says_nothing_we_know(value: Any, dialect: str) -> None:
     body = json.dumps(value).encode()

@@ -69,7 +69,7 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> 
         message = inner(choice, "message")
         if n == 0:
             for key in ("content", "reasoning_content", "reasoning"):
-                said = [text(one.get(key)) for one in (*earlier, message)]
+                said = [_words(one.get(key)) for one in (*earlier, message)]
                 if any(said[:-1]):
                     message[key] = PARAGRAPH.join(filter(None, said))
         if not _says(message):
@@ -93,6 +93,11 @@ def _shown(choice: dict[str, Any], hidden: Hidden) -> dict[str, Any]:
     stop = choice.get("finish_reason")
     stop = "stop" if stop == "tool_calls" and not kept else stop
     return {**choice, "message": message, "finish_reason": stop}
+
+
+def _words(content: Any) -> str:
+    """Content as text, whether it is text or a list of parts."""
+    return text(content) or "".join(text(part.get("text")) for part in dicts(content))
 
 
 def _says(message: dict[str, Any]) -> bool:
@@ -188,13 +193,14 @@ class ChatJoiner(Joiner):
         return self._choices[index]
 
     def _chunk(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
-        if not self._identity:
+        choices = dicts(value.get("choices"))
+        self.upstream_id = self.upstream_id or text(value.get("id"))
+        if choices and not self._identity:  # Azure begins with a chunk that has no id
             self._identity = {key: value[key] for key in _IDENTITY if key in value}
             self._model = text(value.get("model"))
         usage = value.get("usage")
         if isinstance(usage, dict):
             self.usage = usage
-        choices = dicts(value.get("choices"))
         if not choices:
             self._without_choices(value, event, out)
             return

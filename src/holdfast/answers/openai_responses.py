@@ -177,6 +177,7 @@ class ResponsesJoiner(Joiner):
         self, response: dict[str, Any], value: dict[str, Any], event: Event, out: list[bytes]
     ) -> None:
         self._first = self._first or response
+        self.upstream_id = text(response.get("id"))
         if value.get("type") not in _ENDS:
             if self.continued:
                 self._skip(value)

@@ -133,24 +133,27 @@ def rejoin(body: bytes, dialect: str, kept: Sequence[Kept], hidden: Hidden) -> b
     if dialect == "openai-responses":
         conversation = _follow_chain(conversation, kept)
     messages = list(conversation.messages)
-    for one in kept:
-        place = _find(messages, one, dialect, hidden)
-        if place is not None:
-            messages[place[0] :] = _with_hidden(messages[place[1] :], one, conversation)
-    if len(messages) == len(conversation.messages) and all(
-        a is b for a, b in zip(messages, conversation.messages, strict=True)
-    ):
+    places = _find(messages, kept, dialect, hidden)
+    if not places:
         return write(conversation)
+    for (start, stop), one in sorted(places.items(), key=lambda item: item[0], reverse=True):
+        messages[start:] = _with_hidden(messages[stop:], one, conversation)
     return write(conversation.with_messages(tuple(messages)))
 
 
 def _find(
-    messages: Sequence[Message], kept: Kept, dialect: str, hidden: Hidden
-) -> tuple[int, int] | None:
-    """Where the client's version of an answer stands: a run of assistant messages."""
-    wanted = _looks(kept, dialect, hidden)
-    found = [run for run in _runs(messages) if _look(messages[run[0] : run[1]]) == wanted]
-    return min(found, key=lambda run: abs(run[0] - kept.index)) if found else None
+    messages: Sequence[Message], kept: Sequence[Kept], dialect: str, hidden: Hidden
+) -> dict[tuple[int, int], Kept]:
+    """Where the client's versions of answers stand: runs of assistant messages."""
+    runs: dict[object, list[tuple[int, int]]] = {}
+    for start, stop in _runs(messages) if kept else ():
+        runs.setdefault(_look(messages[start:stop]), []).append((start, stop))
+    found: dict[tuple[int, int], Kept] = {}
+    for one in kept:
+        alike = [run for run in runs.get(_looks(one, dialect, hidden), ()) if run not in found]
+        if alike:
+            found[min(alike, key=lambda run: abs(run[0] - one.index))] = one
+    return found
 
 
 def _runs(messages: Sequence[Message]) -> list[tuple[int, int]]:
@@ -176,11 +179,11 @@ def _looks(kept: Kept, dialect: str, hidden: Hidden) -> object:
 
 def _look(messages: Sequence[Message]) -> object:
     """A turn's calls, or if it has none its words: clients change the rest, and white space."""
-    calls = [
-        (call.id, "", "") if call.id else ("", call.name, encode(call.arguments))
+    calls = tuple(
+        (call.id, "", b"") if call.id else ("", call.name, encode(call.arguments))
         for message in messages
         for call in message.calls
-    ]
+    )
     if calls:
         return calls
     words = [b.text for message in messages for b in message.blocks if isinstance(b, Text)]
