@@ -374,6 +374,26 @@ def test_chat_call_whose_name_comes_late_is_hidden() -> None:
     assert [call.id for call in relay.hidden_calls] == ["h"]
 
 
+def test_chat_calls_whose_names_come_late_wait_only_for_their_own() -> None:
+    stream = [
+        chat(delta(role="assistant", content="")),
+        chat(delta(tool_calls=[piece(0, "a", None, ""), piece(1, "h", None, "")])),
+        chat(delta(tool_calls=[piece(0, None, "look_up", "{")])),
+        chat(delta(tool_calls=[piece(0, None, None, "}")])),
+        chat(delta(tool_calls=[piece(1, None, HIDDEN, "{}")])),
+    ]
+    relay = Relay("openai-chat", hidden)
+    out = b"".join(event for part in stream for event in relay.feed(part))
+    pieces = [
+        piece
+        for _, value in events(out)
+        for piece in value["choices"][0]["delta"].get("tool_calls", ())
+    ]
+    assert [piece["index"] for piece in pieces] == [0, 0, 0]
+    assert "".join(piece["function"]["arguments"] for piece in pieces) == "{}"
+    assert [call.id for call in relay.hidden_calls] == ["h"]
+
+
 def test_chat_call_whose_name_never_comes_is_passed_on() -> None:
     stream = [
         chat(delta(tool_calls=[piece(0, "h", None, "{}")])),
