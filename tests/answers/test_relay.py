@@ -404,17 +404,19 @@ def test_chat_call_whose_name_never_comes_is_passed_on() -> None:
         assert run(Relay("openai-chat", hidden), kept) == b"".join(kept)
 
 
-def test_chat_calls_that_share_a_number_are_told_apart_by_id() -> None:
+@pytest.mark.parametrize("first", [HIDDEN, "look_up"])
+def test_chat_calls_that_share_a_number_are_told_apart_by_id(first: str) -> None:
+    [second] = {HIDDEN, "look_up"} - {first}
     stream = [
-        chat(delta(role="assistant", tool_calls=[piece(0, "a", "look_up", "{}")])),
-        chat(delta(tool_calls=[piece(0, "b", HIDDEN, '{"ref":1}')])),
+        chat(delta(role="assistant", tool_calls=[piece(0, first, first, "{}")])),
+        chat(delta(tool_calls=[piece(0, second, second, "{}")])),
         chat(delta(stop="tool_calls")),
         sse("[DONE]"),
     ]
     relay = Relay("openai-chat", hidden)
     out = run(relay, stream) + b"".join(relay.close())
-    assert understand(out, "openai-chat").calls == [("a", "look_up", "{}")]
-    assert [call.arguments for call in relay.hidden_calls] == ['{"ref":1}']
+    assert understand(out, "openai-chat").calls == [("look_up", "look_up", "{}")]
+    assert [call.id for call in relay.hidden_calls] == [HIDDEN]
 
 
 def test_chat_choices_stream_side_by_side() -> None:

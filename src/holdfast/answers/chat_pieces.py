@@ -34,7 +34,8 @@ class GrowingChoice:
         self._open: dict[int, GrowingCall] = {}
         self._names: dict[int, str] = {}
         self._pieces: dict[str, list[Any]] = {}
-        self._gone = 0
+        self._gone: list[int] = []
+        """The numbers of hidden calls."""
 
     def slot(self, piece: dict[str, Any]) -> GrowingCall | None:
         """The call that a piece belongs to; None if it begins a new one."""
@@ -55,9 +56,9 @@ class GrowingChoice:
         name = name_of(piece) or self._names.get(index, "")
         if hidden(name):
             slot = GrowingCall(None)
-            self._gone += 1
+            self._gone.append(index)
         else:
-            slot = GrowingCall(index - self._gone)
+            slot = GrowingCall(index - sum(gone < index for gone in self._gone))
         self._open[index] = slot
         self.slots.append(slot)
         return slot
