@@ -44,7 +44,8 @@ chains = st.tuples(
 def opening(number: int, script: Script) -> Script:
     """An answer whose calls are all hidden, and which has at least one."""
     parts = [replace(part, id=f"{number}{part.id}") for part in script.parts]
-    return replace(script, parts=(*parts, replace(EXPAND, id=f"last_{number}")))
+    last = replace(EXPAND, id=f"last_{number}")
+    return replace(script, id=f"hop{number}", parts=(*parts, last))
 
 
 EXPAND = Part("call", ('{"ref":', '"r1"}'), "call_hidden", HIDDEN)

@@ -176,6 +176,12 @@ def test_answers_of_several_hops_come_back_as_the_provider_wrote_them(
     made = [call.id for message in messages for call in message.calls]
     assert made == [call.id for script in chain for call in script.calls]
     assert rejoin(body, dialect, [], hidden) == body
+    # What the provider was sent on the way stays what it was, so that its cache is of use.
+    sent = request(dialect)
+    for hop in hops[:-1]:
+        sent = continuation(sent, dialect, hop.turn, hop.results)
+        before = [message.raw for message in read(sent, dialect).messages]
+        assert spans[: len(before)] == before
 
 
 def joined(shown: list[Any], dialect: str) -> list[Any]:
