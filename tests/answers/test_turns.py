@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.answers import Call, Hop, Kept, Relay, continuation, rejoin, split
 from holdfast.errors import EditError
 from holdfast.wire import read, validate
+from holdfast.wire import write as wire_write
 from tests.answers.streams import (
     DIALECTS,
     HIDDEN,
@@ -87,6 +88,11 @@ def sendable(turn: tuple[bytes, ...]) -> tuple[bytes, ...]:
     return turn
 
 
+def rejoined(body: bytes, dialect: str, kept: list[Kept]) -> bytes:
+    """A client's request as the provider gets it."""
+    return wire_write(rejoin(read(body, dialect), kept, hidden))
+
+
 def results_of(relay: Relay) -> tuple[tuple[Call, str], ...]:
     return tuple((call, f"opened {call.id}") for call in relay.hidden_calls)
 
@@ -131,7 +137,7 @@ def test_rejoined_request_is_valid_and_has_every_call_with_its_result(
     relay = answered(script, dialect)
     body = next_request(script, dialect, relay)
     kept = Kept((Hop(relay.assistant_turn, results_of(relay)),), index=1)
-    whole = rejoin(body, dialect, [kept], hidden)
+    whole = rejoined(body, dialect, [kept])
     assert validate(whole, dialect) == []
     messages = read(whole, dialect).messages
     made = [call.id for message in messages for call in message.calls]
@@ -167,7 +173,7 @@ def test_answers_of_several_hops_come_back_as_the_provider_wrote_them(
     if dialect == "gemini":
         question = {"role": "user", "parts": [{"text": "And?"}]}  # type: ignore[dict-item]
     body = request(dialect, *joined(shown, dialect), *together(given_back, dialect), question)
-    whole = rejoin(body, dialect, [Kept(tuple(hops), index=1)], hidden)
+    whole = rejoined(body, dialect, [Kept(tuple(hops), index=1)])
     messages = read(whole, dialect).messages
     spans = [message.raw for message in messages]
     for turn in [sendable(hop.turn) for hop in hops]:
@@ -175,7 +181,7 @@ def test_answers_of_several_hops_come_back_as_the_provider_wrote_them(
         assert tuple(spans[place : place + len(turn)]) == turn
     made = [call.id for message in messages for call in message.calls]
     assert made == [call.id for script in chain for call in script.calls]
-    assert rejoin(body, dialect, [], hidden) == body
+    assert rejoined(body, dialect, []) == body
     # What the provider was sent on the way stays what it was, so that its cache is of use.
     sent = request(dialect)
     for hop in hops[:-1]:
@@ -203,7 +209,7 @@ def test_an_answer_that_the_client_changed_is_left_as_it_is(dialect: str) -> Non
     kept = Kept((Hop(relay.assistant_turn, results_of(relay)),), index=1)
     other = answered(Script((Part("text", ("Something else.",)),)), dialect)
     body = request(dialect, *(json.loads(raw) for raw in other.assistant_turn))
-    assert rejoin(body, dialect, [kept], hidden) == body
+    assert rejoined(body, dialect, [kept]) == body
 
 
 @every_dialect
@@ -223,9 +229,7 @@ def test_of_equal_answers_the_nearest_is_the_one(dialect: str) -> None:
     body = request(dialect, *seen, asked, *seen, asked)
     before = [message.raw for message in read(body, dialect).messages]
     first = len(seen)
-    after = [
-        message.raw for message in read(rejoin(body, dialect, [kept], hidden), dialect).messages
-    ]
+    after = [message.raw for message in read(rejoined(body, dialect, [kept]), dialect).messages]
     assert after[: first + 2] == before[: first + 2]
     assert len(after) > len(before)
 
@@ -237,11 +241,17 @@ def test_thinking_is_kept_where_the_client_dropped_it(dialect: str) -> None:
     seen = answered(Script((LOOK_UP,)), dialect).assistant_turn
     given_back = result("call_shown", "look_up", "sunny", dialect)
     body = request(dialect, *(json.loads(raw) for raw in seen), *given_back)
-    whole = read(rejoin(body, dialect, [kept], hidden), dialect)
+    whole = read(rejoined(body, dialect, [kept]), dialect)
     assert validate(whole) == []
     assert tuple(m.raw for m in whole.messages[1:][: len(relay.assistant_turn)]) == (
         relay.assistant_turn
     )
+
+
+@every_dialect
+def test_a_request_with_nothing_to_bring_back_is_the_same_object(dialect: str) -> None:
+    conversation = read(request(dialect), dialect)
+    assert rejoin(conversation, [Kept((Hop(()),))], hidden) is conversation
 
 
 # --- what only one dialect has -----------------------------------------------------------------
@@ -253,7 +263,7 @@ def test_anthropic_results_stand_before_the_users_words() -> None:
     [message] = result("call_shown", "look_up", "sunny", "anthropic")
     message["content"].append({"type": "text", "text": "and now?"})
     kept = Kept((Hop(relay.assistant_turn, results_of(relay)),))
-    whole = rejoin(request("anthropic", *seen, message), "anthropic", [kept], hidden)
+    whole = rejoined(request("anthropic", *seen, message), "anthropic", [kept])
     assert validate(whole) == []
     last = read(whole, "anthropic").messages[-1]
     assert [type(block).__name__ for block in last.blocks] == ["ToolResult", "ToolResult", "Text"]
@@ -270,7 +280,7 @@ def test_gemini_responses_keep_the_order_of_calls_without_ids() -> None:
     ]
     seen = [json.loads(raw) for raw in split(turn, "gemini", hidden)]
     body = request("gemini", *seen, {"role": "user", "parts": responses})
-    whole = rejoin(body, "gemini", [Kept((hop,))], hidden)
+    whole = rejoined(body, "gemini", [Kept((hop,))])
     assert validate(whole, "gemini") == []
     last = read(whole, "gemini").messages[-1]
     assert [answer.text for answer in last.results] == ["r1", "opened", "r2"]
@@ -282,11 +292,11 @@ def test_responses_chain_goes_on_from_the_last_hop() -> None:
     )
     outputs = result("v", "look_up", "sunny", "openai-responses")
     body = {"model": "gpt-5", "previous_response_id": "resp_1", "input": outputs}
-    whole = json.loads(rejoin(json.dumps(body).encode(), "openai-responses", [kept], hidden))
+    whole = json.loads(rejoined(json.dumps(body).encode(), "openai-responses", [kept]))
     assert whole["previous_response_id"] == "resp_2"
     assert [item["call_id"] for item in whole["input"]] == ["h", "v"]
     other = json.dumps({**body, "previous_response_id": "resp_9"}).encode()
-    assert rejoin(other, "openai-responses", [kept], hidden) == other
+    assert rejoined(other, "openai-responses", [kept]) == other
 
 
 def test_responses_continuation_in_a_kept_conversation_sends_only_results() -> None:

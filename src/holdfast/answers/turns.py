@@ -123,22 +123,19 @@ def _without_empty_id(part: dict[str, Any]) -> dict[str, Any]:
 # --- bringing hidden calls back ----------------------------------------------------------------
 
 
-def rejoin(body: bytes, dialect: str, kept: Sequence[Kept], hidden: Hidden) -> bytes:
+def rejoin(conversation: Conversation, kept: Sequence[Kept], hidden: Hidden) -> Conversation:
     """The client's request with the hidden calls of earlier answers back in their places.
 
-    An answer that the client has changed or dropped is left as the client has it. The request's
-    own bytes come back if there is nothing to bring back.
+    An answer that the client has changed or dropped is left as the client has it. If nothing is
+    brought back, the very conversation is given back; else all messages beside are the same ones.
     """
-    conversation = read(body, dialect)
-    if dialect == "openai-responses":
+    if conversation.dialect == "openai-responses":
         conversation = _follow_chain(conversation, kept)
     messages = list(conversation.messages)
-    places = _find(messages, kept, dialect, hidden)
-    if not places:
-        return write(conversation)
+    places = _find(messages, kept, conversation.dialect, hidden)
     for (start, stop), one in sorted(places.items(), key=lambda item: item[0], reverse=True):
         messages[start:] = _with_hidden(messages[stop:], one, conversation)
-    return write(conversation.with_messages(tuple(messages)))
+    return conversation.with_messages(tuple(messages)) if places else conversation
 
 
 def _find(
