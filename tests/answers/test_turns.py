@@ -254,6 +254,13 @@ def test_a_request_with_nothing_to_bring_back_is_the_same_object(dialect: str) -
     assert rejoin(conversation, [Kept((Hop(()),))], hidden) is conversation
 
 
+def test_an_answer_of_which_the_client_saw_nothing_is_not_taken_for_an_empty_one() -> None:
+    relay = answered(Script((EXPAND,)), "openai-chat")
+    kept = Kept((Hop(relay.assistant_turn, results_of(relay)),), index=1)
+    body = request("openai-chat", {"role": "assistant", "content": ""})
+    assert rejoined(body, "openai-chat", [kept]) == body
+
+
 # --- what only one dialect has -----------------------------------------------------------------
 
 

@@ -147,7 +147,8 @@ def _find(
         runs.setdefault(_look(messages[start:stop]), []).append((start, stop))
     found: dict[tuple[int, int], Kept] = {}
     for one in kept:
-        alike = [run for run in runs.get(_looks(one, dialect, hidden), ()) if run not in found]
+        look = _looks(one, dialect, hidden)
+        alike = [run for run in runs.get(look, ()) if look and run not in found]
         if alike:
             found[min(alike, key=lambda run: abs(run[0] - one.index))] = one
     return found
