@@ -163,7 +163,7 @@ def test_a_stream_that_breaks_off_has_failed_and_hides_what_it_must(
 ) -> None:
     whole = write(script, dialect)
     stream = b"".join(whole)
-    kept = stream[: place % len(b"".join(whole[:-2]) or b"x")]
+    kept = stream[: place % len(b"".join(whole[:-3]) or b"x")]  # before the end begins
     relay = Relay(dialect, hidden)
     out = run(relay, [kept])
     assert relay.failed
