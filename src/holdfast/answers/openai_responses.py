@@ -84,8 +84,10 @@ def _joined(
 def _unarmed(response: dict[str, Any], hidden: Hidden) -> dict[str, Any]:
     """A response that does not repeat the hidden tools; the same object if it has none."""
     tools = response.get("tools")
-    kept = [tool for tool in dicts(tools) if not hidden(text(tool.get("name")))]
-    if not isinstance(tools, list) or len(kept) == len(tools):
+    if not isinstance(tools, list):
+        return response
+    kept = [tool for tool in tools if not hidden(take(tool, "name"))]
+    if len(kept) == len(tools):
         return response
     return {**response, "tools": kept}
 
