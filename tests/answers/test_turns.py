@@ -6,10 +6,19 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.answers import Call, Hop, Kept, Relay, continuation, rejoin, split
+from holdfast.answers import (
+    NOTHING_SAID,
+    Call,
+    Hop,
+    Kept,
+    Relay,
+    continuation,
+    rejoin,
+    split,
+)
 from holdfast.errors import EditError
 from holdfast.wire import read, validate
 from holdfast.wire import write as wire_write
@@ -166,7 +175,9 @@ def test_answers_of_several_hops_come_back_as_the_provider_wrote_them(
         relay = answered(script, dialect)
         hops.append(Hop(relay.assistant_turn, results_of(relay)))
         shown.extend(json.loads(raw) for raw in split(relay.assistant_turn, dialect, hidden))
-    assume(shown)
+    # Where the client saw no words of the model, it saw the proxy's.
+    if not any(as_shown(script).calls for script in chain) and not _words(chain):
+        shown.extend(note(dialect))
     calls = as_shown(chain[-1]).calls
     given_back = [m for c in calls for m in result(c.id, c.name, "sunny", dialect)]
     question = {"role": "user", "content": "And?"}
@@ -188,6 +199,19 @@ def test_answers_of_several_hops_come_back_as_the_provider_wrote_them(
         sent = continuation(sent, dialect, hop.turn, hop.results)
         before = [message.raw for message in read(sent, dialect).messages]
         assert spans[: len(before)] == before
+
+
+def _words(chain: list[Script]) -> str:
+    return "".join(text for script in chain for text in script.texts).strip()
+
+
+def note(dialect: str) -> list[Any]:
+    """The proxy's words in place of an answer, as the client sends them back."""
+    if dialect == "gemini":
+        return [{"role": "model", "parts": [{"text": NOTHING_SAID}]}]
+    if dialect == "anthropic":
+        return [{"role": "assistant", "content": [{"type": "text", "text": NOTHING_SAID}]}]
+    return [{"role": "assistant", "content": NOTHING_SAID}]
 
 
 def joined(shown: list[Any], dialect: str) -> list[Any]:
@@ -259,6 +283,20 @@ def test_an_answer_of_which_the_client_saw_nothing_is_not_taken_for_an_empty_one
     kept = Kept((Hop(relay.assistant_turn, results_of(relay)),), index=1)
     body = request("openai-chat", {"role": "assistant", "content": ""})
     assert rejoined(body, "openai-chat", [kept]) == body
+
+
+@every_dialect
+def test_an_answer_of_which_the_client_saw_only_a_note_comes_back(dialect: str) -> None:
+    relay = answered(Script((THOUGHT, EXPAND)), dialect)
+    hop = Hop(relay.assistant_turn, results_of(relay))
+    seen = [json.loads(raw) for raw in split(relay.assistant_turn, dialect, hidden)]
+    asked = json.loads(request(dialect))
+    [question] = next(asked[key] for key in ("messages", "input", "contents") if key in asked)
+    body = request(dialect, *joined([*seen, *note(dialect)], dialect), question)
+    whole = rejoined(body, dialect, [Kept((hop,), index=1)])
+    assert validate(whole, dialect) == []
+    assert NOTHING_SAID.encode() not in whole
+    assert b"opened call_hidden" in whole
 
 
 # --- what only one dialect has -----------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from holdfast.answers import anthropic, gemini, openai_chat, openai_responses
-from holdfast.answers.shared import Call, Hidden, calls_in
+from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, calls_in
 from holdfast.wire import (
     DIALECTS,
     Conversation,
@@ -49,6 +49,8 @@ class Kept(msgspec.Struct, frozen=True):
     """What the proxy keeps of an answer with hidden calls until the client's next request."""
 
     hops: tuple[Hop, ...]
+    note: str = NOTHING_SAID
+    """What the proxy has said instead of the model, if it had to: `Relay.close`, `join_answers`."""
     index: int = 0
     """How many messages the client's request had: where it will put the answer."""
     seen_id: str = ""
@@ -138,17 +140,21 @@ def rejoin(conversation: Conversation, kept: Sequence[Kept], hidden: Hidden) -> 
     return conversation.with_messages(tuple(messages)) if places else conversation
 
 
+Look = str | tuple[tuple[str, str, bytes], ...]
+"""What a turn is known by."""
+
+
 def _find(
     messages: Sequence[Message], kept: Sequence[Kept], dialect: str, hidden: Hidden
 ) -> dict[tuple[int, int], Kept]:
     """Where the client's versions of answers stand: runs of assistant messages."""
-    runs: dict[object, list[tuple[int, int]]] = {}
+    runs: dict[Look, list[tuple[int, int]]] = {}
     for start, stop in _runs(messages) if kept else ():
         runs.setdefault(_look(messages[start:stop]), []).append((start, stop))
     found: dict[tuple[int, int], Kept] = {}
     for one in kept:
-        look = _looks(one, dialect, hidden)
-        alike = [run for run in runs.get(look, ()) if look and run not in found]
+        looks = _looks(one, dialect, hidden)
+        alike = [run for look in looks for run in runs.get(look, ()) if run not in found]
         if alike:
             found[min(alike, key=lambda run: abs(run[0] - one.index))] = one
     return found
@@ -167,15 +173,18 @@ def _runs(messages: Sequence[Message]) -> list[tuple[int, int]]:
     return runs
 
 
-def _looks(kept: Kept, dialect: str, hidden: Hidden) -> object:
-    """What the client's version of an answer is known by."""
+def _looks(kept: Kept, dialect: str, hidden: Hidden) -> list[Look]:
+    """What the client's version of an answer may be known by."""
     shown = [
         _message(raw, dialect) for hop in kept.hops for raw in split(hop.turn, dialect, hidden)
     ]
-    return _look(shown)
+    look = _look(shown)
+    if not isinstance(look, str):
+        return [look]
+    return [one for one in (look, look + _squeezed(kept.note)) if one]
 
 
-def _look(messages: Sequence[Message]) -> object:
+def _look(messages: Sequence[Message]) -> Look:
     """A turn's calls, or if it has none its words: clients change the rest, and white space."""
     calls = tuple(
         (call.id, "", b"") if call.id else ("", call.name, encode(call.arguments))
@@ -185,7 +194,11 @@ def _look(messages: Sequence[Message]) -> object:
     if calls:
         return calls
     words = [b.text for message in messages for b in message.blocks if isinstance(b, Text)]
-    return "".join("".join(words).split())
+    return _squeezed("".join(words))
+
+
+def _squeezed(words: str) -> str:
+    return "".join(words.split())
 
 
 def _with_hidden(following: list[Message], kept: Kept, conversation: Conversation) -> list[Message]:
