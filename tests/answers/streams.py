@@ -6,6 +6,7 @@ stream is drawn as a script and spelled in a dialect; the client reads it back i
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,6 +51,11 @@ class Script:
     @property
     def texts(self) -> list[str]:
         return [part.text for part in self.parts if part.kind == "text"]
+
+
+def signature(part: Part) -> str:
+    """Gemini's signatures are bytes in base64."""
+    return base64.b64encode(part.id.encode()).decode()
 
 
 def sse(value: Any, name: str = "") -> bytes:
@@ -221,12 +227,12 @@ def _responses_usage(script: Script) -> dict[str, Any]:
 def _item(part: Part, number: str) -> dict[str, Any]:
     if part.kind == "text":
         content = [{"type": "output_text", "text": part.text, "annotations": [], "logprobs": []}]
-        head = {"id": f"msg_{number}", "type": "message", "status": "completed"}
+        head: dict[str, Any] = {"id": f"msg_{number}", "type": "message", "status": "completed"}
         return {**head, "role": "assistant", "content": content}
     if part.kind == "call":
         head = {"id": f"fc_{number}", "type": "function_call", "status": "completed"}
         return {**head, "call_id": part.id, "name": part.name, "arguments": part.text}
-    head: dict[str, Any] = {"id": f"rs_{number}", "type": "reasoning", "summary": []}
+    head = {"id": f"rs_{number}", "type": "reasoning", "summary": []}
     return {**head, "encrypted_content": f"signed {part.text}"}
 
 
@@ -248,7 +254,7 @@ def _gemini(script: Script) -> list[bytes]:
     for part in script.parts:
         if part.kind == "call":
             call = {"id": part.id, "name": part.name, "args": json.loads(part.text)}
-            groups.append([{"functionCall": call, "thoughtSignature": f"s{part.id}"}])
+            groups.append([{"functionCall": call, "thoughtSignature": signature(part)}])
         elif part.kind == "thinking":
             groups.extend([{"text": piece, "thought": True}] for piece in part.pieces)
         else:
@@ -450,16 +456,21 @@ words = st.text(
 
 @st.composite
 def scripts(
-    draw: st.DrawFn, names: tuple[str, ...] = ("look_up", "search"), prefix: str = "c"
+    draw: st.DrawFn,
+    names: tuple[str, ...] = ("look_up", "search"),
+    prefix: str = "c",
+    must: tuple[str, ...] = (),
 ) -> Script:
+    """An answer with calls of some names, and surely of those in `must`."""
     parts = []
-    kinds = draw(st.lists(st.sampled_from(["text", "thinking", "call", "call"]), max_size=5))
-    for n, kind in enumerate(kinds):
+    some = st.sampled_from(["text", "thinking", *(f"call {name}" for name in names)])
+    kinds = draw(st.lists(some, max_size=5 - len(must)))
+    for n, drawn in enumerate(draw(st.permutations([*kinds, *(f"call {m}" for m in must)]))):
+        kind, _, name = drawn.partition(" ")
         if kind == "call":
             value = json.dumps({"ref": draw(words)}, ensure_ascii=draw(st.booleans()))
             cut = draw(st.integers(0, len(value)))
             pieces = tuple(piece for piece in (value[:cut], value[cut:]) if piece)
-            name = draw(st.sampled_from(names))
             parts.append(Part("call", pieces, f"{prefix}_{n}", name))
         else:
             parts.append(Part(kind, tuple(draw(st.lists(words, min_size=1, max_size=4)))))

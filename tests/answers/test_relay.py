@@ -24,6 +24,7 @@ from tests.answers.streams import (
     events,
     hidden,
     scripts,
+    signature,
     sse,
     understand,
     write,
@@ -43,7 +44,8 @@ chains = st.tuples(
 def opening(number: int, script: Script) -> Script:
     """An answer whose calls are all hidden, and which has at least one."""
     parts = [replace(part, id=f"{number}{part.id}") for part in script.parts]
-    return replace(script, parts=(*parts, replace(EXPAND, id=f"last_{number}")))
+    last = replace(EXPAND, id=f"last_{number}")
+    return replace(script, id=f"hop{number}", parts=(*parts, last))
 
 
 EXPAND = Part("call", ('{"ref":', '"r1"}'), "call_hidden", HIDDEN)
@@ -133,7 +135,7 @@ def test_the_turn_goes_back_whole(script: Script, dialect: str) -> None:
             signed = part.text if dialect in ("openai-chat", "gemini") else f"signed {part.text}"
             assert json.dumps(signed, ensure_ascii=False)[1:-1] in spelled
         if part.kind == "call" and dialect == "gemini":
-            assert f'"s{part.id}"' in spelled
+            assert signature(part) in spelled
     ids = {call.id for call in relay.hidden_calls}
     assert ids == {call.id for call in script.calls if call.name == HIDDEN}
     assert {call.id for call in relay.visible_calls} == {c.id for c in script.calls} - ids
@@ -161,7 +163,7 @@ def test_a_stream_that_breaks_off_has_failed_and_hides_what_it_must(
 ) -> None:
     whole = write(script, dialect)
     stream = b"".join(whole)
-    kept = stream[: place % len(b"".join(whole[:-2]) or b"x")]
+    kept = stream[: place % len(b"".join(whole[:-3]) or b"x")]  # before the end begins
     relay = Relay(dialect, hidden)
     out = run(relay, [kept])
     assert relay.failed
@@ -299,6 +301,7 @@ def test_hops_may_be_many(dialect: str) -> None:
     assert seen.text == "It is 42."
     assert [call[0] for call in seen.calls] == ["call_shown"]
     assert relay.usage == seen.usage or dialect == "gemini"
+    assert relay.upstream_id.endswith("last")
 
 
 @every_dialect
@@ -372,6 +375,26 @@ def test_chat_call_whose_name_comes_late_is_hidden() -> None:
     assert [call.id for call in relay.hidden_calls] == ["h"]
 
 
+def test_chat_calls_whose_names_come_late_wait_only_for_their_own() -> None:
+    stream = [
+        chat(delta(role="assistant", content="")),
+        chat(delta(tool_calls=[piece(0, "a", None, ""), piece(1, "h", None, "")])),
+        chat(delta(tool_calls=[piece(0, None, "look_up", "{")])),
+        chat(delta(tool_calls=[piece(0, None, None, "}")])),
+        chat(delta(tool_calls=[piece(1, None, HIDDEN, "{}")])),
+    ]
+    relay = Relay("openai-chat", hidden)
+    out = b"".join(event for part in stream for event in relay.feed(part))
+    pieces = [
+        piece
+        for _, value in events(out)
+        for piece in value["choices"][0]["delta"].get("tool_calls", ())
+    ]
+    assert [piece["index"] for piece in pieces] == [0, 0, 0]
+    assert "".join(piece["function"]["arguments"] for piece in pieces) == "{}"
+    assert [call.id for call in relay.hidden_calls] == ["h"]
+
+
 def test_chat_call_whose_name_never_comes_is_passed_on() -> None:
     stream = [
         chat(delta(tool_calls=[piece(0, "h", None, "{}")])),
@@ -382,17 +405,19 @@ def test_chat_call_whose_name_never_comes_is_passed_on() -> None:
         assert run(Relay("openai-chat", hidden), kept) == b"".join(kept)
 
 
-def test_chat_calls_that_share_a_number_are_told_apart_by_id() -> None:
+@pytest.mark.parametrize("first", [HIDDEN, "look_up"])
+def test_chat_calls_that_share_a_number_are_told_apart_by_id(first: str) -> None:
+    [second] = {HIDDEN, "look_up"} - {first}
     stream = [
-        chat(delta(role="assistant", tool_calls=[piece(0, "a", "look_up", "{}")])),
-        chat(delta(tool_calls=[piece(0, "b", HIDDEN, '{"ref":1}')])),
+        chat(delta(role="assistant", tool_calls=[piece(0, first, first, "{}")])),
+        chat(delta(tool_calls=[piece(0, second, second, "{}")])),
         chat(delta(stop="tool_calls")),
         sse("[DONE]"),
     ]
     relay = Relay("openai-chat", hidden)
     out = run(relay, stream) + b"".join(relay.close())
-    assert understand(out, "openai-chat").calls == [("a", "look_up", "{}")]
-    assert [call.arguments for call in relay.hidden_calls] == ['{"ref":1}']
+    assert understand(out, "openai-chat").calls == [("look_up", "look_up", "{}")]
+    assert [call.id for call in relay.hidden_calls] == [HIDDEN]
 
 
 def test_chat_choices_stream_side_by_side() -> None:
@@ -432,6 +457,15 @@ def test_chat_usage_that_the_client_did_not_ask_for_is_kept_from_it() -> None:
     assert b"prompt_tokens" not in out
     assert relay.usage["prompt_tokens"] == 10
     assert understand(out, "openai-chat").stop == "stop"
+
+
+def test_chat_chunk_without_choices_does_not_lend_its_id() -> None:
+    first = sse({"id": "", "model": "", "choices": [], "prompt_filter_results": []})
+    relay = Relay("openai-chat", hidden)
+    out = run(relay, [first, *write(Script((HELLO, EXPAND)), "openai-chat")])
+    out += b"".join(relay.close())
+    assert out.startswith(first)
+    assert understand(out.removeprefix(first), "openai-chat").id == "chatcmpl-first"
 
 
 def test_chat_refusal_and_audio_go_back() -> None:
@@ -510,6 +544,20 @@ def test_gemini_signature_on_empty_text_goes_back() -> None:
     run(relay, [gem({"text": "a"}), gem({"text": "b"}), gem({"text": "", "thoughtSignature": "s"})])
     [content] = [json.loads(raw) for raw in relay.assistant_turn]
     assert content["parts"] == [{"text": "ab"}, {"text": "", "thoughtSignature": "s"}]
+
+
+def test_gemini_prompt_that_is_refused_on_the_way_ends_the_stream() -> None:
+    refused = sse({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "r2"})
+    for first, words in ((Script((EXPAND,)), NOTHING_SAID), (Script((HELLO, EXPAND)), "")):
+        relay = Relay("gemini", hidden)
+        run(relay, write(first, "gemini"))
+        relay.continue_with()
+        out = run(relay, [refused]) + b"".join(relay.close())
+        assert not relay.failed
+        assert relay.stop_reason == "SAFETY"
+        assert words in out.decode()
+        assert events(out)[-1][1]["promptFeedback"]["blockReason"] == "SAFETY"
+        assert events(out)[-1][1]["responseId"] == "first"
 
 
 def test_gemini_array_is_made_of_the_same_chunks() -> None:

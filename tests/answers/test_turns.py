@@ -9,9 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.answers import Call, Hop, Kept, Relay, continuation, rejoin, split
+from holdfast.answers import (
+    NOTHING_SAID,
+    Call,
+    Hop,
+    Kept,
+    Relay,
+    continuation,
+    rejoin,
+    split,
+)
 from holdfast.errors import EditError
 from holdfast.wire import read, validate
+from holdfast.wire import write as wire_write
 from tests.answers.streams import (
     DIALECTS,
     HIDDEN,
@@ -22,7 +32,7 @@ from tests.answers.streams import (
     scripts,
     write,
 )
-from tests.answers.test_relay import EXPAND, HELLO, LOOK_UP, THOUGHT, chains
+from tests.answers.test_relay import EXPAND, HELLO, LOOK_UP, THOUGHT, opening
 
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 dialects = st.sampled_from(DIALECTS)
@@ -80,6 +90,18 @@ def together(messages: list[Any], dialect: str) -> list[Any]:
     return [{"role": "user", key: [part for message in messages for part in message[key]]}]
 
 
+def sendable(turn: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """A turn as it can go back: reasoning must have led to something."""
+    while turn and json.loads(turn[-1]).get("type") == "reasoning":
+        turn = turn[:-1]
+    return turn
+
+
+def rejoined(body: bytes, dialect: str, kept: list[Kept]) -> bytes:
+    """A client's request as the provider gets it."""
+    return wire_write(rejoin(read(body, dialect), kept, hidden))
+
+
 def results_of(relay: Relay) -> tuple[tuple[Call, str], ...]:
     return tuple((call, f"opened {call.id}") for call in relay.hidden_calls)
 
@@ -95,20 +117,17 @@ def next_request(script: Script, dialect: str, relay: Relay) -> bytes:
     return request(dialect, *seen, *together(given, dialect))
 
 
-@given(scripts(names=(HIDDEN,)), dialects)
+@given(scripts(names=(HIDDEN,), must=(HIDDEN,)), dialects)
 def test_continuation_is_valid_and_keeps_all_bytes_before(script: Script, dialect: str) -> None:
     relay = answered(script, dialect)
-    if not relay.hidden_calls:
-        return
     body = request(dialect)
     longer = continuation(body, dialect, relay.assistant_turn, results_of(relay))
     assert validate(longer, dialect) == []
     kept = [message.raw for message in read(body, dialect).messages]
     now = read(longer, dialect).messages
     assert [message.raw for message in now[: len(kept)]] == kept
-    assert tuple(message.raw for message in now[len(kept) :][: len(relay.assistant_turn)]) == (
-        relay.assistant_turn
-    )
+    turn = sendable(relay.assistant_turn)
+    assert tuple(message.raw for message in now[len(kept) :][: len(turn)]) == turn
     texts = [answer.text for message in now for answer in message.results]
     assert texts == [f"opened {call.id}" for call in relay.hidden_calls]
 
@@ -120,16 +139,14 @@ def test_continuation_without_a_result_is_refused(dialect: str) -> None:
         continuation(request(dialect), dialect, relay.assistant_turn, [])
 
 
-@given(scripts(names=("look_up", HIDDEN)), dialects)
+@given(scripts(names=("look_up", HIDDEN), must=("look_up", HIDDEN)), dialects)
 def test_rejoined_request_is_valid_and_has_every_call_with_its_result(
     script: Script, dialect: str
 ) -> None:
     relay = answered(script, dialect)
-    if not (relay.hidden_calls and relay.visible_calls):
-        return
     body = next_request(script, dialect, relay)
     kept = Kept((Hop(relay.assistant_turn, results_of(relay)),), index=1)
-    whole = rejoin(body, dialect, [kept], hidden)
+    whole = rejoined(body, dialect, [kept])
     assert validate(whole, dialect) == []
     messages = read(whole, dialect).messages
     made = [call.id for message in messages for call in message.calls]
@@ -138,11 +155,17 @@ def test_rejoined_request_is_valid_and_has_every_call_with_its_result(
     assert given_back == {
         call.id: f"opened {call.id}" if call.name == HIDDEN else "sunny" for call in script.calls
     }
-    assert tuple(m.raw for m in messages[1 : 1 + len(relay.assistant_turn)]) == relay.assistant_turn
+    turn = sendable(relay.assistant_turn)
+    assert tuple(m.raw for m in messages[1 : 1 + len(turn)]) == turn
     assert messages[0].raw == read(body, dialect).messages[0].raw
 
 
-@given(chains, dialects)
+longer_chains = st.tuples(
+    st.lists(scripts(names=(HIDDEN,)), min_size=1, max_size=2), scripts(prefix="l")
+).map(lambda pair: [*(opening(n, script) for n, script in enumerate(pair[0])), pair[1]])
+
+
+@given(longer_chains, dialects)
 def test_answers_of_several_hops_come_back_as_the_provider_wrote_them(
     chain: list[Script], dialect: str
 ) -> None:
@@ -152,23 +175,43 @@ def test_answers_of_several_hops_come_back_as_the_provider_wrote_them(
         relay = answered(script, dialect)
         hops.append(Hop(relay.assistant_turn, results_of(relay)))
         shown.extend(json.loads(raw) for raw in split(relay.assistant_turn, dialect, hidden))
-    if len(hops) == 1 or not shown or hops[-1].results:
-        return
+    # Where the client saw no words of the model, it saw the proxy's.
+    if not any(as_shown(script).calls for script in chain) and not _words(chain):
+        shown.extend(note(dialect))
     calls = as_shown(chain[-1]).calls
     given_back = [m for c in calls for m in result(c.id, c.name, "sunny", dialect)]
     question = {"role": "user", "content": "And?"}
     if dialect == "gemini":
         question = {"role": "user", "parts": [{"text": "And?"}]}  # type: ignore[dict-item]
     body = request(dialect, *joined(shown, dialect), *together(given_back, dialect), question)
-    whole = rejoin(body, dialect, [Kept(tuple(hops), index=1)], hidden)
+    whole = rejoined(body, dialect, [Kept(tuple(hops), index=1)])
     messages = read(whole, dialect).messages
     spans = [message.raw for message in messages]
-    for hop in hops:
-        place = spans.index(hop.turn[0]) if hop.turn else 0
-        assert tuple(spans[place : place + len(hop.turn)]) == hop.turn
+    for turn in [sendable(hop.turn) for hop in hops]:
+        place = spans.index(turn[0]) if turn else 0
+        assert tuple(spans[place : place + len(turn)]) == turn
     made = [call.id for message in messages for call in message.calls]
     assert made == [call.id for script in chain for call in script.calls]
-    assert rejoin(body, dialect, [], hidden) == body
+    assert rejoined(body, dialect, []) == body
+    # What the provider was sent on the way stays what it was, so that its cache is of use.
+    sent = request(dialect)
+    for hop in hops[:-1]:
+        sent = continuation(sent, dialect, hop.turn, hop.results)
+        before = [message.raw for message in read(sent, dialect).messages]
+        assert spans[: len(before)] == before
+
+
+def _words(chain: list[Script]) -> str:
+    return "".join(text for script in chain for text in script.texts).strip()
+
+
+def note(dialect: str) -> list[Any]:
+    """The proxy's words in place of an answer, as the client sends them back."""
+    if dialect == "gemini":
+        return [{"role": "model", "parts": [{"text": NOTHING_SAID}]}]
+    if dialect == "anthropic":
+        return [{"role": "assistant", "content": [{"type": "text", "text": NOTHING_SAID}]}]
+    return [{"role": "assistant", "content": NOTHING_SAID}]
 
 
 def joined(shown: list[Any], dialect: str) -> list[Any]:
@@ -190,7 +233,7 @@ def test_an_answer_that_the_client_changed_is_left_as_it_is(dialect: str) -> Non
     kept = Kept((Hop(relay.assistant_turn, results_of(relay)),), index=1)
     other = answered(Script((Part("text", ("Something else.",)),)), dialect)
     body = request(dialect, *(json.loads(raw) for raw in other.assistant_turn))
-    assert rejoin(body, dialect, [kept], hidden) == body
+    assert rejoined(body, dialect, [kept]) == body
 
 
 @every_dialect
@@ -210,9 +253,7 @@ def test_of_equal_answers_the_nearest_is_the_one(dialect: str) -> None:
     body = request(dialect, *seen, asked, *seen, asked)
     before = [message.raw for message in read(body, dialect).messages]
     first = len(seen)
-    after = [
-        message.raw for message in read(rejoin(body, dialect, [kept], hidden), dialect).messages
-    ]
+    after = [message.raw for message in read(rejoined(body, dialect, [kept]), dialect).messages]
     assert after[: first + 2] == before[: first + 2]
     assert len(after) > len(before)
 
@@ -224,11 +265,38 @@ def test_thinking_is_kept_where_the_client_dropped_it(dialect: str) -> None:
     seen = answered(Script((LOOK_UP,)), dialect).assistant_turn
     given_back = result("call_shown", "look_up", "sunny", dialect)
     body = request(dialect, *(json.loads(raw) for raw in seen), *given_back)
-    whole = read(rejoin(body, dialect, [kept], hidden), dialect)
+    whole = read(rejoined(body, dialect, [kept]), dialect)
     assert validate(whole) == []
     assert tuple(m.raw for m in whole.messages[1:][: len(relay.assistant_turn)]) == (
         relay.assistant_turn
     )
+
+
+@every_dialect
+def test_a_request_with_nothing_to_bring_back_is_the_same_object(dialect: str) -> None:
+    conversation = read(request(dialect), dialect)
+    assert rejoin(conversation, [Kept((Hop(()),))], hidden) is conversation
+
+
+def test_an_answer_of_which_the_client_saw_nothing_is_not_taken_for_an_empty_one() -> None:
+    relay = answered(Script((EXPAND,)), "openai-chat")
+    kept = Kept((Hop(relay.assistant_turn, results_of(relay)),), index=1)
+    body = request("openai-chat", {"role": "assistant", "content": ""})
+    assert rejoined(body, "openai-chat", [kept]) == body
+
+
+@every_dialect
+def test_an_answer_of_which_the_client_saw_only_a_note_comes_back(dialect: str) -> None:
+    relay = answered(Script((THOUGHT, EXPAND)), dialect)
+    hop = Hop(relay.assistant_turn, results_of(relay))
+    seen = [json.loads(raw) for raw in split(relay.assistant_turn, dialect, hidden)]
+    asked = json.loads(request(dialect))
+    [question] = next(asked[key] for key in ("messages", "input", "contents") if key in asked)
+    body = request(dialect, *joined([*seen, *note(dialect)], dialect), question)
+    whole = rejoined(body, dialect, [Kept((hop,), index=1)])
+    assert validate(whole, dialect) == []
+    assert NOTHING_SAID.encode() not in whole
+    assert b"opened call_hidden" in whole
 
 
 # --- what only one dialect has -----------------------------------------------------------------
@@ -240,7 +308,7 @@ def test_anthropic_results_stand_before_the_users_words() -> None:
     [message] = result("call_shown", "look_up", "sunny", "anthropic")
     message["content"].append({"type": "text", "text": "and now?"})
     kept = Kept((Hop(relay.assistant_turn, results_of(relay)),))
-    whole = rejoin(request("anthropic", *seen, message), "anthropic", [kept], hidden)
+    whole = rejoined(request("anthropic", *seen, message), "anthropic", [kept])
     assert validate(whole) == []
     last = read(whole, "anthropic").messages[-1]
     assert [type(block).__name__ for block in last.blocks] == ["ToolResult", "ToolResult", "Text"]
@@ -257,7 +325,7 @@ def test_gemini_responses_keep_the_order_of_calls_without_ids() -> None:
     ]
     seen = [json.loads(raw) for raw in split(turn, "gemini", hidden)]
     body = request("gemini", *seen, {"role": "user", "parts": responses})
-    whole = rejoin(body, "gemini", [Kept((hop,))], hidden)
+    whole = rejoined(body, "gemini", [Kept((hop,))])
     assert validate(whole, "gemini") == []
     last = read(whole, "gemini").messages[-1]
     assert [answer.text for answer in last.results] == ["r1", "opened", "r2"]
@@ -269,11 +337,11 @@ def test_responses_chain_goes_on_from_the_last_hop() -> None:
     )
     outputs = result("v", "look_up", "sunny", "openai-responses")
     body = {"model": "gpt-5", "previous_response_id": "resp_1", "input": outputs}
-    whole = json.loads(rejoin(json.dumps(body).encode(), "openai-responses", [kept], hidden))
+    whole = json.loads(rejoined(json.dumps(body).encode(), "openai-responses", [kept]))
     assert whole["previous_response_id"] == "resp_2"
     assert [item["call_id"] for item in whole["input"]] == ["h", "v"]
     other = json.dumps({**body, "previous_response_id": "resp_9"}).encode()
-    assert rejoin(other, "openai-responses", [kept], hidden) == other
+    assert rejoined(other, "openai-responses", [kept]) == other
 
 
 def test_responses_continuation_in_a_kept_conversation_sends_only_results() -> None:

@@ -1,7 +1,7 @@
 """The answer side of the wire: providers' answers read, hidden in part, joined and written.
 
-sse → shared → joiner · failures → (one file per dialect) → relay · whole · turns · compose, each
-using only what stands before it. Pure: bytes in, bytes out.
+sse → shared → chat_pieces · failures · joiner → (one file per dialect) → compose · relay · turns ·
+whole, each using only what stands before it. Pure: bytes in, bytes out.
 """
 
 from holdfast.answers.compose import Said, compose_answer, stream_answer

@@ -13,7 +13,7 @@ from holdfast.answers.joiner import Joiner, changed
 from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, add_usage, dicts, load, text
 from holdfast.answers.sse import Event, write_event
 from holdfast.wire.strict import encode
-from holdfast.wire.values import inner
+from holdfast.wire.values import inner, take
 
 # --- whole answers -----------------------------------------------------------------------------
 
@@ -101,6 +101,7 @@ class AnthropicJoiner(Joiner):
             self._block(kind, value, event, out)
         elif kind == "message_start":
             self.usage = dict(inner(value, "message", "usage"))
+            self.upstream_id = take(value, "message", "id")
             if not self.continued:
                 out.append(event.raw)
         elif kind in ("message_delta", "message_stop"):

@@ -62,6 +62,8 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> 
         _with_parts(one, [part for part in _parts(one) if not _is_hidden(part, hidden)])
         for one in dicts(bodies[-1].get("candidates"))
     ]
+    if not candidates and len(bodies) > 1:  # refused, after others had been answered
+        candidates = [{"content": {}, "finishReason": "OTHER", "index": 0}]
     if candidates:
         parts = [
             p for body in bodies[:-1] for p in _parts(_first(body)) if not _is_hidden(p, hidden)
@@ -169,6 +171,7 @@ class GeminiJoiner(Joiner):
 
     def join(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
         """Take an event that is an object."""
+        self.upstream_id = self.upstream_id or text(value.get("responseId"))
         if not self._identity:
             self._identity = {k: value[k] for k in ("responseId",) if k in value}
         usage = value.get("usageMetadata")
@@ -197,9 +200,12 @@ class GeminiJoiner(Joiner):
             # What the end says besides is passed on at once.
             self.tail.append((event, {**value, "candidates": [_with_parts(e, []) for e in ends]}))
             kept = [{k: v for k, v in one.items() if k not in _ENDS} for one in kept]
-        kept = [one for one in kept if _parts(one) or one.get("finishReason")]
-        if kept:
-            out.append(changed({**value, "candidates": kept}, event))
+        if not kept and self.ended and self.holding:
+            self.tail.append((event, value))  # a prompt that was refused
+            return
+        said = [one for one in kept if _parts(one) or one.get("finishReason")]
+        if said or not kept:
+            out.append(changed({**value, "candidates": said} if said else value, event))
 
     def _candidate(self, candidate: dict[str, Any]) -> dict[str, Any]:
         """A candidate as the client sees it; the same object if nothing changes."""

@@ -37,6 +37,8 @@ class Joiner(ABC):
         """This upstream stream holds a hidden call."""
         self.usage: dict[str, Any] = {}
         self.stop_reason = ""
+        self.upstream_id = ""
+        """The id that the provider gave this answer."""
         self.ended = False
         self.tail: list[tuple[Event, Any]] = []
         """The ends that are held back."""

@@ -1,14 +1,15 @@
 """OpenAI's chat answers: choices with a message; in a stream, chunks with pieces of it.
 
-openai_chat: after joiner. With several choices only the first can be continued; hidden calls are
-taken out of all. Offer no internal tool where `n` is more than one.
+openai_chat: after joiner and chat_pieces. With several choices only the first can be continued;
+hidden calls are taken out of all. Offer no internal tool where `n` is more than one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from holdfast.answers.chat_pieces import GrowingChoice, index_of, name_of
 from holdfast.answers.joiner import Joiner, changed
 from holdfast.answers.shared import (
     NOTHING_SAID,
@@ -49,12 +50,12 @@ def usage_of(body: dict[str, Any]) -> dict[str, Any]:
 def hides(body: dict[str, Any], hidden: Hidden) -> bool:
     """Whether an answer holds anything that the client must not see."""
     messages = [inner(choice, "message") for choice in dicts(body.get("choices"))]
-    return any(hidden(_name(call)) for one in messages for call in dicts(one.get("tool_calls")))
+    return any(hidden(name_of(call)) for one in messages for call in dicts(one.get("tool_calls")))
 
 
 def without(message: Any, hidden: Hidden) -> Any:
     """A message without its hidden calls; None if nothing is left."""
-    kept = [call for call in message.get("tool_calls") or () if not hidden(_name(call))]
+    kept = [call for call in message.get("tool_calls") or () if not hidden(name_of(call))]
     rest = {key: value for key, value in message.items() if key != "tool_calls"}
     if kept:
         return {**rest, "tool_calls": kept}
@@ -69,7 +70,7 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> 
         message = inner(choice, "message")
         if n == 0:
             for key in ("content", "reasoning_content", "reasoning"):
-                said = [text(one.get(key)) for one in (*earlier, message)]
+                said = [_words(one.get(key)) for one in (*earlier, message)]
                 if any(said[:-1]):
                     message[key] = PARAGRAPH.join(filter(None, said))
         if not _says(message):
@@ -86,13 +87,18 @@ def _shown(choice: dict[str, Any], hidden: Hidden) -> dict[str, Any]:
     """A choice without its hidden calls."""
     message = dict(inner(choice, "message"))
     made = dicts(message.get("tool_calls"))
-    kept = [call for call in made if not hidden(_name(call))]
+    kept = [call for call in made if not hidden(name_of(call))]
     if len(kept) < len(made):
         message.pop("tool_calls")
         message |= {"tool_calls": kept} if kept else {}
     stop = choice.get("finish_reason")
     stop = "stop" if stop == "tool_calls" and not kept else stop
     return {**choice, "message": message, "finish_reason": stop}
+
+
+def _words(content: Any) -> str:
+    """Content as text, whether it is text or a list of parts."""
+    return text(content) or "".join(text(part.get("text")) for part in dicts(content))
 
 
 def _says(message: dict[str, Any]) -> bool:
@@ -103,10 +109,6 @@ def _says(message: dict[str, Any]) -> bool:
 def _first(body: dict[str, Any]) -> dict[str, Any]:
     choices = dicts(body.get("choices"))
     return choices[0] if choices else {}
-
-
-def _name(call: dict[str, Any]) -> str:
-    return take(call, "function", "name") or take(call, "custom", "name")
 
 
 def _message(said: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +134,7 @@ class ChatJoiner(Joiner):
 
     def _reset(self) -> None:
         super()._reset()
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, GrowingChoice] = {}
         self._waiting: list[Event] = []
         """Events from the first one on that belongs to a call of yet unknown name."""
         self._nameless: set[tuple[int, int]] = set()
@@ -167,7 +169,7 @@ class ChatJoiner(Joiner):
             known = self._choice(choice)
             ended = ended or bool(choice.get("finish_reason"))
             for piece in dicts(inner(choice, "delta").get("tool_calls")):
-                key = _index(choice), _index(piece)
+                key = index_of(choice), index_of(piece)
                 if known.learn(piece) or known.slot(piece):
                     self._nameless.discard(key)
                 else:
@@ -181,20 +183,21 @@ class ChatJoiner(Joiner):
         for event in waiting:
             self._chunk(load(event.data or b""), event, out)
 
-    def _choice(self, choice: dict[str, Any]) -> _Choice:
-        index = _index(choice)
+    def _choice(self, choice: dict[str, Any]) -> GrowingChoice:
+        index = index_of(choice)
         if index not in self._choices:
-            self._choices[index] = _Choice()
+            self._choices[index] = GrowingChoice()
         return self._choices[index]
 
     def _chunk(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
-        if not self._identity:
+        choices = dicts(value.get("choices"))
+        self.upstream_id = self.upstream_id or text(value.get("id"))
+        if choices and not self._identity:  # Azure begins with a chunk that has no id
             self._identity = {key: value[key] for key in _IDENTITY if key in value}
             self._model = text(value.get("model"))
         usage = value.get("usage")
         if isinstance(usage, dict):
             self.usage = usage
-        choices = dicts(value.get("choices"))
         if not choices:
             self._without_choices(value, event, out)
             return
@@ -267,7 +270,7 @@ class ChatJoiner(Joiner):
             self.ended = True
 
     def _take_calls(
-        self, known: _Choice, delta: dict[str, Any], made: list[dict[str, Any]]
+        self, known: GrowingChoice, delta: dict[str, Any], made: list[dict[str, Any]]
     ) -> dict[str, Any]:
         kept = []
         for piece in made:
@@ -291,7 +294,7 @@ class ChatJoiner(Joiner):
             return
         choices = [
             {**choice, "finish_reason": "stop"}
-            if choice.get("finish_reason") in _CALLING and not self._shows_calls(choice)
+            if choice.get("finish_reason") == "tool_calls" and not self._shows_calls(choice)
             else choice
             for choice in dicts(value.get("choices"))
         ]
@@ -326,122 +329,6 @@ def _same(choice: dict[str, Any], delta: dict[str, Any], shown: dict[str, Any]) 
 def _unended(choice: dict[str, Any]) -> dict[str, Any]:
     said = {key: piece for key, piece in inner(choice, "delta").items() if piece}
     return {**choice, "delta": said, "finish_reason": None}
-
-
-class _Choice:
-    """A choice that grows."""
-
-    def __init__(self) -> None:
-        self.first = True
-        """No text came so far."""
-        self.slots: list[_Slot] = []
-        self._open: dict[int, _Slot] = {}
-        self._names: dict[int, str] = {}
-        self._pieces: dict[str, list[Any]] = {}
-        self._gone = 0
-
-    def slot(self, piece: dict[str, Any]) -> _Slot | None:
-        """The call that a piece belongs to; None if it begins a new one."""
-        slot = self._open.get(_index(piece))
-        # Some services number all calls 0, and tell them apart by their ids alone.
-        other = slot and _name(piece) and piece.get("id") and piece["id"] != slot.value.get("id")
-        return None if other else slot
-
-    def learn(self, piece: dict[str, Any]) -> bool:
-        """Remember the name of a call, which may come later than its first piece."""
-        if name := _name(piece):
-            self._names[_index(piece)] = name
-        return bool(name)
-
-    def open(self, piece: dict[str, Any], hidden: Hidden) -> _Slot:
-        index = _index(piece)
-        name = _name(piece) or self._names.get(index, "")
-        if hidden(name):
-            slot = _Slot(None)
-            self._gone += 1
-        else:
-            slot = _Slot(index - self._gone)
-        self._open[index] = slot
-        self.slots.append(slot)
-        return slot
-
-    def grow(self, delta: dict[str, Any]) -> None:
-        for key, piece in delta.items():
-            if piece is not None and key not in ("role", "tool_calls"):
-                self._pieces.setdefault(key, []).append(piece)
-
-    def whole(self) -> dict[str, Any]:
-        whole = {key: _together(pieces) for key, pieces in self._pieces.items()}
-        return {**whole, "tool_calls": [slot.whole() for slot in self.slots]}
-
-
-class _Slot:
-    """A call that grows."""
-
-    def __init__(self, shown: int | None) -> None:
-        self.shown = shown
-        """Its number in the client's stream; None if it is hidden."""
-        self.value: dict[str, Any] = {}
-        self._pieces: dict[str, list[str]] = {}
-
-    def grow(self, piece: dict[str, Any]) -> None:
-        for key, given in piece.items():
-            if key == "index" or given in (None, ""):
-                continue
-            if key in ("function", "custom") and isinstance(given, dict):
-                self._grow_inside(key, given)
-            else:
-                self.value[key] = given
-
-    def _grow_inside(self, key: str, given: dict[str, Any]) -> None:
-        known = self.value.setdefault(key, {})
-        for inside, piece in given.items():
-            if inside in ("arguments", "input"):
-                self._pieces.setdefault(inside, []).append(text(piece))
-                known.setdefault(inside, "")
-            elif piece:
-                known.setdefault(inside, piece)
-
-    def whole(self) -> dict[str, Any]:
-        whole = dict(self.value)
-        for key, inside in (("function", "arguments"), ("custom", "input")):
-            if isinstance(whole.get(key), dict):
-                written = "".join(self._pieces.get(inside, ()))
-                whole[key] = {**whole[key], inside: written}
-        whole.setdefault("type", "custom" if "custom" in whole else "function")
-        return whole
-
-    def call(self) -> Call:
-        whole = self.whole()
-        written = take(whole, "function", "arguments") or take(whole, "custom", "input")
-        return Call(text(whole.get("id")), _name(whole), written)
-
-
-def _index(piece: dict[str, Any]) -> int:
-    index = piece.get("index")
-    return index if isinstance(index, int) else 0
-
-
-def _together(pieces: list[Any]) -> Any:
-    """The pieces of one field as one: text one behind the other, lists and objects likewise."""
-    if all(isinstance(piece, str) for piece in pieces):
-        return "".join(pieces)
-    if all(isinstance(piece, dict) for piece in pieces):
-        keys = dict.fromkeys(key for piece in pieces for key in piece)
-        return {
-            key: _together([p[key] for p in pieces if p.get(key) is not None] or [None])
-            for key in keys
-        }
-    if any(isinstance(piece, list) for piece in pieces):
-        return [part for piece in pieces for part in _parts(piece)]
-    return pieces[-1]
-
-
-def _parts(piece: Any) -> Iterator[Any]:
-    if isinstance(piece, list):
-        yield from piece
-    elif isinstance(piece, str) and piece:
-        yield {"type": "text", "text": piece}
 
 
 def chunk(

@@ -84,8 +84,10 @@ def _joined(
 def _unarmed(response: dict[str, Any], hidden: Hidden) -> dict[str, Any]:
     """A response that does not repeat the hidden tools; the same object if it has none."""
     tools = response.get("tools")
-    kept = [tool for tool in dicts(tools) if not hidden(text(tool.get("name")))]
-    if not isinstance(tools, list) or len(kept) == len(tools):
+    if not isinstance(tools, list):
+        return response
+    kept = [tool for tool in tools if not hidden(take(tool, "name"))]
+    if len(kept) == len(tools):
         return response
     return {**response, "tools": kept}
 
@@ -177,6 +179,7 @@ class ResponsesJoiner(Joiner):
         self, response: dict[str, Any], value: dict[str, Any], event: Event, out: list[bytes]
     ) -> None:
         self._first = self._first or response
+        self.upstream_id = text(response.get("id"))
         if value.get("type") not in _ENDS:
             if self.continued:
                 self._skip(value)

@@ -176,6 +176,11 @@ class Relay:
         return self._joiner.stop_reason
 
     @property
+    def upstream_id(self) -> str:
+        """The id of the latest upstream answer; the client knows the first one's."""
+        return self._joiner.upstream_id
+
+    @property
     def failed(self) -> bool:
         """Whether the upstream reported an error, or broke off before its end."""
         return self._joiner.failed

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from holdfast.answers import anthropic, gemini, openai_chat, openai_responses
-from holdfast.answers.shared import Call, Hidden, calls_in
+from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, calls_in
 from holdfast.wire import (
     DIALECTS,
     Conversation,
@@ -49,6 +49,8 @@ class Kept(msgspec.Struct, frozen=True):
     """What the proxy keeps of an answer with hidden calls until the client's next request."""
 
     hops: tuple[Hop, ...]
+    note: str = NOTHING_SAID
+    """What the proxy has said instead of the model, if it had to: `Relay.close`, `join_answers`."""
     index: int = 0
     """How many messages the client's request had: where it will put the answer."""
     seen_id: str = ""
@@ -74,8 +76,7 @@ def continuation(
     Raises `EditError` where the provider would refuse it, such as for a call without a result.
     """
     conversation = read(body, dialect)
-    unstored = dialect == "openai-responses" and conversation.rest.get("store") is False
-    said = [message for raw in turn if _goes_back(message := decode(raw), unstored=unstored)]
+    said = [decode(raw) for raw in _sendable(turn, conversation)]
     answers = _results(dialect, results)
     longer = conversation.insert(len(conversation.messages), *said, *answers)
     if dialect == "openai-responses" and conversation.rest.get("conversation"):
@@ -84,10 +85,25 @@ def continuation(
     return write(longer)
 
 
-def _goes_back(item: Any, *, unstored: bool) -> bool:
-    """Whether an item can be sent back: reasoning that was neither stored nor sealed cannot."""
-    is_lost = item.get("type") == "reasoning" and not item.get("encrypted_content")
-    return not (unstored and is_lost)
+def _sendable(turn: Sequence[bytes], conversation: Conversation) -> list[bytes]:
+    """What of a turn can be sent back.
+
+    OpenAI's Responses take reasoning only if it was stored or sealed, and led to an item.
+    """
+    if conversation.dialect != "openai-responses":
+        return list(turn)
+    stored = conversation.rest.get("store") is not False
+    kinds = [_reasoning(decode(raw)) for raw in turn]
+    last = max((n for n, kind in enumerate(kinds) if not kind), default=-1)
+    return [
+        raw for raw, kind in zip(turn[: last + 1], kinds, strict=False) if stored or kind != "bare"
+    ]
+
+
+def _reasoning(item: Any) -> str:
+    if item.get("type") != "reasoning":
+        return ""
+    return "sealed" if item.get("encrypted_content") else "bare"
 
 
 def _results(dialect: str, results: Sequence[tuple[Call, str]]) -> list[Any]:
@@ -109,34 +125,39 @@ def _without_empty_id(part: dict[str, Any]) -> dict[str, Any]:
 # --- bringing hidden calls back ----------------------------------------------------------------
 
 
-def rejoin(body: bytes, dialect: str, kept: Sequence[Kept], hidden: Hidden) -> bytes:
+def rejoin(conversation: Conversation, kept: Sequence[Kept], hidden: Hidden) -> Conversation:
     """The client's request with the hidden calls of earlier answers back in their places.
 
-    An answer that the client has changed or dropped is left as the client has it. The request's
-    own bytes come back if there is nothing to bring back.
+    An answer that the client has changed or dropped is left as the client has it. If nothing is
+    brought back, the very conversation is given back; else all messages beside are the same ones.
     """
-    conversation = read(body, dialect)
-    if dialect == "openai-responses":
+    if conversation.dialect == "openai-responses":
         conversation = _follow_chain(conversation, kept)
     messages = list(conversation.messages)
-    for one in kept:
-        place = _find(messages, one, dialect, hidden)
-        if place is not None:
-            messages[place[0] :] = _with_hidden(messages, place, one, dialect)
-    if len(messages) == len(conversation.messages) and all(
-        a is b for a, b in zip(messages, conversation.messages, strict=True)
-    ):
-        return write(conversation)
-    return write(conversation.with_messages(tuple(messages)))
+    places = _find(messages, kept, conversation.dialect, hidden)
+    for (start, stop), one in sorted(places.items(), key=lambda item: item[0], reverse=True):
+        messages[start:] = _with_hidden(messages[stop:], one, conversation)
+    return conversation.with_messages(tuple(messages)) if places else conversation
+
+
+Look = str | tuple[tuple[str, str, bytes], ...]
+"""What a turn is known by."""
 
 
 def _find(
-    messages: Sequence[Message], kept: Kept, dialect: str, hidden: Hidden
-) -> tuple[int, int] | None:
-    """Where the client's version of an answer stands: a run of assistant messages."""
-    wanted = _looks(kept, dialect, hidden)
-    found = [run for run in _runs(messages) if _look(messages[run[0] : run[1]]) == wanted]
-    return min(found, key=lambda run: abs(run[0] - kept.index)) if found else None
+    messages: Sequence[Message], kept: Sequence[Kept], dialect: str, hidden: Hidden
+) -> dict[tuple[int, int], Kept]:
+    """Where the client's versions of answers stand: runs of assistant messages."""
+    runs: dict[Look, list[tuple[int, int]]] = {}
+    for start, stop in _runs(messages) if kept else ():
+        runs.setdefault(_look(messages[start:stop]), []).append((start, stop))
+    found: dict[tuple[int, int], Kept] = {}
+    for one in kept:
+        looks = _looks(one, dialect, hidden)
+        alike = [run for look in looks for run in runs.get(look, ()) if run not in found]
+        if alike:
+            found[min(alike, key=lambda run: abs(run[0] - one.index))] = one
+    return found
 
 
 def _runs(messages: Sequence[Message]) -> list[tuple[int, int]]:
@@ -152,40 +173,44 @@ def _runs(messages: Sequence[Message]) -> list[tuple[int, int]]:
     return runs
 
 
-def _looks(kept: Kept, dialect: str, hidden: Hidden) -> object:
-    """What the client's version of an answer is known by."""
+def _looks(kept: Kept, dialect: str, hidden: Hidden) -> list[Look]:
+    """What the client's version of an answer may be known by."""
     shown = [
         _message(raw, dialect) for hop in kept.hops for raw in split(hop.turn, dialect, hidden)
     ]
-    return _look(shown)
+    look = _look(shown)
+    if not isinstance(look, str):
+        return [look]
+    return [one for one in (look, look + _squeezed(kept.note)) if one]
 
 
-def _look(messages: Sequence[Message]) -> object:
+def _look(messages: Sequence[Message]) -> Look:
     """A turn's calls, or if it has none its words: clients change the rest, and white space."""
-    calls = [
-        (call.id, "", "") if call.id else ("", call.name, encode(call.arguments))
+    calls = tuple(
+        (call.id, "", b"") if call.id else ("", call.name, encode(call.arguments))
         for message in messages
         for call in message.calls
-    ]
+    )
     if calls:
         return calls
     words = [b.text for message in messages for b in message.blocks if isinstance(b, Text)]
-    return "".join("".join(words).split())
+    return _squeezed("".join(words))
 
 
-def _with_hidden(
-    messages: list[Message], place: tuple[int, int], kept: Kept, dialect: str
-) -> list[Message]:
-    """The messages from the answer on, with all its hops."""
+def _squeezed(words: str) -> str:
+    return "".join(words.split())
+
+
+def _with_hidden(following: list[Message], kept: Kept, conversation: Conversation) -> list[Message]:
+    """An answer with all its hops, and the messages that follow it."""
+    dialect = conversation.dialect
     whole: list[Message] = []
-    for hop in kept.hops[:-1]:
-        whole.extend(_message(raw, dialect) for raw in hop.turn)
-        whole.extend(_made(value, dialect) for value in _results(dialect, hop.results))
-    last = kept.hops[-1]
-    whole.extend(_message(raw, dialect) for raw in last.turn)
-    following = messages[place[1] :]
-    if last.results:
-        following = _JOIN_RESULTS.get(dialect, _in_front)(following, last, dialect)
+    for hop in kept.hops:
+        whole.extend(_message(raw, dialect) for raw in _sendable(hop.turn, conversation))
+        if hop is not kept.hops[-1]:
+            whole.extend(_made(value, dialect) for value in _results(dialect, hop.results))
+        elif hop.results:
+            following = _JOIN_RESULTS.get(dialect, _in_front)(following, hop, dialect)
     return [*whole, *following]
 
 

@@ -58,7 +58,7 @@ def read_answer(body: bytes, dialect: str) -> Answer:
         stop_reason=spoken.stop_of(value),
         usage=spoken.usage_of(value),
         turn=tuple(encode(message) for message in turn),
-        id=take(value, "id"),
+        id=take(value, "id") or take(value, "responseId"),
         error=_error(value),
         status=_status(value),
     )
