@@ -29,6 +29,7 @@ from holdfast.engine import Expanded, Session
 from holdfast.errors import (
     BudgetExceededError,
     ContextOptimizationError,
+    EditError,
     HoldfastError,
     ProviderError,
     StoreError,
@@ -152,19 +153,19 @@ class Exchange:
             "model": model,
             "limit": switches.limit or self.service.settings.request_limit or None,
         }
-        if not switches.cite:
+        if not switches.cite or _wants_several(conversation):
             how["citing"] = None
         if switches.read_only:
             how["citing"] = None
             fitted = await session.preview(conversation, **how)
             return _Prepared(self.incoming.body, session, fitted, fitted.limit, ())
-        body = rejoin(self.incoming.body, self.dialect, session.kept, self._is_hidden)
+        whole = rejoin(conversation, session.kept, self._is_hidden)
         final = False
         try:
-            fitted = await session.fit(body, **how)
+            fitted = await session.fit(whole, **how)
         except (BudgetExceededError, ContextOptimizationError):
             # Nothing more can be folded: the tools go, and the model is asked to come to an end.
-            fitted = await session.fit(final_turn(read(body, self.dialect)), **how)
+            fitted = await session.fit(final_turn(whole), **how)
             final = True
         sent = self._with_usage(fitted.body)
         return _Prepared(sent, session, fitted, fitted.limit, fitted.warnings, final)
@@ -266,6 +267,7 @@ class Exchange:
                 raise UpstreamError("the upstream's answer broke off", fix="Try again.")
             if relay.failed:
                 return
+            self._keep_id(relay.upstream_id)
             asked = (*relay.hidden_calls, *relay.visible_calls)
             following = await self._next(sent, relay.assistant_turn, asked, expansions)
             if following is None:
@@ -291,7 +293,10 @@ class Exchange:
         self.hops.append(Hop(turn, results))
         if len(hidden) < len(asked) or not expansions.may_go_on:
             return None
-        return continuation(sent, self.dialect, turn, results)
+        try:
+            return continuation(sent, self.dialect, turn, results)
+        except EditError:  # such as a call with an id that was used before
+            return None
 
     def _expansions(self, prepared: _Prepared) -> Expansions:
         tokens = prepared.fitted.tokens if prepared.fitted is not None else 0
@@ -313,7 +318,9 @@ class Exchange:
         """Write down what happened, once the client has its answer."""
         if self.hops:
             index = len(prepared.session.state.source.messages) if prepared.session.state else 0
-            kept = Kept(tuple(self.hops), index, self.first_id, self.last_id)
+            kept = Kept(
+                hops=tuple(self.hops), index=index, seen_id=self.first_id, last_id=self.last_id
+            )
             prepared.session.kept = (*prepared.session.kept[-_MOST_KEPT:], kept)
         if prepared.fitted is None:
             return
@@ -331,6 +338,14 @@ class Exchange:
                 warnings=(),
             )
         )
+
+
+def _wants_several(conversation: Conversation) -> bool:
+    """Whether several answers are asked for: of those only one could be continued."""
+    body = conversation.rest
+    config = body.get("generationConfig")
+    several = config.get("candidateCount") if isinstance(config, dict) else None
+    return any(isinstance(wanted, int) and wanted > 1 for wanted in (body.get("n"), several))
 
 
 class _Streaming(msgspec.Struct):
