@@ -1,0 +1,81 @@
+"""What docs/how-to/serve.md shows works as it is written, at another port."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import warnings
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from typing import Any
+
+import pytest
+
+from holdfast.surfaces.proxy.switches import read_switches
+from tests.docs.test_examples import ROOT, Example, examples
+from tests.proxy.harness import Running, running_proxy
+
+PAGE = ROOT / "docs" / "how-to" / "serve.md"
+WRITTEN = "http://127.0.0.1:8787"
+EXAMPLES = examples(PAGE)
+CURLS = [
+    line
+    for example in EXAMPLES
+    if example.language == "sh"
+    for line in example.code.splitlines()
+    if line.startswith("curl ")
+]
+
+
+@pytest.fixture(scope="module")
+def proxy() -> Iterator[Running]:
+    with running_proxy() as running:
+        yield running
+
+
+@pytest.mark.parametrize("command", CURLS)
+def test_a_command_of_the_page_is_answered(proxy: Running, command: str) -> None:
+    assert WRITTEN in command
+    done = subprocess.run(
+        command.replace(WRITTEN, proxy.url),
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if done.returncode == 127:
+        pytest.skip("curl is not installed")
+    assert done.stdout.startswith("HTTP/1.1 200")
+    assert "x-holdfast-saved: " in done.stdout
+    assert "x-holdfast-warning: " in done.stdout
+    assert "offline model" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "example", [one for one in EXAMPLES if one.language == "py"], ids=lambda one: f"line {one.line}"
+)
+def test_a_program_of_the_page_works(proxy: Running, example: Example) -> None:
+    assert WRITTEN in example.code
+    printed = io.StringIO()
+    with redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # only our own warnings are errors
+        names: dict[str, Any] = {"__name__": "example"}
+        exec(example.code.replace(WRITTEN, proxy.url), names)
+        if "client" in names:
+            names["client"].close()
+    assert "offline model" in printed.getvalue()
+    if "payment" in example.code:
+        assert "> 12:07 ERROR payment 4711 failed: card expired" in printed.getvalue()
+
+
+def test_every_switch_of_the_page_is_one() -> None:
+    text = PAGE.read_text("utf-8")
+    for name in ("bypass", "budget", "no-cite", "read-only", "session"):
+        assert f"`x-holdfast-{name}: " in text
+    given = {"x-holdfast-bypass": "on", "x-holdfast-budget": "8000", "x-holdfast-no-cite": "on"}
+    switches = read_switches(given)
+    assert switches.bypass
+    assert switches.limit == 8000
+    assert not switches.cite
