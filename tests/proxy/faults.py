@@ -37,11 +37,7 @@ async def reset_midway(spoken: Spoken) -> web.StreamResponse:
         for event in _first_half(spoken):
             await response.write(event)
     else:
-        body = spoken.body(SAID)
-        response = web.StreamResponse(headers={"content-type": "application/json"})
-        response.content_length = len(body)
-        await response.prepare(spoken.request)
-        await response.write(body[: len(body) // 2])
+        response = await _first_half_of_the_body(spoken)
     assert spoken.request.transport is not None
     spoken.request.transport.close()
     return response
@@ -81,11 +77,26 @@ async def stall(spoken: Spoken) -> web.StreamResponse:
 @Fault
 async def stall_midway(spoken: Spoken) -> web.StreamResponse:
     """Say something, then nothing."""
-    response = await spoken.stream()
-    for event in _first_half(spoken):
-        await response.write(event)
+    if spoken.got.streams:
+        response = await spoken.stream()
+        for event in _first_half(spoken):
+            await response.write(event)
+    else:
+        response = await _first_half_of_the_body(spoken)
     await spoken.never()
     return response
+
+
+@Fault
+async def endless(spoken: Spoken) -> web.StreamResponse:
+    """Talk for as long as somebody listens."""
+    response = await spoken.stream()
+    *before, again = _first_half(spoken)
+    for event in before:
+        await response.write(event)
+    spoken.upstream.waiting.release()
+    while True:
+        await response.write(again)
 
 
 def byte_by_byte(script: Script) -> Fault:
@@ -171,6 +182,15 @@ async def web_page(spoken: Spoken) -> web.StreamResponse:
     """A page of some machine between us and the provider."""
     del spoken
     return web.Response(text="<html>Please log in</html>", content_type="text/html")
+
+
+async def _first_half_of_the_body(spoken: Spoken) -> web.StreamResponse:
+    body = spoken.body(SAID)
+    response = web.StreamResponse(headers={"content-type": "application/json"})
+    response.content_length = len(body)
+    await response.prepare(spoken.request)
+    await response.write(body[: len(body) // 2])
+    return response
 
 
 def _first_half(spoken: Spoken) -> list[bytes]:

@@ -91,7 +91,7 @@ class Fault:
     spoil: Callable[[Spoken], Awaitable[web.StreamResponse]]
 
 
-Turn = Script | Fault | Callable[[Got], Script]
+Turn = Script | Fault | Callable[[Got], Script | Fault]
 
 
 class Upstream:
@@ -127,6 +127,10 @@ class Upstream:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(PATIENCE)
 
+    def settled(self) -> None:
+        """Wait until the upstream's loop has come round."""
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop).result(PATIENCE)
+
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         app = web.Application(client_max_size=64 * 2**20)
@@ -159,12 +163,12 @@ class Upstream:
 
     async def _say(self, spoken: Spoken) -> web.StreamResponse:
         turn = self.turns.popleft() if self.turns else self.always
-        if isinstance(turn, Fault):
-            return await turn.spoil(spoken)
         if turn is None:
             self.refused.append("the script has come to its end")
             return spoken.fail(500, self.refused[-1])
-        script = turn if isinstance(turn, Script) else turn(spoken.got)
+        script = turn if isinstance(turn, Script | Fault) else turn(spoken.got)
+        if isinstance(script, Fault):
+            return await script.spoil(spoken)
         if unknown := {part.name for part in script.calls} - spoken.got.tools:
             self.refused.append(f"the script calls tools that the request lacks: {unknown}")
         return await spoken.say(spoken.truthful(script))
