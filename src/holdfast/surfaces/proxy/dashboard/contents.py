@@ -1,0 +1,151 @@
+"""The page of a ref: what is known of a stored content, and the part of it that is asked for.
+
+contents: after inspector. Values in, HTML out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from holdfast.expand import Expansion
+from holdfast.store.records import RefInfo
+from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.html import (
+    Html,
+    a,
+    div,
+    element,
+    h2,
+    p,
+    pre,
+    section,
+    strong,
+)
+from holdfast.surfaces.proxy.dashboard.layout import facts, moment, page, pager, remark, size
+
+_FIELDS = (
+    ("query", "Question", "What failed?"),
+    ("lines", "Lines", "40-120"),
+    ("path", "JSON path", "$.items[3]"),
+)
+_MOST_CITATION = 8_000
+
+
+class ContentShown(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page of a ref shows."""
+
+    info: RefInfo
+    options: Mapping[str, str]
+    """What was asked for, as it was written."""
+    page: int
+    opened: Expansion | None = None
+    """None if the text is not to be shown yet, or what was asked for is refused."""
+    refused: str = ""
+    shown: bool = True
+    """False while the reader has not asked for a text that holds secrets or personal data."""
+
+
+def content_page(shown: ContentShown) -> str:
+    """The page of a ref."""
+    info = shown.info
+    notice = _notice(shown) if info.flags else None
+    if not shown.shown:
+        return page(info.ref_id, _known(info), notice)
+    summary = remark(info.summary) if info.summary else None
+    return page(info.ref_id, summary, _known(info), notice, _citation(info), _content(shown))
+
+
+def _known(info: RefInfo) -> Html:
+    never = "never"
+    return facts(
+        (
+            ("kind", info.kind),
+            ("state", info.state),
+            ("size", size(info.size)),
+            ("tokens", f"{info.tokens:,}"),
+            *((name, value[:500]) for name, value in sorted(info.meta.items())[:20]),
+            ("flags", ", ".join(info.flags) or "none"),
+            ("stored (UTC)", moment(info.created_at)),
+            ("stale from (UTC)", moment(info.expires_at) if info.expires_at else never),
+            ("opened", f"{info.accesses:,} times"),
+            ("SHA-256", info.sha256),
+        )
+    )
+
+
+def _notice(shown: ContentShown) -> Html:
+    kinds = ", ".join(shown.info.flags)
+    link = links.ref(shown.info.ref_id, **shown.options, page=shown.page, show="yes")
+    return div(
+        p(strong("Careful: "), f"this content holds {kinds}."),
+        None if shown.shown else p(a("Show it all the same", href=link)),
+        class_="notice",
+        role="note",
+    )
+
+
+def _citation(info: RefInfo) -> Html | None:
+    if not info.compressed:
+        return None
+    cut = info.compressed[:_MOST_CITATION]
+    more = " …" if len(info.compressed) > len(cut) else ""
+    return section(h2("The citation in its place"), pre(cut, more, tabindex="0"))
+
+
+def _content(shown: ContentShown) -> Html:
+    info = shown.info
+    if info.state in ("removed", "damaged"):
+        return section(h2("The original"), remark("It cannot be opened: it is ", info.state, "."))
+    return section(
+        h2("The original"),
+        _form(shown),
+        p(a("Download the very bytes", href=links.raw(info.ref_id), download=True)),
+        p(shown.refused, class_="notice", role="alert") if shown.refused else None,
+        _part(shown) if shown.opened is not None else None,
+    )
+
+
+def _form(shown: ContentShown) -> Html:
+    made = [
+        element(
+            "label",
+            label,
+            element("input", name=name, value=shown.options.get(name, ""), placeholder=hint,
+                    autocomplete="off", maxlength=500),
+        )
+        for name, label, hint in _FIELDS
+    ]  # fmt: skip
+    if shown.info.flags:
+        made.append(element("input", type="hidden", name="show", value="yes"))
+    return element(
+        "form",
+        made,
+        element("button", "Open"),
+        method="get",
+        action=links.ref(shown.info.ref_id),
+        aria_label="Open a part of the content",
+    )
+
+
+def _part(shown: ContentShown) -> Html | None:
+    opened = shown.opened
+    if opened is None:
+        return None
+    if opened.reason:
+        return p(opened.text, class_="notice", role="status")
+
+    def at(number: int) -> str:
+        agreed = {"show": "yes"} if shown.info.flags else {}
+        return links.ref(shown.info.ref_id, **shown.options, **agreed, page=number)
+
+    rest = f"; {opened.remaining:,} {opened.unit} remain" if opened.remaining else ""
+    return div(
+        remark(f"{opened.where or 'all of it'}, page {shown.page:,}{rest}."),
+        pre(opened.content, tabindex="0"),
+        pager(
+            at(shown.page - 1) if shown.page > 1 else "",
+            at(shown.page + 1) if opened.next is not None else "",
+        ),
+    )

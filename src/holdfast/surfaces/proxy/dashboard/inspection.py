@@ -1,0 +1,264 @@
+"""A turn from both sides: what the client sent, and what the model saw, message by message.
+
+inspection: after views. Pure: the bytes of messages come as arguments. What is long is cut, so
+that a page stays light whatever a message holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.engine.trails import followed_trails
+from holdfast.errors import WireError
+from holdfast.store.records import Turn
+from holdfast.store.refs import REF
+from holdfast.surfaces.proxy.dashboard.views import Explained
+from holdfast.wire import (
+    Block,
+    Conversation,
+    Media,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    read,
+)
+from holdfast.wire.strict import encode
+
+CLIENT, SENT = "client", "sent"
+MOST_SHOWN = 3_000
+"""Characters of a message that the inspector shows."""
+MOST_FOLDED = 30
+"""Messages of a fold that it shows, each only in its beginning."""
+_MOST_IN_FOLD = 300
+_MOST_PIECES = 40
+
+
+class Sides(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as the client sent it and as it went out, as hashes."""
+
+    client: tuple[str, ...] = ()
+    sent: tuple[str, ...] = ()
+    client_frame: str = ""
+    sent_frame: str = ""
+    origins: tuple[tuple[int, int], ...] = ()
+
+
+def sides(turns: Sequence[Turn]) -> Sides:
+    """Both sides of the last of these turns, which are all from the first on."""
+    known = [turn for turn in turns if turn.client is not None and turn.sent is not None]
+    clients = [turn.client for turn in known if turn.client is not None]
+    sents = [turn.sent for turn in known if turn.sent is not None]
+    if not known or known[-1] is not turns[-1]:
+        return Sides()
+    origins: tuple[tuple[int, int], ...] = ()
+    for turn, sent in zip(known, sents, strict=True):
+        origins = origins[: sent.shared] + turn.origins
+    return Sides(
+        client=followed_trails(clients),
+        sent=followed_trails(sents),
+        client_frame=clients[-1].frame,
+        sent_frame=sents[-1].frame,
+        origins=origins,
+    )
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """The client's messages and those that went out for them, as ranges of both lists."""
+
+    client: range
+    sent: range
+
+
+def aligned(clients: int, origins: Sequence[tuple[int, int]]) -> list[Pair]:
+    """Every message of both sides in one pair, in order; either side of a pair may be empty."""
+    pairs: list[Pair] = []
+    done = 0
+    for n, origin in enumerate(origins):
+        start, stop = (min(edge, clients) for edge in origin)
+        if start > done:
+            pairs.append(Pair(range(done, start), range(n, n)))
+            done = start
+        if start < stop <= done and pairs and pairs[-1].sent:
+            # A second message for what the one before stands for.
+            pairs[-1] = Pair(pairs[-1].client, range(pairs[-1].sent.start, n + 1))
+            continue
+        pairs.append(Pair(range(done, max(done, stop)), range(n, n + 1)))
+        done = max(done, stop)
+    if done < clients:
+        pairs.append(Pair(range(done, clients), range(len(origins), len(origins))))
+    return pairs
+
+
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """A block of a message, as it is shown."""
+
+    kind: str
+    name: str = ""
+    text: str = ""
+    is_error: bool = False
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """A message, or its beginning."""
+
+    index: int
+    role: str
+    pieces: tuple[Piece, ...]
+    size: int
+    """Bytes of the whole message."""
+    cut: bool = False
+    """There is more of it than is shown."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages side by side, and why they differ."""
+
+    client: tuple[Shown, ...]
+    sent: tuple[Shown, ...]
+    same: bool
+    more: int = 0
+    """Messages of the client that are not shown."""
+    edits: tuple[Explained, ...] = ()
+    refs: tuple[str, ...] = ()
+    """Refs that the model saw in the place of content."""
+
+
+class Inspected(msgspec.Struct, frozen=True, kw_only=True):
+    """What is needed to show messages: the sides, their bytes, and what was done to them."""
+
+    dialect: str
+    sides: Sides
+    stored: Mapping[str, bytes]
+    edits: Mapping[str, Explained] = {}
+
+    def around(self, side: str) -> Conversation | None:
+        """A side without its messages: system and tools; None if it cannot be read."""
+        frame = self.sides.client_frame if side == CLIENT else self.sides.sent_frame
+        try:
+            return read(self.stored.get(frame, b""), self.dialect)
+        except WireError:
+            return None
+
+    def hashes(self, side: str) -> tuple[str, ...]:
+        """The messages of a side."""
+        return self.sides.client if side == CLIENT else self.sides.sent
+
+
+def needed(of: Sides, pairs: Iterable[Pair]) -> list[str]:
+    """The hashes of what must be read to show some pairs."""
+    names = {of.client_frame, of.sent_frame}
+    for pair in pairs:
+        names.update(of.client[n] for n in pair.client[:MOST_FOLDED])
+        names.update(of.sent[n] for n in pair.sent)
+    return sorted(names - {""})
+
+
+def rows(of: Inspected, pairs: Sequence[Pair]) -> list[Row]:
+    """Some pairs as they are shown."""
+    client, sent = Reader(of, CLIENT), Reader(of, SENT)
+    return [_row(of, pair, client, sent) for pair in pairs]
+
+
+def _row(of: Inspected, pair: Pair, client: Reader, sent: Reader) -> Row:
+    shown = pair.client[:MOST_FOLDED]
+    most = MOST_SHOWN if len(pair.client) == 1 else _MOST_IN_FOLD
+    before = [of.sides.client[n] for n in shown]
+    after = [of.sides.sent[n] for n in pair.sent]
+    known = set(_refs(of.stored.get(name, b"") for name in before))
+    stands = _refs(of.stored.get(name, b"") for name in after)
+    new = tuple(ref for ref in stands if ref not in known)
+    return Row(
+        client=tuple(client.show(n, most) for n in shown),
+        sent=tuple(sent.show(n, MOST_SHOWN) for n in pair.sent),
+        same=before == after,
+        more=len(pair.client) - len(shown),
+        edits=tuple(of.edits[ref] for ref in new if ref in of.edits),
+        refs=new,
+    )
+
+
+def _refs(spans: Iterable[bytes]) -> list[str]:
+    found = (ref[0] for span in spans for ref in REF.finditer(span.decode("utf-8", "replace")))
+    return list(dict.fromkeys(found))
+
+
+class Reader:
+    """Reads messages of one side from their bytes."""
+
+    def __init__(self, of: Inspected, side: str) -> None:
+        self._of = of
+        self._names = of.hashes(side)
+        self._around = of.around(side)
+
+    def show(self, index: int, most: int) -> Shown:
+        """A message, at most so many characters of it."""
+        span = self._of.stored.get(self._names[index])
+        if span is None:
+            gone = Piece(kind="gone", text="The bytes of this message are no longer stored.")
+            return Shown(index=index, role="?", pieces=(gone,), size=0)
+        message = self._message(span)
+        if message is None:
+            unread = (Piece(kind="raw", text=span.decode("utf-8", "replace")),)
+            kept, cut = _shortened(unread, most)
+            return Shown(index=index, role="?", pieces=kept, size=len(span), cut=cut)
+        kept, cut = _shortened(map(piece, message.blocks), most)
+        return Shown(index=index, role=message.role, pieces=kept, size=len(span), cut=cut)
+
+    def _message(self, span: bytes) -> Message | None:
+        """The message alone in a body of its dialect; None if it cannot be read."""
+        if self._around is None:
+            return None
+        frame = self._around.frame
+        body = span if frame.bare else b"[" + span + b"]"
+        for key in reversed(frame.place):
+            body = b"{" + encode(str(key)) + b":" + body + b"}"
+        try:
+            [message] = read(body, self._around.dialect).messages
+        except WireError:
+            return None
+        return message
+
+
+def _shortened(pieces: Iterable[Piece], most: int) -> tuple[tuple[Piece, ...], bool]:
+    kept: list[Piece] = []
+    for one in pieces:
+        if len(kept) == _MOST_PIECES or most <= 0:
+            return tuple(kept), True
+        if len(one.text) > most:
+            kept.append(msgspec.structs.replace(one, text=one.text[:most]))
+            return tuple(kept), True
+        kept.append(one)
+        most -= len(one.text)
+    return tuple(kept), False
+
+
+def piece(block: Block) -> Piece:
+    """A block as it is shown."""
+    match block:
+        case Text():
+            return Piece(kind="text", text=block.text)
+        case ToolCall():
+            return Piece(kind="call", name=block.name, text=_json(block.arguments))
+        case ToolResult():
+            name = block.name or block.call_id
+            return Piece(kind="result", name=name, text=block.text, is_error=block.is_error)
+        case Thinking():
+            return Piece(kind="thinking", text=block.text)
+        case Media():
+            return Piece(kind=block.kind, name=block.media_type)
+        case Opaque():
+            return Piece(kind="other", name=block.type)
+        case _:
+            return Piece(kind="other")
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode("utf-8", "replace")

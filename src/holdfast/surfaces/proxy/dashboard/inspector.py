@@ -1,0 +1,317 @@
+"""The context inspector: what the client sent and what the model saw, side by side.
+
+inspector: after overview. Values in, HTML out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from holdfast.store.records import Turn
+from holdfast.store.refs import REF
+from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.html import (
+    Html,
+    a,
+    code,
+    div,
+    element,
+    h2,
+    join,
+    li,
+    p,
+    pre,
+    section,
+    span,
+    strong,
+    td,
+    th,
+    tr,
+    ul,
+)
+from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT, Piece, Row, Shown
+from holdfast.surfaces.proxy.dashboard.layout import (
+    facts,
+    moment,
+    money,
+    page,
+    pager,
+    percent,
+    ref_link,
+    remark,
+    size,
+    table,
+)
+from holdfast.surfaces.proxy.dashboard.views import Explained, net
+from holdfast.wire import Conversation
+from holdfast.wire.blocks import text_of
+
+_MOST_SYSTEM = 3_000
+_MOST_TOOLS = 200
+_MOST_EDITS = 200
+_LABELS = {
+    "text": "",
+    "call": "calls",
+    "result": "result of",
+    "thinking": "thinking",
+    "raw": "as it stands",
+    "other": "other block",
+}
+
+
+class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
+    """What the inspector shows."""
+
+    session: str
+    turn: Turn
+    last: int
+    """The number of the session's last turn."""
+    around: tuple[Conversation | None, Conversation | None]
+    """Both sides without their messages."""
+    rows: Sequence[Row]
+    flags: Mapping[str, tuple[str, ...]] = {}
+    """Kinds of secrets and personal data behind refs."""
+    counts: tuple[int, int] = (0, 0)
+    """Messages of the client, and messages that went out."""
+    page: int = 1
+    pages: int = 1
+
+
+def turn_page(shown: TurnShown) -> str:
+    """The inspector of a turn."""
+    name, number = shown.session, shown.turn.number
+    return page(
+        f"Turn {number}",
+        _turn_facts(shown),
+        pager(
+            links.turn(name, number - 1) if number > 1 else "",
+            links.turn(name, number + 1) if number < shown.last else "",
+            words=("Turn before", "Turn after"),
+        ),
+        _edits(shown.turn),
+        _around(*shown.around),
+        _messages(shown),
+        crumbs=[(f"Session {name}", links.session(name))],
+    )
+
+
+def _turn_facts(shown: TurnShown) -> Html:
+    turn, usage = shown.turn, shown.turn.usage
+    known = (
+        ("time (UTC)", moment(turn.started_at)),
+        ("model", turn.model),
+        ("status", turn.status or "none"),
+        ("tokens predicted", f"{usage.predicted:,}"),
+        ("tokens billed", f"{usage.input:,}"),
+        ("tokens untouched", f"{usage.untouched:,}"),
+        ("saved, net", f"{net(usage):,}"),
+        ("cost", money(usage.cost)),
+        ("read from cache", f"{usage.cached:,}"),
+        ("opened by the model", f"{usage.expansions:,} ({usage.expansion_tokens:,} tokens)"),
+        ("prefix kept", percent(turn.prefix_share, 1)),
+        ("milliseconds", f"{turn.milliseconds:,.0f}"),
+    )
+    warnings = [p(strong("Warning: "), warning, class_="notice") for warning in turn.warnings]
+    return section(facts(known), warnings)
+
+
+def _edits(turn: Turn) -> Html:
+    if not turn.edits:
+        return section(h2("Edits"), remark("Nothing new was changed in this turn."))
+    listed = (
+        (
+            edit.action,
+            edit.why,
+            edit.where,
+            f"{edit.from_tokens:,}",
+            f"{edit.to_tokens:,}",
+            ref_link(edit.ref_id) if edit.ref_id else "",
+        )
+        for edit in turn.edits[:_MOST_EDITS]
+    )
+    columns = ("Action", "Why", "Where", "From tokens", "To tokens", "Original")
+    more = len(turn.edits) - _MOST_EDITS
+    return section(
+        h2("Edits of this turn"),
+        table("What was done, and why", columns, listed, words=(1, 2, 5)),
+        remark(f"And {more:,} more.") if more > 0 else None,
+    )
+
+
+def _around(client: Conversation | None, sent: Conversation | None) -> Html | None:
+    """System and tools, and what was added to them or taken away."""
+    if client is None or sent is None:
+        return None
+    old, new = ([tool.name for tool in side.tools] for side in (client, sent))
+    added = [name for name in new if name not in old]
+    gone = [name for name in old if name not in new]
+    before, after = _system(client), _system(sent)
+    return section(
+        h2("System and tools"),
+        facts(
+            (
+                ("tools of the client", _names(old)),
+                ("added", _names(added)),
+                ("taken away", _names(gone)),
+            )
+        ),
+        element("details", element("summary", "System text"), pre(before)) if before else None,
+        element("details", element("summary", "System text, as it was sent"), pre(after))
+        if after != before
+        else None,
+    )
+
+
+def _system(side: Conversation) -> str:
+    whole = "\n\n".join(map(text_of, side.system))
+    return whole if len(whole) <= _MOST_SYSTEM else f"{whole[:_MOST_SYSTEM]} …"
+
+
+def _names(names: Sequence[str]) -> Html:
+    if not names:
+        return span("none", class_="quiet")
+    shown = [code(name[:100], " ") for name in names[:_MOST_TOOLS]]
+    return join([shown, "…" if len(names) > _MOST_TOOLS else None])
+
+
+def _messages(shown: TurnShown) -> Html:
+    before, after = shown.counts
+    head = tr(
+        th("What the client sent", scope="col"),
+        th("What the model saw", scope="col"),
+    )
+    body = [_row(shown, row) for row in shown.rows]
+    name, number = shown.session, shown.turn.number
+    here = shown.page
+    turned = pager(
+        links.turn(name, number, page=here - 1) if here > 1 else "",
+        links.turn(name, number, page=here + 1) if here < shown.pages else "",
+        words=("Messages before", "Messages after"),
+    )
+    return section(
+        h2("Messages"),
+        remark(f"{before:,} from the client, {after:,} to the model; page {here:,} of "
+               f"{shown.pages:,}. Messages that are the same on both sides are shown once."),
+        element(
+            "table",
+            element("caption", "Messages side by side"),
+            element("thead", head),
+            element("tbody", body),
+            class_="sides",
+        ),
+        turned,
+    )  # fmt: skip
+
+
+def _row(shown: TurnShown, row: Row) -> Html:
+    if row.same:
+        both = [_message(shown, SENT, message) for message in row.sent]
+        return tr(td(both, colspan=2, data_label="Both sides"), class_="same")
+    flagged = sorted({kind for ref in row.refs for kind in shown.flags.get(ref, ())})
+    left = [_message(shown, CLIENT, message) for message in row.client]
+    if row.more:
+        left.append(remark(f"And {row.more:,} messages more, all in the stored original."))
+    before: list[Html] | Html = left
+    if flagged:
+        notice = f"Holds {', '.join(flagged)}. Show it"
+        before = element("details", element("summary", notice, class_="notice"), left)
+    elif len(row.client) > 1:
+        many = f"{len(row.client) + row.more:,} messages, folded into one"
+        before = element("details", element("summary", many), left)
+    after = [_message(shown, SENT, message) for message in row.sent]
+    return tr(
+        td(before or span("Nothing: it was added on the way.", class_="quiet"),
+           data_label="What the client sent"),
+        td(_reasons(row.edits), after or span("Nothing: it was left out.", class_="quiet"),
+           data_label="What the model saw"),
+        class_="changed",
+    )  # fmt: skip
+
+
+def _reasons(edits: Sequence[Explained]) -> Html | None:
+    if not edits:
+        return None
+    return ul(
+        [
+            li(
+                strong(one.edit.action),
+                f" in turn {one.turn}: {one.edit.why}; {one.edit.where}, "
+                f"{one.edit.from_tokens:,} → {one.edit.to_tokens:,} tokens. ",
+                ref_link(one.edit.ref_id),
+            )
+            for one in edits
+        ],
+        class_="reasons",
+    )
+
+
+def _message(shown: TurnShown, side: str, message: Shown) -> Html:
+    whole = links.message(shown.session, shown.turn.number, side, message.index + 1)
+    return element(
+        "article",
+        p(span(message.role, class_=f"role role-{message.role}"), f" {message.index + 1}",
+          span(f" {size(message.size)}", class_="quiet"), class_="who"),
+        pieces_of(message.pieces),
+        p(a(f"Message {message.index + 1} is cut here; see all of it", href=whole))
+        if message.cut else None,
+        class_="message",
+    )  # fmt: skip
+
+
+def pieces_of(pieces: Sequence[Piece]) -> list[Html]:
+    """The blocks of a message."""
+    return [_piece(one) for one in pieces]
+
+
+def _piece(one: Piece) -> Html:
+    label = " ".join(filter(None, (_LABELS.get(one.kind, one.kind), one.name[:200])))
+    failed = " (error)" if one.is_error else ""
+    return div(
+        p(f"{label}{failed}", class_="label") if label else None,
+        pre(with_refs(one.text)) if one.text else None,
+        class_="piece",
+    )
+
+
+def with_refs(said: str) -> list[str]:
+    """A text whose refs can be opened."""
+    made: list[str] = []
+    done = 0
+    for found in REF.finditer(said):
+        made += [said[done : found.start()], ref_link(found[0])]
+        done = found.end()
+    return [*made, said[done:]]
+
+
+class MessageShown(msgspec.Struct, frozen=True, kw_only=True):
+    """One message in full, a page at a time."""
+
+    session: str
+    number: int
+    side: str
+    message: Shown
+    text: str
+    """This page of all that it says."""
+    page: int
+    pages: int
+
+
+def message_page(shown: MessageShown) -> str:
+    """The page of one message."""
+    name, number, here = shown.session, shown.number, shown.page
+
+    def at(page_number: int) -> str:
+        return links.message(name, number, shown.side, shown.message.index + 1, page=page_number)
+
+    who = "from the client" if shown.side == CLIENT else "to the model"
+    return page(
+        f"Message {shown.message.index + 1} {who}",
+        remark(f"{shown.message.role}, {size(shown.message.size)}; page {here:,} of "
+               f"{shown.pages:,}."),
+        pre(with_refs(shown.text), tabindex="0"),
+        pager(at(here - 1) if here > 1 else "", at(here + 1) if here < shown.pages else ""),
+        crumbs=[(f"Session {name}", links.session(name)),
+                (f"Turn {number}", links.turn(name, number))],
+    )  # fmt: skip

@@ -1,0 +1,151 @@
+"""What all pages share: the frame around them, tables, and how numbers and times are written.
+
+layout: after charts, before the pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.html import (
+    Html,
+    a,
+    dd,
+    div,
+    dl,
+    document,
+    dt,
+    element,
+    h1,
+    li,
+    nav,
+    p,
+    td,
+    th,
+    tr,
+    ul,
+)
+from holdfast.surfaces.proxy.dashboard.views import Totals
+
+
+def page(title: str, *body: Any, crumbs: Sequence[tuple[str, str]] = ()) -> str:
+    """A whole page; `crumbs` are the names and addresses of the pages above it."""
+    above = [li(a(name, href=link)) for name, link in (("Holdfast", "/"), *crumbs)]
+    return document(
+        title,
+        a("Skip to the content", href="#content", class_="skip"),
+        element("header", nav(ul(above), aria_label="Pages above")),
+        element("main", h1(title), *body, id="content", tabindex="-1"),
+    )
+
+
+def table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    words: Iterable[int] = (),
+) -> Html:
+    """A table; the first column names its row. Columns hold numbers unless they are in `words`."""
+    left = {0, *words}
+    kind = ["" if n in left else "number" for n in range(len(columns))]
+    head = tr([th(name, scope="col", class_=kind[n] or None) for n, name in enumerate(columns)])
+    made = []
+    for first, *rest in rows:
+        cells = [
+            td(cell, class_=kind[n] or None, data_label=columns[n])
+            for n, cell in enumerate(rest, 1)
+        ]
+        made.append(tr(th(first, scope="row"), cells))
+    drawn = element(
+        "table",
+        element("caption", caption),
+        element("thead", head),
+        element("tbody", made),
+    )
+    return div(drawn, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def facts(pairs: Iterable[tuple[str, Any]]) -> Html:
+    """Names and values, as a list."""
+    return dl([div(dt(name), dd(value)) for name, value in pairs], class_="facts")
+
+
+def figures(name: str, sums: Totals) -> Html:
+    """Totals as a row of large numbers."""
+    shown = (
+        ("requests", f"{sums.requests:,}"),
+        ("tokens sent", f"{sums.sent:,}"),
+        ("untouched", f"{sums.untouched:,}"),
+        ("saved, net", f"{sums.saved:,} ({percent(sums.saved, sums.untouched)})"),
+        ("saved, net of cost", money(sums.saved_cost)),
+        ("expansions", f"{sums.expansions:,}"),
+        ("read from vendors' caches", f"{sums.cached:,} ({percent(sums.cached, sums.read)})"),
+    )
+    return element("section", element("h2", name), facts(shown))
+
+
+def pager(before: str, after: str, *, words: tuple[str, str] = ("Previous", "Next")) -> Html | None:
+    """Links to the pages before and after, where there are any."""
+    if not before and not after:
+        return None
+    made = [
+        before and a(words[0], href=before, rel="prev"),
+        after and a(words[1], href=after, rel="next"),
+    ]
+    return nav(made, class_="pager", aria_label="Pages of this list")
+
+
+def remark(*what: Any) -> Html:
+    """A line of explanation."""
+    return p(*what, class_="remark")
+
+
+def ref_link(ref: str) -> Html:
+    """A ref that can be opened."""
+    return a(ref, href=links.ref(ref), class_="ref")
+
+
+def moment(at: float) -> Html:
+    """A time, to the second, in UTC."""
+    when = _when(at)
+    said = f"{when:%Y-%m-%d %H:%M:%S}"
+    return element("time", said, datetime=f"{when:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def clock(at: float) -> str:
+    """A time of the day, in UTC."""
+    return f"{_when(at):%H:%M:%S}"
+
+
+def day(at: float) -> str:
+    """The day of a time, as the store names it."""
+    return f"{_when(at):%Y-%m-%d}"
+
+
+def _when(at: float) -> datetime:
+    return datetime.fromtimestamp(min(max(at, 0.0), 4e9), UTC)
+
+
+def percent(part: float, whole: float) -> str:
+    """A share."""
+    return f"{100 * part / whole:.0f} %" if whole else "0 %"
+
+
+def money(dollars: float | None) -> str:
+    """An amount in US dollars; a dash if it is not known."""
+    if dollars is None:
+        return "–"  # noqa: RUF001 a dash is a dash
+    sign = "−" if dollars < 0 else ""  # noqa: RUF001 as numbers are written
+    digits = 2 if abs(dollars) >= 1 or dollars == 0 else 4
+    return f"{sign}${abs(dollars):,.{digits}f}"
+
+
+def size(count: int) -> str:
+    """A number of bytes."""
+    if count < 1000:
+        return f"{count} bytes"
+    return f"{count / 1000:,.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:,.1f} MB"
