@@ -95,8 +95,9 @@ class ProxyApp:
         """Answer a request; an error before the first byte is an answer too."""
         known = {name.lower(): value for name, value in headers}
         dialect = dialect_of(scope["method"], scope["path"], known)
-        family = family_of(scope["path"], frozenset(known)) or ""
-        seen = self.service.telemetry.begin(dialect, family, known.get("traceparent", ""))
+        found = route(scope["method"], scope["path"])
+        family = found.family if found else family_of(scope["path"], frozenset(known))
+        seen = self.service.telemetry.begin(dialect, family or "", known.get("traceparent", ""))
 
         async def seen_send(message: MutableMapping[str, Any]) -> None:
             await seen.taken(message, send(message))
