@@ -64,7 +64,7 @@ def asked(per_file: int = PER_FILE, *, brief: bool = False) -> Iterator[Asked]:
     """Every recorded tool result with its questions, in the second phrasing if `brief`."""
     for line in MANIFEST.read_text("utf-8").splitlines():
         entry = json.loads(line)
-        content = (MANIFEST.parent / entry["path"]).read_text("utf-8")
+        content = (MANIFEST.parent / entry["path"]).read_bytes().decode()
         chosen = questions(content, seed=entry["path"], most=per_file)
         if brief:
             chosen = tuple(question._replace(text=question.brief) for question in chosen)

@@ -35,6 +35,7 @@ _SAME_ROW = 0.7
 _PER_STEP = 0.01
 _BESIDE_CHARS = 60
 _VALUE_CHARS = 600
+_SERIES = 50
 _QUOTED = re.compile(r"[\"'`“]([^\"'`“”]+)[\"'`”]")
 
 
@@ -81,58 +82,93 @@ _Bits = int
 """A set of terms, one bit for each."""
 
 
-class _Leaf(NamedTuple):
-    place: Place
-    keys: _Bits
-    """Terms in the keys above it, its own among them."""
-    own: _Bits
-    """Terms in its own key."""
+class _Leaves(NamedTuple):
+    """The scalars of a document: text, place and nearest key of each."""
+
+    texts: list[str]
+    places: list[Place]
+    keys: list[str]
 
 
 def _by_words(value: Any, question: str) -> Iterator[tuple[Place, str]]:
-    texts, places = _scalars(value)
-    wanted = _terms(question, texts)
-    names = _Names(wanted)
-    leaves = [names.leaf(place) for place in places]
-    named = [leaf for leaf in leaves if leaf.own]
+    leaves = _leaves(value)
+    wanted = _terms(question, leaves.texts)
+    names = _Names(wanted, leaves.keys)
+    named = [index for index, key in enumerate(leaves.keys) if key in names.bits]
     if not named:
         return
-    rows = _Rows(wanted, texts, leaves)
-    known = [(leaf, *rows.beside(leaf)) for leaf in named]
-    worth = _worths(wanted, [leaf.keys | near | far for leaf, near, far in known], len(leaves))
+    rows = _Rows(wanted, leaves, names)
+    known = [
+        _Named(index, names.path(leaves.places[index]), *rows.beside(leaves.places[index]))
+        for index in named
+    ]
+    worth = _worths(wanted, [one.path | one.near | one.far for one in known], len(leaves.texts))
+    least = _COVERED * sum(worth)
     weigh = _Weigher(worth)
     scored = []
-    for leaf, near, far in known:
-        reached = leaf.keys | near
-        score = weigh(reached) + _SAME_ROW * weigh(far & ~reached)
-        score += _OWN_KEY * weigh(leaf.own) * names.precision(leaf.place)
-        if score >= _COVERED * sum(worth):
-            scored.append((score / (1 + _PER_STEP * _depth(leaf.place)), leaf))
+    for one in known:
+        reached = one.path | one.near
+        key = leaves.keys[one.number]
+        score = weigh(reached) + _SAME_ROW * weigh(one.far & ~reached)
+        score += _OWN_KEY * weigh(names.bits[key]) * names.precision(key)
+        if score >= least:
+            depth = _depth(leaves.places[one.number])
+            scored.append((score / (1 + _PER_STEP * depth), one.number))
     best = max((score for score, _ in scored), default=0.0)
     told = [entry for entry in scored if entry[0] >= _NEAR_BEST * best]
     told.sort(key=lambda entry: -entry[0])
     if sum(score > best - 1e-9 for score, _ in told) > _MOST_FIELDS:
         return  # the question tells no field from the others
-    for _, leaf in told[:_MOST_FIELDS]:
-        yield leaf.place, rows.said(leaf)
+    for _, index in told[:_MOST_FIELDS]:
+        yield leaves.places[index], rows.said(index)
 
 
-def _scalars(value: Any) -> tuple[list[str], list[Place]]:
-    """The text and the place of every scalar, in the order they stand; no recursion."""
+class _Named(NamedTuple):
+    """A scalar whose key the question names, and where it has more of the question."""
+
+    number: int
+    path: _Bits
+    """In the keys above it, its own among them."""
+    near: _Bits
+    """In values of the objects it is in."""
+    far: _Bits
+    """In other values of its row."""
+
+
+def _leaves(value: Any) -> _Leaves:
+    """Every scalar, the rows of an array in their order; no recursion."""
     texts: list[str] = []
     places: list[Place] = []
-    stack: list[tuple[Any, Place]] = [(value, ())]
+    keys: list[str] = []
+    stack: list[tuple[Any, Place, str]] = [(value, (), "")]
     while stack:
-        node, place = stack.pop()
-        kind = type(node)
-        if kind is dict:
-            stack += [(child, (place, key, node)) for key, child in reversed(node.items())]
-        elif kind is list:
-            stack += [(node[at], (place, at, node)) for at in range(len(node) - 1, -1, -1)]
-        else:
+        node, place, key = stack.pop()
+        if type(node) is dict:
+            inner = []
+            for step, child in node.items():
+                kind = type(child)
+                if kind is dict or kind is list:
+                    inner.append((child, (place, step, node), step))
+                else:
+                    texts.append(child if kind is str else scalar(child))
+                    places.append((place, step, node))
+                    keys.append(step)
+            stack += reversed(inner)
+        elif type(node) is list:
+            kinds = {*map(type, node)}
+            if len(node) > _SERIES and not kinds & {dict, list, str}:
+                continue  # a series of numbers: paths lead to them, words do not
+            if not kinds & {dict, list}:
+                texts += map(scalar, node)
+                places += [(place, at, node) for at in range(len(node))]
+                keys += [key] * len(node)
+            else:
+                stack += [(node[at], (place, at, node), key) for at in range(len(node) - 1, -1, -1)]
+        elif place:
             texts.append(scalar(node))
             places.append(place)
-    return texts, places
+            keys.append(key)
+    return _Leaves(texts, places, keys)
 
 
 def _terms(question: str, texts: list[str]) -> Sequence[Term]:
@@ -143,11 +179,10 @@ def _terms(question: str, texts: list[str]) -> Sequence[Term]:
     asked = fold(question)
     quoted = set(_QUOTED.findall(asked))
     longest = len(asked)
-    values = {
-        fold(text)
-        for text in texts
-        if _SHORTEST_VALUE <= len(text) < longest and (" " in text or fold(text) in quoted)
-    }
+    short = {text for text in texts if _SHORTEST_VALUE <= len(text) < longest}
+    values = {low for text in short if " " in text and (low := fold(text)) in asked}
+    if quoted:
+        values |= quoted & {fold(text) for text in short}
     rest, found = question, []
     for text in sorted(values, key=lambda text: (-len(text), text)):
         at = fold(rest).find(text)
@@ -186,17 +221,22 @@ class _Weigher:
 
 
 class _Names:
-    """Which terms of the question a key holds."""
+    """Which terms of the question the keys of a document hold."""
 
-    def __init__(self, wanted: Sequence[Term]) -> None:
+    def __init__(self, wanted: Sequence[Term], keys: list[str]) -> None:
         self._by_form = {term.form: 1 << number for number, term in enumerate(wanted)}
-        self._known: dict[str, tuple[_Bits, float]] = {}
         self._above: dict[int, _Bits] = {}
+        self._precision: dict[str, float] = {}
+        self.bits: dict[str, _Bits] = {}
+        """Of the keys that hold any."""
+        for key in dict.fromkeys(keys):
+            self._read(key)
 
-    def leaf(self, place: Place) -> _Leaf:
-        return _Leaf(place, self._path(place), self._bits(_key(place)))
+    def precision(self, key: str) -> float:
+        """The share of a key's words that the question has."""
+        return self._precision.get(key, 0.0)
 
-    def _path(self, place: Place) -> _Bits:
+    def path(self, place: Place) -> _Bits:
         """Terms in the keys of a path; those above an object are worked out once."""
         waiting = []
         bits = 0
@@ -208,36 +248,22 @@ class _Names:
                 break
         for step, holder_id in reversed(waiting):
             self._above[holder_id] = bits
-            bits |= self._bits(step) if type(step) is str else 0
+            if type(step) is str:
+                if step not in self._precision:
+                    self._read(step)
+                bits |= self.bits.get(step, 0)
         return bits
 
-    def _bits(self, key: str) -> _Bits:
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._read(key)
-        return known[0]
-
-    def precision(self, place: Place) -> float:
-        """The share of the nearest key's words that the question has."""
-        return self._known[_key(place)][1]
-
-    def _read(self, key: str) -> tuple[_Bits, float]:
+    def _read(self, key: str) -> None:
         whole = self._by_form.get(fold(key), 0)
         words = [word for word in map(fold, parts_of(key)) if not is_stop_word(word)]
         each = [self._by_form.get(stem(word), 0) | self._by_form.get(word, 0) for word in words]
         bits = whole
         for one in each:
             bits |= one
-        return bits, 1.0 if whole else sum(map(bool, each)) / max(1, len(each))
-
-
-def _key(place: Place) -> str:
-    """The nearest key at or above a place."""
-    while place:
-        place, step, _ = place
-        if type(step) is str:
-            return str(step)
-    return ""
+        if bits:
+            self.bits[key] = bits
+        self._precision[key] = 1.0 if whole else sum(map(bool, each)) / max(1, len(each))
 
 
 def _depth(place: Place) -> int:
@@ -251,51 +277,51 @@ def _depth(place: Place) -> int:
 class _Rows:
     """Which terms of the question stand in the values of which objects."""
 
-    def __init__(self, wanted: Sequence[Term], texts: list[str], leaves: list[_Leaf]) -> None:
+    def __init__(self, wanted: Sequence[Term], leaves: _Leaves, names: _Names) -> None:
         self._near: dict[int, _Bits] = {}
         self._far: dict[int, _Bits] = {}
-        self._telling: dict[int, tuple[int, _Leaf, str]] = {}
+        self._telling: dict[int, tuple[int, int]] = {}
+        self._leaves = leaves
         hits = []
-        for number, indices in enumerate(hits_by_text(wanted, texts)):
-            equal = [index for index in indices if fold(texts[index]) == wanted[number].form]
-            hits.append((equal or indices, 1 << number))
+        for number, found in enumerate(hits_by_text(wanted, leaves.texts)):
+            form = wanted[number].form
+            equal = [index for index in found if fold(leaves.texts[index]) == form]
+            hits.append((equal or found, 1 << number))
         # The rarest first: it tells most of its row.
         for indices, bit in sorted(hits, key=lambda hit: len(hit[0])):
             for index in indices if len(indices) <= _MOST_HITS else ():
-                leaf = leaves[index]
-                self._mark(leaf, bit | leaf.own, (len(indices), leaf, texts[index]))
+                bits = bit | names.bits.get(leaves.keys[index], 0)
+                self._mark(leaves.places[index], bits, (len(indices), index))
 
-    def _mark(self, leaf: _Leaf, bits: _Bits, telling: tuple[int, _Leaf, str]) -> None:
-        holder = leaf.place[2]
+    def _mark(self, place: Place, bits: _Bits, telling: tuple[int, int]) -> None:
+        holder = place[2]
         self._near[id(holder)] = self._near.get(id(holder), 0) | bits
         self._telling.setdefault(id(holder), telling)
-        row = _row(leaf.place)
+        row = _row(place)
         if row is not holder:
             self._far[id(row)] = self._far.get(id(row), 0) | bits
             self._telling.setdefault(id(row), telling)
 
-    def beside(self, leaf: _Leaf) -> tuple[_Bits, _Bits]:
-        """Terms in the objects that a leaf is in, and in others of its row."""
+    def beside(self, place: Place) -> tuple[_Bits, _Bits]:
+        """Terms in the objects that a place is in, and in others of its row."""
         near = far = 0
-        place = leaf.place
         while place:
             place, _, holder = place
             near |= self._near.get(id(holder), 0)
             far |= self._far.get(id(holder), 0)
         return near, far
 
-    def said(self, leaf: _Leaf) -> str:
-        """The field that tells the leaf's row from others best, if it is another one."""
+    def said(self, index: int) -> str:
+        """The field that tells the row of a scalar from others best, if it is another one."""
         known = []
-        place = leaf.place
+        place = self._leaves.places[index]
         while place:
             place, _, holder = place
             if id(holder) in self._telling:
                 known.append(self._telling[id(holder)])
-        if not known:
-            return ""
-        _, telling, text = min(known, key=lambda entry: entry[0])
-        return "" if telling is leaf else f"{_key(telling.place)}: {text[:_BESIDE_CHARS]}"
+        _, telling = min(known, default=(0, index))
+        text = self._leaves.texts[telling][:_BESIDE_CHARS]
+        return "" if telling == index else f"{self._leaves.keys[telling]}: {text}"
 
 
 def _row(place: Place) -> Any:
