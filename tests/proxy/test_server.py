@@ -218,6 +218,31 @@ def test_a_body_that_is_too_large_is_refused() -> None:
         assert ask(running.url + "/v1/chat/completions", small).status == 200
 
 
+def begun(running: Running, *parts: bytes) -> http.client.HTTPResponse:
+    """The answer to a request whose body never ends."""
+    address = urlsplit(running.url)
+    with socket.create_connection((address.hostname, address.port), timeout=30) as client:
+        client.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\n")
+        client.sendall(b"transfer-encoding: chunked\r\n\r\n")
+        for part in parts:
+            client.sendall(b"%x\r\n%b\r\n" % (len(part), part))
+        response = http.client.HTTPResponse(client)
+        response.begin()
+        response.read()
+        return response
+
+
+def test_a_body_without_an_end_is_refused() -> None:
+    with running_proxy({"max_body_bytes": 20_000}) as running:
+        assert begun(running, *[b"x" * 10_000] * 5).status == 413
+
+
+def test_a_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.surfaces.proxy.app.BODY_SECONDS", 0.1)
+    with running_proxy() as running:
+        assert begun(running, b"{").status == 408
+
+
 def test_what_was_cited_outlives_the_proxy(tmp_path: Path) -> None:
     store = {"store_url": f"sqlite:///{tmp_path}/store.db"}
     body = request_in("openai-chat", chat(long_log(), question="Is the disk full?"))

@@ -38,6 +38,9 @@ ASGIScope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+BODY_SECONDS = 60.0
+"""How long a client may take to send its request."""
+
 _DIALECTS = {"openai": "openai-chat", "anthropic": "anthropic", "gemini": "gemini"}
 
 
@@ -46,6 +49,10 @@ def dialect_of(method: str, path: str, headers: Mapping[str, str]) -> str:
     if (found := route(method, path)) is not None:
         return found.dialect
     return _DIALECTS[family_of(path, frozenset(headers)) or "openai"]
+
+
+class TooSlowError(WireError):
+    """The client took too long to send its request."""
 
 
 class Gone(Exception):  # noqa: N818 - not an error: the client has left
@@ -74,23 +81,22 @@ class ProxyApp:
                 with suppress(asyncio.CancelledError, OSError):
                     await work
 
-    async def _body(self, receive: Receive) -> bytes | None:
-        """The request's body; None if it is larger than is allowed."""
-        parts: list[bytes] = []
-        size = 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Gone
-            part = message.get("body", b"")
-            size += len(part)
-            if size <= self.service.settings.max_body_bytes:
-                parts.append(part)
-            if not message.get("more_body"):
-                return b"".join(parts) if size <= self.service.settings.max_body_bytes else None
+    async def _body(self, receive: Receive) -> bytes | WireError:
+        """The request's body, or why it is not taken."""
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                return await _whole(receive, self.service.settings.max_body_bytes)
+        except TimeoutError:
+            return TooSlowError("the body did not come in time", fix="Send the request again.")
+        except LimitError as error:
+            return error
 
     async def _answer(
-        self, scope: ASGIScope, headers: tuple[tuple[str, str], ...], body: bytes | None, send: Send
+        self,
+        scope: ASGIScope,
+        headers: tuple[tuple[str, str], ...],
+        body: bytes | WireError,
+        send: Send,
     ) -> None:
         """Answer a request; an error before the first byte is an answer too."""
         known = {name.lower(): value for name, value in headers}
@@ -126,13 +132,12 @@ class ProxyApp:
         self,
         scope: ASGIScope,
         headers: tuple[tuple[str, str], ...],
-        body: bytes | None,
+        body: bytes | WireError,
         send: Send,
         seen: Seen,
     ) -> None:
-        if body is None:
-            most = self.service.settings.max_body_bytes
-            raise LimitError(f"the body is larger than {most:,} bytes", fix="Send less at once.")
+        if isinstance(body, WireError):
+            raise body
         path = scope["path"]
         switches = read_switches({name.lower(): value for name, value in headers})
         found = route(scope["method"], path)
@@ -193,6 +198,28 @@ def _array_for(found: Route, query: str) -> ArrayWriter | None:
     return ArrayWriter() if found.streams and "alt=sse" not in query else None
 
 
+async def _whole(receive: Receive, most: int) -> bytes:
+    """The whole body; more than is allowed is heard out for a while, then refused.
+
+    Clients seldom read an answer before they have sent everything, but some never end.
+    """
+    parts: list[bytes] = []
+    size = 0
+    more = True
+    while more and size <= 2 * most:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        more = message.get("more_body", False)
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= most:
+            parts.append(part)
+    if size > most:
+        raise LimitError(f"the body is larger than {most:,} bytes", fix="Send less at once.")
+    return b"".join(parts)
+
+
 async def _until_gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -227,6 +254,7 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
 
 
 _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
+    (TooSlowError, 408),
     (LimitError, 413),
     (WireError, 400),
     (BudgetExceededError, 400),
