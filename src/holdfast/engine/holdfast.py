@@ -86,7 +86,8 @@ class Holdfast:
                 store, scope, citing=citing_rules(settings), calibration=calibration, clock=clock
             )
             yield made
-            await made.save()
+            with suppress(StoreError):  # a store that is full or gone is no reason not to end
+                await made.save()
         finally:
             await store.close()
 
