@@ -68,7 +68,8 @@ def stats(
     settings = Settings.load(output=output, color=color, store_url=store)
     out = Output(settings)
     if live:
-        address = url or f"http://{settings.serve_host}:{settings.serve_port}"
+        host = f"[{settings.serve_host}]" if ":" in settings.serve_host else settings.serve_host
+        address = url or f"http://{host}:{settings.serve_port}"
         _watch(out, lambda: fetch(address, settings.serve_token), by)
         return
     scope = Scope(user, workspace)

@@ -1,0 +1,131 @@
+"""`holdfast stats`: the store's sums in a table, and a running proxy's while they grow."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fitting.test_citing import chat, log
+from tests.proxy.harness import Running, ask, running_proxy
+from tests.surfaces.harness import Cli
+
+CHAT = "/v1/chat/completions"
+TOKEN = "token-of-the-proxy"
+
+
+def say(proxy: Running, session: str, model: str, question: str) -> None:
+    body = chat(log(120), question=question) | {"model": model}
+    headers = {"x-holdfast-session": session, "x-holdfast-token": TOKEN}
+    assert ask(proxy.url + CHAT, body, headers).status == 200
+    proxy.settled()
+
+
+@pytest.fixture
+def proxy(cli: Cli) -> Iterator[Running]:
+    store = f"sqlite:///{cli.folder / 'requests.db'}"
+    with running_proxy({"store_url": store, "serve_token": TOKEN}) as running:
+        cli.monkeypatch.setenv("HOLDFAST_STORE_URL", store)
+        cli.monkeypatch.setenv("HOLDFAST_SERVE_TOKEN", TOKEN)
+        say(running, "one", "gpt-4o", "Is step 7 well?")
+        say(running, "two", "gpt-4o-mini", "And step 9?")
+        say(running, "two", "gpt-4o-mini", "And step 11?")
+        yield running
+
+
+def test_help_says_what_the_columns_mean(cli: Cli) -> None:
+    said = cli("stats", "--help").out
+    for word in ("untouched", "net", "--live", "holdfast stats --by day"):
+        assert word in said
+    assert "holdfast stats" in cli("--help").out
+
+
+def test_an_empty_store_says_what_to_do(cli: Cli) -> None:
+    drawn = cli("stats", "--output", "table")
+    assert (drawn.code, drawn.out) == (0, "")
+    assert "holdfast serve" in drawn.err
+    assert cli("stats").json["totals"]["turns"] == 0
+
+
+@pytest.mark.usefixtures("proxy")
+def test_rows_add_up_to_the_totals_in_each_way_of_summing(cli: Cli) -> None:
+    rows = {by: cli("stats", "--by", by).json for by in ("model", "session", "day")}
+    assert [row["name"] for row in rows["model"]["by_model"]] == ["gpt-4o", "gpt-4o-mini"]
+    assert [row["turns"] for row in rows["session"]["by_session"]] == [2, 1]
+    assert len(rows["day"]["by_day"]) == 1
+    for by, found in rows.items():
+        assert set(found) == {"totals", f"by_{by}"}
+        for field in ("turns", "untouched", "predicted", "saved", "net_saved", "cost"):
+            summed = sum(row[field] for row in found[f"by_{by}"])
+            assert summed == pytest.approx(found["totals"][field]), (by, field)
+    totals = rows["model"]["totals"]
+    assert totals["saved"] == totals["untouched"] - totals["predicted"] > 0
+
+
+@pytest.mark.usefixtures("proxy")
+def test_the_table_has_a_row_for_each_and_one_for_all(cli: Cli) -> None:
+    totals = cli("stats").json["totals"]
+    drawn = cli("stats", "--output", "table").out.splitlines()
+    assert re.match(r"model +requests +untouched +sent +saved +net ", drawn[0])
+    assert drawn[2].startswith("gpt-4o ")
+    assert drawn[-1].startswith("total ")
+    for field in ("untouched", "predicted", "saved", "net_saved"):
+        assert f"{totals[field]:,}" in drawn[-1]
+
+
+def test_a_running_proxy_is_asked_with_its_token(cli: Cli, proxy: Running) -> None:
+    found = cli("stats", "--live", "--by", "session", "--url", proxy.url).json
+    assert set(found) == {"totals", "by_session", "process"}
+    assert found["totals"] == cli("stats").json["totals"]
+    assert found["process"]["added_seconds_count"] == 3
+    cli.monkeypatch.setenv("HOLDFAST_SERVE_TOKEN", "another")
+    refused = cli("stats", "--live", "--url", proxy.url)
+    assert refused.code == 2
+    assert "serve_token" in refused.err
+
+
+def test_where_no_proxy_answers_the_next_step_is_named(cli: Cli) -> None:
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        nobody = cli("stats", "--live", "--url", f"http://127.0.0.1:{taken.getsockname()[1]}")
+    assert nobody.code == 2
+    assert "holdfast serve" in nobody.err
+    for wrong in ("127.0.0.1:8787", "ftp://host", "http://host:port"):
+        refused = cli("stats", "--live", "--url", wrong)
+        assert refused.code == 2
+        assert "no HTTP address" in refused.err
+
+
+def test_a_live_table_follows_the_proxy_until_it_is_interrupted(proxy: Running) -> None:
+    seen = b""
+    ours, theirs = pty.openpty()
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "stats", "--live", "--url", proxy.url],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "160"},
+        cwd=Path.cwd(),
+    )
+    os.close(theirs)
+    try:
+        while b"3 answered" not in seen:
+            seen += os.read(ours, 65_536)
+        assert b"gpt-4o-mini" in seen
+        say(proxy, "three", "gpt-4.1", "And step 13?")
+        while b"4 answered" not in seen or b"gpt-4.1" not in seen:
+            seen += os.read(ours, 65_536)
+        watching.send_signal(signal.SIGINT)
+        _, said = watching.communicate(timeout=30)
+        assert (watching.returncode, said) == (0, b"")
+    finally:
+        watching.kill()
+        watching.wait()
+        os.close(ours)
