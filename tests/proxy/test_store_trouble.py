@@ -1,0 +1,106 @@
+"""A store that is full or gone: requests pass as they came, with a warning, or are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.store.refs import REF
+from holdfast.store.sqlite import SqliteStore
+from tests.fitting.test_citing import chat, log
+from tests.proxy.harness import DIALECTS, Running, ask, path_of, request_in, running_proxy, text_of
+from tests.proxy.spoken import says, text
+from tests.proxy.test_faults import KEYS, error_in
+from tests.proxy.upstream import Upstream
+
+Trouble = Callable[[Running], None]
+BOTH = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+EACH = pytest.mark.parametrize("dialect", DIALECTS)
+
+
+def may_grow_to(proxy: Running, pages: int) -> None:
+    """Let the database have so many pages; what is there stays, so 1 means no more."""
+    store = proxy.service.engine.store
+    assert isinstance(store, SqliteStore)
+    proxy.do(store._write(lambda db: db.execute(f"PRAGMA max_page_count = {pages}").get))
+
+
+def full(proxy: Running) -> None:
+    may_grow_to(proxy, 1)
+
+
+def gone(proxy: Running) -> None:
+    proxy.do(proxy.service.engine.store.close())
+
+
+TROUBLES = pytest.mark.parametrize("trouble", [full, gone])
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    with Upstream() as running:
+        running.always = says(text("All went well."))
+        yield running
+
+
+def settings(folder: Path, then: str) -> dict[str, str]:
+    return {"store_url": f"sqlite:///{folder}/store.db", "on_store_failure": then}
+
+
+@EACH
+@BOTH
+@TROUBLES
+def test_a_request_passes_as_it_came_with_a_warning(
+    upstream: Upstream, tmp_path: Path, dialect: str, stream: bool, trouble: Trouble
+) -> None:
+    with running_proxy(settings(tmp_path, "pass"), upstream.url) as proxy:
+        trouble(proxy)
+        body = request_in(dialect, chat(log(400)), stream=stream)
+        answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+        assert text_of(dialect, answered, stream=stream) == "All went well."
+        assert "store" in answered.headers["x-holdfast-warning"]
+        assert upstream.requests[0].body == body
+
+
+@EACH
+@TROUBLES
+def test_a_request_is_refused_where_that_is_the_setting(
+    upstream: Upstream, tmp_path: Path, dialect: str, trouble: Trouble
+) -> None:
+    with running_proxy(settings(tmp_path, "refuse"), upstream.url) as proxy:
+        trouble(proxy)
+        body = request_in(dialect, chat(log(400)))
+        answered = ask(proxy.url + path_of(dialect), body, KEYS)
+        assert answered.status == 503
+        assert error_in(dialect, answered.json)
+        assert upstream.requests == []
+
+
+def test_what_needs_no_room_is_answered_on_a_full_disk(upstream: Upstream, tmp_path: Path) -> None:
+    with running_proxy(settings(tmp_path, "refuse"), upstream.url) as proxy:
+        full(proxy)
+        for _ in range(30):  # more than what the pages at hand can take
+            body = request_in("openai-chat", chat(log(30), question="What? " * 200))
+            answered = ask(f"{proxy.url}/v1/chat/completions", body, KEYS)
+            assert answered.status == 200
+            proxy.settled()
+
+
+def test_once_there_is_room_again_results_are_cited_again(
+    upstream: Upstream, tmp_path: Path
+) -> None:
+    where = path_of("anthropic")
+    with running_proxy(settings(tmp_path, "pass"), upstream.url) as proxy:
+        body = request_in("anthropic", chat(log(400)))
+        full(proxy)
+        assert "x-holdfast-warning" in ask(proxy.url + where, body, KEYS).headers
+        may_grow_to(proxy, 1_000_000)
+        assert "x-holdfast-warning" not in ask(proxy.url + where, body, KEYS).headers
+        sent = upstream.requests[-1]
+        found = REF.search(sent.texts)
+        assert found
+        stored = proxy.do(proxy.service.engine.store.get(proxy.service.engine.scope, found[0]))
+        assert stored is not None
+        assert stored.data.decode() == log(400)
