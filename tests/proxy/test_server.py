@@ -23,6 +23,8 @@ from holdfast.settings import Settings
 from holdfast.store.refs import REF
 from holdfast.surfaces.proxy.server import application, listen, serve
 from tests.fitting.test_citing import chat, log
+from tests.proxy import faults
+from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import (
     DIALECTS,
     Running,
@@ -33,6 +35,7 @@ from tests.proxy.harness import (
     text_of,
     usage_of,
 )
+from tests.proxy.upstream import Upstream
 
 NEEDLE = "0312 ERROR the disk of db-7 is full"
 
@@ -401,6 +404,56 @@ def test_a_signal_lets_open_requests_end_and_closes_the_store(
     assert "Traceback" not in said
     assert "event=stopped" in said
     assert not list((tmp_path / ".local" / "share" / "holdfast").glob("*-wal"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+def test_a_second_signal_drops_an_answer_that_does_not_end(tmp_path: Path) -> None:
+    with Upstream() as provider:
+        provider.always = faults.stall_midway
+        process = Process(tmp_path, "--openai", provider.url)
+        body = request_in("openai-chat", chat("short"), stream=True)
+        address = urlsplit(process.url)
+        client = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        client.request("POST", "/v1/chat/completions", body, {"authorization": f"Bearer {KEY}"})
+        response = client.getresponse()
+        assert response.status == 200
+        assert provider.waiting.acquire(timeout=30)
+        process.process.terminate()
+        while is_listening(process.url):  # until the first signal has been taken
+            pass
+        process.process.terminate()
+        code, told = process.end()
+        client.close()
+        assert provider.left.acquire(timeout=30)  # its upstream call went with it
+    assert code == 0, told
+    assert "Traceback" not in told
+    assert "event=stopped" in told
+
+
+def test_an_answer_that_does_not_end_is_dropped_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.surfaces.proxy.server.DRAIN_SECONDS", 1)
+    with Upstream() as provider:
+        provider.always = faults.stall_midway
+        with running_proxy(upstream=provider.url) as running:
+            address = urlsplit(running.url)
+            client = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+            body = request_in("openai-chat", chat("short"), stream=True)
+            client.request("POST", "/v1/chat/completions", body, {"authorization": f"Bearer {KEY}"})
+            client.getresponse()
+            assert provider.waiting.acquire(timeout=30)
+        client.close()
+        assert provider.left.acquire(timeout=30)
+
+
+def is_listening(url: str) -> bool:
+    address = urlsplit(url)
+    try:
+        socket.create_connection((address.hostname, address.port), timeout=5).close()
+    except OSError:
+        return False
+    return True
 
 
 def test_serve_says_where_it_listens_and_where_requests_go(tmp_path: Path) -> None:
