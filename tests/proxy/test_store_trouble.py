@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from tests.proxy.harness import DIALECTS, Running, ask, path_of, request_in, run
 from tests.proxy.spoken import says, text
 from tests.proxy.test_faults import KEYS, error_in
 from tests.proxy.upstream import Upstream
+
+LONG = "\n".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(400))
+"""What cannot be pressed into the pages that an empty database has."""
 
 Trouble = Callable[[Running], None]
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -57,7 +61,7 @@ def test_a_request_passes_as_it_came_with_a_warning(
 ) -> None:
     with running_proxy(settings(tmp_path, "pass"), upstream.url) as proxy:
         trouble(proxy)
-        body = request_in(dialect, chat(log(400)), stream=stream)
+        body = request_in(dialect, chat(LONG), stream=stream)
         answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
         assert text_of(dialect, answered, stream=stream) == "All went well."
         assert "store" in answered.headers["x-holdfast-warning"]
@@ -71,7 +75,7 @@ def test_a_request_is_refused_where_that_is_the_setting(
 ) -> None:
     with running_proxy(settings(tmp_path, "refuse"), upstream.url) as proxy:
         trouble(proxy)
-        body = request_in(dialect, chat(log(400)))
+        body = request_in(dialect, chat(LONG))
         answered = ask(proxy.url + path_of(dialect), body, KEYS)
         assert answered.status == 503
         assert error_in(dialect, answered.json)
@@ -93,7 +97,7 @@ def test_once_there_is_room_again_results_are_cited_again(
 ) -> None:
     where = path_of("anthropic")
     with running_proxy(settings(tmp_path, "pass"), upstream.url) as proxy:
-        body = request_in("anthropic", chat(log(400)))
+        body = request_in("anthropic", chat(LONG))
         full(proxy)
         assert "x-holdfast-warning" in ask(proxy.url + where, body, KEYS).headers
         may_grow_to(proxy, 1_000_000)
@@ -103,4 +107,4 @@ def test_once_there_is_room_again_results_are_cited_again(
         assert found
         stored = proxy.do(proxy.service.engine.store.get(proxy.service.engine.scope, found[0]))
         assert stored is not None
-        assert stored.data.decode() == log(400)
+        assert stored.data.decode() == LONG
