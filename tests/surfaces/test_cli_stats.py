@@ -81,6 +81,18 @@ def test_the_table_has_a_row_for_each_and_one_for_all(cli: Cli) -> None:
         assert f"{totals[field]:,}" in drawn[-1]
 
 
+@pytest.mark.usefixtures("proxy")
+def test_a_narrow_terminal_shows_fewer_columns_but_every_name_and_number_whole(cli: Cli) -> None:
+    cli.monkeypatch.setenv("COLUMNS", "80")
+    totals = cli("stats").json["totals"]
+    drawn = cli("stats", "--output", "table").out
+    assert "…" not in drawn
+    assert "gpt-4o-mini " in drawn
+    assert "reported" not in drawn
+    assert f"{totals['saved']:,}" in drawn
+    assert f"{totals['saved_cost']:.4f}" in drawn
+
+
 def test_a_running_proxy_is_asked_with_its_token(cli: Cli, proxy: Running) -> None:
     found = cli("stats", "--live", "--by", "session", "--url", proxy.url).json
     assert set(found) == {"totals", "by_session", "process"}

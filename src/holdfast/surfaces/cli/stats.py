@@ -25,6 +25,8 @@ from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_stor
 
 _EVERY_SECONDS = 1.0
 _PATIENCE_SECONDS = 5.0
+_WIDE = 110
+_LARGE = 10_000_000
 
 
 def stats(
@@ -52,11 +54,13 @@ def stats(
     saved       the difference; net is less the tokens that models opened again
     reported    input tokens as providers report them, over all calls of an answer
     cached      how much of that their caches held
+    opened      parts of stored content that models opened
     saved $     in money, net of expansions and of what caches would have saved anyway;
                 only of models whose prices are known
 
     Without --live the figures come from the store and cover all time; of sessions, the 50 last
-    used are shown. With --live they come from the proxy, with the counters of its process.
+    used are shown. With --live they come from the proxy, with the counters of its process. Narrow
+    terminals get fewer columns.
 
     \b
     Examples:
@@ -79,7 +83,7 @@ def stats(
         if not found["totals"]["turns"]:
             remark("No request was written down yet: `holdfast serve` starts the proxy.")
             return
-        console.print(_drawn(found, by))
+        console.print(_drawn(found, by, console.width))
 
     out.emit(found, draw)
 
@@ -91,38 +95,50 @@ def _watch(out: Output, look: Callable[[], dict[str, Any]], by: By) -> None:
         kept = {name: found.get(name) for name in ("totals", f"by_{by}", "process")}
         out.emit(kept, lambda _: None)
         return
-    with Live(_drawn(found, by), console=out.console, auto_refresh=False) as view:
+    console = out.console
+    with Live(_drawn(found, by, console.width), console=console, auto_refresh=False) as view:
         try:
             while True:
                 time.sleep(_EVERY_SECONDS)
-                view.update(_drawn(look(), by), refresh=True)
+                view.update(_drawn(look(), by, console.width), refresh=True)
         except KeyboardInterrupt:
             return
 
 
-def _drawn(found: dict[str, Any], by: By) -> RenderableType:
-    names = "requests untouched sent saved net reported cached opened cost saved$".split()
-    columns = [Column(name.replace("$", " $"), justify="right", no_wrap=True) for name in names]
-    rows = [*found[f"by_{by}"], found["totals"]]
-    drawn = table(Column(by, overflow="fold"), *columns, rows=map(_row, rows))
+def _drawn(found: dict[str, Any], by: By, width: int) -> RenderableType:
+    shown = _COLUMNS if width >= _WIDE else {name: _COLUMNS[name] for name in _NARROW}
+    columns = [Column(name, justify="right", no_wrap=True) for name in shown]
+    rows = [
+        (row["name"] or "unknown", *(write(row) for write in shown.values()))
+        for row in (*found[f"by_{by}"], found["totals"])
+    ]
+    drawn = table(Column(by, overflow="fold", min_width=8), *columns, rows=rows)
     return Group(drawn, Text(_process(found["process"]))) if "process" in found else drawn
 
 
-def _row(row: dict[str, Any]) -> tuple[str, ...]:
+def _number(count: int) -> str:
+    return f"{count:,}" if abs(count) < _LARGE else f"{count / 1e6:,.1f} M"
+
+
+def _saved(row: dict[str, Any]) -> str:
     share = row["saved"] / row["untouched"] if row["untouched"] else 0.0
-    return (
-        row["name"] or "unknown",
-        f"{row['turns']:,}",
-        f"{row['untouched']:,}",
-        f"{row['predicted']:,}",
-        f"{row['saved']:,} ({share:.0%})",
-        f"{row['net_saved']:,}",
-        f"{row['input']:,}",
-        f"{row['cached']:,}",
-        f"{row['expansions']:,}",
-        f"{row['cost']:.4f}",
-        f"{row['saved_cost']:.4f}",
-    )
+    return f"{_number(row['saved'])} ({share:.0%})"
+
+
+_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "requests": lambda row: _number(row["turns"]),
+    "untouched": lambda row: _number(row["untouched"]),
+    "sent": lambda row: _number(row["predicted"]),
+    "saved": _saved,
+    "net": lambda row: _number(row["net_saved"]),
+    "reported": lambda row: _number(row["input"]),
+    "cached": lambda row: _number(row["cached"]),
+    "opened": lambda row: _number(row["expansions"]),
+    "cost $": lambda row: f"{row['cost']:.4f}",
+    "saved $": lambda row: f"{row['saved_cost']:.4f}",
+}
+_NARROW = ("requests", "untouched", "sent", "saved", "net", "saved $")
+"""What a terminal of 80 columns has room for."""
 
 
 def _process(figures: dict[str, Any]) -> str:
