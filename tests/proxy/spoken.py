@@ -1,14 +1,18 @@
 """Answers of a model in one piece, in each provider's form; streams are in tests/answers.
 
-Like those, they are written from the providers' documentation and share nothing with the package.
+Like those, they are written from the providers' documentation and share nothing with the package
+that is tested with them.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
+from holdfast.store.refs import REF
 from tests.answers.streams import Part, Script, events, write
+from tests.proxy.gatekeeper import Got
 
 
 def text(*pieces: str) -> Part:
@@ -27,6 +31,19 @@ def thinking(words: str) -> Part:
 def says(*parts: Part) -> Script:
     """One answer; its usage is filled in by the upstream."""
     return Script(parts)
+
+
+def opens(lines: str, *more: str) -> Callable[[Got], Script]:
+    """Say something and open the first citation; `more` are paths to read in the same turn."""
+
+    def turn(got: Got) -> Script:
+        found = REF.search(got.texts)
+        assert found, "the request holds no citation"
+        asked = call("expand_ref", {"ref_id": found[0], "lines": lines}, "call_01")
+        others = [call("read_log", {"path": path}, f"call_1{n}") for n, path in enumerate(more)]
+        return says(text("Let me ", "look. "), asked, *others)
+
+    return turn
 
 
 def whole(script: Script, dialect: str) -> dict[str, Any]:

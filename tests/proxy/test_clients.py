@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 import holdfast
-from holdfast.store.refs import REF
-from tests.answers.streams import Script
 from tests.fitting.test_citing import log
-from tests.proxy.gatekeeper import Got
 from tests.proxy.harness import DIALECTS, running_proxy
-from tests.proxy.spoken import call, says, text
+from tests.proxy.spoken import call, opens, says, text
 from tests.proxy.talking import CLIENTS, Talk
 from tests.proxy.upstream import Upstream
 
@@ -25,19 +20,6 @@ LINES = 600
 OPENED = "\n".join(log(LINES).splitlines()[76:79])
 WINDOW = 4_000
 """Less than the log has: a request that held it would be refused."""
-
-
-def opens(lines: str, *more: str) -> Callable[[Got], Script]:
-    """Say something and open the first citation; `more` are paths to read in the same turn."""
-
-    def turn(got: Got) -> Script:
-        found = REF.search(got.texts)
-        assert found, "the request holds no citation"
-        asked = call("expand_ref", {"ref_id": found[0], "lines": lines}, "call_01")
-        others = [call("read_log", {"path": path}, f"call_1{n}") for n, path in enumerate(more)]
-        return says(text("Let me ", "look. "), asked, *others)
-
-    return turn
 
 
 @pytest.fixture(params=[False, True], ids=["whole", "stream"])

@@ -22,7 +22,7 @@ from tests.proxy.harness import (
     running_proxy,
     text_of,
 )
-from tests.proxy.spoken import says, text
+from tests.proxy.spoken import opens, says, text
 from tests.proxy.upstream import Fault, Turn, Upstream
 
 KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}
@@ -283,3 +283,67 @@ def test_nothing_half_written_is_left_in_the_store(
     assert stored is not None
     assert stored.data.decode() == log(300)
     assert upstream.requests[0].body == upstream.requests[1].body
+
+
+# --- while the model opens a ref -----------------------------------------------------------------
+
+
+def opened(
+    proxy: Running, upstream: Upstream, dialect: str, fault: Fault, *, stream: bool
+) -> Answered:
+    """What the client gets if the upstream fails once the model has opened something."""
+    upstream.turns.extend([opens("1-3"), fault])
+    body = request_in(dialect, chat(log(300)), stream=stream)
+    answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+    assert len(upstream.requests) == 2
+    assert upstream.refused == []
+    assert b"expand_ref" not in answered.body
+    return answered
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        (faults.status(429, **{"retry-after": "7"}), 429),
+        (faults.status(500), 500),
+        (faults.reset, 502),
+        (faults.reset_midway, 502),
+        (faults.truncated, 502),
+    ],
+)
+def test_a_failure_after_an_opening_is_the_answers_failure(
+    proxy: Running, upstream: Upstream, dialect: str, fault: Fault, status: int
+) -> None:
+    answered = opened(proxy, upstream, dialect, fault, stream=False)
+    assert answered.status == status
+    assert error_in(dialect, answered.json)
+    assert answered.headers.get("retry-after") == ("7" if status == 429 else None)
+
+
+@EACH
+@pytest.mark.parametrize(
+    "fault",
+    [faults.status(429), faults.reset, faults.reset_midway, faults.truncated, faults.empty],
+    ids=_name,
+)
+def test_a_failure_after_an_opening_ends_the_stream_with_an_error(
+    proxy: Running, upstream: Upstream, dialect: str, fault: Fault
+) -> None:
+    answered = opened(proxy, upstream, dialect, fault, stream=True)
+    assert b"Let me " in answered.body, "what was said before is kept"
+    assert error_in(dialect, last_event(answered))
+
+
+@EACH
+@BOTH
+def test_a_client_may_ask_again_after_a_failed_opening(
+    proxy: Running, upstream: Upstream, dialect: str, stream: bool
+) -> None:
+    opened(proxy, upstream, dialect, faults.reset, stream=stream)
+    upstream.turns.extend([opens("1-3"), says(text("Now it works."))])
+    body = request_in(dialect, chat(log(300)), stream=stream)
+    answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+    assert text_of(dialect, answered, stream=stream).endswith("Now it works.")
+    assert upstream.requests[0].body == upstream.requests[2].body
+    assert upstream.refused == []
