@@ -17,7 +17,7 @@ import msgspec
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.once import once
 from holdfast.condense.pieces import PASSAGE_CHARS, prose_passages
-from holdfast.condense.rows import describe, samples, table_of
+from holdfast.condense.rows import describe, samples, table_of_columns
 from holdfast.condense.source import Source
 
 kind = "csv"
@@ -56,7 +56,7 @@ def condense(source: Source) -> Condensed:
     found = _read(source)
     if found is None:
         return Condensed(title="Table, unreadable", unit="rows", total=0, notes=())
-    table = table_of([dict(zip(found.names, record, strict=False)) for record in found.records])
+    table = table_of_columns(found.names, found.records)
     ragged = [
         Note("outline", f"{len(found.ragged):,} rows are longer or shorter than the header")
         for _ in found.ragged[:1]
@@ -77,10 +77,13 @@ def passages(source: Source) -> Sequence[Passage]:
         return list(prose_passages(source.text, f"lines 1-{max(source.line_count, 1)}"))
     made: list[Passage] = []
     names, width = found.names, len(found.names)
+    filled = "; ".join(f"{name.replace('%', '%%')}: %s" for name in names)
     for index, record in enumerate(found.records):
-        text = "; ".join([f"{name}: {value}" for name, value in zip(names, record, strict=False)])
-        if len(record) > width:
-            text += "; " + "; ".join(record[width:])
+        if len(record) == width:
+            text = filled % tuple(record)
+        else:
+            said = [f"{name}: {value}" for name, value in zip(names, record, strict=False)]
+            text = "; ".join(said + record[width:])
         if len(text) <= 2 * PASSAGE_CHARS:
             made.append(Passage(text, _place(index)))
         else:

@@ -197,7 +197,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 
 def _worths(wanted: Sequence[Term], reached: list[_Bits], total: int) -> list[float]:
-    """What each term tells: rare ones more; those that lead nowhere as much as the rarest."""
+    """What each term tells: rare ones more, those that lead to no field nothing."""
     worths = []
     for number, term in enumerate(wanted):
         count = sum(bits >> number & 1 for bits in reached)
@@ -280,6 +280,7 @@ class _Rows:
     def __init__(self, wanted: Sequence[Term], leaves: _Leaves, names: _Names) -> None:
         self._near: dict[int, _Bits] = {}
         self._far: dict[int, _Bits] = {}
+        self._beside: dict[int, tuple[_Bits, _Bits]] = {}
         self._telling: dict[int, tuple[int, int]] = {}
         self._leaves = leaves
         hits = []
@@ -304,12 +305,18 @@ class _Rows:
 
     def beside(self, place: Place) -> tuple[_Bits, _Bits]:
         """Terms in the objects that a place is in, and in others of its row."""
-        near = far = 0
-        while place:
-            place, _, holder = place
-            near |= self._near.get(id(holder), 0)
-            far |= self._far.get(id(holder), 0)
-        return near, far
+        if not self._near:
+            return 0, 0
+        known = self._beside.get(id(place[2]))
+        if known is None:
+            near = far = 0
+            inner = place
+            while inner:
+                inner, _, holder = inner
+                near |= self._near.get(id(holder), 0)
+                far |= self._far.get(id(holder), 0)
+            known = self._beside[id(place[2])] = near, far
+        return known
 
     def said(self, index: int) -> str:
         """The field that tells the row of a scalar from others best, if it is another one."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
 import msgspec
@@ -73,6 +73,30 @@ def table_of(rows: Sequence[dict[str, Any]]) -> Table:
         names = [name for name in names if name in frequent]
     columns = tuple(_column(name, [row.get(name) for row in rows]) for name in names)
     return Table(rows=rows, columns=columns, width=len(counts))
+
+
+def table_of_columns(names: Sequence[str], records: Sequence[Sequence[str]]) -> Table:
+    """The same of records whose values stand in the order of the names."""
+    values = zip_longest(*records) if records else ()
+    columns = [
+        _column(name, [*column])
+        for name, column in zip(names[:_MOST_COLUMNS], values, strict=False)
+    ]
+    return Table(rows=_Records(names, records), columns=tuple(columns), width=len(names))
+
+
+class _Records(Sequence[dict[str, Any]]):
+    """Records as rows: the few that are shown are made when they are asked for."""
+
+    def __init__(self, names: Sequence[str], records: Sequence[Sequence[str]]) -> None:
+        self._names = names
+        self._records = records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __getitem__(self, index: Any) -> Any:
+        return dict(zip(self._names, self._records[index], strict=False))
 
 
 def describe(table: Table) -> list[Note]:
