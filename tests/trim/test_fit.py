@@ -339,3 +339,35 @@ def test_a_strategy_that_fails_is_replaced_by_folding() -> None:
     fitted = fit(talk(40), limit=3000, strategy=Broken())
     assert fitted.tokens <= 3000
     assert fitted.state.folds
+
+
+def test_cutting_a_result_is_measured_where_it_stands() -> None:
+    """Thinking before the last question is not read again: alone, its exchange would cost more."""
+    result = ("0:0:\x84 " * 120).strip()
+    body = {
+        "model": MODELS["anthropic"],
+        "max_tokens": 100,
+        "messages": [
+            {"role": "user", "content": "0"},
+            {"role": "assistant", "content": "Hm. " * 40},
+            {"role": "user", "content": "And?"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "Well. " * 300, "signature": "x"},
+                    {"type": "tool_use", "id": "c", "name": "look", "input": {}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "c", "content": result}],
+            },
+            {"role": "user", "content": "Never touch the tests."},
+        ],
+        "tools": [{"name": "look", "input_schema": {"type": "object"}}],
+    }
+    source = read(body, "anthropic")
+    counted = count(source, model=MODELS["anthropic"])
+    limit = round(least(source, counted)) + 10
+    fitted = fit(body, dialect="anthropic", model=MODELS["anthropic"], limit=limit)
+    assert fitted.tokens <= limit

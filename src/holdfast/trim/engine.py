@@ -157,6 +157,7 @@ class _Emergency:
         for n, piece in enumerate(self.pieces):
             if piece.fold is not None and not self.fits:
                 short = fold([piece], bench, terse=True)
+                short = msgspec.structs.replace(short, tokens=bench.measure(short))
                 self._put(n, short, "shortened a digest", "nothing else may go")
 
     @property
@@ -173,7 +174,12 @@ class _Emergency:
                 if self.fits:
                     return
                 shorter = shorten_results(piece, self.bench, longest)
-                if shorter is not None:
+                if shorter is None:
+                    continue
+                # Alone, an exchange may cost more than where it stands: old thinking is not read.
+                share = self.bench.measure(shorter) / max(1.0, self.bench.measure(piece))
+                if share < 1:
+                    shorter = msgspec.structs.replace(shorter, tokens=piece.tokens * share)
                     self._put(n, shorter, "cut the middle of a tool result", "it must fit")
 
     def take_out_the_rest(self) -> None:
@@ -190,7 +196,6 @@ class _Emergency:
         self.pieces = left
 
     def _put(self, n: int, new: Piece, what: str, why: str) -> None:
-        new = msgspec.structs.replace(new, tokens=self.bench.measure(new))
         self.cuts.append(cut(what, why, [self.pieces[n]], new))
         self.excess -= self.pieces[n].tokens - new.tokens
         self.pieces[n] = new
