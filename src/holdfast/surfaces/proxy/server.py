@@ -122,8 +122,10 @@ def listen(settings: Settings) -> socket.socket:
             fix="Set serve_token (HOLDFAST_SERVE_TOKEN), or listen on 127.0.0.1.",
         )
     try:
-        family, kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        family, kind, protocol, _, address = found[0]
+        # asyncio sends small pieces at once only on a socket that says it is TCP.
+        listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise _cannot_listen(host, port, error) from error
     try:
