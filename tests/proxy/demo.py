@@ -1,12 +1,20 @@
-"""A day at work for the dashboard to show: agents whose tools give long results."""
+"""What the dashboard has to show: a day at work, and what an enemy would write."""
 
 from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
 from typing import Any
 
-from tests.proxy.harness import Running, ask
+import pytest
+
+from holdfast.engine import Holdfast
+from holdfast.surfaces.proxy import dashboard, server
+from tests.fitting.test_citing import chat, in_dialect
+from tests.proxy.harness import DIALECTS, Running, ask, running_proxy
 
 _STEPS = ("pulled", "built", "linked", "tested", "packed", "signed", "shipped")
 
@@ -47,8 +55,8 @@ def tool_turns(running: Running, name: str, results: list[str], **how: Any) -> N
                                           "parameters": {"type": "object"}}}
     ]  # fmt: skip
     for n, result in enumerate(results):
-        call = {"id": f"call_{n}", "type": "function",
-                "function": {"name": tool, "arguments": json.dumps({"path": f"night-{n}.log"})}}  # fmt: skip
+        asked = {"name": tool, "arguments": json.dumps({"path": f"night-{n}.log"})}
+        call = {"id": f"call_{n}", "type": "function", "function": asked}
         messages += [
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": f"call_{n}", "content": result},
@@ -67,6 +75,72 @@ def tool_turns(running: Running, name: str, results: list[str], **how: Any) -> N
 def a_day(running: Running) -> None:
     """Three sessions: one that cites, one that folds, one that is short."""
     tool_turns(running, "nightly-build", [build_log(n) for n in range(8)])
-    notes = [build_log(20 + n, lines=24) for n in range(9)]
-    tool_turns(running, "long-incident", notes, headers={"x-holdfast-budget": "3500"})
+    notes = [build_log(20 + n, lines=24) for n in range(12)]
+    tool_turns(running, "long-incident", notes, headers={"x-holdfast-budget": "5000"})
     tool_turns(running, "inventory-check", [inventory(1), "12 hosts are ready."])
+
+
+HOSTILE = (
+    "<script>window.hacked = 1; alert(1)</script>"
+    "<img src=x onerror='window.hacked = 2'>\"'><svg/onload=window.hacked=3>"
+    "</pre></title></textarea><style>*{display:none}</style>&lt;b&gt;"
+    "\u202egnp.exe\u2066 \x00\x1b[31m" + "W" * 3000
+)
+"""What nobody should have to show."""
+HOSTILE_NAME = '../a/turns/1?x#y%2F"><script>window.hacked=4</script>\u202e é\u2028'
+
+
+async def record(engine: Holdfast, name: str, body: bytes, dialect: str, **how: Any) -> None:
+    """Write a turn down, as a request that went out would be."""
+    session = engine.session(name)
+    fitted = await session.fit(body, dialect=dialect, model="gpt-4o", **how)
+    await engine.observe(session, fitted, warnings=(HOSTILE,))
+
+
+@contextmanager
+def with_dashboard(settings: dict[str, Any] | None = None) -> Iterator[Running]:
+    """A proxy that shows its dashboard."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "PAGES", (dashboard.routes,))
+        with running_proxy(settings) as running:
+            yield running
+
+
+@contextmanager
+def busy_proxy() -> Iterator[Running]:
+    """A proxy with a day's work behind it."""
+    with with_dashboard() as running:
+        a_day(running)
+        yield running
+
+
+@contextmanager
+def attacked_proxy() -> Iterator[Running]:
+    """A proxy whose every record was written by an enemy."""
+    with with_dashboard() as running:
+        for dialect in DIALECTS:
+            body = chat(f"{HOSTILE}\n" * 9, "short " + HOSTILE, question=HOSTILE)
+            for message in body["messages"]:
+                for call in message.get("tool_calls", ()):
+                    call["function"]["name"] = "x<script>window.hacked=5</script>"
+            body["messages"].insert(0, {"role": "system", "content": HOSTILE})
+            named = in_dialect(body, dialect)
+            running.do(record(running.service.engine, HOSTILE_NAME + dialect, named, dialect))
+        yield running
+
+
+class Seen(HTMLParser):
+    """The tags of a page, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data

@@ -70,7 +70,6 @@ def _known(info: RefInfo) -> Html:
             ("stored (UTC)", moment(info.created_at)),
             ("stale from (UTC)", moment(info.expires_at) if info.expires_at else never),
             ("opened", f"{info.accesses:,} times"),
-            ("SHA-256", info.sha256),
         )
     )
 
@@ -102,6 +101,7 @@ def _content(shown: ContentShown) -> Html:
         h2("The original"),
         _form(shown),
         p(a("Download the very bytes", href=links.raw(info.ref_id), download=True)),
+        remark("SHA-256 ", info.sha256),
         p(shown.refused, class_="notice", role="alert") if shown.refused else None,
         _part(shown) if shown.opened is not None else None,
     )

@@ -54,7 +54,6 @@ _WARNINGS = 10
 _AT_ONCE = 1_000
 _PAGE_TOKENS = 4_000
 _MESSAGE_CHARACTERS = 50_000
-_ALL = 100_000_000
 
 
 class Gathering:
@@ -138,19 +137,19 @@ class Gathering:
     async def message(
         self, name: str, number: int, side: str, index: int, page: int
     ) -> MessageShown | None:
-        """One message of a turn, counted from 1."""
+        """One message of a turn, counted from 0."""
         record = await self._store.session(self._scope.of(name))
         turns = await self._turns_up_to(record, number)
         if record is None or not turns:
             return None
         both = sides(turns)
         names = both.client if side == CLIENT else both.sent
-        if not 1 <= index <= len(names):
+        if not 0 <= index < len(names):
             return None
         frame = both.client_frame if side == CLIENT else both.sent_frame
-        stored = await self._store.messages(self._scope, [names[index - 1], frame])
+        stored = await self._store.messages(self._scope, [names[index], frame])
         inspected = Inspected(dialect=record.dialect, sides=both, stored=stored)
-        shown = await asyncio.to_thread(Reader(inspected, side).show, index - 1, _ALL)
+        shown = await asyncio.to_thread(Reader(inspected, side).show, index)
         said = "\n\n".join(one.text or f"[{one.kind} {one.name}]" for one in shown.pieces)
         pages = max(1, -(-len(said) // _MESSAGE_CHARACTERS))
         page = min(page, pages)

@@ -196,8 +196,8 @@ class Reader:
         self._names = of.hashes(side)
         self._around = of.around(side)
 
-    def show(self, index: int, most: int) -> Shown:
-        """A message, at most so many characters of it."""
+    def show(self, index: int, most: int | None = None) -> Shown:
+        """A message, at most so many characters of it; all of it without a number."""
         span = self._of.stored.get(self._names[index])
         if span is None:
             gone = Piece(kind="gone", text="The bytes of this message are no longer stored.")
@@ -225,7 +225,9 @@ class Reader:
         return message
 
 
-def _shortened(pieces: Iterable[Piece], most: int) -> tuple[tuple[Piece, ...], bool]:
+def _shortened(pieces: Iterable[Piece], most: int | None) -> tuple[tuple[Piece, ...], bool]:
+    if most is None:
+        return tuple(pieces), False
     kept: list[Piece] = []
     for one in pieces:
         if len(kept) == _MOST_PIECES or most <= 0:

@@ -193,7 +193,8 @@ def _messages(shown: TurnShown) -> Html:
     return section(
         h2("Messages"),
         remark(f"{before:,} from the client, {after:,} to the model; page {here:,} of "
-               f"{shown.pages:,}. Messages that are the same on both sides are shown once."),
+               f"{shown.pages:,}. Messages are counted from 0. What is the same on both sides "
+            "is shown once, and so is what the model opened unseen by the client."),
         element(
             "table",
             element("caption", "Messages side by side"),
@@ -248,13 +249,13 @@ def _reasons(edits: Sequence[Explained]) -> Html | None:
 
 
 def _message(shown: TurnShown, side: str, message: Shown) -> Html:
-    whole = links.message(shown.session, shown.turn.number, side, message.index + 1)
+    whole = links.message(shown.session, shown.turn.number, side, message.index)
     return element(
         "article",
-        p(span(message.role, class_=f"role role-{message.role}"), f" {message.index + 1}",
-          span(f" {size(message.size)}", class_="quiet"), class_="who"),
+        p(span(message.role, class_=f"role role-{message.role}"), f" {message.index}",
+          span(f" · {size(message.size)}", class_="quiet"), class_="who"),
         pieces_of(message.pieces),
-        p(a(f"Message {message.index + 1} is cut here; see all of it", href=whole))
+        p(a(f"Message {message.index} is cut here; see all of it", href=whole))
         if message.cut else None,
         class_="message",
     )  # fmt: skip
@@ -303,11 +304,11 @@ def message_page(shown: MessageShown) -> str:
     name, number, here = shown.session, shown.number, shown.page
 
     def at(page_number: int) -> str:
-        return links.message(name, number, shown.side, shown.message.index + 1, page=page_number)
+        return links.message(name, number, shown.side, shown.message.index, page=page_number)
 
     who = "from the client" if shown.side == CLIENT else "to the model"
     return page(
-        f"Message {shown.message.index + 1} {who}",
+        f"Message {shown.message.index} {who}",
         remark(f"{shown.message.role}, {size(shown.message.size)}; page {here:,} of "
                f"{shown.pages:,}."),
         pre(with_refs(shown.text), tabindex="0"),

@@ -85,7 +85,7 @@ def figures(name: str, sums: Totals) -> Html:
         ("expansions", f"{sums.expansions:,}"),
         ("read from vendors' caches", f"{sums.cached:,} ({percent(sums.cached, sums.read)})"),
     )
-    return element("section", element("h2", name), facts(shown))
+    return element("section", element("h2", name), facts(shown), class_="figures")
 
 
 def pager(before: str, after: str, *, words: tuple[str, str] = ("Previous", "Next")) -> Html | None:

@@ -177,5 +177,5 @@ def _page(request: Request) -> int:
 
 
 def _number(said: str) -> int:
-    """A whole number from an address; 0, which nothing has, if it is none."""
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 10 else 0
+    """A whole number from an address; -1, which nothing has, if it is none."""
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 10 else -1

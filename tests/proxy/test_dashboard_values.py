@@ -1,0 +1,147 @@
+"""What the dashboard shows, as values: escaping, addresses, sums, alignment, charts."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.store.records import Edit, Trail, Turn, TurnUsage, UsageTotal
+from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.charts import HEIGHT, Bar, stacked
+from holdfast.surfaces.proxy.dashboard.html import Html, element, text
+from holdfast.surfaces.proxy.dashboard.inspection import aligned
+from holdfast.surfaces.proxy.dashboard.views import (
+    beginnings,
+    edits_by_ref,
+    net,
+    totals,
+    turn_rows,
+    warned,
+)
+from tests.proxy.demo import Seen
+
+
+@given(st.text(), st.text())
+def test_no_text_becomes_a_tag_or_an_attribute(inside: str, value: str) -> None:
+    seen = Seen(element("p", inside, title=value))
+    assert [tag for tag, _ in seen.tags] == ["p"]
+    assert set(seen.tags[0][1]) == {"title"}
+    assert seen.text == Seen(text(inside)).text
+
+
+@given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S", "Zs"])))
+def test_plain_text_reads_as_it_was(inside: str) -> None:
+    assert Seen(element("p", inside)).text == inside
+
+
+def test_an_element_joined_to_a_text_is_a_text_again() -> None:
+    assert not isinstance(element("b", "x") + "<script>", Html)
+    assert "&lt;b&gt;" in element("p", element("b", "x") + "<i>")
+    assert element("p", element("b", "x"), ["y", None, 3]) == "<p><b>x</b>y3</p>"
+
+
+def test_what_cannot_be_seen_is_named() -> None:
+    assert text("a\x00b\x1b\u202ec\ud800\r\n\t") == "a␀b␛⟨U+202E⟩c\ufffd\n\t"
+
+
+@given(st.text(min_size=1, alphabet=st.characters(exclude_categories=["Cs"])))
+def test_any_name_comes_back_from_an_address(name: str) -> None:
+    path = links.session(name)
+    assert path.count("/") == 2
+    assert not set(path) & set("?#<>\"' ")
+    assert unquote(path).split("/")[2] not in (".", "..")
+    assert links.from_path(unquote(path).removeprefix("/sessions/")) == name
+
+
+def test_totals_add_up_and_are_net_of_what_was_opened() -> None:
+    day = UsageTotal(
+        name="2026-03-01",
+        turns=2,
+        predicted=100,
+        untouched=1000,
+        input=110,
+        cached=40,
+        output=9,
+        expansions=1,
+        expansion_tokens=50,
+        cost=0.5,
+        saved_cost=0.25,
+    )
+    sums = totals([day, day])
+    assert (sums.requests, sums.sent, sums.untouched, sums.saved) == (4, 200, 2000, 1700)
+    assert (sums.cost, sums.saved_cost, sums.expansions, sums.cached) == (1.0, 0.5, 2, 80)
+    assert net(TurnUsage(predicted=100, untouched=100, expansion_tokens=7)) == -7
+    assert totals([]).requests == 0
+
+
+def turn(number: int, *edits: tuple[str, int, int], **more: Any) -> Turn:
+    made = tuple(
+        Edit(action=action, why="", where="", from_tokens=old, to_tokens=new, ref_id=f"r{number}")
+        for action, old, new in edits
+    )
+    return Turn(number=number, started_at=float(number), edits=made, **more)
+
+
+def test_parts_of_a_turn_add_up_to_what_the_client_sent() -> None:
+    usage = TurnUsage(predicted=300, untouched=1300)
+    turns = [turn(1, ("cite", 400, 100), usage=usage), turn(2, ("folded", 120, 20), usage=usage)]
+    first, second = turn_rows("s", turns, {1: 80, 2: 900})
+    assert first.parts == (80, 220, 1000, 0)
+    assert second.parts == (300, 0, 750, 250)  # as 300 to 100; what stands still is not over all
+    assert turn_rows("s", [turn(1, usage=TurnUsage(predicted=30, untouched=20))])[0].parts == (
+        0, 30, 0, 0,
+    )  # fmt: skip
+
+
+def test_warnings_come_newest_first_and_edits_by_their_ref() -> None:
+    turns = [turn(n, ("cite", 9, 1), warnings=("w",) if n % 2 else ()) for n in range(1, 8)]
+    assert [row.turn.number for row in warned(turn_rows("s", turns), 3)] == [7, 5, 3]
+    found = edits_by_ref([*turns, turn(9, ("folded", 9, 1))])
+    assert (found["r3"].turn, found["r9"].edit.action) == (3, "folded")
+
+
+def test_the_first_message_is_known_for_later_turns() -> None:
+    first = turn(1, sent=Trail(0, ("sys", "hi"), "f1"))
+    later = [turn(7, sent=Trail(4, ("x",), "f2")), turn(8, sent=Trail(0, ("new",), "f2")), turn(9)]
+    assert beginnings(first, later) == {1: ("f1", "sys"), 7: ("f2", "sys"), 8: ("f2", "new")}
+
+
+origin_lists = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.booleans()), max_size=12)
+
+
+@given(origin_lists, st.integers(0, 5))
+def test_every_message_of_both_sides_stands_in_one_pair(
+    steps: list[tuple[int, int, bool]], behind: int
+) -> None:
+    origins: list[tuple[int, int]] = []
+    at = 0
+    for skipped, length, again in steps:
+        if again and origins:
+            origins.append(origins[-1])
+            continue
+        origins.append((at + skipped, at + skipped + length))
+        at += skipped + length
+    pairs = aligned(at + behind, origins)
+    assert [n for pair in pairs for n in pair.client] == list(range(at + behind))
+    assert [n for pair in pairs for n in pair.sent] == list(range(len(origins)))
+    for pair in pairs:
+        for n in pair.sent:
+            start, stop = origins[n]
+            assert start == stop or set(range(start, stop)) <= set(pair.client)
+
+
+@given(st.lists(st.lists(st.integers(0, 10**7), min_size=3, max_size=3), max_size=70))
+def test_bars_stay_inside_their_chart_and_keep_proportion(numbers: list[list[int]]) -> None:
+    bars = [Bar(label="<l>", title="<t>", parts=tuple(parts)) for parts in numbers]
+    svg = ElementTree.fromstring(stacked("n", ("a", "b", "c"), bars)).find("svg")
+    assert svg is not None
+    top = max((sum(parts) for parts in numbers), default=0)
+    for group, parts in zip(svg.findall("g"), numbers, strict=True):
+        heights = [float(rect.get("height", "0")) for rect in group.findall("rect")]
+        assert all(float(rect.get("y", "-1")) >= 0 for rect in group.findall("rect"))
+        assert sum(heights) == pytest.approx((HEIGHT - 30) * sum(parts) / max(1, top), abs=1)
