@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import accumulate
 
 import msgspec
@@ -51,12 +52,16 @@ def _spot(source: Source) -> Callable[[str], str] | None:
     whole = where(source, 0, len(source.text))
     prefix = f"{rows.path}[" if rows else "\0"
     spans = _row_spans(found.text, len(rows.items)) if rows else []
-    known = [where(source, raw(found.begin + a), raw(found.begin + b)) for a, b in spans]
+
+    @cache
+    def row(number: int) -> str:
+        begin, end = spans[number]
+        return where(source, raw(found.begin + begin), raw(found.begin + end))
 
     def spot(place: str) -> str:
         number = place.removeprefix(prefix).partition("]")[0]
-        if known and place.startswith(prefix) and number.isdecimal():
-            return known[int(number)]
+        if spans and place.startswith(prefix) and number.isdecimal():
+            return row(int(number))
         return whole if "$" in place else place
 
     return spot
