@@ -14,13 +14,14 @@ import msgspec
 from holdfast.answers import Kept
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
-from holdfast.engine.trails import followed_trails, heads, prefix_share, rebuilt, trail
+from holdfast.engine.trails import followed_trails, heads, prefix_share, rebuilt, sharing, trail
 from holdfast.errors import RefCollisionError, StoreConflictError
 from holdfast.fitting import FitState, Fitted, fit
 from holdfast.store import Scope, SessionRecord, Store, Turn
 from holdfast.store.records import Edit
 from holdfast.tokens import Calibration, count
 from holdfast.trim.pieces import CITED, Cut
+from holdfast.wire import Conversation
 
 _ATTEMPTS = 5
 
@@ -89,7 +90,7 @@ class Session:
 
     async def fit(self, body: object, **how: Any) -> Fitted:
         """Make the session's next request fit; what left it is stored when this returns."""
-        await self.load()
+        body = await self._known(body)
         rules: CitingRules | None = how.pop("citing", self._citing)
         while True:
             fitted = fit(body, state=self.state, citing=rules, calibration=self._calibration, **how)
@@ -105,9 +106,16 @@ class Session:
 
     async def preview(self, body: object, **how: Any) -> Fitted:
         """What the next request would be; nothing is stored or remembered."""
-        await self.load()
+        body = await self._known(body)
         rules: CitingRules | None = how.pop("citing", self._citing)
         return fit(body, state=self.state, citing=rules, calibration=self._calibration, **how)
+
+    async def _known(self, body: object) -> object:
+        """A request that was read already, with what is known about its messages."""
+        await self.load()
+        if self.state is None or not isinstance(body, Conversation):
+            return body  # bytes are read with what is known
+        return sharing(body, self.state.asked or self.state.source)
 
     async def observe(
         self,

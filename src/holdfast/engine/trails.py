@@ -16,7 +16,7 @@ from holdfast.fitting.state import Origins
 from holdfast.store.records import Trail
 from holdfast.store.refs import REF, digest
 from holdfast.trim.pieces import Fold
-from holdfast.wire import Conversation, Message, read
+from holdfast.wire import DIALECTS, Conversation, Message, read
 from holdfast.wire.strict import encode, splice
 
 MOST_HEADS = 200
@@ -42,6 +42,26 @@ def _fingerprint(message: Message) -> bytes:
         known = hashlib.sha256(span).digest()
         message.memo["fingerprint"] = known
     return known
+
+
+def sharing(conversation: Conversation, before: Conversation | None) -> Conversation:
+    """The same request, made of the messages known from before where their bytes are equal.
+
+    What is known about a message is kept with it: its tokens are not counted again.
+    """
+    if before is None or before.dialect != conversation.dialect:
+        return conversation
+    messages = list(conversation.messages)
+    for n, (old, new) in enumerate(zip(before.messages, messages, strict=False)):
+        if old is not new and bytes(old.span) == bytes(new.span):
+            messages[n] = old
+    return Conversation(
+        DIALECTS[conversation.dialect],
+        conversation.frame,
+        tuple(messages),
+        source=conversation.source,
+        body=conversation.rest,
+    )
 
 
 def hashes(messages: Sequence[Message]) -> tuple[str, ...]:

@@ -1,0 +1,64 @@
+"""A request that was read anew is made of what is known: the same bytes, nothing counted twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import holdfast
+from holdfast.engine import Holdfast
+from holdfast.engine.trails import sharing
+from holdfast.settings import Settings
+from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log
+
+texts = st.lists(st.text(max_size=5), min_size=1, max_size=6)
+
+
+def body_of(said: list[str], gap: str = ", ") -> bytes:
+    messages = gap.join(json.dumps({"role": "user", "content": text}) for text in said)
+    return f'{{"model": "gpt-4o", "messages": [{messages}]}}'.encode()
+
+
+@given(before=texts, now=texts, gap=st.sampled_from([",", ", ", " ,\n"]))
+def test_equal_messages_are_shared_and_no_byte_changes(
+    before: list[str], now: list[str], gap: str
+) -> None:
+    old = holdfast.read(body_of(before), "openai-chat")
+    new = holdfast.read(body_of(now, gap), "openai-chat")
+    shared = sharing(new, old)
+    assert holdfast.write(shared) == body_of(now, gap)
+    assert [bytes(m.span) for m in shared.messages] == [bytes(m.span) for m in new.messages]
+    for n, message in enumerate(shared.messages):
+        same = n < len(before) and before[n] == now[n]
+        assert message is (old.messages[n] if same else new.messages[n])
+
+
+def test_another_dialect_shares_nothing() -> None:
+    old = holdfast.read({"messages": [{"role": "user", "content": "a"}]}, "anthropic")
+    new = holdfast.read({"messages": [{"role": "user", "content": "a"}]}, "openai-chat")
+    assert sharing(new, old) is new
+    assert sharing(new, None) is new
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_session_goes_on_with_the_messages_it_knows(dialect: str) -> None:
+    asyncio.run(goes_on(dialect))
+
+
+async def goes_on(dialect: str) -> None:
+    results = [log(60, seed) for seed in range(3)]
+    async with Holdfast.open("memory:", settings=Settings()) as engine:
+        first = holdfast.read(in_dialect(chat(*results[:2]), dialect), dialect)
+        session = await engine.session_of(first)
+        before = await session.fit(first, dialect=dialect)
+        second = holdfast.read(in_dialect(chat(*results), dialect), dialect)
+        assert await engine.session_of(second) is session
+        after = await session.fit(second, dialect=dialect)
+        known = before.state.source.messages
+        assert after.state.source.messages[: len(known)] == known, "they compare by identity"
+        assert after.state.sent.messages[: len(known)] == before.state.sent.messages
+        assert holdfast.write(after.state.source) == in_dialect(chat(*results), dialect)
