@@ -115,6 +115,32 @@ def test_a_conversation_goes_on_in_its_session(proxy: Running, dialect: str) -> 
     assert "step 0-77" in text_of(dialect, second)
 
 
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_is_known_of_a_session_is_not_worked_out_again(
+    proxy: Running, dialect: str, named: bool
+) -> None:
+    words = chat("a disk is full", "another is not", question=f"Which, {dialect} {named}?")
+    headers = {"x-holdfast-session": f"known {dialect}"} if named else {}
+    name = ask(proxy.url + path_of(dialect), request_in(dialect, words), headers).headers[
+        "x-holdfast-session"
+    ]
+    proxy.settled()
+    session = proxy.service.engine.session(name)
+    assert session.state is not None
+    before = session.state.source.messages
+    words["messages"] += [
+        {"role": "assistant", "content": "The first."},
+        {"role": "user", "content": "Are you sure?"},
+    ]
+    again = ask(proxy.url + path_of(dialect), request_in(dialect, words), headers)
+    assert again.headers["x-holdfast-session"] == name
+    # The same objects: their tokens, facts and hashes are remembered with them.
+    now = session.state.source.messages
+    assert len(now) == len(before) + 2
+    assert all(a is b for a, b in zip(now, before, strict=False))
+
+
 def test_gemini_without_events_is_a_json_array(proxy: Running) -> None:
     path = path_of("gemini", stream=True).removesuffix("?alt=sse")
     answered = ask(proxy.url + path, request_in("gemini", chat("a disk is full")))
