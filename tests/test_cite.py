@@ -102,6 +102,49 @@ def test_what_answers_the_question_is_quoted(content: str, question: str, answer
     assert any(answer in excerpt.text and excerpt.relevance > 0 for excerpt in made.excerpts)
 
 
+DEEP = {
+    "resources": {
+        f"service{n}": {
+            "methods": {
+                verb: {"id": f"s{n}.{verb}", "description": f"Says {verb} to number {n}. " * 9}
+                for verb in ("get", "list", "delete")
+            }
+        }
+        for n in range(60)
+    }
+}
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What does the key `resources.service41.methods.list.id` hold?",
+        "value of $.resources.service41.methods.list.id",
+        "service41 list id?",
+    ],
+)
+def test_one_value_deep_inside_is_quoted_with_its_path(question: str) -> None:
+    made = cite(DEEP, question=question)
+    assert "$.resources.service41.methods.list.id: s41.list" in made.text
+
+
+def test_the_part_of_a_long_row_that_answers_is_quoted() -> None:
+    rows = [
+        {"title": f"Case {n}", "body": f"filler {n} " * 300, "closed_by": f"agent-{n * 7}"}
+        for n in range(30)
+    ]
+    assert "agent-147" in cite(rows, question="Who closed the case titled Case 21?").text
+
+
+def test_two_answers_from_one_place_are_both_quoted() -> None:
+    note = "The pump was replaced on Monday. " + "Nothing else happened. " * 40
+    rows = [{"id": n, "note": "quiet"} for n in range(50)]
+    rows[7]["note"] = note + "The pump failed again on Friday."
+    text = cite(rows, question="When was the pump replaced, and when did the pump fail?").text
+    assert "replaced on Monday" in text
+    assert "failed again on Friday" in text
+
+
 def test_the_cap_is_obeyed_however_small() -> None:
     for most in (60, 80, 120, 200, 400, 1000):
         made = cite(LOG, question="Which worker failed?", rules=CitingRules(most_tokens=most))

@@ -28,6 +28,8 @@ EXCERPT_CHARACTERS = 500
 _SUMMARY_CHARACTERS = 500
 _QUESTION_CHARACTERS = 2_000
 _BEST_PASSAGES = 12
+_FIELD_CHARACTERS = 300
+"""Fields after the best one are shown shorter, so that passages have room too."""
 _NAMED = 100.0
 """The relevance of a field that the question asks for by name."""
 _COUNTED_WHOLE = 1_000_000
@@ -238,8 +240,12 @@ def _answers(source: Source, condenser: Condenser, question: str) -> list[_Answe
     if not question.strip():
         return []
     answers = [
-        _Answer(excerpt(field.text, question, EXCERPT_CHARACTERS)[0], field.where, _NAMED)
-        for field in fields(source, question)
+        _Answer(
+            excerpt(field.text, question, _FIELD_CHARACTERS if n else EXCERPT_CHARACTERS)[0],
+            field.where,
+            _NAMED,
+        )
+        for n, field in enumerate(fields(source, question))
     ]
     passages = condenser.passages(source)
     for ranked in rank(question, passages)[:_BEST_PASSAGES]:
