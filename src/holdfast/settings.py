@@ -307,6 +307,9 @@ class Settings(Definitions, frozen=True, kw_only=True):
     max_expansion_tokens: Annotated[
         int, Meta(ge=200, description="Most tokens of stored content that one answer may open.")
     ] = 16_000
+    context_debug: Annotated[
+        bool, Meta(description="Whether the guard's looks at a request that must end are logged.")
+    ] = False
     on_store_failure: Annotated[
         Literal["pass", "refuse"],
         Meta(

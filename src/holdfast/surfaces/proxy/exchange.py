@@ -163,9 +163,16 @@ class Exchange:
         final = False
         try:
             fitted = await session.fit(whole, **how)
-        except (BudgetExceededError, ContextOptimizationError):
+        except (BudgetExceededError, ContextOptimizationError) as error:
             # Nothing more can be folded: the tools go, and the model is asked to come to an end.
-            fitted = await session.fit(final_turn(whole), **how)
+            last = final_turn(
+                whole,
+                provider=self.incoming.route.family,
+                model=model,
+                limit=how["limit"] or getattr(error, "limit", None) or 0,
+                debug=self.service.settings.context_debug,
+            )
+            fitted = await session.fit(last, **how)
             final = True
         sent = self._with_usage(fitted.body)
         return _Prepared(sent, session, fitted, fitted.limit, fitted.warnings, final)
