@@ -6,6 +6,8 @@ import asyncio
 import http.client
 import json
 import logging
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -38,6 +40,7 @@ from tests.fitting.test_citing import chat, log
 from tests.proxy.faults import SAID
 from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import DIALECTS, Running, ask, path_of, request_in, running_proxy
+from tests.proxy.test_server import Process
 from tests.proxy.upstream import Fault, Spoken, Upstream
 
 CHAT = "/v1/chat/completions"
@@ -135,7 +138,7 @@ def test_what_fails_is_counted_and_told_too(
         ("openai-chat", "openai", "unknown", "404"): 1,
     }
     bad, lost = (r.msg for r in caplog.records if isinstance(r.msg, Fields))
-    assert (bad["status"], bad["error"]) == (400, "ParseError") or bad["error"].endswith("Error")
+    assert (bad["status"], bad["error"]) == (400, "BadJSONError")
     assert (lost["status"], lost["error"]) == (404, "UpstreamError")
 
 
@@ -331,6 +334,21 @@ def test_any_fields_are_one_line_of_text_and_one_of_json(fields: dict[str, Any])
     }
 
 
+@pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+def test_the_setting_makes_every_line_of_the_program_json(tmp_path: Path) -> None:
+    (tmp_path / "holdfast.toml").write_text('log_format = "json"\n')
+    process = Process(tmp_path, "--store", "memory:")
+    assert ask(process.url + CHAT, chat(question="Hello?")).status == 200
+    process.process.send_signal(signal.SIGTERM)
+    code, said = process.end()
+    assert code == 0
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    assert [line["event"] for line in lines] == ["request", "stopped"]
+    assert lines[0]["status"] == 200
+    assert {"time", "level", "id", "session", "tokens", "ms"} < set(lines[0])
+    assert "event=" not in said
+
+
 # --- no content, anywhere ------------------------------------------------------------------------
 
 
@@ -421,7 +439,7 @@ def test_nothing_of_a_request_is_logged_or_counted(
         answered = ask(proxy.url + path, made, headers)
         proxy.settled()
         metrics = ask(proxy.url + "/metrics").body.decode()
-    assert answered.status == (200 if spoiled in ("", "model", "bypass") else answered.status)
+    assert answered.status == {"body": 400, "switch": 400, "path": 404}.get(spoiled, 200)
     told = "\n".join(everything.said)
     assert "event=request" in told
     assert mark not in told

@@ -81,7 +81,8 @@ class Metrics:
     def _count_turn(self, turn: Turn, model: str) -> None:
         used = turn.usage
         for name, counter in self._tokens.items():
-            counter.labels(model).inc(getattr(used, name))
+            if amount := getattr(used, name):
+                counter.labels(model).inc(amount)
         if used.cached:
             self._cache_hits.labels(model).inc()
         saved = used.untouched - used.predicted
