@@ -154,6 +154,61 @@ def test_an_image_in_a_result_stays_beside_the_citation() -> None:
     assert fitted.contents[0].data.decode() == log(200)
 
 
+def looking(turns: int) -> dict[str, Any]:
+    """An agent whose tool answers with a long text, an image and a short text, marked last."""
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
+    for n in range(turns):
+        parts = [{"type": "text", "text": log(200, n)}, image, {"type": "text", "text": "end"}]
+        use = {"type": "tool_use", "id": f"c{n}", "name": "look", "input": {}}
+        messages.append({"role": "assistant", "content": [use]})
+        result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": parts}
+        messages.append({"role": "user", "content": [result]})
+    messages[-1]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    return {"model": "claude-sonnet-4-5", "max_tokens": 100, "messages": messages}
+
+
+def test_an_image_stays_when_cache_marks_move() -> None:
+    first = fit(looking(1), citing=RULES)
+    second = fit(looking(2), citing=RULES, state=first.state)
+    assert second.body == fit(looking(2), citing=RULES).body
+    assert second.body.count(PNG.encode()) == 2
+
+
+def test_an_image_stays_where_the_text_beside_it_is_cut() -> None:
+    fitted = fit(looking(6), citing=RULES, limit=2_200, strategy="progressive")
+    assert any("cut" in cut.what for cut in fitted.report)
+    shown = json.loads(fitted.body)["messages"]
+    results = [part for m in shown[1:] for part in m["content"] if part["type"] == "tool_result"]
+    assert results
+    for result in results:
+        assert [part["type"] for part in result["content"]] == ["text", "image", "text"]
+
+
+def test_what_is_cut_twice_leads_to_the_original() -> None:
+    results = [f"result {n}: " + "word " * 180 for n in range(30)]
+    state: FitState | None = None
+    handed: dict[str, bytes] = {}
+    named: set[str] = set()
+    for n in range(1, 31):
+        how = "progressive" if n % 2 else "auto"
+        fitted = fit(chat(*results[:n]), citing=RULES, state=state, limit=2_600, strategy=how)
+        state = fitted.state
+        handed |= {content.ref_id: content.data for content in fitted.contents}
+        named |= {cut.ref_id for cut in fitted.report} - {""}
+    cuts = {data.decode() for ref, data in handed.items() if "tool_result" in ref}
+    assert cuts
+    assert cuts <= set(results)
+    assert named <= handed.keys()  # a report names nothing that cannot be opened
+
+
+def test_without_citing_no_ref_is_shown_that_was_made_before() -> None:
+    state = fit(chat(log(200)), citing=RULES).state
+    fitted = fit(chat(log(200), "short"), state=state)
+    assert refs_in(fitted.body) == []
+    assert tool_names(fitted.body, "openai-chat") == ["read_log"]
+
+
 def marked(body: dict[str, Any], *places: int) -> dict[str, Any]:
     """The request with cache marks on some messages, as clients of Anthropic move them."""
     made: dict[str, Any] = json.loads(json.dumps(body))

@@ -6,7 +6,7 @@ result, the call, and the user's last question before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -17,8 +17,9 @@ from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
 from holdfast.fitting.state import Origins
 from holdfast.store.refs import REF
 from holdfast.trim.anchors import asks
+from holdfast.trim.edits import result_texts
 from holdfast.trim.pieces import CITED, Cut
-from holdfast.wire import DIALECTS, Block, Conversation, Message, Text, ToolCall, ToolResult
+from holdfast.wire import DIALECTS, Conversation, Message, Text, ToolCall
 from holdfast.wire.strict import encode, splice
 
 _LONG_ERROR = 8_000
@@ -72,7 +73,9 @@ def _cited(
     calls: dict[str, ToolCall] | None = None
     span = message.raw
     found: list[Citation] = []
-    for result, block, text in _long_texts(message, rules):
+    for result, block, text in result_texts(message):
+        if not is_long(text, rules) or (result.is_error and len(result.text) <= _LONG_ERROR):
+            continue
         calls = _calls_before(messages, index) if calls is None else calls
         call = calls.get(result.call_id) or calls.get(result.name)
         caller = result.name or (call.name if call is not None else "")
@@ -92,20 +95,6 @@ def _cited(
     made.memo["original"] = message
     made.memo["refs"] = tuple(citation.ref_id for citation in found)
     return made, tuple(found)
-
-
-def _long_texts(message: Message, rules: CitingRules) -> Iterator[tuple[ToolResult, Block, str]]:
-    """Each result to cite: as a whole, or the long texts in it where it holds other things too."""
-    for result in message.results:
-        if result.is_error and len(result.text) <= _LONG_ERROR:
-            continue
-        if all(isinstance(part, Text) for part in result.parts):
-            if is_long(result.text, rules):
-                yield result, result, result.text
-            continue
-        for part in result.parts:
-            if isinstance(part, Text) and part.slot and is_long(part.text, rules):
-                yield result, part, part.text
 
 
 def _calls_before(messages: Sequence[Message], index: int) -> dict[str, ToolCall]:

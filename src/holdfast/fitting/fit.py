@@ -64,6 +64,8 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
     With `citing` rules, long tool results give way to citations, and the tool that opens them is
     offered: then the originals in `Fitted.contents` must be stored before the body is sent.
     """
+    if citing is None and state is not None and state.refs:
+        state = None  # refs are not shown without the tool that opens them
     taken = _take_up(body, dialect, model, state)
     model = model or taken.source.model or ""
     kept = Kept(citing)
@@ -117,7 +119,7 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
             planned=size(now),
         )
     made = FitState(taken.source, sent, origins, floor, refs, taken.asked)
-    return Fitted(write(sent), now, most, report, made, kept.contents(sent.messages))
+    return Fitted(write(sent), now, most, report, made, kept.contents(sent.messages, report))
 
 
 def _default_limit(model: str, output: int | None) -> int:

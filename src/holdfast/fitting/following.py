@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from holdfast.fitting.state import FitState
+from holdfast.trim.edits import result_texts
 from holdfast.wire import DIALECTS, Conversation, Message
 from holdfast.wire.strict import encode, splice
 
@@ -73,9 +74,10 @@ def _on_new_bytes(message: Message, moved: dict[int, Message]) -> Message:
     now = moved[id(original)]
     dialect = DIALECTS[now.dialect]
     span = bytes(now.span)
-    for was, shown, block in zip(original.results, message.results, now.results, strict=True):
-        if shown.text != was.text:
-            span = splice(span, block.slot, encode(dialect.content(block, shown.text)))
+    texts = zip(*map(result_texts, (original, message, now)), strict=True)
+    for (_, _, was), (_, _, shown), (_, block, _) in texts:
+        if shown != was:
+            span = splice(span, block.slot, encode(dialect.content(block, shown)))
     made = Message(span, now.role, dialect)
     made.memo.update(original=now, refs=message.memo.get("refs", ()))
     return made

@@ -11,6 +11,7 @@ from holdfast.cite import CitingRules
 from holdfast.privacy import find, flags
 from holdfast.store.records import Content
 from holdfast.store.refs import digest, ref_id
+from holdfast.trim.pieces import Cut
 from holdfast.wire import Message
 
 
@@ -48,11 +49,15 @@ class Kept:
             )
         return name
 
-    def contents(self, messages: Sequence[Message]) -> tuple[Content, ...]:
-        """What must be stored before messages are sent: a trim tries more than it keeps."""
+    def contents(self, messages: Sequence[Message], report: Sequence[Cut]) -> tuple[Content, ...]:
+        """What must be stored before messages are sent: what they or the report name.
+
+        A trim tries more than that.
+        """
         if not self._trimmed:
             return tuple(self._cited.values())
         shown = {ref for message in messages for ref in message.memo.get("refs", ())}
+        shown.update(cut.ref_id for cut in report)
         used = (content for name, content in self._trimmed.items() if name in shown)
         return (*self._cited.values(), *used)
 

@@ -6,13 +6,13 @@ edits: after pieces. An original that leaves is handed to the bench, which names
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from holdfast.trim.anchors import asks
 from holdfast.trim.pieces import Bench, Fold, Piece
-from holdfast.wire import DIALECTS, Entry, Message, Text, ToolCall, ToolResult
+from holdfast.wire import DIALECTS, Block, Entry, Message, Opaque, Text, ToolCall, ToolResult
 from holdfast.wire.strict import encode, splice
 
 _QUOTED = 80
@@ -136,28 +136,52 @@ def shorten_results(
 
 
 def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> Message:
+    if not message.results:
+        return message
     dialect = DIALECTS[bench.dialect]
     span = message.span
     refs: list[str] = list(message.memo.get("refs", ()))
-    for result in message.results:
-        if len(result.text) <= most + _LEAST_CUT or result.is_error:
+    [original] = originals_of(message)
+    texts = zip(result_texts(message), result_texts(original), strict=True)
+    for (result, block, text), (_, _, whole) in texts:
+        if len(text) <= most + _LEAST_CUT or result.is_error:
             continue
-        if any(map(result.text.startswith, (f"[{ref}" for ref in refs))):
-            shorter = _first_lines(result.text)
-        else:
-            original = result.text.encode("utf-8", "surrogatepass")
-            ref = bench.keep("tool_result", original, len(original) / 4)
-            refs.extend(filter(None, [ref]))
-            shorter = middle_cut(result.text, most, ref)
+        ref = ""
+        if any(map(text.startswith, (f"[{known}" for known in refs))):
+            shorter = _first_lines(text)
+        else:  # what was cut before is cut anew: a ref leads to the original, not to a cut of it
+            data = whole.encode("utf-8", "surrogatepass")
+            ref = bench.keep("tool_result", data, len(data) / 4)
+            shorter = middle_cut(whole, most, ref)
         if one_line:
             shorter = " ".join(shorter.split())
-        if len(shorter) < len(result.text):
-            span = splice(span, result.slot, encode(dialect.content(result, shorter)))
+        if len(shorter) < len(text):
+            span = splice(span, block.slot, encode(dialect.content(block, shorter)))
+            refs.extend(filter(None, [ref]))
     if span is message.span:
         return message
     made = Message(span, message.role, dialect)
-    made.memo.update(original=originals_of(message)[0], refs=tuple(refs))
+    made.memo.update(original=original, refs=tuple(dict.fromkeys(refs)))
     return made
+
+
+def result_texts(message: Message) -> Iterator[tuple[ToolResult, Block, str]]:
+    """The texts of a message's results, each with the block to write another into.
+
+    A result that is only text is one; of one with images in it, each text is one for itself.
+    """
+    for result in message.results:
+        if all(map(_is_text, result.parts)):
+            yield result, result, result.text
+            continue
+        for part in result.parts:
+            if isinstance(part, Text) and part.slot:
+                yield result, part, part.text
+
+
+def _is_text(part: Block) -> bool:
+    # Converse gives JSON values as parts of their own; the text of the result holds them.
+    return isinstance(part, Text) or (isinstance(part, Opaque) and part.type == "json")
 
 
 def _first_lines(citation: str) -> str:

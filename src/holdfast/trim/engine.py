@@ -189,7 +189,8 @@ class _Emergency:
             if piece.anchored or self.fits:
                 left.append(piece)
                 continue
-            gone = msgspec.structs.replace(piece, tokens=0)
+            known = piece if piece.fold is not None else fold([piece], self.bench, terse=True)
+            gone = msgspec.structs.replace(known, tokens=0)
             what = "took out an exchange" if piece.fold is None else "took out a digest"
             self.cuts.append(cut(what, "nothing else may go", [piece], gone))
             self.excess -= piece.tokens
