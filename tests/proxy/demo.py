@@ -101,7 +101,8 @@ async def record(engine: Holdfast, name: str, body: bytes, dialect: str, **how: 
 def with_dashboard(settings: dict[str, Any] | None = None) -> Iterator[Running]:
     """A proxy that shows its dashboard."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "PAGES", (dashboard.routes,))
+        if dashboard.routes not in server.PAGES:
+            patch.setattr(server, "PAGES", (*server.PAGES, dashboard.routes))
         with running_proxy(settings) as running:
             yield running
 

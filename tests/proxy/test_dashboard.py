@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
+import msgspec
 import pytest
 
+from holdfast.store.records import SessionRecord, UsageTotal
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.inspection import (
     Inspected,
@@ -17,8 +20,10 @@ from holdfast.surfaces.proxy.dashboard.inspection import (
     rows,
     sides,
 )
+from holdfast.surfaces.proxy.dashboard.overview import Overview, overview_page
 from holdfast.surfaces.proxy.dashboard.pages import POLICY
-from holdfast.surfaces.proxy.dashboard.views import edits_by_ref, net, totals
+from holdfast.surfaces.proxy.dashboard.views import SessionRow, edits_by_ref, net, totals
+from holdfast.tokens import count
 from tests.fitting.test_citing import chat, in_dialect
 from tests.proxy import demo
 from tests.proxy.demo import Seen
@@ -142,6 +147,53 @@ def test_the_first_page_shows_totals_warnings_and_sessions(busy: Running) -> Non
     assert links.turn("nightly-build", 8) in links_there  # bars lead to their turns
 
 
+def test_system_and_tools_are_counted_as_part_of_their_own(busy: Running) -> None:
+    engine = busy.service.engine
+    state = engine.session("nightly-build").state
+    assert state is not None
+    parts = count(state.sent, model="gpt-4o").parts
+    standing = parts.system + parts.tools
+    assert standing > 100
+    page = view(busy, "/sessions/nightly-build").body.decode()
+    assert f"turn 8: system and tools {standing}," in page
+
+
+def test_days_have_a_chart_when_there_are_two(pages_of_two_days: str) -> None:
+    assert "Tokens by day" in pages_of_two_days
+    assert "2026-03-01: read from vendors&#x27; caches 40, sent anew 70, left out, net 850" in (
+        pages_of_two_days
+    )
+
+
+@pytest.fixture
+def pages_of_two_days() -> str:
+    one = UsageTotal(
+        name="2026-03-01",
+        turns=2,
+        predicted=100,
+        untouched=1000,
+        input=110,
+        cached=40,
+        output=9,
+        expansions=1,
+        expansion_tokens=50,
+        cost=0.5,
+        saved_cost=0.25,
+    )
+    row = SessionRow(record=SessionRecord(session="s"), totals=totals([one]))
+    return overview_page(
+        Overview(
+            url="",
+            today=totals([one]),
+            ever=totals([one, one]),
+            days=[one, msgspec.structs.replace(one, name="2026-03-02")],
+            recent=[],
+            warned=[],
+            sessions=[row],
+        )
+    )
+
+
 def test_a_session_shows_its_turns(busy: Running) -> None:
     said = shown(busy, "/sessions/nightly-build")
     engine = busy.service.engine
@@ -182,6 +234,8 @@ def test_a_ref_gives_its_parts_and_its_very_bytes(busy: Running) -> None:
     assert "\n".join(lines[6:8]) in by_line
     assert "disk quota exceeded" in shown(busy, links.ref(info.ref_id, query="disk quota"))
     assert shown(busy, links.ref(info.ref_id, page=2)) != said
+    onward = [one for one in hrefs(busy, links.ref(info.ref_id, lines="9-")) if "page=2" in one]
+    assert onward == [links.ref(info.ref_id, lines="9-", page=2)]  # what was asked for is kept
     refused = view(busy, links.ref(info.ref_id, lines="9-2"))
     assert refused.status == 400
     assert b"the smaller number first" in refused.body
@@ -250,17 +304,35 @@ def test_any_page_number_gives_a_page(busy: Running, page: str) -> None:
         assert view(busy, f"{path}?page={said}").status == 200
 
 
-def test_every_page_can_be_reached_and_every_link_leads_somewhere(attacked: Running) -> None:
+def crawled(running: Running) -> set[str]:
+    """Every page that can be reached from the first."""
     todo, done = ["/"], set[str]()
     while todo:
         path = todo.pop()
         done.add(path)
-        assert view(attacked, path).status == 200, path
-        there = [] if path.endswith("/raw") else hrefs(attacked, path)
+        assert view(running, path).status == 200, path
+        there = [] if path.endswith("/raw") else hrefs(running, path)
         todo += [one for one in there if one.startswith("/") and one not in done | set(todo)]
         assert len(done) < 200
+    return done
+
+
+def test_every_page_can_be_reached_and_every_link_leads_somewhere(attacked: Running) -> None:
+    done = crawled(attacked)
     assert sum(one.startswith("/sessions/") for one in done) >= 3 * len(DIALECTS)
     assert any(one.endswith("/raw") for one in done)
+
+
+def test_pages_come_from_a_file_as_from_memory(tmp_path: Path) -> None:
+    with demo.with_dashboard({"store_url": f"sqlite:///{tmp_path / 'a.db'}"}) as running:
+        demo.tool_turns(running, "s", [demo.build_log(n) for n in range(3)])
+        assert {links.turn("s", n) for n in (1, 2, 3)} < crawled(running)
+        assert view(running, "/sessions/%25ED%25A0%2580").status == 404
+        assert view(running, "/?before=%00").status == 404
+        running.do(running.service.engine.store.close())
+        failed = view(running, "/")
+        assert failed.status == 503
+        assert b"The store is unavailable" in failed.body
 
 
 def test_a_huge_message_makes_a_small_page_with_a_link_to_all_of_it() -> None:

@@ -14,8 +14,9 @@ from holdfast.store.records import Edit, Trail, Turn, TurnUsage, UsageTotal
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.charts import HEIGHT, Bar, stacked
 from holdfast.surfaces.proxy.dashboard.html import Html, element, text
-from holdfast.surfaces.proxy.dashboard.inspection import aligned
+from holdfast.surfaces.proxy.dashboard.inspection import Inspected, Sides, aligned, rows
 from holdfast.surfaces.proxy.dashboard.views import (
+    Explained,
     beginnings,
     edits_by_ref,
     net,
@@ -109,6 +110,33 @@ def test_the_first_message_is_known_for_later_turns() -> None:
     first = turn(1, sent=Trail(0, ("sys", "hi"), "f1"))
     later = [turn(7, sent=Trail(4, ("x",), "f2")), turn(8, sent=Trail(0, ("new",), "f2")), turn(9)]
     assert beginnings(first, later) == {1: ("f1", "sys"), 7: ("f2", "sys"), 8: ("f2", "new")}
+
+
+def test_a_ref_is_explained_where_it_came_in_not_where_it_is_quoted() -> None:
+    ref = "ref:log:0123456789abcdef"
+    frame = b'{"model": "gpt-4o", "messages": []}'
+    stored = {
+        "frame": frame,
+        "long": b'{"role": "user", "content": "a long text"}',
+        "cited": f'{{"role": "user", "content": "[{ref}]"}}'.encode(),
+        "quoted": f'{{"role": "user", "content": "see {ref}"}}'.encode(),
+        "marked": f'{{"role": "user", "content": "see {ref}!"}}'.encode(),
+    }
+    edit = Edit(action="cite", why="", where="", from_tokens=9, to_tokens=1, ref_id=ref)
+    both = Sides(
+        client=("long", "quoted"),
+        sent=("cited", "marked"),
+        client_frame="frame",
+        sent_frame="frame",
+        origins=((0, 1), (1, 2)),
+    )
+    inspected = Inspected(
+        dialect="openai-chat", sides=both, stored=stored, edits={ref: Explained(edit, 1)}
+    )
+    first, second = rows(inspected, aligned(2, both.origins))
+    assert [one.edit for one in first.edits] == [edit]
+    assert second.edits == ()
+    assert not second.same
 
 
 origin_lists = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.booleans()), max_size=12)

@@ -50,7 +50,7 @@ ROWS = 40
 """Pairs of messages on a page of the inspector."""
 _BARS = 60
 _DAYS = 60
-_WARNINGS = 10
+_WARNINGS = 5
 _AT_ONCE = 1_000
 _PAGE_TOKENS = 4_000
 _MESSAGE_CHARACTERS = 50_000

@@ -132,7 +132,7 @@ def _when(at: float) -> datetime:
 
 def percent(part: float, whole: float) -> str:
     """A share."""
-    return f"{100 * part / whole:.0f} %" if whole else "0 %"
+    return f"{100 * part / whole:.0f}\u00a0%" if whole else "0\u00a0%"
 
 
 def money(dollars: float | None) -> str:

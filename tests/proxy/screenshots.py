@@ -1,0 +1,29 @@
+"""Take the pictures in docs/images anew, from the demo: python -m tests.proxy.screenshots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.proxy.chromium import browser
+from tests.proxy.demo import busy_proxy
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+PICTURES = {
+    "dashboard.png": ("/", "body", 1180, 1400),
+    "inspector.png": ("/sessions/nightly-build/turns/1", ".sides", 1040, 780),
+}
+"""By file: the page, what stands at the top of the picture, its width and height."""
+
+
+def main() -> None:
+    """Write every picture."""
+    with busy_proxy() as running, browser() as tab:
+        for name, (path, top, width, height) in PICTURES.items():
+            tab.size(width, height)
+            tab.open(running.url + path)
+            tab.evaluate(f"document.querySelector('{top}').scrollIntoView()")
+            (IMAGES / name).write_bytes(tab.picture())
+
+
+if __name__ == "__main__":
+    main()
