@@ -22,7 +22,12 @@ from holdfast.condense.once import once
 from holdfast.condense.source import Source
 from holdfast.condense.spans import Span, where
 
-_TOKEN = re.compile(r""""[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|[\[\]{}()]""", re.DOTALL)
+# Whatever is no bracket is passed over in one go, strings with the brackets in them as well.
+_BRACKET = re.compile(
+    r"""(?:[^\[\]{}()"']++|"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+')*+"""
+    r"""([\[\]{}()"'])""",
+    re.DOTALL,
+)
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u[0-9a-fA-F]{4}|.)")
 
 
@@ -83,8 +88,9 @@ def _unread(source: Source, found: Document) -> Callable[[int], int]:
     if not found.in_string:
         return lambda offset: min(offset, len(source.text))
     first = source.text.index('"') + 1
-    starts = [escape.start() for escape in _ESCAPE.finditer(source.text, first)]
-    longer = list(accumulate(len(escape) - 1 for escape in _ESCAPE.findall(source.text, first)))
+    escapes = [escape.span() for escape in _ESCAPE.finditer(source.text, first)]
+    starts = [start for start, _ in escapes]
+    longer = list(accumulate(end - start - 1 for start, end in escapes))
     after = [at - first - more for at, more in zip(starts, [0, *longer], strict=False)]
 
     def raw(offset: int) -> int:
@@ -98,10 +104,10 @@ def _row_spans(text: str, count: int) -> list[Span]:
     """Where the rows stand: the members of the widest array that has as many."""
     best: list[Span] = []
     stack: list[tuple[int, list[Span]]] = []
-    for token in _TOKEN.finditer(text):
-        sign = token[0]
+    for token in _BRACKET.finditer(text):
+        sign = token[1]
         if sign in "[{(":
-            stack.append((token.start(), []))
+            stack.append((token.start(1), []))
         elif sign in "]})" and stack:
             start, members = stack.pop()
             if len(members) == count and (not best or _width(members) > _width(best)):
