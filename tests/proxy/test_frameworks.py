@@ -113,11 +113,12 @@ def test_pydantic_ai(connect: Any, model: Any, stream: bool) -> None:
 def test_langchain(vendor: str, stream: bool) -> None:
     with proxied() as url:
         how: dict[str, Any] = {"api_key": KEY, "max_retries": 0}
-        model: Any = (
-            ChatOpenAI(model="gpt-5", base_url=f"{url}/v1", stream_usage=True, **how)
-            if vendor == "openai"
-            else ChatAnthropic(model="claude-sonnet-4-5", base_url=url, max_tokens=1000, **how)
-        )
+        if vendor == "openai":
+            how |= {"model": "gpt-5", "base_url": f"{url}/v1", "stream_usage": True}
+            model: Any = ChatOpenAI(**how)
+        else:
+            how |= {"model": "claude-sonnet-4-5", "base_url": url, "max_tokens": 1000}
+            model = ChatAnthropic(**how)
         bound = model.bind_tools([read_log])
 
         def ask(messages: list[Any]) -> Any:
