@@ -521,3 +521,12 @@ def test_the_answer_is_valid_json_in_whole(proxy: Running) -> None:
     answered = ask(proxy.url + "/v1/chat/completions", request_in("openai-chat", chat("disk é 🐙")))
     json.loads(answered.body)
     assert int(answered.headers["content-length"]) == len(answered.body)
+
+
+def test_one_session_may_speak_several_dialects() -> None:
+    with running_proxy() as proxy:
+        named = {"x-holdfast-session": "one"}
+        for dialect in (*DIALECTS, *reversed(DIALECTS)):
+            body = request_in(dialect, chat(log(200), question="What of step 0-77?"))
+            answered = ask(proxy.url + path_of(dialect), body, named)
+            assert answered.status == 200, answered.body

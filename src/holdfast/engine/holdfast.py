@@ -45,12 +45,15 @@ class Holdfast:
         scope: Scope | None = None,
         *,
         citing: CitingRules | None = None,
+        cites_results: bool = True,
         calibration: Calibration | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
         self.scope = scope or Scope()
         self.citing = citing or CitingRules()
+        self.cites_results = cites_results
+        """Whether `fit` cites; what is handed to `cite` is always cited."""
         self.calibration = calibration or Calibration()
         self._clock = clock
         self._sessions: OrderedDict[str, Session] = OrderedDict()
@@ -83,11 +86,17 @@ class Holdfast:
             with suppress(StoreError):  # what cannot be read is learnt anew
                 calibration = Calibration.load(learnt) if learnt else calibration
             made = cls(
-                store, scope, citing=citing_rules(settings), calibration=calibration, clock=clock
+                store,
+                scope,
+                citing=citing_rules(settings),
+                cites_results=settings.enable_content_citations,
+                calibration=calibration,
+                clock=clock,
             )
             yield made
-            with suppress(StoreError):  # a store that is full or gone is no reason not to end
-                await made.save()
+            if made._observed:
+                with suppress(StoreError):  # a store that is full or gone is no reason not to end
+                    await made.save()
         finally:
             await store.close()
 
@@ -150,7 +159,12 @@ class Holdfast:
         known = self._sessions.get(name)
         if known is None:
             known = Session(
-                self.store, self.scope.of(name), self.citing, self.calibration, self._clock
+                self.store,
+                self.scope.of(name),
+                self.citing,
+                self.calibration,
+                self._clock,
+                cites=self.cites_results,
             )
             self._sessions[name] = known
             while len(self._sessions) > _MOST_SESSIONS:
@@ -182,7 +196,7 @@ class Holdfast:
         name = self.scope.session if session is None else session
         if name:
             return await self.session(name).fit(body, **how)
-        rules: CitingRules | None = how.pop("citing", self.citing)
+        rules: CitingRules | None = how.pop("citing", self.citing if self.cites_results else None)
         while True:
             fitted = fit(body, citing=rules, calibration=self.calibration, **how)
             try:

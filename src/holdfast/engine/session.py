@@ -14,9 +14,18 @@ import msgspec
 from holdfast.answers import Kept
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
-from holdfast.engine.trails import followed_trails, heads, prefix_share, rebuilt, sharing, trail
+from holdfast.engine.trails import (
+    Sides,
+    heads,
+    last_sides,
+    prefix_share,
+    rebuilt,
+    sharing,
+    trail,
+)
 from holdfast.errors import RefCollisionError, StoreConflictError
 from holdfast.fitting import FitState, Fitted, fit
+from holdfast.privacy import find
 from holdfast.store import Scope, SessionRecord, Store, Turn
 from holdfast.store.records import Edit
 from holdfast.tokens import Calibration, count
@@ -33,23 +42,27 @@ class Session:
         self,
         store: Store,
         scope: Scope,
-        citing: CitingRules,
+        rules: CitingRules,
         calibration: Calibration,
         clock: Callable[[], float],
+        *,
+        cites: bool = True,
     ) -> None:
         self.scope = scope
         self.record = SessionRecord(session=scope.session)
         self.state: FitState | None = None
-        self.kept: tuple[Kept, ...] = ()
-        """Answers with hidden calls, to be brought back into the next request."""
+        self.kept: dict[str, tuple[Kept, ...]] = {}
+        """Answers with hidden calls, by dialect, to be brought back into the next request."""
         self._store = store
-        self._citing = citing
+        self._rules = rules
+        self._cites = cites
         self._calibration = calibration
         self._clock = clock
         self._client: tuple[str, ...] = ()
         self._sent: tuple[str, ...] = ()
         self._untouched = 0
         self._loaded = False
+        self._loading = asyncio.Lock()
         self._writing = asyncio.Lock()
 
     @property
@@ -59,39 +72,48 @@ class Session:
 
     async def load(self) -> Session:
         """Bring back what the store knows of this session, once."""
-        if self._loaded:
-            return self
-        self._loaded = True
-        known = await self._store.session(self.scope)
-        if known is None:
-            return self
-        self.record = known
-        turns = await self._store.turns(self.scope)
-        clients = [turn.client for turn in turns if turn.client is not None]
-        sents = [turn.sent for turn in turns if turn.sent is not None]
-        if not clients or len(sents) != len(clients):
-            return self
-        self._client, self._sent = followed_trails(clients), followed_trails(sents)
-        origins: tuple[tuple[int, int], ...] = ()
-        for turn in turns:
-            if turn.sent is not None:
-                origins = origins[: turn.sent.shared] + turn.origins
-        names = {*self._client, *self._sent, clients[-1].frame, sents[-1].frame}
-        stored = await self._store.messages(self.scope, sorted(names))
-        self.state = rebuilt(
-            known.dialect,
-            (self._client, clients[-1].frame),
-            (self._sent, sents[-1].frame),
-            origins,
-            stored,
-        )
-        self._untouched = turns[-1].usage.untouched
+        async with self._loading:  # whoever asks meanwhile waits for it
+            if not self._loaded:
+                last = await self._catch_up()
+                if last is not None and self.record.closed_at is None:
+                    names = {*last.client, *last.sent, last.client_frame, last.sent_frame}
+                    stored = await self._store.messages(self.scope, sorted(names))
+                    self.state = rebuilt(self.record.dialect, last, stored)
+                self._loaded = True
         return self
+
+    async def _catch_up(self) -> Sides | None:
+        """Read what was written down last, here or by another process; None if nothing was."""
+        record = await self._store.session(self.scope)
+        turns = await self._turns() if record is not None else []
+        last = last_sides(turns)
+        self.record = record or SessionRecord(session=self.name)
+        self._client, self._sent = (last.client, last.sent) if last is not None else ((), ())
+        self._untouched = turns[-1].usage.untouched if turns else 0
+        return last
+
+    async def _turns(self) -> list[Turn]:
+        turns = page = await self._store.turns(self.scope)
+        while page:
+            page = await self._store.turns(self.scope, after=turns[-1].number)
+            turns += page
+        return turns
+
+    async def _forget_if_gone(self) -> None:
+        """Begin anew where the session was closed or deleted: its refs may be gone."""
+        if self.state is None or not self.record.turns:
+            return
+        known = await self._store.session(self.scope)
+        if known is None or known.closed_at is not None or self._is_another(known):
+            self.state = None
+
+    def _is_another(self, known: SessionRecord) -> bool:
+        return known.created_at != self.record.created_at
 
     async def fit(self, body: object, **how: Any) -> Fitted:
         """Make the session's next request fit; what left it is stored when this returns."""
         body = await self._known(body)
-        rules: CitingRules | None = how.pop("citing", self._citing)
+        rules = self._rules_for(how)
         while True:
             fitted = fit(body, state=self.state, citing=rules, calibration=self._calibration, **how)
             if not fitted.contents:
@@ -100,19 +122,24 @@ class Session:
                 await self._store.put(self.scope, fitted.contents)
                 break
             except RefCollisionError:
-                rules = longer_refs(rules or self._citing)
+                rules = longer_refs(rules or self._rules)
         self.state = fitted.state
         return fitted
 
     async def preview(self, body: object, **how: Any) -> Fitted:
         """What the next request would be; nothing is stored or remembered."""
         body = await self._known(body)
-        rules: CitingRules | None = how.pop("citing", self._citing)
+        rules = self._rules_for(how)
         return fit(body, state=self.state, citing=rules, calibration=self._calibration, **how)
+
+    def _rules_for(self, how: dict[str, Any]) -> CitingRules | None:
+        rules: CitingRules | None = how.pop("citing", self._rules if self._cites else None)
+        return rules
 
     async def _known(self, body: object) -> object:
         """A request that was read already, with what is known about its messages."""
         await self.load()
+        await self._forget_if_gone()
         if self.state is None or not isinstance(body, Conversation):
             return body  # bytes are read with what is known
         return sharing(body, self.state.asked or self.state.source)
@@ -145,58 +172,65 @@ class Session:
         now = self._clock()
         if usage is not None and not expanded.calls:
             self._calibration.observe(fitted.count, usage)
-        source, sent = fitted.state.source, fitted.state.sent
         model = fitted.count.model
-        untouched = count(source, model=model).tokens
+        untouched = count(fitted.state.source, model=model).tokens
         counted = Counted(
             predicted=fitted.tokens, untouched=untouched, untouched_before=self._untouched
         )
-        used = turn_usage(usage, counted, expanded, model=model, now=now)
-        client_trail, client, new = trail(source, self._client)
-        sent_trail, out, more = trail(sent, self._sent)
         turn = Turn(
-            number=self.record.turns + 1,
+            number=0,
             started_at=now,
             model=model,
             status=status,
-            client=client_trail,
-            sent=sent_trail,
-            origins=fitted.state.origins[sent_trail.shared :],
             edits=tuple(map(edit_of, fitted.report)),
-            usage=used,
+            usage=turn_usage(usage, counted, expanded, model=model, now=now),
             warnings=(*fitted.warnings, *warnings),
-            prefix_share=prefix_share(sent, sent_trail.shared),
             milliseconds=milliseconds,
         )
-        turn = await self._add(turn, source.dialect, heads(source.messages)[0], {**new, **more})
-        self._client, self._sent, self._untouched = client, out, untouched
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await self._add(turn, fitted.state)
+            except StoreConflictError:  # another process has written to this session, or ended it
+                await self._catch_up()
+        return await self._add(turn, fitted.state)
+
+    async def _add(self, turn: Turn, state: FitState) -> Turn:
+        """Write a turn down behind the last, as what changed against it."""
+        source, sent = state.source, state.sent
+        client_trail, client, new = trail(source, self._client)
+        sent_trail, out, more = trail(sent, self._sent)
+        turn = msgspec.structs.replace(
+            turn,
+            number=self.record.turns + 1,
+            client=client_trail,
+            sent=sent_trail,
+            origins=state.origins[sent_trail.shared :],
+            prefix_share=prefix_share(sent, sent_trail.shared),
+        )
+        record = msgspec.structs.replace(
+            self.record,
+            dialect=source.dialect,
+            model=turn.model,
+            head=heads((state.asked or source).messages)[0],
+            turns=turn.number,
+            created_at=self.record.created_at or turn.started_at,
+            updated_at=turn.started_at,
+            closed_at=None,
+        )
+        await self._store.add_turn(self.scope, turn, record, self._storable({**new, **more}))
+        self.record, self._client, self._sent = record, client, out
+        self._untouched = turn.usage.untouched
         return turn
 
-    async def _add(self, turn: Turn, dialect: str, head: str, messages: dict[str, bytes]) -> Turn:
-        for attempt in range(_ATTEMPTS):
-            record = msgspec.structs.replace(
-                self.record,
-                dialect=dialect,
-                model=turn.model,
-                head=head,
-                turns=turn.number,
-                created_at=self.record.created_at or turn.started_at,
-                updated_at=turn.started_at,
-                closed_at=None,
-            )
-            try:
-                await self._store.add_turn(self.scope, turn, record, messages)
-            except StoreConflictError:
-                # Another process has written to this session: number the turn behind its last.
-                known = await self._store.session(self.scope)
-                if known is None or attempt == _ATTEMPTS - 1:
-                    raise
-                self.record = known
-                turn = msgspec.structs.replace(turn, number=known.turns + 1)
-            else:
-                self.record = record
-                break
-        return turn
+    def _storable(self, messages: dict[str, bytes]) -> dict[str, bytes]:
+        """The messages that the policy lets into the store; the others are only named by hash."""
+        if self._rules.privacy != "refuse":
+            return messages
+        return {
+            name: data
+            for name, data in messages.items()
+            if not find(data.decode("utf-8", "replace"))
+        }
 
 
 def edit_of(cut: Cut) -> Edit:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from holdfast.fitting import FitState
+from holdfast.fitting.arrival import names_ref
 from holdfast.fitting.following import unmarked
 from holdfast.fitting.state import Origins
-from holdfast.store.records import Trail
+from holdfast.store.records import Trail, Turn
 from holdfast.store.refs import REF, digest
 from holdfast.trim.pieces import Fold
 from holdfast.wire import DIALECTS, Conversation, Message, read
@@ -97,58 +99,72 @@ def trail(
 
 def followed_trails(trails: Sequence[Trail]) -> tuple[str, ...]:
     """The hashes of the last request's messages, from all trails up to it."""
-    known: tuple[str, ...] = ()
+    known: list[str] = []
     for one in trails:
-        known = known[: one.shared] + one.added
-    return known
+        known[one.shared :] = one.added
+    return tuple(known)
 
 
-def rebuilt(
-    dialect: str,
-    client: tuple[Sequence[str], str],
-    sent: tuple[Sequence[str], str],
-    origins: Origins,
-    stored: Mapping[str, bytes],
-) -> FitState | None:
-    """What fitting needs to go on after a restart; None if something is missing.
+class Sides(NamedTuple):
+    """A request as the client sent it and as it went out, in hashes."""
 
-    `client` and `sent` are the hashes of messages, and the hash of the frame around them.
-    """
-    needed = {*client[0], client[1], *sent[0], sent[1]}
-    if not needed <= stored.keys() or len(origins) != len(sent[0]):
+    client: tuple[str, ...]
+    client_frame: str
+    sent: tuple[str, ...]
+    sent_frame: str
+    origins: Origins
+
+
+def last_sides(turns: Sequence[Turn]) -> Sides | None:
+    """Both sides of the last request, from all turns up to it; None if it was not written down."""
+    clients = [turn.client for turn in turns if turn.client is not None]
+    sents = [turn.sent for turn in turns if turn.sent is not None]
+    if not turns or not len(clients) == len(sents) == len(turns):
         return None
-    source = _put_together(dialect, client, stored)
-    out = _put_together(dialect, sent, stored)
+    origins: list[tuple[int, int]] = []
+    for turn, sent in zip(turns, sents, strict=True):
+        origins[sent.shared :] = turn.origins
+    return Sides(
+        followed_trails(clients),
+        clients[-1].frame,
+        followed_trails(sents),
+        sents[-1].frame,
+        tuple(origins),
+    )
+
+
+def rebuilt(dialect: str, last: Sides, stored: Mapping[str, bytes]) -> FitState | None:
+    """What fitting needs to go on after a restart; None if something is missing."""
+    needed = {*last.client, last.client_frame, *last.sent, last.sent_frame}
+    if not needed <= stored.keys() or len(last.origins) != len(last.sent):
+        return None
+    source = _put_together(dialect, last.client, stored[last.client_frame], stored)
+    out = _put_together(dialect, last.sent, stored[last.sent_frame], stored)
     messages = tuple(
         _as_it_was(message, start, source.messages[start:stop])
-        for message, (start, stop) in zip(out.messages, origins, strict=True)
+        for message, (start, stop) in zip(out.messages, last.origins, strict=True)
     )
-    return FitState(source, out.with_messages(messages), origins, 0, source.tools != out.tools)
+    return FitState(source, out.with_messages(messages), last.origins, 0, names_ref(messages))
 
 
 def _put_together(
-    dialect: str, made_of: tuple[Sequence[str], str], stored: Mapping[str, bytes]
+    dialect: str, names: Sequence[str], frame: bytes, stored: Mapping[str, bytes]
 ) -> Conversation:
-    names, frame = made_of
-    hollow = read(stored[frame], dialect)
+    hollow = read(frame, dialect)
     listed = b"[" + b",".join([stored[name] for name in names]) + b"]"
-    return read(splice(stored[frame], hollow.frame.place, listed), dialect)
+    return read(splice(frame, hollow.frame.place, listed), dialect)
 
 
 def _as_it_was(message: Message, start: int, originals: Sequence[Message]) -> Message:
     """A message that went out, with what was known about it."""
-    if len(originals) == 1:
-        [original] = originals
-        if bytes(original.span) == bytes(message.span):
-            return original
-        message.memo.update(original=original, refs=_refs(message))
-    elif originals:
-        refs = _refs(message)
-        message.memo.update(
-            originals=tuple(originals),
-            refs=refs,
-            fold=Fold(start, start + len(originals), len(originals), 0, ref_id="".join(refs[:1])),
-        )
+    if not originals or bytes(originals[0].span) == bytes(message.span):
+        return originals[0] if originals else message
+    refs = _refs(message)
+    if len(originals) == 1 and originals[0].results:  # of these only results are made shorter
+        message.memo.update(original=originals[0], refs=refs)
+        return message
+    fold = Fold(start, start + len(originals), len(originals), 0, ref_id="".join(refs[:1]))
+    message.memo.update(originals=tuple(originals), refs=refs, fold=fold)
     return message
 
 

@@ -159,7 +159,7 @@ class Exchange:
             how["citing"] = None
             fitted = await session.preview(conversation, **how)
             return _Prepared(self.incoming.body, session, fitted, fitted.limit, ())
-        whole = rejoin(conversation, session.kept, self._is_hidden)
+        whole = rejoin(conversation, session.kept.get(self.dialect, ()), self._is_hidden)
         final = False
         try:
             fitted = await session.fit(whole, **how)
@@ -328,7 +328,8 @@ class Exchange:
             kept = Kept(
                 hops=tuple(self.hops), index=index, seen_id=self.first_id, last_id=self.last_id
             )
-            prepared.session.kept = (*prepared.session.kept[-_MOST_KEPT:], kept)
+            before = prepared.session.kept.get(self.dialect, ())
+            prepared.session.kept[self.dialect] = (*before[-_MOST_KEPT:], kept)
         if prepared.fitted is None:
             return
         if self.incoming.route.family not in self.service.upstreams:
