@@ -19,8 +19,26 @@ with warnings.catch_warnings():
     from google import genai
     from google.genai import types as gemini_types
 
+__all__ = [
+    "CLIENTS",
+    "TOOL",
+    "Chat",
+    "Gemini",
+    "Heard",
+    "Messages",
+    "Responses",
+    "Talk",
+    "anthropic",
+    "genai",
+    "openai",
+]
+
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-TOOL = {"name": "read_log", "description": "Reads a log file.", "parameters": SCHEMA}
+TOOL: dict[str, Any] = {
+    "name": "read_log",
+    "description": "Reads a log file.",
+    "parameters": SCHEMA,
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +65,8 @@ class Talk(Protocol):
 class Chat:
     """openai, Chat Completions."""
 
-    def __init__(self, url: str, *, stream: bool) -> None:
+    def __init__(self, url: str, *, stream: bool, tool: dict[str, Any] = TOOL) -> None:
+        self.tools: Any = [{"type": "function", "function": tool}]
         self.client = openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0)
         self.stream = stream
         self.history: list[Any] = []
@@ -60,8 +79,7 @@ class Chat:
 
     def _go(self, message: Any) -> Heard:
         self.history.append(message)
-        tools: Any = [{"type": "function", "function": TOOL}]
-        how: Any = {"model": "gpt-5", "messages": self.history, "tools": tools}
+        how: Any = {"model": "gpt-5", "messages": self.history, "tools": self.tools}
         if self.stream:
             options: Any = {"include_usage": True}
             with self.client.chat.completions.stream(**how, stream_options=options) as events:

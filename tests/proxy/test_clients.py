@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import holdfast
+from holdfast.store.refs import REF
+from tests.answers.streams import Script
 from tests.fitting.test_citing import log
+from tests.proxy import faults
+from tests.proxy.gatekeeper import KEY, Got
 from tests.proxy.harness import DIALECTS, running_proxy
-from tests.proxy.spoken import call, opens, says, text
-from tests.proxy.talking import CLIENTS, Talk
+from tests.proxy.spoken import call, opens, says, text, thinking
+from tests.proxy.talking import (
+    CLIENTS,
+    TOOL,
+    Chat,
+    Gemini,
+    Messages,
+    Responses,
+    Talk,
+    anthropic,
+    genai,
+    openai,
+)
 from tests.proxy.upstream import Upstream
 
 pytestmark = [
@@ -87,3 +104,95 @@ def test_hidden_and_own_calls_of_one_turn_are_joined_again(dialect: str, stream:
         assert len(results) == 3
         assert any(OPENED in result for result in results)
         assert any("all well" in result for result in results)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_thoughts_go_back_to_the_model_that_had_them(dialect: str, stream: bool) -> None:
+    opening = opens("77-79")
+    script = (
+        says(thinking("A log it is."), call("read_log", {"path": "a.log"}, "call_00")),
+        lambda got: says(thinking("Line 77 is missing."), *opening(got).parts),
+        says(thinking("There it is."), text("Step 77 went well.")),
+        says(text("You are welcome.")),
+    )
+    with Upstream(*script, window=WINDOW) as upstream:
+        with running_proxy({"request_limit": WINDOW}, upstream.url) as proxy:
+            talk: Talk = CLIENTS[dialect](proxy.url, stream=stream)
+            first = talk.ask("How did step 77 go?")
+            second = talk.give(first.calls[0], log(LINES))
+            assert second.text.endswith("Step 77 went well.")
+            assert talk.ask("Thank you.").text == "You are welcome."
+        assert upstream.refused == []
+        going_on, last = upstream.requests[2], upstream.requests[3]
+        if dialect in ("anthropic", "openai-responses"):  # which sign what was thought
+            assert b"signed Line 77 is missing." in going_on.body
+            assert b"signed Line 77 is missing." in last.body
+            assert b"signed There it is." in last.body
+
+
+def test_a_clients_own_tool_of_our_name_stays_its_own(stream: bool) -> None:
+    """The proxy's tool takes another name, and each calls its own."""
+    own = call("expand_ref", {"path": "b.log"}, "call_10")
+
+    def both(got: Got) -> Script:
+        found = REF.search(got.texts)
+        assert found
+        return says(call("holdfast_expand_ref", {"ref_id": found[0]}, "call_01"), own)
+
+    script = (says(call("expand_ref", {"path": "a.log"}, "call_00")), both, says(text("Done.")))
+    with Upstream(*script) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            talk = Chat(proxy.url, stream=stream, tool={**TOOL, "name": "expand_ref"})
+            first = talk.ask("How did step 77 go?")
+            assert first.calls == [("call_00", "expand_ref", {"path": "a.log"})]
+            second = talk.give(first.calls[0], log(LINES))
+            assert second.calls == [("call_10", "expand_ref", {"path": "b.log"})]
+            assert talk.give(second.calls[0], "all well").text == "Done."
+        assert upstream.refused == []
+        assert b"holdfast_expand_ref" in upstream.requests[2].body
+
+
+def test_clients_count_what_would_be_sent() -> None:
+    with Upstream() as upstream, running_proxy({}, upstream.url) as proxy:
+        words = log(LINES)
+        claude = Messages(proxy.url, stream=False).client
+        asked: Any = [{"role": "user", "content": words}]
+        counted = claude.messages.count_tokens(model="claude-sonnet-4-5", messages=asked)
+        assert counted.input_tokens > LINES
+        gemini = Gemini(proxy.url, stream=False).client
+        total = gemini.models.count_tokens(model="gemini-2.5-flash", contents=words).total_tokens
+        assert total is not None
+        assert total > LINES
+        assert upstream.requests == []
+
+
+def test_what_the_proxy_does_not_know_passes_through() -> None:
+    with Upstream() as upstream, running_proxy({}, upstream.url) as proxy:
+        assert list(Chat(proxy.url, stream=False).client.models.list()) == []
+        [got] = upstream.requests
+        assert (got.method, got.path) == ("GET", "/v1/models")
+        assert got.headers["Authorization"] == f"Bearer {KEY}"
+
+
+def test_errors_are_raised_as_the_clients_own(stream: bool) -> None:
+    with Upstream() as upstream, running_proxy({}, upstream.url) as proxy:
+        upstream.always = faults.status(429, **{"retry-after": "7"})
+        with pytest.raises(openai.RateLimitError) as limited:
+            Chat(proxy.url, stream=stream).ask("Now?")
+        assert limited.value.response.headers["retry-after"] == "7"
+        with pytest.raises(anthropic.RateLimitError):
+            Messages(proxy.url, stream=stream).ask("Now?")
+        with pytest.raises(genai.errors.ClientError):
+            Gemini(proxy.url, stream=stream).ask("Now?")
+
+
+def test_a_stream_that_breaks_off_is_raised_by_the_clients() -> None:
+    with Upstream() as upstream, running_proxy({}, upstream.url) as proxy:
+        upstream.always = faults.cut_between_events
+        for kind in (Chat, Responses):
+            with pytest.raises(openai.APIError, match="broke off"):
+                kind(proxy.url, stream=True).ask("Now?")
+        with pytest.raises(anthropic.APIError, match="broke off"):
+            Messages(proxy.url, stream=True).ask("Now?")
+        with pytest.raises(genai.errors.APIError, match="broke off"):
+            Gemini(proxy.url, stream=True).ask("Now?")
