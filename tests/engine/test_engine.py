@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64decode
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -210,5 +211,159 @@ def test_another_content_under_the_same_ref_gets_a_longer_one(
             fitted = await engine.fit(chat(log(100)))
             assert [len(c.ref_id.rsplit(":", 1)[1]) for c in fitted.contents] == [32]
             assert isinstance(fitted.contents[0], Content)
+
+    run(work)
+
+
+def turn_of(text: str, more: int = 0) -> dict[str, Any]:
+    """A short conversation of its own."""
+    messages = [{"role": "user", "content": text}]
+    messages += [{"role": ("assistant", "user")[n % 2], "content": f"{n}"} for n in range(more)]
+    return {"model": "gpt-4o", "messages": messages}
+
+
+def test_a_session_of_many_turns_goes_on_from_its_last() -> None:
+    async def work() -> None:
+        async with Holdfast.open("memory:") as engine:
+            session = engine.session("s")
+            for n in range(1_003):  # more than a store lists at once
+                fitted = await session.fit(turn_of(f"question {n}"))
+                await engine.observe(session, fitted)
+            fresh = await Holdfast(engine.store).session("s").load()
+            assert fresh.state is not None
+            assert fresh.state.source.messages[0].value["content"] == "question 1002"
+
+    run(work)
+
+
+def test_turns_of_two_engines_with_different_histories_are_read_as_they_were(
+    tmp_path: Path,
+) -> None:
+    async def work() -> None:
+        url = f"sqlite:///{tmp_path}/store.db"
+        async with Holdfast.open(url) as one, Holdfast.open(url) as two:
+
+            async def turn(engine: Holdfast, body: dict[str, Any]) -> None:
+                session = engine.session("s")
+                await engine.observe(session, await session.fit(body))
+
+            await turn(one, turn_of("first", 4))
+            await turn(two, turn_of("first", 6))
+            await turn(one, turn_of("rewritten"))  # it shares nothing with the turn before
+            await turn(two, turn_of("first", 8))  # it shares all with a turn before that
+            fresh = await Holdfast(one.store).session("s").load()
+            assert fresh.state is not None
+            shown = [message.value["content"] for message in fresh.state.source.messages]
+            assert shown == ["first", *map(str, range(8))]
+
+    run(work)
+
+
+@pytest.mark.parametrize("ended", ["deleted", "closed", "deleted and written again"])
+def test_a_session_that_was_ended_meanwhile_shows_no_ref_that_is_gone(url: str, ended: str) -> None:
+    async def work() -> None:
+        now = [1_800_000_000.0]
+        async with Holdfast.open(url, clock=lambda: now[0]) as engine:
+            session = engine.session("s")
+            first = await session.fit(chat(log(80)))
+            await engine.observe(session, first)
+            now[0] += 100_000
+            if ended == "closed":
+                await engine.store.close_session(session.scope)
+                now[0] += 100_000
+                assert (await engine.store.gc(engine.scope)).refs == 1
+            else:
+                await engine.store.delete_session(session.scope)
+            if ended == "deleted and written again":
+                other = Holdfast(engine.store, clock=lambda: now[0])
+                await other.observe(other.session("s"), await other.fit(turn_of("x"), session="s"))
+            for body in (chat(log(80), "short"), chat(log(80), "short", "short")):
+                fitted = await session.fit(body)
+                turn = await engine.observe(session, fitted)
+                for ref in {found[0] for found in REF.finditer(fitted.body.decode())}:
+                    if ref != "ref:log:9f2c4e1ab07d3358":
+                        assert await engine.store.get(engine.scope, ref) is not None
+            assert (await engine.store.turns(session.scope))[-1].number == turn.number
+
+    run(work)
+
+
+def test_two_fits_at_once_both_go_on_from_what_was_sent_before(tmp_path: Path) -> None:
+    async def work() -> None:
+        url = f"sqlite:///{tmp_path}/store.db"
+        bodies = [chat(*(log(60, seed) for seed in range(n))) for n in range(1, 12)]
+        async with Holdfast.open(url) as engine:
+            session = engine.session("s")
+            for body in bodies[:-1]:
+                await engine.observe(session, await session.fit(body, limit=2200))
+            expected = await session.fit(bodies[-1], limit=2200)
+        async with Holdfast.open(url) as engine:
+            session = engine.session("s")
+            both = await asyncio.gather(*(session.fit(bodies[-1], limit=2200) for _ in range(2)))
+            assert {fitted.body for fitted in both} == {expected.body}
+
+    run(work)
+
+
+def test_what_may_not_be_stored_is_in_no_turn_either(url: str) -> None:
+    async def work() -> None:
+        settings = holdfast.Settings(privacy_policy="refuse")
+        secret = "AKIA" + "QWERTYUIOPASDFGH"
+        async with Holdfast.open(url, settings=settings) as engine:
+            session = engine.session("s")
+            body = turn_of(f"my key is {secret}", 2)
+            await engine.observe(session, await session.fit(body))
+            lines = b"".join([line async for line in engine.store.export(session.scope)])
+            assert b'"turn"' in lines
+            for data in (json.loads(line).get("data") for line in lines.splitlines()):
+                assert secret not in b64decode(data or "").decode()
+            fresh = Holdfast(engine.store)
+            again = await fresh.fit(body, session="s")
+            assert json.loads(again.body) == body
+
+    run(work)
+
+
+def test_citations_can_be_switched_off(url: str) -> None:
+    async def work() -> None:
+        settings = holdfast.Settings(enable_content_citations=False)
+        body = json.dumps(chat(log(300))).encode()
+        async with Holdfast.open(url, settings=settings) as engine:
+            for session in ("", "s"):
+                fitted = await engine.fit(body, session=session)
+                assert fitted.body == body
+            assert await engine.store.refs(engine.scope) == []
+
+    run(work)
+
+
+def test_who_only_reads_writes_nothing(url: str) -> None:
+    async def work() -> None:
+        async with Holdfast.open(url) as engine:
+            store = engine.store
+            saved: list[bytes] = []
+
+            async def save(_: Scope, data: bytes) -> None:
+                saved.append(data)
+
+            store.save_calibration = save  # type: ignore[method-assign]
+            await engine.expand_ref("ref:log:0123456789abcdef")
+        assert saved == []
+
+    run(work)
+
+
+def test_a_conversation_that_was_repaired_is_recognised_after_a_restart(url: str) -> None:
+    async def work() -> None:
+        broken = chat("short")
+        broken["messages"].insert(1, {"role": "tool", "tool_call_id": "none", "content": "lost"})
+        longer = {**broken, "messages": [*broken["messages"], {"role": "user", "content": "On."}]}
+        async with Holdfast.open(url) as engine:
+            session = await engine.session_of(holdfast.read(broken))
+            fitted = await session.fit(holdfast.read(broken))
+            assert fitted.state.asked is not None
+            await engine.observe(session, fitted)
+            fresh = Holdfast(engine.store)
+            assert (await fresh.session_of(holdfast.read(longer))).name == session.name
 
     run(work)

@@ -37,6 +37,14 @@ def test_equal_messages_are_shared_and_no_byte_changes(
         assert message is (old.messages[n] if same else new.messages[n])
 
 
+def test_what_was_added_does_not_keep_the_body_it_came_in() -> None:
+    old = holdfast.read(body_of(["a"]), "openai-chat")
+    new = holdfast.read(body_of(["a", "b", "c" * 1000]), "openai-chat")
+    shared = sharing(new, old)
+    assert all(isinstance(message.span, bytes) for message in shared.messages[1:])
+    assert sum(len(bytes(message.span)) for message in shared.messages[1:]) < 1200
+
+
 def test_another_dialect_shares_nothing() -> None:
     old = holdfast.read({"messages": [{"role": "user", "content": "a"}]}, "anthropic")
     new = holdfast.read({"messages": [{"role": "user", "content": "a"}]}, "openai-chat")

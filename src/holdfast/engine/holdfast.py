@@ -85,6 +85,7 @@ class Holdfast:
             calibration = Calibration()
             with suppress(StoreError):  # what cannot be read is learnt anew
                 calibration = Calibration.load(learnt) if learnt else calibration
+            before = calibration.dump()
             made = cls(
                 store,
                 scope,
@@ -94,7 +95,7 @@ class Holdfast:
                 clock=clock,
             )
             yield made
-            if made._observed:
+            if calibration.dump() != before:
                 with suppress(StoreError):  # a store that is full or gone is no reason not to end
                     await made.save()
         finally:

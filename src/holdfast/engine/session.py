@@ -87,6 +87,8 @@ class Session:
         record = await self._store.session(self.scope)
         turns = await self._turns() if record is not None else []
         last = last_sides(turns)
+        if self._was_deleted(record):
+            self.state = None
         self.record = record or SessionRecord(session=self.name)
         self._client, self._sent = (last.client, last.sent) if last is not None else ((), ())
         self._untouched = turns[-1].usage.untouched if turns else 0
@@ -104,11 +106,14 @@ class Session:
         if self.state is None or not self.record.turns:
             return
         known = await self._store.session(self.scope)
-        if known is None or known.closed_at is not None or self._is_another(known):
+        if self._was_deleted(known) or (known is not None and known.closed_at is not None):
             self.state = None
 
-    def _is_another(self, known: SessionRecord) -> bool:
-        return known.created_at != self.record.created_at
+    def _was_deleted(self, known: SessionRecord | None) -> bool:
+        """Whether the session we wrote to is gone, be it that there is another of its name."""
+        return self.record.turns > 0 and (
+            known is None or known.created_at != self.record.created_at
+        )
 
     async def fit(self, body: object, **how: Any) -> Fitted:
         """Make the session's next request fit; what left it is stored when this returns."""

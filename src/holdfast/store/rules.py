@@ -64,7 +64,11 @@ def check_number(number: int, last: int) -> None:
             fix="Read the session again and number the turn behind its last.",
         )
     if number != last + 1:
-        raise StoreError(f"turn {number} would leave a gap behind turn {last}", where="turn.number")
+        raise StoreConflictError(
+            f"turn {number} would leave a gap behind turn {last}",
+            where="turn.number",
+            fix="Read the session again and number the turn behind its last.",
+        )
 
 
 def no_such_turn(number: int) -> StoreError:
