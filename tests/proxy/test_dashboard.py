@@ -10,6 +10,7 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
+from holdfast.engine.trails import last_sides
 from holdfast.store.records import SessionRecord, UsageTotal
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.inspection import (
@@ -18,7 +19,6 @@ from holdfast.surfaces.proxy.dashboard.inspection import (
     aligned,
     needed,
     rows,
-    sides,
 )
 from holdfast.surfaces.proxy.dashboard.overview import Overview, overview_page
 from holdfast.surfaces.proxy.dashboard.pages import POLICY
@@ -76,7 +76,8 @@ def test_both_sides_of_every_turn_are_those_that_went_out(busy: Running) -> None
         turns = busy.do(engine.store.turns(session.scope))
         state = session.state
         assert state is not None
-        both = sides(turns)
+        both = last_sides(turns)
+        assert both is not None
         assert both.origins == state.origins
         stored = busy.do(engine.store.messages(engine.scope, [*both.client, *both.sent]))
         assert [stored[n] for n in both.client] == [m.raw for m in state.source.messages]
@@ -86,7 +87,8 @@ def test_both_sides_of_every_turn_are_those_that_went_out(busy: Running) -> None
 def test_a_citation_stands_opposite_its_original(busy: Running) -> None:
     engine = busy.service.engine
     turns = busy.do(engine.store.turns(engine.scope.of("nightly-build"), limit=2))
-    both = sides(turns)
+    both = last_sides(turns)
+    assert both is not None
     pairs = aligned(len(both.client), both.origins)
     stored = busy.do(engine.store.messages(engine.scope, needed(both, pairs)))
     inspected = Inspected(
@@ -116,6 +118,18 @@ def test_messages_of_every_dialect_can_be_read(dialect: str) -> None:
     assert "Quo vadis?" in said
     assert "as it stands" not in said
     assert "a short result" in said or b"short" not in body
+
+
+def test_a_session_that_changed_its_dialect_can_be_read() -> None:
+    with demo.with_dashboard() as running:
+        for dialect in DIALECTS:
+            body = in_dialect(chat("fine", question=f"Who speaks {dialect}?"), dialect)
+            running.do(demo.record(running.service.engine, "s", body, dialect))
+        for n, dialect in enumerate(DIALECTS, 1):
+            said = shown(running, links.turn("s", n))
+            assert f"Who speaks {dialect}?" in said
+            assert "as it stands" not in said
+            assert "read_log" in said
 
 
 # --- pages -----------------------------------------------------------------------------------

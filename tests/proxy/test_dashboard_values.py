@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.engine.trails import Sides
 from holdfast.store.records import Edit, Trail, Turn, TurnUsage, UsageTotal
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.charts import HEIGHT, Bar, stacked
 from holdfast.surfaces.proxy.dashboard.html import Html, element, text
-from holdfast.surfaces.proxy.dashboard.inspection import Inspected, Sides, aligned, rows
+from holdfast.surfaces.proxy.dashboard.inspection import Inspected, aligned, rows
 from holdfast.surfaces.proxy.dashboard.views import (
     Explained,
     beginnings,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from holdfast.engine.trails import Sides, last_sides
 from holdfast.errors import ExpandError, StoreError
 from holdfast.expand import Expansion
 from holdfast.store.records import SessionRecord, Turn, UsageTotal
@@ -24,7 +25,6 @@ from holdfast.surfaces.proxy.dashboard.inspection import (
     aligned,
     needed,
     rows,
-    sides,
 )
 from holdfast.surfaces.proxy.dashboard.inspector import MessageShown, TurnShown
 from holdfast.surfaces.proxy.dashboard.layout import day
@@ -48,6 +48,7 @@ TURNS = 50
 """Turns on the page of a session."""
 ROWS = 40
 """Pairs of messages on a page of the inspector."""
+_UNKNOWN = Sides((), "", (), "", ())
 _BARS = 60
 _DAYS = 60
 _WARNINGS = 5
@@ -111,7 +112,7 @@ class Gathering:
         turns = await self._turns_up_to(record, number)
         if record is None or not turns:
             return None
-        both = sides(turns)
+        both = last_sides(turns) or _UNKNOWN
         pairs = aligned(len(both.client), both.origins)
         pages = max(1, -(-len(pairs) // ROWS))
         page = min(page, pages)
@@ -142,7 +143,7 @@ class Gathering:
         turns = await self._turns_up_to(record, number)
         if record is None or not turns:
             return None
-        both = sides(turns)
+        both = last_sides(turns) or _UNKNOWN
         names = both.client if side == CLIENT else both.sent
         if not 0 <= index < len(names):
             return None

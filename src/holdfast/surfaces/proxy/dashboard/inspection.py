@@ -7,13 +7,13 @@ that a page stays light whatever a message holds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from holdfast.engine.trails import followed_trails
+from holdfast.engine.trails import Sides
 from holdfast.errors import WireError
-from holdfast.store.records import Turn
 from holdfast.store.refs import REF
 from holdfast.surfaces.proxy.dashboard.views import Explained
 from holdfast.wire import (
@@ -37,35 +37,6 @@ MOST_FOLDED = 30
 """Messages of a fold that it shows, each only in its beginning."""
 _MOST_IN_FOLD = 300
 _MOST_PIECES = 40
-
-
-class Sides(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as the client sent it and as it went out, as hashes."""
-
-    client: tuple[str, ...] = ()
-    sent: tuple[str, ...] = ()
-    client_frame: str = ""
-    sent_frame: str = ""
-    origins: tuple[tuple[int, int], ...] = ()
-
-
-def sides(turns: Sequence[Turn]) -> Sides:
-    """Both sides of the last of these turns, which are all from the first on."""
-    known = [turn for turn in turns if turn.client is not None and turn.sent is not None]
-    clients = [turn.client for turn in known if turn.client is not None]
-    sents = [turn.sent for turn in known if turn.sent is not None]
-    if not known or known[-1] is not turns[-1]:
-        return Sides()
-    origins: tuple[tuple[int, int], ...] = ()
-    for turn, sent in zip(known, sents, strict=True):
-        origins = origins[: sent.shared] + turn.origins
-    return Sides(
-        client=followed_trails(clients),
-        sent=followed_trails(sents),
-        client_frame=clients[-1].frame,
-        sent_frame=sents[-1].frame,
-        origins=origins,
-    )
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -133,6 +104,7 @@ class Inspected(msgspec.Struct, frozen=True, kw_only=True):
     """What is needed to show messages: the sides, their bytes, and what was done to them."""
 
     dialect: str
+    """What the session speaks now."""
     sides: Sides
     stored: Mapping[str, bytes]
     edits: Mapping[str, Explained] = {}
@@ -140,10 +112,10 @@ class Inspected(msgspec.Struct, frozen=True, kw_only=True):
     def around(self, side: str) -> Conversation | None:
         """A side without its messages: system and tools; None if it cannot be read."""
         frame = self.sides.client_frame if side == CLIENT else self.sides.sent_frame
-        try:
-            return read(self.stored.get(frame, b""), self.dialect)
-        except WireError:
-            return None
+        for dialect in (self.dialect, None):  # an earlier turn may have spoken another
+            with suppress(WireError):
+                return read(self.stored.get(frame, b""), dialect)
+        return None
 
     def hashes(self, side: str) -> tuple[str, ...]:
         """The messages of a side."""
