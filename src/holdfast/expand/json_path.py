@@ -23,6 +23,17 @@ _MOST_CHARACTERS = 2000
 _MOST_STEPS = 100
 _MOST_KEYS = 30
 
+_SMALL = 2_000
+"""An object of at most so many characters is searched for a key before it is taken apart."""
+_PLAIN_VALUE = re.compile(
+    r"""\s*:\s*(
+        "[^"]*" | [^\s"\[\]{},]++
+        | \{ (?: [^"\[\]{}]++ | "[^"]*" )*+ \} | \[ (?: [^"\[\]{}]++ | "[^"]*" )*+ \]
+    )""",
+    re.VERBOSE,
+)
+"""A colon and a value with no containers inside, in a text without escapes."""
+
 _STEP = re.compile(
     r"""\.\.\s*(?P<deep>[^.\[\]\s"'/]+|\*)
     |\.?\[\s*(?:(?P<from>-?\d+)?\s*:\s*(?P<to>-?\d+)?|(?P<index>-?\d+)|(?P<all>\*)
@@ -202,14 +213,13 @@ class _Search:
 def _children(match: Match, steps: list[Step]) -> Iterator[tuple[Match, int]]:
     """Yield the values that the first step leads to, and how many steps were used for it."""
     document, node = match
-    members = document.members(node.start, node.end)
     first = steps[0]
     if first.span is not None:
-        for member in members[slice(*first.span)]:
+        for member in document.members(node.start, node.end)[slice(*first.span)]:
             yield Match(document, Node(step(node.path, member.name), member.value, member.end)), 1
         return
     if document.kind(node.start) == "array":
-        index = first.number
+        index, members = first.number, document.members(node.start, node.end)
         if index is not None and -len(members) <= index < len(members):
             member = members[index]
             yield Match(document, Node(step(node.path, member.name), member.value, member.end)), 1
@@ -218,13 +228,36 @@ def _children(match: Match, steps: list[Step]) -> Iterator[tuple[Match, int]]:
     for used in range(1, min(4, len(steps)) + 1):
         if used > 1 and (steps[used - 1].span or steps[used - 1].deep):
             return
-        name = ".".join([one.name for one in steps[:used]])
-        # The last of equal keys is the one that readers of JSON see.
-        for member in reversed(members):
-            if member.name == name:
-                child = Node(step(node.path, name), member.value, member.end)
-                yield Match(document, child), used
-                return
+        name = first.name if used == 1 else ".".join([one.name for one in steps[:used]])
+        span = _lone(document, node, name) or _last(document, node, name)
+        if span is not None:
+            yield Match(document, Node(step(node.path, name), *span)), used
+            return
+
+
+def _lone(document: Document, node: Node, name: str) -> tuple[int, int] | None:
+    """Where the value of a key stands, without taking its object apart; None if in doubt.
+
+    In a text without escapes a name in quotes that a colon follows is a key; with no bracket
+    before it, it is a key of this object, and if it stands there once, the only one.
+    """
+    text, start, end = document.text, node.start, node.end
+    if end - start > _SMALL or text.find("\\", start, end) >= 0:
+        return None
+    quoted = f'"{name}"'
+    at = text.find(quoted, start, end)
+    if at < 0 or text.find(quoted, at + 1, end) >= 0:
+        return None
+    if text.find("{", start + 1, at) >= 0 or text.find("[", start, at) >= 0:
+        return None
+    value = _PLAIN_VALUE.match(text, at + len(quoted), end)
+    return value.span(1) if value else None
+
+
+def _last(document: Document, node: Node, name: str) -> tuple[int, int] | None:
+    """The same; the last of equal keys is the one that readers of JSON see."""
+    members = reversed(document.members(node.start, node.end))
+    return next(((m.value, m.end) for m in members if m.name == name), None)
 
 
 def _inside(match: Match) -> Match:
