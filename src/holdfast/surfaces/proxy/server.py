@@ -8,6 +8,7 @@ with a next step, not a server that fails later.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -168,9 +169,17 @@ async def _serve(
     async with opened(settings) as service:
         to = {family: upstream.url for family, upstream in service.upstreams.items()}
         server = Server(service, lambda: started(Started(base_url(listener), to)))
+        _spare_what_stays()
         with _stopped_by_signals(server):
             await server.serve(sockets=[listener])
     log.info(Fields(event="stopped"))
+
+
+def _spare_what_stays() -> None:
+    """Let the collector look at what requests leave, and seldom: a fifth of a request's time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
 
 
 @contextmanager
