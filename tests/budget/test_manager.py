@@ -561,3 +561,12 @@ def test_limit_is_warned_about_before_it_is_reached(used: int, warning: str) -> 
     assert manager.info("input") == BudgetInfo(used, 1000, warned)
     assert manager.report().warnings == warned
     assert manager.info() == BudgetInfo(used, None)
+
+
+def test_a_completion_is_planned_with_its_answer() -> None:
+    manager = TokenBudgetManager(total_limit=1000)
+    planned = manager.estimate_completion(BODY, 800, "gpt-4o")
+    assert (planned.input, planned.output) == (count(BODY).upper, 800)
+    violation = manager.check_violation(manager.estimate_completion(BODY, 1000, "gpt-4o"))
+    assert violation is not None
+    assert violation.kind == "total"

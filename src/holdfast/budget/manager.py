@@ -72,6 +72,10 @@ class TokenBudgetManager:
                 pass
         return count(conversation_or_body, model=provider_id, calibration=self._calibration)
 
+    def estimate_completion(self, prompt: object, max_tokens: int, provider_id: str) -> Usage:
+        """What a request will use at most, its answer included: ready for `check_violation`."""
+        return Usage(self.estimate_usage(prompt, provider_id).upper, max_tokens)
+
     def check_violation(self, planned: Planned) -> BudgetViolation | None:
         """The limit that the request would break; None if it may be sent."""
         usage = planned_usage(planned)
