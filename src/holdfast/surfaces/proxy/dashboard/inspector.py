@@ -192,7 +192,7 @@ def _messages(shown: TurnShown) -> Html:
     )
     return section(
         h2("Messages"),
-        remark(f"{before:,} from the client, {after:,} to the model; page {here:,} of "
+        remark(f"{before:,} on the client's side, {after:,} on the model's; page {here:,} of "
                f"{shown.pages:,}. Messages are counted from 0. What is the same on both sides "
             "is shown once, and so is what the model opened unseen by the client."),
         element(

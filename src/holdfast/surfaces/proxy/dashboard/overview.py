@@ -79,7 +79,7 @@ def _welcome(url: str) -> Html:
     return section(
         h2("Nothing was sent yet"),
         p("This page shows what clients sent, what the models saw instead, and what that saved. "
-          "Send a first request; it needs no key:"),
+          "Send a first request; without an upstream it needs no key:"),
         pre(code(_CURL.format(url=url)), class_="example", tabindex="0"),
         p("Or let a client of yours use the proxy, and load this page again:"),
         ul(
