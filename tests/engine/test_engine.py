@@ -346,7 +346,7 @@ def test_who_only_reads_writes_nothing(url: str) -> None:
             async def save(_: Scope, data: bytes) -> None:
                 saved.append(data)
 
-            store.save_calibration = save  # type: ignore[method-assign]
+            store.save_calibration = save  # type: ignore[method-assign,assignment]
             await engine.expand_ref("ref:log:0123456789abcdef")
         assert saved == []
 

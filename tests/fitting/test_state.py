@@ -52,3 +52,12 @@ def test_a_history_that_was_repaired_once_is_folded_as_rarely_as_any_other() -> 
         return body
 
     assert folds_of([broken(n) for n in range(2, 40)]) <= PLAIN + 1
+
+
+def test_a_request_that_is_sent_again_goes_out_as_it_did() -> None:
+    for turns in range(2, 30):
+        body = json.dumps(agent(turns)).encode()
+        first = fit(body, dialect="anthropic", limit=4000)
+        again = fit(body, dialect="anthropic", limit=4000, state=first.state)
+        assert again.body == first.body
+        assert again.report == ()

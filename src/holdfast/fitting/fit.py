@@ -85,7 +85,8 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
 
     now = counted(sent)
     gain = size(now) - max(floor, round(low_water * most))
-    due = taken.known > 0 and size(now) > high_water * most and gain > LEAST_GAIN * most
+    went_on = 0 < taken.known < len(sent.messages)  # a request sent again goes out as it did
+    due = went_on and size(now) > high_water * most and gain > LEAST_GAIN * most
     if due or size(now) > most:
         manager = AnchorPreservationManager(anchors)
         if citing is not None:
