@@ -181,10 +181,7 @@ class ProxyApp:
         query = scope.get("query_string", b"").decode("latin-1")
         url = address(upstream, scope.get("raw_path", path.encode()).decode("latin-1"), query)
         out = outgoing_headers(upstream, headers, self.service.settings.serve_token)
-        accepted = next((v for k, v in headers if k.lower() == "accept-encoding"), "identity")
-        sending = self.service.http.send(
-            url, method, {**out, "accept-encoding": accepted}, body, raw=True
-        )
+        sending = self.service.http.send(url, method, out, body, raw=True)
         async with seen.timed(sending) as reply:
             made = returned_headers(reply.headers, changed=False)
             await _send(send, Outcome(reply.status, made, reply.chunks()))

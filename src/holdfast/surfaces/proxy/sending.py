@@ -13,11 +13,14 @@ from types import TracebackType
 from typing import Protocol, Self
 
 import aiohttp
+from yarl import URL
 
 from holdfast.errors import ProviderError
 
 _CONNECT_SECONDS = 15.0
 _CHUNK = 65_536
+# What the client for upstreams would add if a client of ours did not say it.
+_NOT_ADDED = ("accept", "accept-encoding", "content-type", "user-agent")
 
 
 class UpstreamError(ProviderError):
@@ -85,6 +88,9 @@ class HttpSending:
             ),
             trust_env=False,
             read_bufsize=_CHUNK,
+            max_line_size=_CHUNK,
+            max_field_size=_CHUNK,
+            skip_auto_headers=_NOT_ADDED,
         )
         return self
 
@@ -114,7 +120,7 @@ class HttpSending:
         try:
             response = await self._session.request(
                 method,
-                url,
+                URL(url, encoded=True),
                 headers=headers,
                 data=body or None,
                 allow_redirects=False,

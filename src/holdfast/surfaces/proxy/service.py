@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import quote
 
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
@@ -18,7 +18,7 @@ from holdfast.surfaces.proxy.expansions import Caps
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.sending import HttpSending, Reply, Sending
 from holdfast.surfaces.proxy.telemetry import Telemetry
-from holdfast.surfaces.proxy.upstreams import address, configured, outgoing_headers
+from holdfast.surfaces.proxy.upstreams import address, configured, outgoing_headers, without
 from holdfast.wire.strict import Limits
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ class Service:
 
 def _as_events(query: str) -> str:
     """Ask Gemini for a stream of events: what the client asked for is made of them."""
-    kept = [(name, value) for name, value in parse_qsl(query, True) if name != "alt"]
-    return urlencode([*kept, ("alt", "sse")])
+    return "&".join(filter(None, (without("alt", query), "alt=sse")))
 
 
 async def _told(work: Coroutine[Any, Any, _T]) -> _T | None:

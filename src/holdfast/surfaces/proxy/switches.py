@@ -5,6 +5,7 @@ switches: after routes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ PREFIX = "x-holdfast-"
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"0", "false", "no", "off", ""})
 _LONGEST_SESSION = 200
+_BUDGET = re.compile(r"0*[1-9][0-9]{0,8}")
 
 
 class Switches(NamedTuple):
@@ -34,7 +36,7 @@ class Switches(NamedTuple):
 def read_switches(headers: Mapping[str, str]) -> Switches:
     """The switches of a request, or ShapeError that names the header which is wrong."""
     budget = headers.get(f"{PREFIX}budget", "")
-    if budget and not (budget.isascii() and budget.isdigit() and 0 < int(budget) < 10**9):
+    if budget and not _BUDGET.fullmatch(budget):
         raise _bad("budget", "a whole number of tokens")
     session = headers.get(f"{PREFIX}session", "")
     if len(session) > _LONGEST_SESSION or not session.isprintable():

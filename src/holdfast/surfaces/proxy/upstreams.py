@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import unquote, urlsplit
 
-from holdfast.errors import SettingsError
+from holdfast.errors import SettingsError, ShapeError
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.routes import Family
 from holdfast.surfaces.proxy.switches import PREFIX
@@ -23,13 +23,20 @@ OFFICIAL: dict[Family, str] = {
 # What a hop says to the next hop only, and what the proxy says anew.
 _DROPPED = frozenset(
     "connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding "
-    "upgrade host content-length accept-encoding expect cookie".split()
+    "upgrade host content-length expect cookie".split()
 )
 _NOT_RETURNED = frozenset(
     "connection keep-alive proxy-authenticate te trailer transfer-encoding upgrade "
-    "content-length set-cookie server date".split()
+    "set-cookie server date".split()
 )
+_OF_THE_BYTES = frozenset({"content-encoding", "content-length", "content-md5", "etag"})
 _SECRETS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key"})
+# Keys that only one vendor knows; gateways before the others may want any header.
+_OTHERS_KEYS: dict[Family, frozenset[str]] = {
+    "openai": frozenset({"x-goog-api-key"}),
+    "anthropic": frozenset({"x-goog-api-key"}),
+    "gemini": frozenset({"x-api-key", "api-key"}),
+}
 
 
 class Upstream(NamedTuple):
@@ -70,14 +77,23 @@ def configured(settings: Settings) -> dict[Family, Upstream]:
 
 
 def address(upstream: Upstream, path: str, query: str) -> str:
-    """The URL of a request at an upstream; a `/v1` that both have is one."""
+    """The URL of a request at an upstream, its bytes kept; a `/v1` that both have is one."""
+    if not {".", ".."}.isdisjoint(unquote(path).replace("\\", "/").split("/")):
+        raise ShapeError(
+            "the path climbs", where="path", fix="Write it without segments that are dots."
+        )
     base = upstream.url
     last = "/" + base.rpartition("/")[2]
     if urlsplit(base).path and path.startswith(last + "/"):
         path = path[len(last) :]
     if upstream.key:
-        query = urlencode([(k, v) for k, v in parse_qsl(query, True) if k != "key"])
+        query = without("key", query)
     return f"{base}{path}?{query}" if query else base + path
+
+
+def without(name: str, query: str) -> str:
+    """A query without one of its fields; the others keep their very bytes."""
+    return "&".join(one for one in query.split("&") if unquote(one.partition("=")[0]) != name)
 
 
 def outgoing_headers(
@@ -87,15 +103,16 @@ def outgoing_headers(
 
     The proxy's own token, if a client sent it in the place of a key, goes nowhere.
     """
+    listed = [(name.lower(), value) for name, value in headers]
+    dropped = _DROPPED | _OTHERS_KEYS[upstream.family] | _named_by_connection(listed)
     made: dict[str, str] = {}
-    for given, value in headers:
-        name = given.lower()
-        if name in _DROPPED or name.startswith(PREFIX):
+    for name, value in listed:
+        if name in dropped or name.startswith(PREFIX):
             continue
         if name in _SECRETS and (upstream.key or (token and value.endswith(token))):
             continue
         # What a client says twice it says once, with a comma (RFC 9110, 5.3).
-        made[name] = f"{made[name]}, {value}" if name in made else value
+        made[name] = f"{made[name]}, {_text(value)}" if name in made else _text(value)
     if upstream.key:
         name, value = {
             "openai": ("authorization", f"Bearer {upstream.key}"),
@@ -106,11 +123,27 @@ def outgoing_headers(
     return made
 
 
+def _named_by_connection(headers: Iterable[tuple[str, str]]) -> set[str]:
+    """What a client says is for this hop only (RFC 9110, 7.6.1)."""
+    named = [value.lower().split(",") for name, value in headers if name == "connection"]
+    return {name.strip() for names in named for name in names}
+
+
+def _text(value: str) -> str:
+    """A header as the client for upstreams writes it: in UTF-8, where it was that."""
+    try:
+        return value.encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        return value
+
+
 def returned_headers(headers: Mapping[str, str], *, changed: bool) -> dict[str, str]:
     """The upstream's headers for the client; of a changed body, none that describe its bytes."""
-    described = {"content-encoding", "content-md5", "etag"} if changed else set()
-    return {
-        name.lower(): value
-        for name, value in headers.items()
-        if name.lower() not in _NOT_RETURNED and name.lower() not in described
-    }
+    dropped = _NOT_RETURNED | _OF_THE_BYTES if changed else _NOT_RETURNED
+    made: dict[str, str] = {}
+    for given, value in headers.items():
+        name = given.lower()
+        if name not in dropped:
+            raw = value.encode("utf-8", "surrogateescape").decode("latin-1")
+            made[name] = f"{made[name]}, {raw}" if name in made else raw
+    return made
