@@ -6,15 +6,16 @@ import asyncio
 import itertools
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
 
 import holdfast
 from holdfast.store.refs import REF
+from holdfast.surfaces.proxy.app import ProxyApp
 from tests.answers.streams import Script
 from tests.fitting.test_citing import chat, log
 from tests.proxy import faults
@@ -81,8 +82,8 @@ def proxy(upstream: Upstream) -> Iterator[Running]:
         yield running
 
 
-def send(proxy: Running, case: Case) -> socket.socket:
-    """Ask, and hear the first byte of the body where there is one."""
+def send(proxy: Running, case: Case, extra: str = "") -> socket.socket:
+    """Ask; `extra` are lines of the head."""
     words = f"{case.fault} {'opening' if case.opening else 'now'}!"
     body = request_in(case.dialect, chat(log(100), question=words), stream=case.stream)
     address = urlsplit(proxy.url)
@@ -90,13 +91,14 @@ def send(proxy: Running, case: Case) -> socket.socket:
     head = (
         f"POST {path_of(case.dialect, stream=case.stream)} HTTP/1.1\r\nhost: {address.netloc}\r\n"
         f"authorization: Bearer {KEY}\r\nx-goog-api-key: {KEY}\r\nanthropic-version: 1\r\n"
-        f"content-length: {len(body)}\r\n\r\n"
+        f"{extra}content-length: {len(body)}\r\n\r\n"
     )
     client.sendall(head.encode() + body)
     return client
 
 
 def hear(client: socket.socket) -> None:
+    """Hear the first byte of the body."""
     heard = b""
     while b"\r\n\r\n" not in heard or heard.endswith(b"\r\n\r\n"):
         piece = client.recv(1)
@@ -145,6 +147,51 @@ def test_the_upstream_call_ends_with_its_client(
     assert upstream.refused == []
     assert proxy.service.http.open_connections == 0
     assert proxy.do(tasks_left(before)) == set()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_call_that_only_passes_through_ends_with_its_client(
+    proxy: Running, upstream: Upstream, fault: str
+) -> None:
+    before = proxy.do(all_tasks())
+    case = Case("anthropic", stream=True, fault=fault, opening=False)
+    client = send(proxy, case, "x-holdfast-bypass: on\r\n")
+    assert upstream.waiting.acquire(timeout=PATIENCE), upstream.refused
+    if case.hears:
+        hear(client)
+    client.close()
+    assert upstream.left.acquire(timeout=PATIENCE), "the upstream call goes on"
+    assert proxy.service.http.open_connections == 0
+    assert proxy.do(tasks_left(before)) == set()
+
+
+def test_a_call_ends_if_not_even_the_head_of_its_answer_can_be_given(
+    proxy: Running, upstream: Upstream
+) -> None:
+    """The stream of the answer is there by then, but nobody has read from it."""
+    body = request_in("anthropic", chat(log(100), question="midway now!"), stream=True)
+    path, headers = "/v1/messages", {"x-api-key": KEY, "anthropic-version": "1"}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+    messages = [{"type": "http.request", "body": body}]
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop() if messages else await asyncio.Future()
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        assert message["type"] == "http.response.start"
+        raise ConnectionResetError
+
+    proxy.do(ProxyApp(proxy.service)(scope, receive, send))
+    assert upstream.left.acquire(timeout=PATIENCE), "the upstream call goes on"
+    upstream.waiting.acquire(blocking=False)  # if it came so far
+    assert proxy.service.http.open_connections == 0
 
 
 def many_leave(proxy: Running, upstream: Upstream, count: int, among: list[Case]) -> None:
