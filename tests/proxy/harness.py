@@ -116,10 +116,11 @@ def ask(
     body: bytes | Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
     method: str = "",
+    patience: float = 30,
 ) -> Answered:
     """Send one request, and read the whole answer."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=patience)
     try:
         data = json.dumps(body) if isinstance(body, Mapping) else body
         target = parts.path + (f"?{parts.query}" if parts.query else "")
