@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import budget, cite, count, expand, fit, guard, store, wire
+from benchmarks import budget, cite, count, expand, fit, guard, proxy, replay, store, wire
 
 ALL: dict[str, Callable[[Console], None]] = {
     "wire": wire.run,
@@ -18,6 +18,8 @@ ALL: dict[str, Callable[[Console], None]] = {
     "cite": cite.run,
     "expand": expand.run,
     "store": store.run,
+    "replay": replay.run,
+    "proxy": proxy.run,
 }
 
 
