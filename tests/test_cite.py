@@ -49,7 +49,8 @@ def test_a_citation_is_short_and_keeps_its_original(content: Any, question: str 
     assert made.content.data == data
     assert made.content.sha256 == hashlib.sha256(data).hexdigest()
     assert made.ref_id == f"ref:{made.kind}:{made.content.sha256[:16]}"
-    assert made.tokens == count(made.text) <= 400
+    assert made.tokens == made.content.compressed_tokens == count(made.text) <= 400
+    assert "" not in made.fidelity.kept
     assert made.tokens < made.fidelity.from_tokens == count(data.decode("utf-8", "replace"))
     assert next(found[0] for found in REF.finditer(made.text)) == made.ref_id
     assert cite(content, question=question) == made

@@ -367,3 +367,17 @@ def test_a_conversation_that_was_repaired_is_recognised_after_a_restart(url: str
             assert (await fresh.session_of(holdfast.read(longer))).name == session.name
 
     run(work)
+
+
+def test_a_text_as_input_is_taken_up_again_after_a_restart(tmp_path: Path) -> None:
+    async def work() -> None:
+        url = f"sqlite:///{tmp_path}/store.db"
+        body = {"model": "gpt-5", "input": "What is it?"}
+        async with Holdfast.open(url) as engine:
+            session = engine.session("s")
+            await engine.observe(session, await session.fit(body))
+        async with Holdfast.open(url) as engine:
+            again = await engine.session("s").fit(body)
+            assert json.loads(again.body) == body
+
+    run(work)

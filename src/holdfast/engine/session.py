@@ -149,55 +149,51 @@ class Session:
             return body  # bytes are read with what is known
         return sharing(body, self.state.asked or self.state.source)
 
-    async def observe(
+    async def observe(  # noqa: PLR0913 - named arguments, of which most calls need one
         self,
         fitted: Fitted,
         usage: object = None,
         *,
         status: int = 200,
+        untouched: int | None = None,
         expanded: Expanded | None = None,
         milliseconds: float = 0.0,
         warnings: tuple[str, ...] = (),
     ) -> Turn:
-        """Write down a request that was sent, and learn from the usage that was reported."""
-        async with self._writing:  # a turn is written as what changed against the one before
-            return await self._observed(
-                fitted, usage, status, expanded or Expanded(), milliseconds, warnings
-            )
+        """Write down a request that was sent, and learn from the usage that was reported.
 
-    async def _observed(
-        self,
-        fitted: Fitted,
-        usage: object,
-        status: int,
-        expanded: Expanded,
-        milliseconds: float,
-        warnings: tuple[str, ...],
-    ) -> Turn:
-        now = self._clock()
+        `untouched` are the tokens of what the client sent, where that is not what was fitted.
+        """
+        expanded = expanded or Expanded()
         if usage is not None and not expanded.calls:
             self._calibration.observe(fitted.count, usage)
         model = fitted.count.model
-        untouched = count(fitted.state.source, model=model).tokens
-        counted = Counted(
-            predicted=fitted.tokens, untouched=untouched, untouched_before=self._untouched
-        )
-        turn = Turn(
-            number=0,
-            started_at=now,
-            model=model,
-            status=status,
-            edits=tuple(map(edit_of, fitted.report)),
-            usage=turn_usage(usage, counted, expanded, model=model, now=now),
-            warnings=(*fitted.warnings, *warnings),
-            milliseconds=milliseconds,
-        )
+        if untouched is None:
+            untouched = count(fitted.state.source, model=model).tokens
+        now = self._clock()
+        async with self._writing:  # a turn is written as what changed against the one before
+            counted = Counted(
+                predicted=fitted.tokens, untouched=untouched, untouched_before=self._untouched
+            )
+            turn = Turn(
+                number=0,
+                started_at=now,
+                model=model,
+                status=status,
+                edits=tuple(map(edit_of, fitted.report)),
+                usage=turn_usage(usage, counted, expanded, model=model, now=now),
+                warnings=(*fitted.warnings, *warnings),
+                milliseconds=milliseconds,
+            )
+            return await self._written(turn, fitted.state)
+
+    async def _written(self, turn: Turn, state: FitState) -> Turn:
         for _ in range(_ATTEMPTS - 1):
             try:
-                return await self._add(turn, fitted.state)
+                return await self._add(turn, state)
             except StoreConflictError:  # another process has written to this session, or ended it
                 await self._catch_up()
-        return await self._add(turn, fitted.state)
+        return await self._add(turn, state)
 
     async def _add(self, turn: Turn, state: FitState) -> Turn:
         """Write a turn down behind the last, as what changed against it."""

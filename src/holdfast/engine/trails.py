@@ -152,9 +152,10 @@ def rebuilt(dialect: str, last: Sides, stored: Mapping[str, bytes]) -> FitState 
 def _put_together(
     dialect: str, names: Sequence[str], frame: bytes, stored: Mapping[str, bytes]
 ) -> Conversation:
-    hollow = read(frame, dialect)
-    listed = b"[" + b",".join([stored[name] for name in names]) + b"]"
-    return read(splice(frame, hollow.frame.place, listed), dialect)
+    around = read(frame, dialect).frame
+    spans = b",".join([stored[name] for name in names])
+    listed = spans if around.bare else b"[" + spans + b"]"
+    return read(splice(frame, around.place, listed), dialect)
 
 
 def _as_it_was(message: Message, start: int, originals: Sequence[Message]) -> Message:

@@ -88,6 +88,8 @@ class _Prepared(NamedTuple):
     """None where the request goes out as the client sent it."""
     limit: int
     warnings: tuple[str, ...]
+    untouched: int = 0
+    """Tokens of the request as the client sent it: edits overlap, so theirs cannot be summed."""
     final: bool = False
 
 
@@ -158,7 +160,8 @@ class Exchange:
         if switches.read_only:
             how["citing"] = None
             fitted = await session.preview(conversation, **how)
-            return _Prepared(self.incoming.body, session, fitted, fitted.limit, ())
+            untouched = self._tokens(fitted.state.source, model)
+            return _Prepared(self.incoming.body, session, fitted, fitted.limit, (), untouched)
         whole = rejoin(conversation, session.kept.get(self.dialect, ()), self._is_hidden)
         final = False
         try:
@@ -175,7 +178,10 @@ class Exchange:
             fitted = await session.fit(last, **how)
             final = True
         sent = self._with_usage(fitted.body)
-        return _Prepared(sent, session, fitted, fitted.limit, fitted.warnings, final)
+        # Hidden calls that were brought back are not the client's; else what was read is known.
+        came = fitted.state.source if whole is conversation else conversation
+        untouched = self._tokens(came, model)
+        return _Prepared(sent, session, fitted, fitted.limit, fitted.warnings, untouched, final)
 
     def _is_hidden(self, name: str) -> bool:
         return name in (NAME, OTHER_NAME) and name not in self._own_tools
@@ -194,7 +200,7 @@ class Exchange:
         """What the proxy tells about what it did."""
         headers = {f"{PREFIX}session": prepared.session.name}
         if prepared.fitted is not None:
-            saved = self._untouched(prepared.fitted) - prepared.fitted.tokens
+            saved = prepared.untouched - prepared.fitted.tokens
             headers[f"{PREFIX}tokens"] = str(prepared.fitted.tokens)
             headers[f"{PREFIX}saved"] = str(saved)
             headers[f"{PREFIX}edits"] = str(len(prepared.fitted.report))
@@ -204,10 +210,9 @@ class Exchange:
             headers[f"{PREFIX}warning"] = "; ".join(prepared.warnings)
         return headers
 
-    def _untouched(self, fitted: Fitted) -> int:
-        """Tokens of the request as it came; edits overlap, so theirs cannot be summed."""
+    def _tokens(self, conversation: Conversation, model: str) -> int:
         learnt = self.service.engine.calibration
-        return count(fitted.state.source, model=fitted.count.model, calibration=learnt).tokens
+        return count(conversation, model=model, calibration=learnt).tokens
 
     # --- the answer ------------------------------------------------------------------------------
 
@@ -341,6 +346,7 @@ class Exchange:
                 prepared.fitted,
                 usage,
                 status=status,
+                untouched=prepared.untouched,
                 expanded=expanded,
                 milliseconds=elapsed,
                 warnings=(),

@@ -26,7 +26,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
-from holdfast.surfaces.proxy import telemetry
+from holdfast.surfaces.proxy import dashboard, telemetry
 from holdfast.surfaces.proxy.app import ProxyApp
 from holdfast.surfaces.proxy.gate import HEALTH, Gate
 from holdfast.surfaces.proxy.logs import Fields, log
@@ -40,7 +40,7 @@ from holdfast.wire.strict import Limits
 DRAIN_SECONDS = 10
 """How long open answers may go on after the proxy was told to stop."""
 
-PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = (telemetry.routes,)
+PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = (dashboard.routes, telemetry.routes)
 """What the proxy shows beside the providers' paths: each gives its routes for a service."""
 
 _PREFIXES = ("/v1", "/v1beta", "/v1alpha")
