@@ -9,10 +9,7 @@ from contextlib import contextmanager
 from html.parser import HTMLParser
 from typing import Any
 
-import pytest
-
 from holdfast.engine import Holdfast
-from holdfast.surfaces.proxy import dashboard, server
 from tests.fitting.test_citing import chat, in_dialect
 from tests.proxy.harness import DIALECTS, Running, ask, running_proxy
 
@@ -98,19 +95,9 @@ async def record(engine: Holdfast, name: str, body: bytes, dialect: str, **how: 
 
 
 @contextmanager
-def with_dashboard(settings: dict[str, Any] | None = None) -> Iterator[Running]:
-    """A proxy that shows its dashboard."""
-    with pytest.MonkeyPatch.context() as patch:
-        if dashboard.routes not in server.PAGES:
-            patch.setattr(server, "PAGES", (*server.PAGES, dashboard.routes))
-        with running_proxy(settings) as running:
-            yield running
-
-
-@contextmanager
 def busy_proxy() -> Iterator[Running]:
     """A proxy with a day's work behind it."""
-    with with_dashboard() as running:
+    with running_proxy() as running:
         a_day(running)
         yield running
 
@@ -118,7 +105,7 @@ def busy_proxy() -> Iterator[Running]:
 @contextmanager
 def attacked_proxy() -> Iterator[Running]:
     """A proxy whose every record was written by an enemy."""
-    with with_dashboard() as running:
+    with running_proxy() as running:
         for dialect in DIALECTS:
             body = chat(f"{HOSTILE}\n" * 9, "short " + HOSTILE, question=HOSTILE)
             for message in body["messages"]:

@@ -27,7 +27,7 @@ from holdfast.tokens import count
 from tests.fitting.test_citing import chat, in_dialect
 from tests.proxy import demo
 from tests.proxy.demo import Seen
-from tests.proxy.harness import DIALECTS, Answered, Running, ask
+from tests.proxy.harness import DIALECTS, Answered, Running, ask, running_proxy
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_messages_of_every_dialect_can_be_read(dialect: str) -> None:
     )
     if dialect == "bare":
         body, dialect = b'{"model": "gpt-4o", "input": "Quo vadis?"}', "openai-responses"
-    with demo.with_dashboard() as running:
+    with running_proxy() as running:
         running.do(demo.record(running.service.engine, "s", body, dialect))
         said = shown(running, "/sessions/s/turns/1")
     assert "Quo vadis?" in said
@@ -121,7 +121,7 @@ def test_messages_of_every_dialect_can_be_read(dialect: str) -> None:
 
 
 def test_a_session_that_changed_its_dialect_can_be_read() -> None:
-    with demo.with_dashboard() as running:
+    with running_proxy() as running:
         for dialect in DIALECTS:
             body = in_dialect(chat("fine", question=f"Who speaks {dialect}?"), dialect)
             running.do(demo.record(running.service.engine, "s", body, dialect))
@@ -136,7 +136,7 @@ def test_a_session_that_changed_its_dialect_can_be_read() -> None:
 
 
 def test_a_newcomer_is_told_what_to_do() -> None:
-    with demo.with_dashboard() as running:
+    with running_proxy() as running:
         said = shown(running, "/")
         assert f"curl {running.url}/v1/chat/completions -H 'content-type: application/json'" in said
         assert f"OPENAI_BASE_URL={running.url}/v1" in said
@@ -278,7 +278,7 @@ def test_all_pages_of_a_ref_together_are_its_content(busy: Running) -> None:
 def test_secrets_are_announced_before_they_are_shown() -> None:
     secret = "AKIAIOSFODNN7EXAMPLE"
     log = f"{demo.build_log(1)}\naws_access_key_id = {secret}\n"
-    with demo.with_dashboard({"privacy_policy": "allow"}) as running:
+    with running_proxy({"privacy_policy": "allow"}) as running:
         demo.tool_turns(running, "s", [log])
         engine = running.service.engine
         [info] = [one for one in running.do(engine.store.refs(engine.scope)) if one.flags]
@@ -338,7 +338,7 @@ def test_every_page_can_be_reached_and_every_link_leads_somewhere(attacked: Runn
 
 
 def test_pages_come_from_a_file_as_from_memory(tmp_path: Path) -> None:
-    with demo.with_dashboard({"store_url": f"sqlite:///{tmp_path / 'a.db'}"}) as running:
+    with running_proxy({"store_url": f"sqlite:///{tmp_path / 'a.db'}"}) as running:
         demo.tool_turns(running, "s", [demo.build_log(n) for n in range(3)])
         assert {links.turn("s", n) for n in (1, 2, 3)} < crawled(running)
         assert view(running, "/sessions/%25ED%25A0%2580").status == 404
@@ -352,7 +352,7 @@ def test_pages_come_from_a_file_as_from_memory(tmp_path: Path) -> None:
 def test_a_huge_message_makes_a_small_page_with_a_link_to_all_of_it() -> None:
     words = "".join(f"line <{n}>\n" for n in range(90_000))
     assert len(words) > 1_000_000
-    with demo.with_dashboard({"cite_threshold": 10**6}) as running:
+    with running_proxy({"cite_threshold": 10**6}) as running:
         body = in_dialect(chat("short", question=words), "openai-chat")
         how = {"limit": 10**7}
         running.do(demo.record(running.service.engine, "big", body, "openai-chat", **how))
@@ -370,7 +370,7 @@ def test_a_huge_message_makes_a_small_page_with_a_link_to_all_of_it() -> None:
 
 
 def test_long_lists_go_on_on_other_pages() -> None:
-    with demo.with_dashboard() as running:
+    with running_proxy() as running:
         engine = running.service.engine
         for n in range(60):
             body = in_dialect(chat(question=f"Question {n}"), "openai-chat")
@@ -395,14 +395,14 @@ def test_long_lists_go_on_on_other_pages() -> None:
 
 
 def test_the_gate_stands_before_the_pages_too() -> None:
-    with demo.with_dashboard({"serve_token": "sesame-open-42"}) as running:
+    with running_proxy({"serve_token": "sesame-open-42"}) as running:
         for path in ("/", "/sessions/x", "/refs/x", "/static/style.css"):
             assert ask(running.url + path).status == 401
             assert (
                 ask(running.url + path, headers={"x-holdfast-token": "sesame-open-42"}).status
                 != 401
             )
-    with demo.with_dashboard() as running:
+    with running_proxy() as running:
         assert ask(f"{running.url}/", headers={"host": "evil.example"}).status == 403
         assert ask(f"{running.url}/", headers={"origin": "https://evil.example"}).status == 403
 
