@@ -381,3 +381,19 @@ def test_a_text_as_input_is_taken_up_again_after_a_restart(tmp_path: Path) -> No
             assert json.loads(again.body) == body
 
     run(work)
+
+
+@pytest.mark.parametrize("session", ["", "s"])
+def test_others_go_on_while_a_large_request_is_worked_on(session: str) -> None:
+    async def work() -> None:
+        async with Holdfast.open("memory:") as engine:
+            body = json.dumps(chat(log(30_000))).encode()
+            fitting = asyncio.ensure_future(engine.fit(body, session=session))
+            turns = 0
+            while not fitting.done():
+                turns += 1
+                await asyncio.sleep(0)
+            assert len((await fitting).contents) == 1
+            assert turns > 20  # of the loop; on it, the work would be one of three
+
+    run(work)

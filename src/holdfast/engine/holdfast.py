@@ -6,34 +6,31 @@ citation is shown; content is worked on in a thread where it is large.
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite import cite as make_citation
 from holdfast.cite import count as count_text
-from holdfast.engine.session import Session, longer_refs
+from holdfast.engine.session import Session, fit_and_store, in_thread_if_large, longer_refs
 from holdfast.engine.trails import heads
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand import expand as open_content
-from holdfast.fitting import Fitted, fit
+from holdfast.fitting import Fitted
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
 from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
 
-_LARGE_BYTES = 200_000
 _MOST_SESSIONS = 1_000
 _SAVE_EVERY = 50
-_T = TypeVar("_T")
 
 
 class Holdfast:
@@ -122,7 +119,7 @@ class Holdfast:
             )
 
         while True:
-            made = await _in_thread_if_large(content, partial(made_with, rules))
+            made = await in_thread_if_large(content, partial(made_with, rules))
             if made.content is None:
                 return made
             try:
@@ -145,7 +142,7 @@ class Holdfast:
             known = await self.store.info(self.scope, ref_id)
             return missing(ref_id, known, count=count_text)
         info, data = stored.info, stored.data
-        return await _in_thread_if_large(
+        return await in_thread_if_large(
             data,
             lambda: open_content(
                 info.ref_id, data, info.kind, wanted, count=count_text, note=note_of(info)
@@ -198,14 +195,8 @@ class Holdfast:
         if name:
             return await self.session(name).fit(body, **how)
         rules: CitingRules | None = how.pop("citing", self.citing if self.cites_results else None)
-        while True:
-            fitted = fit(body, citing=rules, calibration=self.calibration, **how)
-            try:
-                await self.store.put(self.scope, fitted.contents)
-            except RefCollisionError:
-                rules = longer_refs(rules or self.citing)
-            else:
-                return fitted
+        how["calibration"] = self.calibration
+        return await fit_and_store(self.store, self.scope, body, rules, **how)
 
     async def observe(
         self, session: Session, fitted: Fitted, usage: object = None, **what: Any
@@ -243,9 +234,3 @@ def citing_rules(settings: Settings) -> CitingRules:
         privacy=settings.privacy_policy,
         ttl_seconds=hours * 3600 if hours else None,
     )
-
-
-async def _in_thread_if_large(content: object, work: Callable[[], _T]) -> _T:
-    if isinstance(content, (str, bytes)) and len(content) < _LARGE_BYTES:
-        return work()
-    return await asyncio.to_thread(work)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -33,6 +34,8 @@ from holdfast.trim.pieces import CITED, Cut
 from holdfast.wire import Conversation
 
 _ATTEMPTS = 5
+_LARGE_BYTES = 200_000
+_T = TypeVar("_T")
 
 
 class Session:
@@ -63,6 +66,7 @@ class Session:
         self._untouched = 0
         self._loaded = False
         self._loading = asyncio.Lock()
+        self._fitting = asyncio.Lock()
         self._writing = asyncio.Lock()
 
     @property
@@ -117,19 +121,13 @@ class Session:
 
     async def fit(self, body: object, **how: Any) -> Fitted:
         """Make the session's next request fit; what left it is stored when this returns."""
-        body = await self._known(body)
-        rules = self._rules_for(how)
-        while True:
-            fitted = fit(body, state=self.state, citing=rules, calibration=self._calibration, **how)
-            if not fitted.contents:
-                break
-            try:
-                await self._store.put(self.scope, fitted.contents)
-                break
-            except RefCollisionError:
-                rules = longer_refs(rules or self._rules)
-        self.state = fitted.state
-        return fitted
+        async with self._fitting:  # the next goes on from what this one sends
+            body = await self._known(body)
+            how |= {"state": self.state, "calibration": self._calibration}
+            rules = self._rules_for(how)
+            fitted = await fit_and_store(self._store, self.scope, body, rules, **how)
+            self.state = fitted.state
+            return fitted
 
     async def preview(self, body: object, **how: Any) -> Fitted:
         """What the next request would be; nothing is stored or remembered."""
@@ -245,6 +243,30 @@ def edit_of(cut: Cut) -> Edit:
         to_tokens=cut.to_tokens,
         ref_id=cut.ref_id,
     )
+
+
+async def fit_and_store(
+    store: Store, scope: Scope, body: object, rules: CitingRules | None, **how: Any
+) -> Fitted:
+    """Make a request fit; what left it is stored when this returns."""
+    while True:
+        fitted = await in_thread_if_large(body, partial(fit, body, citing=rules, **how))
+        try:
+            if fitted.contents:
+                await store.put(scope, fitted.contents)
+        except RefCollisionError:
+            rules = rules and longer_refs(rules)
+        else:
+            return fitted
+
+
+async def in_thread_if_large(content: object, work: Callable[[], _T]) -> _T:
+    """Do work on a content; what may take long is done while others go on."""
+    if isinstance(content, Conversation):
+        size = sum(len(message.span) for message in content.messages)
+    else:
+        size = len(content) if isinstance(content, (str, bytes)) else _LARGE_BYTES
+    return work() if size < _LARGE_BYTES else await asyncio.to_thread(work)
 
 
 def longer_refs(rules: CitingRules) -> CitingRules:
