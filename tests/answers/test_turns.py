@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -102,6 +103,13 @@ def rejoined(body: bytes, dialect: str, kept: list[Kept]) -> bytes:
     return wire_write(rejoin(read(body, dialect), kept, hidden))
 
 
+def continued(
+    body: bytes, dialect: str, turn: tuple[bytes, ...], results: Sequence[tuple[Call, str]]
+) -> bytes:
+    """The request that goes on from an answer."""
+    return wire_write(continuation(read(body, dialect), turn, results))
+
+
 def results_of(relay: Relay) -> tuple[tuple[Call, str], ...]:
     return tuple((call, f"opened {call.id}") for call in relay.hidden_calls)
 
@@ -121,7 +129,7 @@ def next_request(script: Script, dialect: str, relay: Relay) -> bytes:
 def test_continuation_is_valid_and_keeps_all_bytes_before(script: Script, dialect: str) -> None:
     relay = answered(script, dialect)
     body = request(dialect)
-    longer = continuation(body, dialect, relay.assistant_turn, results_of(relay))
+    longer = continued(body, dialect, relay.assistant_turn, results_of(relay))
     assert validate(longer, dialect) == []
     kept = [message.raw for message in read(body, dialect).messages]
     now = read(longer, dialect).messages
@@ -136,7 +144,7 @@ def test_continuation_is_valid_and_keeps_all_bytes_before(script: Script, dialec
 def test_continuation_without_a_result_is_refused(dialect: str) -> None:
     relay = answered(Script((EXPAND,)), dialect)
     with pytest.raises(EditError):
-        continuation(request(dialect), dialect, relay.assistant_turn, [])
+        continued(request(dialect), dialect, relay.assistant_turn, [])
 
 
 @given(scripts(names=("look_up", HIDDEN), must=("look_up", HIDDEN)), dialects)
@@ -196,7 +204,7 @@ def test_answers_of_several_hops_come_back_as_the_provider_wrote_them(
     # What the provider was sent on the way stays what it was, so that its cache is of use.
     sent = request(dialect)
     for hop in hops[:-1]:
-        sent = continuation(sent, dialect, hop.turn, hop.results)
+        sent = continued(sent, dialect, hop.turn, hop.results)
         before = [message.raw for message in read(sent, dialect).messages]
         assert spans[: len(before)] == before
 
@@ -347,7 +355,7 @@ def test_responses_chain_goes_on_from_the_last_hop() -> None:
 def test_responses_continuation_in_a_kept_conversation_sends_only_results() -> None:
     relay = answered(Script((HELLO, EXPAND)), "openai-responses")
     body = {"model": "gpt-5", "conversation": "conv_1", "input": "Hi"}
-    longer = continuation(
+    longer = continued(
         json.dumps(body).encode(), "openai-responses", relay.assistant_turn, results_of(relay)
     )
     assert [item["type"] for item in json.loads(longer)["input"]] == ["function_call_output"]
@@ -359,7 +367,7 @@ def test_responses_continuation_leaves_out_reasoning_that_nobody_kept() -> None:
     lost.pop("encrypted_content")
     turn = (json.dumps(lost).encode(), *relay.assistant_turn[1:])
     body = {"model": "gpt-5", "store": False, "input": "Hi"}
-    longer = continuation(json.dumps(body).encode(), "openai-responses", turn, results_of(relay))
+    longer = continued(json.dumps(body).encode(), "openai-responses", turn, results_of(relay))
     assert validate(longer, "openai-responses") == []
     kinds = [item.get("type") for item in json.loads(longer)["input"]]
     assert kinds == ["message", "function_call", "function_call_output"]

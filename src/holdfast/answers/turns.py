@@ -69,20 +69,20 @@ def split(turn: Sequence[bytes], dialect: str, hidden: Hidden) -> tuple[bytes, .
 
 
 def continuation(
-    body: bytes, dialect: str, turn: Sequence[bytes], results: Sequence[tuple[Call, str]]
-) -> bytes:
+    conversation: Conversation, turn: Sequence[bytes], results: Sequence[tuple[Call, str]]
+) -> Conversation:
     """The same request with the assistant's turn and the results of all its calls behind.
 
     Raises `EditError` where the provider would refuse it, such as for a call without a result.
     """
-    conversation = read(body, dialect)
+    dialect = conversation.dialect
     said = [decode(raw) for raw in _sendable(turn, conversation)]
     answers = _results(dialect, results)
     longer = conversation.insert(len(conversation.messages), *said, *answers)
     if dialect == "openai-responses" and conversation.rest.get("conversation"):
         # The provider keeps this conversation, and has put its own turn into it.
         longer = longer.with_messages(longer.messages[-len(answers) :])
-    return write(longer)
+    return longer
 
 
 def _sendable(turn: Sequence[bytes], conversation: Conversation) -> list[bytes]:

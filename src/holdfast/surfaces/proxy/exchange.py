@@ -19,7 +19,6 @@ from holdfast.answers import (
     Hop,
     Kept,
     Relay,
-    continuation,
     join_answers,
     read_answer,
     rejoin,
@@ -29,7 +28,6 @@ from holdfast.engine import Expanded, Session
 from holdfast.errors import (
     BudgetExceededError,
     ContextOptimizationError,
-    EditError,
     HoldfastError,
     ProviderError,
     StoreError,
@@ -45,7 +43,7 @@ from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX, Switches
 from holdfast.surfaces.proxy.upstreams import returned_headers
 from holdfast.tokens import count
-from holdfast.wire import Conversation, read
+from holdfast.wire import Conversation, read, write
 from holdfast.wire.strict import encode, splice
 
 _MOST_KEPT = 200
@@ -105,6 +103,10 @@ class Exchange:
         self.last_id = ""
         self._started = time.perf_counter()
         self._own_tools: frozenset[str] = frozenset()
+        self._limit = incoming.switches.limit or service.settings.request_limit or None
+        """Most input tokens, where that is not left to the model."""
+        self._sent: Conversation | None = None
+        """The latest request that went on from hidden calls."""
 
     async def run(self) -> Outcome:
         """Answer the request; a HoldfastError says why it cannot be."""
@@ -153,7 +155,7 @@ class Exchange:
         how: dict[str, Any] = {
             "dialect": self.dialect,
             "model": model,
-            "limit": switches.limit or self.service.settings.request_limit or None,
+            "limit": self._limit,
         }
         if not switches.cite or _wants_several(conversation):
             how["citing"] = None
@@ -172,7 +174,7 @@ class Exchange:
                 whole,
                 provider=self.incoming.route.family,
                 model=model,
-                limit=how["limit"] or getattr(error, "limit", None) or 0,
+                limit=self._limit or getattr(error, "limit", None) or 0,
                 debug=self.service.settings.context_debug,
             )
             fitted = await session.fit(last, **how)
@@ -301,18 +303,23 @@ class Exchange:
             if self.hops:
                 self.hops.append(Hop(turn))
             return None
-        results = await expansions.answer(hidden)
+        before = read(sent, self.dialect, previous=self._sent, limits=self.service.limits)
+        results, self._sent = await expansions.step(before, turn, hidden)
         self.hops.append(Hop(turn, results))
-        if len(hidden) < len(asked) or not expansions.may_go_on:
-            return None
-        try:
-            return continuation(sent, self.dialect, turn, results)
-        except EditError:  # such as a call with an id that was used before
-            return None
+        return write(self._sent) if self._sent is not None else None
 
     def _expansions(self, prepared: _Prepared) -> Expansions:
-        tokens = prepared.fitted.tokens if prepared.fitted is not None else 0
-        return Expansions(self.service.engine, self.service.caps, prepared.limit - tokens)
+        return Expansions(
+            self.service.engine, self.service.caps, lambda grown: self._room(prepared, grown)
+        )
+
+    def _room(self, prepared: _Prepared, grown: Conversation) -> int:
+        """Tokens that a request may still grow by; by the same measure as it was made to fit."""
+        if prepared.fitted is None:
+            return 0
+        learnt = self.service.engine.calibration
+        made = count(grown, model=prepared.fitted.count.model, calibration=learnt)
+        return prepared.fitted.limit - (made.tokens if self._limit else made.upper)
 
     def _hides_usage(self, prepared: _Prepared) -> bool:
         """Whether the proxy has asked for usage that the client did not ask for."""

@@ -1,0 +1,133 @@
+"""The model opens stored content while it answers: under caps, and always inside its window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast.answers import NOTHING_SAID
+from holdfast.store.refs import REF
+from tests.answers.streams import Part, Script
+from tests.fitting.test_citing import chat, log
+from tests.proxy.gatekeeper import KEY, Got
+from tests.proxy.harness import (
+    DIALECTS,
+    Answered,
+    Running,
+    ask,
+    path_of,
+    request_in,
+    running_proxy,
+    text_of,
+)
+from tests.proxy.spoken import call, says, text
+from tests.proxy.upstream import Upstream
+
+HEADERS = {
+    "authorization": f"Bearer {KEY}",
+    "x-goog-api-key": KEY,
+    "anthropic-version": "2023-06-01",
+}
+TOLD = "No more can be opened"
+LINES = 600
+
+
+@pytest.fixture(params=[False, True], ids=["whole", "stream"])
+def stream(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+def opening(n: int, *before: Part, calls: int = 1, **how: str) -> Callable[[Got], Script]:
+    """Open the citation, some times in one turn."""
+
+    def turn(got: Got) -> Script:
+        found = REF.search(got.texts)
+        assert found, "the request holds no citation"
+        made = [call("expand_ref", {"ref_id": found[0], **how}, f"c{n}{m}") for m in range(calls)]
+        return says(*before, *made)
+
+    return turn
+
+
+def asked(proxy: Running, dialect: str, *, stream: bool, **headers: str) -> Answered:
+    body = request_in(dialect, chat(log(LINES)), stream=stream)
+    return ask(proxy.url + path_of(dialect, stream=stream), body, {**HEADERS, **headers})
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_opens_too_much_is_told_and_then_answers(dialect: str, stream: bool) -> None:
+    numbers = iter(range(99))
+
+    def turn(got: Got) -> Script:
+        if TOLD in got.texts:
+            return says(text("Enough is known."))
+        return opening(next(numbers), lines="1-5")(got)
+
+    with Upstream() as upstream:
+        upstream.always = turn
+        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream).endswith("Enough is known.")
+        assert upstream.refused == []
+        assert len(upstream.requests) == 4  # one opens, two go on, and one was told
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_never_stops_opening_is_stopped(dialect: str, stream: bool) -> None:
+    turns = [opening(n, lines="1-5") for n in range(9)]
+    with Upstream(*turns) as upstream:
+        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == NOTHING_SAID
+        assert upstream.refused == []
+        assert len(upstream.requests) == 4
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+@pytest.mark.parametrize("said", [0, 500, 900])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_is_opened_fits_behind_what_was_said(
+    dialect: str, stream: bool, said: int, calls: int
+) -> None:
+    """The model's own words are in the request that goes on, and take room too."""
+    window = 2_500
+    words = text("Let me think. " + "word " * said)
+    with Upstream(
+        opening(1, words, calls=calls, lines="1-600"),
+        opening(2, calls=calls, lines="1-600"),
+        says(text("That is all.")),
+        window=window,
+    ) as upstream:
+        with running_proxy({"request_limit": window}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert answered.status == 200
+            assert text_of(dialect, answered, stream=stream).endswith("That is all.")
+        assert upstream.refused == []
+        others = upstream.requests[1:]
+        assert any("step 0-1" in got.texts for got in others) or said == 900
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_without_any_room_to_go_on_the_answer_ends_and_is_not_empty(
+    dialect: str, stream: bool
+) -> None:
+    window = 2_500
+    words = text("word " * 2_400)
+    with Upstream(opening(1, words, lines="1-600"), window=window) as upstream:
+        with running_proxy({"request_limit": window}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert answered.status == 200
+            assert text_of(dialect, answered, stream=stream).startswith("word word")
+        assert upstream.refused == []
+        assert len(upstream.requests) == 1
+
+
+def test_two_calls_of_one_turn_share_what_may_be_opened(stream: bool) -> None:
+    with Upstream(opening(1, calls=2, lines="1-600"), says(text("Read."))) as upstream:
+        with running_proxy({"max_expansion_tokens": 2_000}, upstream.url) as proxy:
+            asked(proxy, "openai-chat", stream=stream)
+        given: list[Any] = upstream.requests[1].value["messages"][-2:]
+        assert [one["tool_call_id"] for one in given] == ["c10", "c11"]
+        assert all("step 0-1" in one["content"] for one in given)
