@@ -17,7 +17,7 @@ from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
 from holdfast.engine.trails import (
     Sides,
-    heads,
+    head_of,
     last_sides,
     prefix_share,
     rebuilt,
@@ -153,17 +153,20 @@ class Session:
         usage: object = None,
         *,
         status: int = 200,
+        asked: Conversation | None = None,
         untouched: int | None = None,
         expanded: Expanded | None = None,
         milliseconds: float = 0.0,
         warnings: tuple[str, ...] = (),
+        learn: bool = True,
     ) -> Turn:
         """Write down a request that was sent, and learn from the usage that was reported.
 
-        `untouched` are the tokens of what the client sent, where that is not what was fitted.
+        `asked` is what the client sent and `untouched` its tokens, where that is not what was
+        fitted. Usage that is our own count teaches nothing: then `learn` is false.
         """
         expanded = expanded or Expanded()
-        if usage is not None and not expanded.calls:
+        if learn and usage is not None and not expanded.calls:
             self._calibration.observe(fitted.count, usage)
         model = fitted.count.model
         if untouched is None:
@@ -183,17 +186,18 @@ class Session:
                 warnings=(*fitted.warnings, *warnings),
                 milliseconds=milliseconds,
             )
-            return await self._written(turn, fitted.state)
+            asked = asked or fitted.state.asked or fitted.state.source
+            return await self._written(turn, fitted.state, head_of(asked.messages))
 
-    async def _written(self, turn: Turn, state: FitState) -> Turn:
+    async def _written(self, turn: Turn, state: FitState, head: str) -> Turn:
         for _ in range(_ATTEMPTS - 1):
             try:
-                return await self._add(turn, state)
+                return await self._add(turn, state, head)
             except StoreConflictError:  # another process has written to this session, or ended it
                 await self._catch_up()
-        return await self._add(turn, state)
+        return await self._add(turn, state, head)
 
-    async def _add(self, turn: Turn, state: FitState) -> Turn:
+    async def _add(self, turn: Turn, state: FitState, head: str) -> Turn:
         """Write a turn down behind the last, as what changed against it."""
         source, sent = state.source, state.sent
         client_trail, client, new = trail(source, self._client)
@@ -210,7 +214,7 @@ class Session:
             self.record,
             dialect=source.dialect,
             model=turn.model,
-            head=heads((state.asked or source).messages)[0],
+            head=head,
             turns=turn.number,
             created_at=self.record.created_at or turn.started_at,
             updated_at=turn.started_at,

@@ -35,6 +35,11 @@ def heads(messages: Sequence[Message]) -> list[str]:
     return names[::-1][:MOST_HEADS]
 
 
+def head_of(messages: Sequence[Message]) -> str:
+    """The name of a whole conversation; empty if there is nothing in it."""
+    return next(iter(heads(messages)), "")
+
+
 def _fingerprint(message: Message) -> bytes:
     known: bytes | None = message.memo.get("fingerprint")
     if known is None:
