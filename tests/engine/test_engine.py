@@ -13,6 +13,8 @@ import pytest
 
 import holdfast
 from holdfast import Holdfast, Scope
+from holdfast.condense.kinds import condenser_for
+from holdfast.condense.source import Source
 from holdfast.store.records import Content
 from holdfast.store.refs import REF, digest
 from tests.fitting.test_citing import chat, log
@@ -395,5 +397,26 @@ def test_others_go_on_while_a_large_request_is_worked_on(session: str) -> None:
                 await asyncio.sleep(0)
             assert len((await fitting).contents) == 1
             assert turns > 20  # of the loop; on it, the work would be one of three
+
+    run(work)
+
+
+def test_no_representation_holds_content(url: str) -> None:
+    async def work() -> None:
+        async with Holdfast.open(url) as engine:
+            text = "the zebra went away\n" * 200
+            made = await engine.cite(text, question="zebra")
+            session = engine.session("s")
+            fitted = await session.fit(chat(text, question="Where is the zebra?"))
+            turn = await engine.observe(session, fitted)
+            stored = await engine.store.get(engine.scope, made.ref_id)
+            opened = await engine.expand_ref(made.ref_id, {"query": "zebra"})
+            source = Source(text.encode())
+            condenser = condenser_for(source)
+            shown: list[object] = [made, made.content, stored, opened, fitted, fitted.contents]
+            shown += [fitted.state, session, turn, fitted.report, condenser.condense(source)]
+            shown += [condenser.passages(source)]
+            for value in shown:
+                assert "zebra" not in repr(value)
 
     run(work)

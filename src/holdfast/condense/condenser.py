@@ -29,6 +29,9 @@ class Note(msgspec.Struct, frozen=True):
     """In source units, so that `expand_ref` can open it: `lines 45-67`, `rows 11-12`,
     `$.items[3]`, `section: Introduction`."""
 
+    def __repr__(self) -> str:
+        return f"<Note {self.role}, {len(self.text)} characters>"
+
 
 class Passage(msgspec.Struct, frozen=True):
     """A part of a content that can answer a question on its own: a row, a paragraph, a log line."""
@@ -37,6 +40,9 @@ class Passage(msgspec.Struct, frozen=True):
     """As it would be quoted."""
     where: str
     """In source units, as in a note."""
+
+    def __repr__(self) -> str:
+        return f"<Passage of {len(self.text)} characters>"
 
 
 class Condensed(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +56,9 @@ class Condensed(msgspec.Struct, frozen=True, kw_only=True):
     """How many there are."""
     notes: tuple[Note, ...]
     """The most important first within each role."""
+
+    def __repr__(self) -> str:
+        return f"<Condensed {self.total} {self.unit}, {len(self.notes)} notes>"
 
 
 class Condenser(Protocol):

@@ -39,6 +39,9 @@ class Expansion(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why there is no content, if there is none; then `text` holds it too, and the next step."""
 
+    def __repr__(self) -> str:
+        return f"<Expansion of {self.tokens} tokens, {self.remaining} {self.unit} remaining>"
+
 
 def miss(reason: str, step: str, *, count: Count, ref_id: str = "", most: int = 1000) -> Expansion:
     """An expansion that found nothing: it says why, and what to do next."""

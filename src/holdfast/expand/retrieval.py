@@ -58,6 +58,9 @@ class Retrieved(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     """JSON if it succeeded, else what went wrong."""
 
+    def __repr__(self) -> str:
+        return f"<Retrieved {self.result_code}, {len(self.message)} characters>"
+
 
 def retrieval_definition(dialect: str, name: str = NAME) -> dict[str, Any]:
     """The action as an entry of a request's list of tools."""

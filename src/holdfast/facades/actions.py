@@ -43,6 +43,9 @@ class ActionExcerpt(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     total_length: int
     source_url: str | None = None
 
+    def __repr__(self) -> str:
+        return f"<ActionExcerpt of {self.total_length} characters>"
+
 
 class ActionCitation(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What the conversation says of one action."""

@@ -33,6 +33,9 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     ttl_seconds: float | None = None
     """How long it stays fresh; then it is stale, and may be cleaned up."""
 
+    def __repr__(self) -> str:
+        return f"<Content {self.ref_id}, {len(self.data)} bytes>"
+
 
 State = Literal["fresh", "stale", "removed", "damaged"]
 
@@ -57,12 +60,18 @@ class RefInfo(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     """`stale` is past its time but still there; `removed` leaves only this record."""
 
+    def __repr__(self) -> str:
+        return f"<RefInfo {self.ref_id}, {self.size} bytes, {self.state}>"
+
 
 class Stored(msgspec.Struct, frozen=True):
     """An original, as it was stored."""
 
     info: RefInfo
     data: bytes
+
+    def __repr__(self) -> str:
+        return f"<Stored {self.info.ref_id}, {len(self.data)} bytes>"
 
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,6 +61,9 @@ class RefLine(msgspec.Struct, frozen=True, kw_only=True, tag="ref"):
     """The sessions that used it; an empty name is a use without one."""
     data: bytes | None
 
+    def __repr__(self) -> str:
+        return f"<RefLine {self.ref_id}, {self.size} bytes>"
+
 
 class MessageLine(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
     """Bytes that turns name."""
@@ -68,6 +71,9 @@ class MessageLine(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
     sha256: str
     sessions: tuple[str, ...]
     data: bytes
+
+    def __repr__(self) -> str:
+        return f"<MessageLine {self.sha256}, {len(self.data)} bytes>"
 
 
 class CalibrationLine(msgspec.Struct, frozen=True, tag="calibration"):
