@@ -110,7 +110,7 @@ class Exchange:
 
     async def run(self) -> Outcome:
         """Answer the request; a HoldfastError says why it cannot be."""
-        conversation = read(self.incoming.body, self.dialect, limits=self.service.limits)
+        conversation = self.service.recent.read(self.incoming.body, self.dialect)
         self._own_tools = frozenset(tool.name for tool in conversation.tools)
         self.incoming.seen.model = self.incoming.route.model or conversation.model or ""
         prepared = await self._prepare(conversation)

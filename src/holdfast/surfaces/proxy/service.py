@@ -16,6 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.expansions import Caps
 from holdfast.surfaces.proxy.logs import Fields, log
+from holdfast.surfaces.proxy.recent import Recent
 from holdfast.surfaces.proxy.sending import HttpSending, Reply, Sending
 from holdfast.surfaces.proxy.telemetry import Telemetry
 from holdfast.surfaces.proxy.upstreams import address, configured, outgoing_headers, without
@@ -45,6 +46,7 @@ class Service:
         self.limits = Limits(
             max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys
         )
+        self.recent = Recent(self.limits)
         self.caps = Caps(rounds=settings.max_expansion_rounds, tokens=settings.max_expansion_tokens)
         self.most_bytes = settings.max_body_bytes
         self._background: set[asyncio.Task[Any]] = set()

@@ -1,0 +1,53 @@
+"""Read a request with what is known from the one before, so that only what was added is read.
+
+recent: before service. Clients send their whole history with each
+request: what begins with the same bytes is the same, and is not parsed or hashed again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from holdfast.wire import Conversation, read
+from holdfast.wire.strict import Limits
+
+_BEGINNING = 1_000
+"""Bytes by which a request is looked up; what begins alike is compared as far as it goes."""
+_MOST_ALIKE = 8
+"""Conversations with the same beginning, such as a long system text, that are kept in mind."""
+_MOST_BYTES = 32_000_000
+"""Of bodies; the oldest are forgotten first."""
+
+
+class Recent:
+    """The conversations that were read last."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._known: OrderedDict[tuple[str, bytes], list[Conversation]] = OrderedDict()
+        self._bytes = 0
+
+    def read(self, body: bytes, dialect: str) -> Conversation:
+        """Read a request; messages that were read before are the same objects again."""
+        key = (dialect, body[:_BEGINNING])
+        alike = self._known.get(key, [])
+        before = next((one for one in alike if _goes_on(body, one)), None)
+        made = read(body, dialect, previous=before, limits=self._limits)
+        kept = [one for one in alike if one is not before][-_MOST_ALIKE + 1 :]
+        self._bytes += len(body) + _size(kept) - _size(alike)
+        self._known[key] = [*kept, made]
+        self._known.move_to_end(key)
+        while self._bytes > _MOST_BYTES and self._known:
+            self._bytes -= _size(self._known.popitem(last=False)[1])
+        return made
+
+
+def _goes_on(body: bytes, before: Conversation) -> bool:
+    source = before.source or b""
+    return bool(source) and body.startswith(
+        memoryview(source)[: len(source) - len(before.frame.tail)]
+    )
+
+
+def _size(conversations: list[Conversation]) -> int:
+    return sum(len(one.source or b"") for one in conversations)

@@ -1,0 +1,60 @@
+"""Requests read with what is known: the same conversation as if read alone, and no more memory."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import holdfast
+from holdfast.errors import HoldfastError
+from holdfast.surfaces.proxy import recent
+from holdfast.surfaces.proxy.recent import Recent
+from holdfast.wire.strict import Limits
+
+LONG = "a question " * 200
+
+
+def body_of(said: list[str], **more: object) -> bytes:
+    messages = [{"role": "user", "content": text} for text in said]
+    return json.dumps({"model": "gpt-4o", "messages": messages, **more}).encode()
+
+
+@given(st.lists(st.lists(st.sampled_from(["a", "b", "c" * 2000]), max_size=4), max_size=12))
+def test_what_is_read_does_not_depend_on_what_was_read_before(requests: list[list[str]]) -> None:
+    known = Recent(Limits())
+    for said in requests:
+        body = body_of(said, temperature=len(said))
+        made, alone = known.read(body, "openai-chat"), holdfast.read(body, "openai-chat")
+        assert holdfast.write(made) == body
+        assert made.rest == alone.rest
+        assert [m.value for m in made.messages] == [m.value for m in alone.messages]
+
+
+def test_only_what_was_added_is_read() -> None:
+    known = Recent(Limits())
+    first = known.read(body_of([LONG, "b"]), "openai-chat")
+    other = known.read(body_of([LONG, "x"]), "openai-chat")
+    second = known.read(body_of([LONG, "b", "c"]), "openai-chat")
+    assert second.messages[:2] == first.messages, "they compare by identity"
+    assert other.messages[1] not in second.messages
+
+
+def test_a_bad_request_is_refused_and_forgotten() -> None:
+    known = Recent(Limits())
+    known.read(body_of(["a"]), "openai-chat")
+    with pytest.raises(HoldfastError):
+        known.read(body_of(["a"])[:-2], "openai-chat")
+    assert known.read(body_of(["a", "b"]), "openai-chat").messages[1].value["content"] == "b"
+
+
+def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "_MOST_BYTES", 20_000)
+    known = Recent(Limits())
+    for n in range(50):
+        known.read(body_of([f"{n} " + "x" * 1000]), "openai-chat")
+        known.read(body_of(["s" * 1000, f"{n}"]), "openai-chat")
+        assert known._bytes == sum(map(recent._size, known._known.values()))
+        assert known._bytes <= 20_000
