@@ -33,7 +33,8 @@ from holdfast.errors import (
     StoreError,
 )
 from holdfast.expand.tool import NAME, OTHER_NAME
-from holdfast.fitting import Fitted
+from holdfast.fitting import FitState, Fitted
+from holdfast.fitting.state import one_by_one
 from holdfast.surfaces.proxy.expansions import Expansions
 from holdfast.surfaces.proxy.final_turn import final_turn
 from holdfast.surfaces.proxy.routes import Route
@@ -42,7 +43,7 @@ from holdfast.surfaces.proxy.sending import Reply, UpstreamError
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX, Switches
 from holdfast.surfaces.proxy.upstreams import returned_headers
-from holdfast.tokens import count
+from holdfast.tokens import TokenCount, count
 from holdfast.wire import Conversation, read, write
 from holdfast.wire.strict import encode, splice
 
@@ -80,14 +81,17 @@ class _Got(NamedTuple):
 class _Prepared(NamedTuple):
     """A request that may go out."""
 
+    asked: Conversation
+    """What the client sent."""
     body: bytes
     session: Session
-    fitted: Fitted | None
-    """None where the request goes out as the client sent it."""
-    limit: int
-    warnings: tuple[str, ...]
+    fitted: Fitted | None = None
+    """What goes out; None where nothing is known of it."""
+    told: Fitted | None = None
+    """What the client is told of: that which went out, or which would have."""
     untouched: int = 0
     """Tokens of the request as the client sent it: edits overlap, so theirs cannot be summed."""
+    warnings: tuple[str, ...] = ()
     final: bool = False
 
 
@@ -120,7 +124,7 @@ class Exchange:
         try:
             reply = await calls.enter_async_context(self.service.send(self.incoming, prepared.body))
             if reply.status < 400 and _is_stream(reply):
-                headers |= returned_headers(reply.headers, changed=True)
+                headers = returned_headers(reply.headers, changed=True) | headers
                 held = calls.pop_all()
                 stream = _Pieces(self._stream(prepared, reply, held), held)
                 return Outcome(reply.status, headers, stream)
@@ -128,7 +132,7 @@ class Exchange:
         finally:
             await calls.aclose()
         last = await self._whole_answer(prepared, first)
-        return last._replace(headers=headers | last.headers)
+        return last._replace(headers=last.headers | headers)
 
     # --- before it is sent -----------------------------------------------------------------------
 
@@ -147,7 +151,7 @@ class Exchange:
                 raise
             session = engine.session(switches.session)
             warning = "the store is unavailable: the request went out as it came"
-            return _Prepared(self.incoming.body, session, None, 0, (warning,))
+            return self._as_it_came(conversation, session, warning)
 
     async def _fit(self, conversation: Conversation, session: Session) -> _Prepared:
         switches = self.incoming.switches
@@ -160,10 +164,7 @@ class Exchange:
         if not switches.cite or _wants_several(conversation):
             how["citing"] = None
         if switches.read_only:
-            how["citing"] = None
-            fitted = await session.preview(conversation, **how)
-            untouched = self._tokens(fitted.state.source, model)
-            return _Prepared(self.incoming.body, session, fitted, fitted.limit, (), untouched)
+            return await self._read_only(conversation, session, how)
         whole = rejoin(conversation, session.kept.get(self.dialect, ()), self._is_hidden)
         final = False
         try:
@@ -179,11 +180,37 @@ class Exchange:
             )
             fitted = await session.fit(last, **how)
             final = True
-        sent = self._with_usage(fitted.body)
         # Hidden calls that were brought back are not the client's; else what was read is known.
         came = fitted.state.source if whole is conversation else conversation
-        untouched = self._tokens(came, model)
-        return _Prepared(sent, session, fitted, fitted.limit, fitted.warnings, untouched, final)
+        return _Prepared(
+            asked=conversation,
+            body=self._with_usage(fitted.body),
+            session=session,
+            fitted=fitted,
+            told=fitted,
+            untouched=self._count(came, model).tokens,
+            warnings=fitted.warnings,
+            final=final,
+        )
+
+    async def _read_only(
+        self, conversation: Conversation, session: Session, how: dict[str, Any]
+    ) -> _Prepared:
+        """Say what would be done, and do none of it."""
+        try:
+            told = await session.preview(conversation, **{**how, "citing": None})
+        except (BudgetExceededError, ContextOptimizationError):
+            warning = "the request does not fit: it went out as it came"
+            return self._as_it_came(conversation, session, warning)
+        counted = self._count(conversation, how["model"])
+        same = one_by_one(0, len(conversation.messages))
+        state = FitState(conversation, conversation, same)
+        body = self.incoming.body
+        fitted = Fitted(body, counted, told.limit, (), state)
+        return _Prepared(conversation, body, session, fitted, told, counted.tokens)
+
+    def _as_it_came(self, conversation: Conversation, session: Session, warning: str) -> _Prepared:
+        return _Prepared(conversation, self.incoming.body, session, warnings=(warning,))
 
     def _is_hidden(self, name: str) -> bool:
         return name in (NAME, OTHER_NAME) and name not in self._own_tools
@@ -201,20 +228,18 @@ class Exchange:
     def _headers(self, prepared: _Prepared) -> dict[str, str]:
         """What the proxy tells about what it did."""
         headers = {f"{PREFIX}session": prepared.session.name}
-        if prepared.fitted is not None:
-            saved = prepared.untouched - prepared.fitted.tokens
-            headers[f"{PREFIX}tokens"] = str(prepared.fitted.tokens)
-            headers[f"{PREFIX}saved"] = str(saved)
-            headers[f"{PREFIX}edits"] = str(len(prepared.fitted.report))
+        if (told := prepared.told) is not None:
+            headers[f"{PREFIX}tokens"] = str(told.tokens)
+            headers[f"{PREFIX}saved"] = str(prepared.untouched - told.tokens)
+            headers[f"{PREFIX}edits"] = str(len(told.report))
         if prepared.final:
             headers[f"{PREFIX}final"] = "true"
         if prepared.warnings:
             headers[f"{PREFIX}warning"] = "; ".join(prepared.warnings)
         return headers
 
-    def _tokens(self, conversation: Conversation, model: str) -> int:
-        learnt = self.service.engine.calibration
-        return count(conversation, model=model, calibration=learnt).tokens
+    def _count(self, conversation: Conversation, model: str) -> TokenCount:
+        return count(conversation, model=model, calibration=self.service.engine.calibration)
 
     # --- the answer ------------------------------------------------------------------------------
 
@@ -230,7 +255,8 @@ class Exchange:
                 status = answer.status
             if status >= 400:  # nothing has gone out: the client may ask for all of it again
                 self.hops.clear()
-                self._note(prepared, status, None, expansions.used)
+                billed = total_usage(bodies, self.dialect) if bodies else None
+                self._note(prepared, status, billed, expansions.used)
                 return Outcome(status, got.headers, got.body)
             bodies.append(got.body)
             self._keep_id(answer.id)
@@ -317,8 +343,7 @@ class Exchange:
         """Tokens that a request may still grow by; by the same measure as it was made to fit."""
         if prepared.fitted is None:
             return 0
-        learnt = self.service.engine.calibration
-        made = count(grown, model=prepared.fitted.count.model, calibration=learnt)
+        made = self._count(grown, prepared.fitted.count.model)
         return prepared.fitted.limit - (made.tokens if self._limit else made.upper)
 
     def _hides_usage(self, prepared: _Prepared) -> bool:
@@ -336,16 +361,9 @@ class Exchange:
     ) -> None:
         """Write down what happened, once the client has its answer."""
         if self.hops:
-            index = len(prepared.session.state.source.messages) if prepared.session.state else 0
-            kept = Kept(
-                hops=tuple(self.hops), index=index, seen_id=self.first_id, last_id=self.last_id
-            )
-            before = prepared.session.kept.get(self.dialect, ())
-            prepared.session.kept[self.dialect] = (*before[-_MOST_KEPT:], kept)
+            self._keep(prepared)
         if prepared.fitted is None:
             return
-        if self.incoming.route.family not in self.service.upstreams:
-            usage = None  # the offline model counts as we do: nothing can be learnt from it
         elapsed = (time.perf_counter() - self._started) * 1000
         self.incoming.seen.turn = self.service.later(
             self.service.engine.observe(
@@ -353,12 +371,25 @@ class Exchange:
                 prepared.fitted,
                 usage,
                 status=status,
+                asked=prepared.asked,
                 untouched=prepared.untouched,
                 expanded=expanded,
                 milliseconds=elapsed,
-                warnings=(),
+                # The offline model counts as we do: nothing can be learnt from it.
+                learn=self.incoming.route.family in self.service.upstreams,
             )
         )
+
+    def _keep(self, prepared: _Prepared) -> None:
+        """Keep the hidden calls for the client's next request, which will be without them."""
+        kept = Kept(
+            hops=tuple(self.hops),
+            index=len(prepared.asked.messages),
+            seen_id=self.first_id,
+            last_id=self.last_id,
+        )
+        before = prepared.session.kept.get(self.dialect, ())
+        prepared.session.kept[self.dialect] = (*before[-_MOST_KEPT:], kept)
 
 
 def _wants_several(conversation: Conversation) -> bool:
@@ -380,7 +411,7 @@ _USAGE = {"include_usage": True}
 
 
 def _is_stream(reply: Reply) -> bool:
-    return reply.headers.get("content-type", "").startswith("text/event-stream")
+    return reply.headers.get("content-type", "").lower().startswith("text/event-stream")
 
 
 class _Pieces:
