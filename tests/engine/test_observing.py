@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,5 +77,40 @@ def test_a_request_without_messages_is_written_down() -> None:
         session = await engine.session_of(body)
         turn = await engine.observe(session, await session.fit(body))
         assert turn.number == 1
+
+    run(work())
+
+
+def big(name: str, size: int) -> dict[str, Any]:
+    said = [
+        {"role": "user", "content": f"{name} {n} " + "word " * 200} for n in range(size // 1000)
+    ]
+    return {"model": "gpt-4o", "messages": said}
+
+
+def test_sessions_in_memory_are_bounded_by_their_bytes(tmp_path: Path) -> None:
+    """The ones longest unused are forgotten first, and come back from the store as they were."""
+
+    async def work() -> None:
+        async with Holdfast.open(f"sqlite:///{tmp_path}/store.db") as engine:
+            engine.most_bytes = 300_000
+
+            async def turn(name: str, size: int) -> holdfast.Fitted:
+                session = engine.session(name)
+                fitted = await session.fit(big(name, size), limit=100_000)
+                await engine.observe(session, fitted)
+                assert session is engine.session(name), "what is in use stays"
+                return fitted
+
+            before = {f"s{n}": await turn(f"s{n}", 40_000) for n in range(20)}
+            held = list(engine._sessions.values())
+            assert 2 <= len(held) < 10
+            assert sum(session.size for session in held) <= engine.most_bytes
+            assert held[-1].name == "s19"
+            again = await turn("s0", 41_000)
+            assert again.body.startswith(before["s0"].body[:39_000])
+            assert (await engine.store.turns(engine.scope.of("s0")))[-1].number == 2
+            await turn("huge", 900_000)
+            assert list(engine._sessions) == ["huge"]
 
     run(work())

@@ -58,6 +58,14 @@ class Kept(msgspec.Struct, frozen=True):
     last_id: str = ""
     """The id of the last hop's response."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of the turns, and characters of what was answered."""
+        return sum(
+            sum(map(len, hop.turn)) + sum(len(answer) for _, answer in hop.results)
+            for hop in self.hops
+        )
+
     def __repr__(self) -> str:
         return f"<Kept, {len(self.hops)} hops>"
 

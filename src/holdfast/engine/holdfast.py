@@ -30,6 +30,7 @@ from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
 
 _MOST_SESSIONS = 1_000
+_MOST_BYTES = 64_000_000
 _SAVE_EVERY = 50
 
 
@@ -53,7 +54,10 @@ class Holdfast:
         """Whether `fit` cites; what is handed to `cite` is always cited."""
         self.calibration = calibration or Calibration()
         self._clock = clock
+        self.most_bytes = _MOST_BYTES
+        """Of sessions that are kept in memory; others come back from the store."""
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._sizes: dict[str, int] = {}
         self._heads: dict[str, str] = {}
         self._observed = 0
 
@@ -165,10 +169,23 @@ class Holdfast:
                 cites=self.cites_results,
             )
             self._sessions[name] = known
-            while len(self._sessions) > _MOST_SESSIONS:
-                self._sessions.popitem(last=False)
         self._sessions.move_to_end(name)
+        self._forget_unused()
         return known
+
+    def _forget_unused(self) -> None:
+        """Forget the sessions longest unused, so that those in memory are not too many or large."""
+        total = sum(self._sizes.values())
+        while len(self._sessions) > 1 and (
+            len(self._sessions) > _MOST_SESSIONS or total > self.most_bytes
+        ):
+            name, _ = self._sessions.popitem(last=False)
+            total -= self._sizes.pop(name, 0)
+
+    def _weigh(self, session: Session) -> None:
+        if session is self._sessions.get(session.name):
+            self._sizes[session.name] = session.size
+            self._forget_unused()
 
     async def session_of(self, conversation: Conversation) -> Session:
         """The session whose last request a conversation goes on from; a new one if none does."""
@@ -193,7 +210,10 @@ class Holdfast:
         """
         name = self.scope.session if session is None else session
         if name:
-            return await self.session(name).fit(body, **how)
+            known = self.session(name)
+            fitted = await known.fit(body, **how)
+            self._weigh(known)
+            return fitted
         rules: CitingRules | None = how.pop("citing", self.citing if self.cites_results else None)
         how["calibration"] = self.calibration
         return await fit_and_store(self.store, self.scope, body, rules, **how)
@@ -206,6 +226,7 @@ class Holdfast:
         Other arguments are those of `Session.observe`.
         """
         turn = await session.observe(fitted, usage, **what)
+        self._weigh(session)
         self._observed += 1
         if self._observed % _SAVE_EVERY == 0:
             await self.save()

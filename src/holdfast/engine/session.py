@@ -74,6 +74,15 @@ class Session:
         """The session's name."""
         return self.scope.session
 
+    @property
+    def size(self) -> int:
+        """Bytes of the messages that are kept in memory, hidden calls included."""
+        held = sum(one.size for kept in self.kept.values() for one in kept)
+        if self.state is not None:
+            listed = (*self.state.source.messages, *self.state.sent.messages)
+            held += sum({id(one): len(memoryview(one.span)) for one in listed}.values())
+        return held
+
     async def load(self) -> Session:
         """Bring back what the store knows of this session, once."""
         async with self._loading:  # whoever asks meanwhile waits for it
