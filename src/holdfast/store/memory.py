@@ -195,7 +195,7 @@ class MemoryStore:
         shelves = [shelf for (name, _), shelf in self._shelves.items() if name == scope.workspace]
         if any(sha256 in shelf.messages for shelf in shelves):
             return 0
-        if any(r.sha256 == sha256 and not r.removed for s in shelves for r in s.refs.values()):
+        if any(not ref.removed for shelf in shelves for ref in shelf.of_content(sha256)):
             return 0
         workspace = self._workspace(scope)
         workspace.damage.pop(sha256, None)
@@ -237,9 +237,8 @@ class MemoryStore:
         """Append a turn to the scope's session."""
         rules.check_turn(scope, session, messages)
         shelf = self._shelf(scope)
-        turns = shelf.turns.get(scope.session, {})
-        rules.check_number(turn.number, len(turns))
-        shelf.turns[scope.session] = turns | {turn.number: turn}
+        rules.check_number(turn.number, len(shelf.turns.get(scope.session, {})))
+        shelf.turns.setdefault(scope.session, {})[turn.number] = turn
         shelf.sessions[scope.session] = session
         for sha256, data in messages.items():
             self._workspace(scope).keep(sha256, data)

@@ -137,6 +137,10 @@ class Shelf:
             if name.kind in ("", ref.content.kind) and ref.sha256.startswith(name.digits)
         ]
 
+    def of_content(self, sha256: str) -> list[Ref]:
+        """The refs that lead to a content, or once did."""
+        return self.named(RefName("", sha256))
+
     def find(self, name: RefName) -> Ref | None:
         """The ref that a name means."""
         return rules.choose(name, self.named(name), lambda ref: (ref.content.ref_id, ref.sha256))
