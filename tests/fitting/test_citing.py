@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.cite import CitingRules
 from holdfast.expand.tool import NAME, OTHER_NAME, definition
-from holdfast.fitting import FitState, fit
+from holdfast.fitting import FitState, fit, unfold
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 RULES = CitingRules()
@@ -200,6 +200,18 @@ def test_what_is_cut_twice_leads_to_the_original() -> None:
     assert cuts
     assert cuts <= set(results)
     assert named <= handed.keys()  # a report names nothing that cannot be opened
+
+
+def test_what_was_unfolded_is_sent_whole_and_needs_no_tool() -> None:
+    results = ["word " * 190 for _ in range(12)]
+    folded = fit(chat(*results), citing=RULES, limit=2_000, strategy="fold")
+    state = folded.state
+    assert refs_in(folded.body)
+    for made in folded.state.folds:
+        state = unfold(state, made)
+    whole = in_dialect(chat(*results, "short"), "openai-chat")
+    again = fit(whole, citing=RULES, state=state, limit=100_000)
+    assert again.body == whole
 
 
 def test_without_citing_no_ref_is_shown_that_was_made_before() -> None:

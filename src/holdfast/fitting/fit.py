@@ -184,7 +184,8 @@ def _cite(taken: _Taken, rules: CitingRules, kept: Kept) -> _Taken:
         if citation.content is not None:
             kept.cited(citation.content)
     sent = arrived.conversation
-    refs = taken.refs or names_ref(sent.messages[taken.known :])
+    # Without refs before, only what is new is read; with refs, they may have been unfolded since.
+    refs = names_ref(sent.messages if taken.refs else sent.messages[taken.known :])
     if refs:
         sent = _offering(taken.source, sent)
     return msgspec.structs.replace(taken, sent=sent, refs=refs, report=arrived.cuts)
