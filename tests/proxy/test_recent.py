@@ -58,3 +58,11 @@ def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
         known.read(body_of(["s" * 1000, f"{n}"]), "openai-chat")
         assert known._bytes == sum(map(recent._size, known._known.values()))
         assert known._bytes <= 20_000
+
+
+def test_no_more_beginnings_are_kept_than_are_allowed() -> None:
+    known = Recent(Limits())
+    for n in range(300):
+        known.read(body_of([f"{n} " + "x" * 1000]), "openai-chat")
+    assert len(known._known) == recent._MOST_BEGINNINGS
+    assert known._bytes == sum(map(recent._size, known._known.values()))

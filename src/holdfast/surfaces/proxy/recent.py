@@ -19,6 +19,10 @@ _MOST_BYTES = 32_000_000
 """Of bodies; the oldest are forgotten first."""
 
 
+_MOST_BEGINNINGS = 200
+"""A conversation read costs many times its bytes, and sessions that rest are better let go."""
+
+
 class Recent:
     """The conversations that were read last."""
 
@@ -37,7 +41,7 @@ class Recent:
         self._bytes += len(body) + _size(kept) - _size(alike)
         self._known[key] = [*kept, made]
         self._known.move_to_end(key)
-        while self._bytes > _MOST_BYTES and self._known:
+        while self._bytes > _MOST_BYTES or len(self._known) > _MOST_BEGINNINGS:
             self._bytes -= _size(self._known.popitem(last=False)[1])
         return made
 
