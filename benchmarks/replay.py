@@ -21,9 +21,9 @@ from tests.proxy.replaying import (
     check,
     chosen,
     in_prompt_order,
+    kept_prefixes,
     retell,
     same_bytes,
-    stable_share,
     story_of,
 )
 from tests.proxy.upstream import Upstream
@@ -50,7 +50,7 @@ def run(console: Console) -> None:
         console.print("(recorded trajectories are not on this machine: set HOLDFAST_DATA)")
         return
     sums: dict[str, Counter[str]] = {dialect: Counter() for dialect in DIALECTS}
-    stable: dict[str, list[float]] = {dialect: [] for dialect in DIALECTS}
+    kept: dict[str, list[tuple[float, bool]]] = {dialect: [] for dialect in DIALECTS}
     refusals: Counter[str] = Counter()
     with Upstream(window=WINDOW) as upstream:
         with running_proxy({"request_limit": WINDOW}, upstream.url) as proxy:
@@ -59,12 +59,12 @@ def run(console: Console) -> None:
                 told = retell(story_of(recording, dialect), proxy, upstream)
                 check(told, proxy, WINDOW)
                 sums[dialect] += _sums(told)
-                stable[dialect] += stable_share(told)
+                kept[dialect] += kept_prefixes(told)
                 refusals.update(filter(None, [told.refusal]))
                 upstream.requests.clear()
         if upstream.refused:
             raise SystemExit(f"the upstream refused: {upstream.refused[0]}")
-    _print(console, sums, stable, refusals)
+    _print(console, sums, kept, refusals)
 
 
 def _recordings() -> Iterator[dict[str, Any]]:
@@ -109,7 +109,7 @@ def _sums(told: Retold) -> Counter[str]:
 def _print(
     console: Console,
     sums: dict[str, Counter[str]],
-    stable: dict[str, list[float]],
+    kept: dict[str, list[tuple[float, bool]]],
     refusals: Counter[str],
 ) -> None:
     table = Table(title=f"Recorded agents through the proxy, window {WINDOW:,}")
@@ -123,10 +123,13 @@ def _print(
     for vendor in PRICES:
         shares = (c[f"sent {vendor}"] / c[f"untouched {vendor}"] for c in columns)
         table.add_row(f"input cost, {vendor}, share", *(f"{share:.2f}" for share in shares))
-    every = [*stable.values(), [share for one in stable.values() for share in one]]
-    table.add_row("prefix kept, turns without a fold", *(f"{fmean(one):.4f}" for one in every))
-    whole = (sum(share == 1 for share in one) / len(one) for one in every)
-    table.add_row("  of these, kept whole", *(f"{share:.4f}" for share in whole))
+    every = [*kept.values(), [one for several in kept.values() for one in several]]
+    means = (fmean(share for share, _ in one) for one in every)
+    table.add_row("prefix kept, turns without a fold", *(f"{mean:.4f}" for mean in means))
+    changed = (sum(share < 1 and tools for share, tools in one) for one in every)
+    table.add_row("  not whole: the first citation's tool", *(f"{number:,}" for number in changed))
+    others = (sum(share < 1 and not tools for share, tools in one) for one in every)
+    table.add_row("  not whole: other reasons", *(f"{number:,}" for number in others))
     console.print(table)
     for why, number in refusals.items():
         console.print(f"refused {number}x: {why}")

@@ -300,9 +300,14 @@ def same_bytes(before: bytes, now: bytes) -> int:
     return low
 
 
-def stable_share(told: Retold) -> Iterator[float]:
-    """Per turn without a fold: the share of the request before that this one begins with."""
-    sent = [in_prompt_order(t.got.body, t.got.dialect) for t in told.turns if t.got is not None]
+def kept_prefixes(told: Retold) -> Iterator[tuple[float, bool]]:
+    """Per turn without a fold: the share of the request before that this one begins with.
+
+    And whether the tools changed: the first citation brings the one that opens it.
+    """
+    sent = [turn.got for turn in told.turns if turn.got is not None]
     for before, now, turn in zip(sent, sent[1:], told.written[1:], strict=False):
         if all(edit.action == "cite" for edit in turn.edits):
-            yield same_bytes(before, now) / len(before)
+            old = in_prompt_order(before.body, before.dialect)
+            same = same_bytes(old, in_prompt_order(now.body, now.dialect))
+            yield same / len(old), before.tools != now.tools

@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from tests.proxy.harness import DIALECTS, running_proxy
-from tests.proxy.replaying import Retold, check, chosen, retell, stable_share, story_of
+from tests.proxy.replaying import Retold, check, chosen, kept_prefixes, retell, story_of
 from tests.proxy.upstream import Upstream
 from tests.recorded import needs_trajectories
 
@@ -62,10 +62,11 @@ def test_each_conversation_is_a_session_of_its_own(told: list[Retold]) -> None:
 
 
 def test_what_was_sent_stays_the_same_until_a_fold(told: list[Retold]) -> None:
-    shares = [share for one in told for share in stable_share(one)]
-    assert len(shares) > 30
-    # The first citation adds the tool that opens it; from then on all of the request stays.
-    assert sum(share == 1.0 for share in shares) >= len(shares) - len(told)
+    kept = [prefix for one in told for prefix in kept_prefixes(one)]
+    assert len(kept) > 30
+    assert all(share == 1.0 for share, tools_changed in kept if not tools_changed)
+    # The first citation adds the tool that opens it, once.
+    assert sum(tools_changed for _, tools_changed in kept) <= len(told)
 
 
 def test_long_results_are_cited(told: list[Retold]) -> None:
