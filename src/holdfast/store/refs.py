@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.errors import StoreError
+
 DIGITS = 16
 """Digits of the hash that a name shows; more where two contents would share them."""
 
@@ -34,11 +36,18 @@ class RefName(NamedTuple):
 
 def canonical(content: Any) -> bytes:
     """The bytes that are stored and hashed: text and bytes as they are, values as sorted JSON."""
-    if isinstance(content, bytes):
-        return content
+    if isinstance(content, bytes | bytearray | memoryview):
+        return bytes(content)
     if isinstance(content, str):
         return content.encode("utf-8", "surrogatepass")
-    return msgspec.json.encode(content, order="sorted")
+    try:
+        # Keys that are numbers become text first: only text can be sorted.
+        return msgspec.json.encode(msgspec.to_builtins(content, str_keys=True), order="sorted")
+    except (TypeError, ValueError, RecursionError):
+        raise StoreError(
+            "the content is neither text nor bytes nor a JSON value",
+            fix="Turn it into text before it is stored.",
+        ) from None
 
 
 def digest(data: bytes) -> str:
