@@ -34,12 +34,17 @@ ON CONFLICT (workspace, username) DO UPDATE SET data = excluded.data
 """
 
 
+_MANY = 500
+"""Contents; so many are found more slowly unless PostgreSQL knows that they are there."""
+
+
 class PostgresStore:
     """Keeps everything in the schema `holdfast` of a database."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
         self._clock = clock
+        self._put = 0
         self.url = database.url
 
     @classmethod
@@ -69,6 +74,9 @@ class PostgresStore:
     async def put(self, scope: Scope, contents: Sequence[Content]) -> None:
         """Store originals."""
         await originals.put(self._database, scope, contents, self._clock())
+        before, self._put = self._put, self._put + len(contents)
+        if before < _MANY <= self._put:
+            await upkeep.look_at_once(self._database)
 
     async def get(self, scope: Scope, ref: str) -> Stored | None:
         """Open a ref."""

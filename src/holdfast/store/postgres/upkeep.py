@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import functools
 import json
+from contextlib import suppress
 from typing import Any, LiteralString
 
+from holdfast.errors import StoreError
 from holdfast.store import rules
 from holdfast.store.postgres import blobs
 from holdfast.store.postgres.database import Connection, Database
@@ -132,6 +134,13 @@ SELECT sha256 FROM gone
 """
 )
 
+_NEVER_LOOKED_AT: LiteralString = (
+    "SELECT 1 FROM pg_class WHERE oid = 'holdfast.refs'::regclass AND reltuples < 0"
+)
+_LOOK: LiteralString = (
+    "ANALYZE holdfast.contents, holdfast.refs, holdfast.uses, holdfast.messages, holdfast.audit"
+)
+
 _PART = 500
 """Refs that are removed in one transaction."""
 
@@ -163,6 +172,16 @@ async def stats(database: Database, scope: Scope, now: float) -> StoreStats:
     (row,) = await database.fetch(_STATS, scope.workspace, scope.user, now)
     by_kind = dict(sorted(json.loads(row["by_kind"]).items()))
     return StoreStats(**dict(row) | {"by_kind": by_kind})
+
+
+async def look_at_once(database: Database) -> None:
+    """Let PostgreSQL look at tables that it never looked at: until then it plans for empty ones.
+
+    It does so by itself, but only after a minute; a first import has grown by then.
+    """
+    with suppress(StoreError):  # what was stored is stored, and only slower to find
+        if await database.fetch(_NEVER_LOOKED_AT):
+            await database.fetch(_LOOK)
 
 
 async def verify(
