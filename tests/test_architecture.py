@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,3 +78,11 @@ def test_every_setting_is_obeyed_somewhere(key: str) -> None:
 )
 def test_the_search_for_environment_reads_finds_them(code: str) -> None:
     assert list(environment_reads(ast.parse(code)))
+
+
+def test_everything_but_postgresql_works_without_the_extras() -> None:
+    extras = ("asyncpg", "opentelemetry")
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({extras!r}))"
+    code = f"{blocked}; import holdfast.surfaces.cli, holdfast.surfaces.proxy.server"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

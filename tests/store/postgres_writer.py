@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from holdfast.errors import StoreConflictError, StoreUnavailableError
 from holdfast.store import Content, Scope
-from holdfast.store.postgres import PostgresStore
+from holdfast.store.postgres.store import PostgresStore
 from tests.store.harness import content, named, noise, session, turn
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store.postgres import PostgresStore
+from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.refs import digest
 from tests.store.postgres_server import Server
 from tests.store.postgres_writer import contents_of, message_of, scope_of
