@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from holdfast.store import Turn
 from tests.fitting.test_citing import chat, log
@@ -24,10 +26,22 @@ from tests.proxy.harness import (
 )
 from tests.proxy.spoken import says, text
 from tests.proxy.test_opening import HEADERS, opening
-from tests.proxy.upstream import Upstream
+from tests.proxy.upstream import PATIENCE, Fault, Spoken, Upstream
 
 LINES = 300
 SAID = says(text("Hello."))
+
+
+async def _lingers(spoken: Spoken) -> web.StreamResponse:
+    response = await spoken.stream()
+    for event in spoken.events(spoken.truthful(says(text("It went well.")))):
+        await response.write(event)
+    await spoken.never()
+    return response
+
+
+LINGERS = Fault(_lingers)
+"""All was said, and the connection stays open."""
 
 
 def turns_of(proxy: Running, answered: Answered) -> list[Turn]:
@@ -139,3 +153,42 @@ def test_calls_before_a_failure_were_billed_too(dialect: str) -> None:
         assert turn.status == 429
         assert turn.usage.output > 0
         assert turn.usage.expansions == 1
+
+
+ENDS = {"openai-chat": b"[DONE]", "openai-responses": b"response.completed", "anthropic": b"_stop"}
+
+
+@pytest.mark.parametrize("dialect", ENDS)
+def test_a_stream_has_ended_with_its_last_word(dialect: str) -> None:
+    """An upstream that says all and does not hang up keeps no client waiting."""
+    with Upstream(LINGERS) as upstream, running_proxy({}, upstream.url) as proxy:
+        body = request_in(dialect, chat("short"), stream=True)
+        answered = ask(proxy.url + path_of(dialect, stream=True), body, HEADERS)
+        assert text_of(dialect, answered, stream=True) == "It went well."
+        assert b'"error"' not in answered.body.replace(b'"error": null', b"")
+        assert upstream.left.acquire(timeout=PATIENCE)
+        [turn] = turns_of(proxy, answered)
+        assert turn.status == 200
+
+
+@pytest.mark.parametrize("dialect", ENDS)
+def test_a_client_that_leaves_with_the_end_has_had_its_answer(dialect: str) -> None:
+    """Many do: what the model opened is known, and nobody is said to have left."""
+    script = (opening(1, lines="1-9"), LINGERS)
+    with Upstream(*script) as upstream, running_proxy({}, upstream.url) as proxy:
+        body = request_in(dialect, chat(log(LINES)), stream=True)
+        connection = HTTPConnection(proxy.url.removeprefix("http://"), timeout=PATIENCE)
+        connection.request("POST", path_of(dialect, stream=True), body, HEADERS)
+        response = connection.getresponse()
+        said = b""
+        while ENDS[dialect] not in said:
+            said += response.read1()
+        connection.close()
+        response.close()
+        assert upstream.left.acquire(timeout=PATIENCE)
+        answered = Answered(200, {k.lower(): v for k, v in response.getheaders()}, said)
+        [turn] = turns_of(proxy, answered)
+        assert turn.status == 200
+        session = proxy.service.engine.session(answered.headers["x-holdfast-session"])
+        [kept] = session.kept[dialect]
+        assert len(kept.hops) == 2

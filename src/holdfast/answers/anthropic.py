@@ -143,7 +143,7 @@ class AnthropicJoiner(Joiner):
 
     def _ending(self, kind: str, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
         if kind == "message_stop":
-            self.ended = True
+            self.ended = self.over = True
         else:
             self.stop_reason = text(inner(value, "delta").get("stop_reason")) or self.stop_reason
             said = inner(value, "usage")

@@ -40,6 +40,8 @@ class Joiner(ABC):
         self.upstream_id = ""
         """The id that the provider gave this answer."""
         self.ended = False
+        self.over = False
+        """The provider has said that nothing follows; not all do."""
         self.tail: list[tuple[Event, Any]] = []
         """The ends that are held back."""
 

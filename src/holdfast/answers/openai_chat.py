@@ -144,7 +144,7 @@ class ChatJoiner(Joiner):
         if event.data != _DONE:
             out.append(event.raw)
             return
-        self.ended = True
+        self.ended = self.over = True
         self.flush(out)
         if self.holding:
             self.tail.append((event, None))

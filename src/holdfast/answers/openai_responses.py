@@ -197,7 +197,7 @@ class ResponsesJoiner(Joiner):
         self._give(value, event, out, touched=value.get("response") is not response)
 
     def _end_of(self, response: dict[str, Any], *, failed: bool) -> None:
-        self.ended = True
+        self.ended = self.over = True
         self.failed = self.failed or failed
         self.usage = usage_of(response)
         self.stop_reason = stop_of(response)

@@ -181,6 +181,11 @@ class Relay:
         return self._joiner.upstream_id
 
     @property
+    def over(self) -> bool:
+        """Whether the latest upstream stream has said its last word; it may be open still."""
+        return self._joiner.over
+
+    @property
     def failed(self) -> bool:
         """Whether the upstream reported an error, or broke off before its end."""
         return self._joiner.failed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -48,6 +48,8 @@ from holdfast.wire import Conversation, read, write
 from holdfast.wire.strict import encode, splice
 
 _MOST_KEPT = 200
+_END_SECONDS = 1.0
+"""How long an upstream may take to end a stream after its last word, to be used again."""
 
 
 class Incoming(NamedTuple):
@@ -111,6 +113,8 @@ class Exchange:
         """Most input tokens, where that is not left to the model."""
         self._sent: Conversation | None = None
         """The latest request that went on from hidden calls."""
+        self._said_all = False
+        """The client has the end of its stream."""
 
     async def run(self) -> Outcome:
         """Answer the request; a HoldfastError says why it cannot be."""
@@ -287,7 +291,7 @@ class Exchange:
             for out in relay.error(status, str(error)):
                 yield out
         except (asyncio.CancelledError, GeneratorExit):
-            status = CLIENT_LEFT
+            status = status if self._said_all else CLIENT_LEFT
             raise
         finally:
             await calls.aclose()
@@ -296,29 +300,44 @@ class Exchange:
     async def _rounds(
         self, sent: bytes, relay: Relay, expansions: Expansions, reply: Reply, calls: AsyncExitStack
     ) -> AsyncGenerator[bytes]:
-        while True:
-            async for chunk in reply.chunks():
-                for out in relay.feed(chunk):
+        following: bytes | None = sent
+        while following is not None:
+            sent = following
+            async with aclosing(reply.chunks()) as chunks:
+                last: list[bytes] = []
+                async for chunk in chunks:
+                    last = relay.feed(chunk)
+                    if relay.over:
+                        break
+                    for out in last:
+                        yield out
+                    last = []
+                last += relay.finish()
+                # Clients leave, or ask on, as soon as they have the end: before, all is noted.
+                following = await self._after(sent, relay, expansions)
+                for out in last:
                     yield out
+                self._said_all = following is None and not relay.failed
+                await _ended(chunks)
             await calls.aclose()
-            for out in relay.finish():
-                yield out
             if relay.broken:
                 raise UpstreamError("the upstream's answer broke off", fix="Try again.")
-            if relay.failed:
-                return
-            self._keep_id(relay.upstream_id)
-            asked = (*relay.hidden_calls, *relay.visible_calls)
-            following = await self._next(sent, relay.assistant_turn, asked, expansions)
             if following is None:
                 return
-            sent = following
-            reply = await calls.enter_async_context(self.service.send(self.incoming, sent))
+            reply = await calls.enter_async_context(self.service.send(self.incoming, following))
             if reply.status >= 300:
                 status = reply.status if reply.status >= 400 else 502
                 raise UpstreamError("the upstream refused to go on", status=status)
             for out in relay.continue_with():
                 yield out
+
+    async def _after(self, sent: bytes, relay: Relay, expansions: Expansions) -> bytes | None:
+        """The request that goes on from a stream; None if it failed, or was the last."""
+        if relay.failed:
+            return None
+        self._keep_id(relay.upstream_id)
+        asked = (*relay.hidden_calls, *relay.visible_calls)
+        return await self._next(sent, relay.assistant_turn, asked, expansions)
 
     async def _next(
         self, sent: bytes, turn: tuple[bytes, ...], asked: Sequence[Call], expansions: Expansions
@@ -412,6 +431,14 @@ _USAGE = {"include_usage": True}
 
 def _is_stream(reply: Reply) -> bool:
     return reply.headers.get("content-type", "").lower().startswith("text/event-stream")
+
+
+async def _ended(chunks: AsyncGenerator[bytes]) -> None:
+    """Wait a while for the end of a stream that has said all."""
+    with suppress(TimeoutError, UpstreamError):
+        async with asyncio.timeout(_END_SECONDS):
+            async for _ in chunks:
+                pass
 
 
 class _Pieces:

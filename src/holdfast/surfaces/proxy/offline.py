@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -110,7 +110,7 @@ class _Reply:
         self.headers: Mapping[str, str] = {"content-type": kind}
         self._pieces = pieces
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes]:
         for piece in self._pieces:
             yield piece
             await asyncio.sleep(0)  # others get their turn between two pieces

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
+    aclosing,
     asynccontextmanager,
     contextmanager,
 )
@@ -107,14 +108,14 @@ class _Timed:
         self._reply = reply
         self._seen = seen
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        pieces = aiter(self._reply.chunks())
-        while True:
-            with self._seen._waiting():
-                piece = await anext(pieces, None)
-            if piece is None:
-                return
-            yield piece
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        async with aclosing(self._reply.chunks()) as pieces:
+            while True:
+                with self._seen._waiting():
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                yield piece
 
 
 def model_name(name: str) -> str:

@@ -7,7 +7,7 @@ dropped, never used again; nothing is retried, and no redirect is followed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Protocol, Self
@@ -37,7 +37,7 @@ class Reply(Protocol):
     status: int
     headers: Mapping[str, str]
 
-    def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncGenerator[bytes]:
         """The body as it comes; UpstreamError where it breaks off."""
 
 
@@ -64,7 +64,7 @@ class _HttpReply:
         self.headers: Mapping[str, str] = response.headers
         self._response = response
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes]:
         try:
             async for chunk in self._response.content.iter_any():
                 yield chunk
