@@ -155,7 +155,11 @@ def test_calls_before_a_failure_were_billed_too(dialect: str) -> None:
         assert turn.usage.expansions == 1
 
 
-ENDS = {"openai-chat": b"[DONE]", "openai-responses": b"response.completed", "anthropic": b"_stop"}
+ENDS = {
+    "openai-chat": b"[DONE]",
+    "openai-responses": b"response.completed",
+    "anthropic": b"message_stop",
+}
 
 
 @pytest.mark.parametrize("dialect", ENDS)
