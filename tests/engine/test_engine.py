@@ -290,6 +290,21 @@ def test_a_session_that_was_ended_meanwhile_shows_no_ref_that_is_gone(url: str, 
     run(work)
 
 
+def test_a_run_that_was_cleaned_up_before_its_first_turn_shows_no_ref_that_is_gone(
+    url: str,
+) -> None:
+    async def work() -> None:
+        async with Holdfast.open(url) as engine:
+            first = await engine.fit(chat(log(80)), session="s")
+            [content] = first.contents
+            assert await engine.store.delete_session(engine.scope.of("s")) == 1
+            again = await engine.fit(chat(log(80), "short"), session="s")
+            assert content.ref_id.encode() in again.body
+            assert await engine.store.get(engine.scope, content.ref_id) is not None
+
+    run(work)
+
+
 def test_two_fits_at_once_both_go_on_from_what_was_sent_before(tmp_path: Path) -> None:
     async def work() -> None:
         url = f"sqlite:///{tmp_path}/store.db"

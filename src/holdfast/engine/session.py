@@ -64,6 +64,7 @@ class Session:
         self._client: tuple[str, ...] = ()
         self._sent: tuple[str, ...] = ()
         self._untouched = 0
+        self._put_any = False
         self._loaded = False
         self._loading = asyncio.Lock()
         self._fitting = asyncio.Lock()
@@ -116,7 +117,11 @@ class Session:
 
     async def _forget_if_gone(self) -> None:
         """Begin anew where the session was closed or deleted: its refs may be gone."""
-        if self.state is None or not self.record.turns:
+        if self.state is None:
+            return
+        if not self.record.turns:  # nothing was written down but contents
+            if self._put_any and not await self._store.refs(self.scope, limit=1):
+                self.state = None
             return
         known = await self._store.session(self.scope)
         if self._was_deleted(known) or (known is not None and known.closed_at is not None):
@@ -136,6 +141,7 @@ class Session:
             rules = self._rules_for(how)
             fitted = await fit_and_store(self._store, self.scope, body, rules, **how)
             self.state = fitted.state
+            self._put_any = self._put_any or bool(fitted.contents)
             return fitted
 
     async def preview(self, body: object, **how: Any) -> Fitted:
