@@ -17,10 +17,11 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.errors import RefCollisionError, StoreError, StoreUnavailableError
 from holdfast.store import Scope, open_store
+from holdfast.store.postgres import failures, originals, text
 from holdfast.store.postgres.address import without_password
 from holdfast.store.postgres.database import Database, connect
 from holdfast.store.postgres.migrate import migrate, scripts
-from holdfast.store.postgres.store import PostgresStore, failures, originals, text
+from holdfast.store.postgres.store import PostgresStore
 from tests.store.harness import HERE, content, lines_of, named, noise, session, turn
 from tests.store.postgres_server import Server
 from tests.store.test_against_memory import Twins
