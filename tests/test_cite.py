@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.cite import CitingRules, cite, count
-from holdfast.errors import PrivacyError
+from holdfast.errors import PrivacyError, StoreError
 from holdfast.store.refs import REF, canonical
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=4000) | st.text(
@@ -177,3 +177,14 @@ def test_where_it_came_from_goes_with_the_original() -> None:
     made = cite(LOG, tool="read_log", source_url="https://example.com/log")
     assert made.content is not None
     assert made.content.meta == {"tool": "read_log", "url": "https://example.com/log"}
+
+
+@pytest.mark.parametrize("kind", ["Bad Kind", "", "1st", "a" * 60, "x:y"])
+def test_a_kind_that_is_no_name_is_refused(kind: str) -> None:
+    with pytest.raises(StoreError, match="kind"):
+        cite(LOG, kind=kind)
+
+
+def test_what_is_printed_of_a_citation_holds_no_content() -> None:
+    made = cite("the zebra went home\n" * 200)
+    assert "zebra" not in repr(made) + repr(made.excerpts) + repr(made.content)

@@ -16,9 +16,10 @@ from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.relevance import excerpt, rank
 from holdfast.condense.source import Source
+from holdfast.errors import StoreError
 from holdfast.privacy import Policy, apply, find, flags
 from holdfast.store.records import Content
-from holdfast.store.refs import DIGITS, canonical, digest, ref_id
+from holdfast.store.refs import DIGITS, KIND, canonical, digest, ref_id
 from holdfast.tokens.vocabulary import count_ordinary
 
 VOCABULARY = "o200k_base"
@@ -60,6 +61,9 @@ class Excerpt(msgspec.Struct, frozen=True):
     """In source units: `lines 45-67`, `rows 3-3 of $.items`."""
     relevance: float
     """How well it answers the question: above 0 only if there was one."""
+
+    def __repr__(self) -> str:
+        return f"<Excerpt of {len(self.text)} characters, {self.where}>"
 
 
 class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +115,12 @@ def cite(
 
     A content at or under the threshold, or one that a citation could not shorten, stays as it is.
     """
+    if kind is not None and not KIND.fullmatch(kind):
+        raise StoreError(
+            "the kind of a content is no name",
+            where="kind",
+            fix="Give a word of small letters, digits and underscores, such as build_log.",
+        )
     data = canonical(content)
     source = Source(data, tool=tool, url=source_url or "")
     if not is_long(source.text, rules):
