@@ -27,17 +27,18 @@ MOST_HEADS = 200
 
 def heads(messages: Sequence[Message]) -> list[str]:
     """A name for each beginning of a conversation, the longest first; cache marks do not count."""
-    running = hashlib.sha256()
+    running = hashlib.sha256(b"".join(map(_fingerprint, messages[:-MOST_HEADS])))
     names = []
-    for message in messages:
+    for message in messages[-MOST_HEADS:]:
         running.update(_fingerprint(message))
-        names.append(running.copy().hexdigest())
-    return names[::-1][:MOST_HEADS]
+        names.append(running.hexdigest())
+    return names[::-1]
 
 
 def head_of(messages: Sequence[Message]) -> str:
     """The name of a whole conversation; empty if there is nothing in it."""
-    return next(iter(heads(messages)), "")
+    prints = b"".join(map(_fingerprint, messages))
+    return hashlib.sha256(prints).hexdigest() if prints else ""
 
 
 def _fingerprint(message: Message) -> bytes:
