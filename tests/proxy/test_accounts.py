@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from holdfast.store import Turn
+from holdfast.surfaces.proxy import app
 from tests.fitting.test_citing import chat, log
 from tests.proxy import faults
 from tests.proxy.harness import (
@@ -196,3 +197,42 @@ def test_a_client_that_leaves_with_the_end_has_had_its_answer(dialect: str) -> N
         session = proxy.service.engine.session(answered.headers["x-holdfast-session"])
         [kept] = session.kept[dialect]
         assert len(kept.hops) == 2
+
+
+@pytest.mark.parametrize(
+    ("dialect", "path", "name"),
+    [
+        ("anthropic", "/v1/messages/count_tokens", "input_tokens"),
+        ("gemini", "/v1beta/models/gemini-2.5-flash:countTokens", "totalTokens"),
+    ],
+)
+def test_what_cannot_fit_is_counted_as_it_is(dialect: str, path: str, name: str) -> None:
+    body = request_in(dialect, chat(question=log(LINES)))
+    with running_proxy({"request_limit": 100}) as proxy:
+        answered = ask(proxy.url + path, body)
+        assert answered.status == 200, answered.body
+        assert answered.json[name] > LINES
+
+
+async def _talks_on(spoken: Spoken) -> web.StreamResponse:
+    response = await spoken.stream()
+    event = next(e for e in spoken.events(says(text("word " * 9_000))) if b"word" in e)
+    while True:
+        await response.write(event)
+
+
+@pytest.mark.parametrize("bypass", ["on", "off"])
+def test_a_reader_that_stops_does_not_hold_its_upstream(
+    bypass: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "TAKING_SECONDS", 0.3)
+    with Upstream(Fault(_talks_on)) as upstream, running_proxy({}, upstream.url) as proxy:
+        body = request_in("openai-chat", chat("short"), stream=True)
+        connection = HTTPConnection(proxy.url.removeprefix("http://"), timeout=PATIENCE)
+        headers = {**HEADERS, "x-holdfast-bypass": bypass}
+        connection.request("POST", path_of("openai-chat"), body, headers)
+        response = connection.getresponse()
+        assert upstream.left.acquire(timeout=PATIENCE)
+        assert proxy.service.http.open_connections == 0
+        response.close()
+        connection.close()

@@ -40,6 +40,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 BODY_SECONDS = 60.0
 """How long a client may take to send its request."""
+TAKING_SECONDS = 300.0
+"""How long a client may leave a piece of its answer untaken: its upstream is held meanwhile."""
 
 _DIALECTS = {"openai": "openai-chat", "anthropic": "anthropic", "gemini": "gemini"}
 
@@ -106,7 +108,8 @@ class ProxyApp:
         seen = self.service.telemetry.begin(dialect, family or "", known.get("traceparent", ""))
 
         async def seen_send(message: MutableMapping[str, Any]) -> None:
-            await seen.taken(message, send(message))
+            async with asyncio.timeout(TAKING_SECONDS):  # its TimeoutError says: the client is gone
+                await seen.taken(message, send(message))
 
         try:
             await self._served(scope, headers, body, seen_send, seen)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.errors import BudgetExceededError, ContextOptimizationError
 from holdfast.surfaces.proxy.exchange import Incoming, Outcome
 from holdfast.surfaces.proxy.service import Service
+from holdfast.tokens import count
 from holdfast.wire import read
 from holdfast.wire.strict import encode, parse
 
 
 async def count_answer(service: Service, incoming: Incoming) -> Outcome:
-    """Count a request as it would go out; nothing is stored, and nothing is sent."""
+    """Count a request as it would go out, or as it is if it cannot; nothing is stored or sent."""
     dialect = incoming.route.dialect
     body: Any = incoming.body
     if dialect == "gemini" and isinstance(inside := _asked_about(body), dict):
@@ -27,10 +29,15 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
     model = incoming.route.model or conversation.model or ""
     how: dict[str, Any] = {} if incoming.switches.cite else {"citing": None}
     limit = incoming.switches.limit or service.settings.request_limit or None
-    fitted = await session.preview(conversation, model=model, dialect=dialect, limit=limit, **how)
+    try:
+        tokens = (
+            await session.preview(conversation, model=model, dialect=dialect, limit=limit, **how)
+        ).tokens
+    except (BudgetExceededError, ContextOptimizationError):  # which the client wants to know
+        tokens = count(conversation, model=model, calibration=service.engine.calibration).tokens
     name = "totalTokens" if dialect == "gemini" else "input_tokens"
     headers = {"content-type": "application/json"}
-    return Outcome(200, headers, encode({name: fitted.tokens}))
+    return Outcome(200, headers, encode({name: tokens}))
 
 
 def _asked_about(body: bytes) -> Any:

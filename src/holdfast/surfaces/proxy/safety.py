@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from holdfast.settings import Settings
 
 TOKEN_MISSING = 401
-_LOOPBACK_NAMES = frozenset({"localhost", "testserver"})
+_LOOPBACK_NAMES = frozenset({"localhost"})
 
 
 def is_loopback(host: str) -> bool:
