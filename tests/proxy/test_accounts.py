@@ -236,3 +236,24 @@ def test_a_reader_that_stops_does_not_hold_its_upstream(
         assert proxy.service.http.open_connections == 0
         response.close()
         connection.close()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "extra"),
+    [
+        ("openai-responses", {"previous_response_id": "resp_1"}),
+        ("gemini", {"cachedContent": "cachedContents/1"}),
+        ("openai-chat", {}),
+    ],
+)
+def test_what_the_provider_keeps_and_bills_teaches_nothing(
+    dialect: str, extra: dict[str, str]
+) -> None:
+    with Upstream() as upstream, running_proxy({}, upstream.url) as proxy:
+        upstream.always = faults.usage_of(5_000)
+        before = proxy.service.engine.calibration.dump()
+        body = json.dumps({**json.loads(request_in(dialect, chat("short"))), **extra}).encode()
+        answered = ask(proxy.url + path_of(dialect), body, HEADERS)
+        [turn] = turns_of(proxy, answered)
+        assert turn.usage.input == 5_000
+        assert (proxy.service.engine.calibration.dump() == before) == bool(extra)

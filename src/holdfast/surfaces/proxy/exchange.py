@@ -48,6 +48,7 @@ from holdfast.wire import Conversation, read, write
 from holdfast.wire.strict import encode, splice
 
 _MOST_KEPT = 200
+_HELD_BY_THE_PROVIDER = ("previous_response_id", "conversation", "prompt", "cachedContent")
 _END_SECONDS = 1.0
 """How long an upstream may take to end a stream after its last word, to be used again."""
 
@@ -394,10 +395,18 @@ class Exchange:
                 untouched=prepared.untouched,
                 expanded=expanded,
                 milliseconds=elapsed,
-                # The offline model counts as we do: nothing can be learnt from it.
-                learn=self.incoming.route.family in self.service.upstreams,
+                learn=self._teaches(prepared.asked),
             )
         )
+
+    def _teaches(self, asked: Conversation) -> bool:
+        """Whether reported usage is of what we counted, and not our own count.
+
+        The offline model counts as we do; what a provider keeps is billed without being sent.
+        """
+        if self.incoming.route.family not in self.service.upstreams:
+            return False
+        return not any(asked.rest.get(name) for name in _HELD_BY_THE_PROVIDER)
 
     def _keep(self, prepared: _Prepared) -> None:
         """Keep the hidden calls for the client's next request, which will be without them."""
