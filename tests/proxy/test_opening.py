@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -131,3 +132,37 @@ def test_two_calls_of_one_turn_share_what_may_be_opened(stream: bool) -> None:
         given: list[Any] = upstream.requests[1].value["messages"][-2:]
         assert [one["tool_call_id"] for one in given] == ["c10", "c11"]
         assert all("step 0-1" in one["content"] for one in given)
+
+
+def test_calls_without_ids_are_told_apart_by_their_order(stream: bool) -> None:
+    """Gemini gave none before 3: the client's result stands between ours, where its call does."""
+
+    def both(got: Got) -> Script:
+        ref = REF.search(got.texts)
+        assert ref
+        ours = [call("expand_ref", {"ref_id": ref[0], "lines": n}, "") for n in ("1-5", "6-9")]
+        return says(text("Let me look."), ours[0], call("read_log", {"path": "q"}, ""), ours[1])
+
+    body = json.loads(request_in("gemini", chat(log(LINES))))
+    for part in (part for content in body["contents"] for part in content["parts"]):
+        for kind in part.keys() & {"functionCall", "functionResponse"}:
+            part[kind].pop("id", None)
+    with Upstream(both, says(text("Done."))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            url = proxy.url + path_of("gemini", stream=stream)
+            answered = ask(url, body, HEADERS)
+            values = answered.events if stream else [answered.json]
+            said = [part for v in values for part in v["candidates"][0]["content"]["parts"]]
+            result = {"name": "read_log", "response": {"output": "q is well"}}
+            body["contents"] += [
+                {"role": "model", "parts": [part for part in said if part]},
+                {"role": "user", "parts": [{"functionResponse": result}]},
+            ]
+            last = ask(url, body, HEADERS)
+            assert text_of("gemini", last, stream=stream) == "Done."
+        assert upstream.refused == []
+        given = upstream.requests[1].value["contents"][-1]["parts"]
+        first, theirs, second = [str(part["functionResponse"]["response"]) for part in given]
+        assert "step 0-1 " in first
+        assert "q is well" in theirs
+        assert "step 0-6 " in second

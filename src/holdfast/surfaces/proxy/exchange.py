@@ -350,7 +350,8 @@ class Exchange:
                 self.hops.append(Hop(turn))
             return None
         before = read(sent, self.dialect, previous=self._sent, limits=self.service.limits)
-        results, self._sent = await expansions.step(before, turn, hidden)
+        alone = len(hidden) == len(asked)
+        results, self._sent = await expansions.step(before, turn, hidden, alone=alone)
         self.hops.append(Hop(turn, results))
         return write(self._sent) if self._sent is not None else None
 

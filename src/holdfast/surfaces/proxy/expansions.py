@@ -55,10 +55,13 @@ class Expansions:
         """What was opened."""
 
     async def step(
-        self, sent: Conversation, turn: tuple[bytes, ...], hidden: Sequence[Call]
+        self, sent: Conversation, turn: tuple[bytes, ...], hidden: Sequence[Call], *, alone: bool
     ) -> Step:
-        """Answer the hidden calls of a turn; where it has others too, the client goes on."""
-        results, following = await self._fitting(sent, turn, hidden)
+        """Answer the hidden calls of a turn; where they are not alone, it is the client's."""
+        if alone:
+            results, following = await self._fitting(sent, turn, hidden)
+        else:
+            results, following = await self._answers(hidden, self._room(sent) // 2), None
         self._rounds += 1
         self.used = Expanded(
             self.used.calls + len(results),
@@ -72,7 +75,7 @@ class Expansions:
         """Results with which the request that goes on fits; without it if none would."""
         try:
             room = self._room(continuation(sent, turn, [(call, "") for call in hidden]))
-        except EditError:  # the client has calls to answer, or an id was used before
+        except EditError:  # such as a call with an id that was used before
             return Step(await self._answers(hidden, self._room(sent) // 2), None)
         results: Results = ()
         # At most half at once, so that the model can open more and still be told to end. What is
