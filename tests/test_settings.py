@@ -166,6 +166,17 @@ def test_ill_typed_number_is_refused(tmp_path: Path, value: str) -> None:
     ]
 
 
+def test_a_port_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    assert problems(tmp_path, HOLDFAST_SERVE_PORT="65536") == [
+        (
+            "serve_port must be a whole number, from 0 to 65535",
+            "environment HOLDFAST_SERVE_PORT",
+            "Compare with `holdfast config --sample`.",
+        )
+    ]
+    assert problems(tmp_path, HOLDFAST_SERVE_PORT="65535") == []
+
+
 def test_wrong_choice_lists_the_choices_and_guesses(tmp_path: Path) -> None:
     assert problems(tmp_path, HOLDFAST_COLOR="nevr") == [
         (

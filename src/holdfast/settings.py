@@ -80,6 +80,8 @@ class Key(NamedTuple):
         match self.type:
             case inspect.LiteralType():
                 return f"one of {', '.join(self.choices)}"
+            case inspect.IntType(ge=least, le=int(most)):
+                return f"a whole number, from {least} to {most}"
             case inspect.IntType(ge=least):
                 kind = "a whole number"
             case inspect.FloatType(ge=least):
@@ -254,7 +256,7 @@ class Settings(Definitions, frozen=True, kw_only=True):
         ),
     ] = "127.0.0.1"
     serve_port: Annotated[
-        int, Meta(ge=0, description="Port of the proxy; 0: any that is free.")
+        int, Meta(ge=0, le=65_535, description="Port of the proxy; 0: any that is free.")
     ] = 8787
     serve_token: Annotated[
         Secret[str],
