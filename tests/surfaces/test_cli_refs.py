@@ -54,6 +54,15 @@ def test_a_table_names_what_each_is(filled: Cli) -> None:
     assert "ann.miller" not in "".join(lines)
 
 
+def test_a_narrow_terminal_gets_a_line_for_each(filled: Cli) -> None:
+    filled.monkeypatch.setenv("COLUMNS", "80")
+    head, _, *rows = filled("refs", "--output", "table").out.splitlines()
+    assert head.split() == ["ref", "size", "age", "state", "flags", "summary"]
+    assert len(rows) == 3
+    assert all(row.startswith("ref:") and "fresh" in row and len(row) <= 80 for row in rows)
+    assert "email" in rows[0]
+
+
 def test_kind_session_and_limit_choose(filled: Cli) -> None:
     assert [each["kind"] for each in filled("refs", "--kind", "log").json] == ["log"]
     assert [each["kind"] for each in filled("refs", "--session", "monday").json] == ["log"]

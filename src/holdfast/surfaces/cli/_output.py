@@ -81,10 +81,15 @@ def table(*columns: Column | str, rows: Iterable[Iterable[object]]) -> Table:
     )
     rows = list(rows)
     for row in rows[:MOST_ROWS]:
-        drawn.add_row(*(Text(printable(str(cell))) for cell in row))
+        drawn.add_row(*(c if isinstance(c, Text) else Text(printable(str(c))) for c in row))
     if len(rows) > MOST_ROWS:
         drawn.caption = f"… {len(rows) - MOST_ROWS:,} more: --output json"
     return drawn
+
+
+def one_line(text: str) -> Text:
+    """Make a cell that gives way to the others: what there is no room for is left out."""
+    return Text(printable(text), no_wrap=True, overflow="ellipsis")
 
 
 def printable(text: str) -> str:

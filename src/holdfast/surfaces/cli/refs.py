@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.table import Column
+from rich.text import Text
 
 from holdfast.settings import Settings
 from holdfast.store import RefInfo, Scope
 
-from ._output import ColorOption, Output, OutputOption, remark, table
+from ._output import ColorOption, Output, OutputOption, one_line, remark, table
 from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
 
-_SUMMARY_CHARACTERS = 60
+_WIDE = 110
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -32,7 +34,8 @@ def refs(
 ) -> None:
     """List what was stored last: what it is, how long it is, whether it can still be opened.
 
-    Flags name the kinds of secrets and personal data in a content; they are never shown.
+    Flags name the kinds of secrets and personal data in a content; they are never shown. Narrow
+    terminals get fewer columns.
 
     \b
     Examples:
@@ -48,15 +51,13 @@ def refs(
         if not found:
             remark("Nothing is stored here yet: `holdfast cite FILE` stores a content.")
             return
-        names = ("size", "tokens", "age")
-        right = [Column(name, justify="right", no_wrap=True) for name in names]
-        ref = Column("ref", no_wrap=True)
         now = time.time()
-        rows = [_row(info, now) for info in found]
-        console.print(table(ref, "kind", *right, "state", "flags", "tool", "summary", rows=rows))
+        shown = _COLUMNS if console.width >= _WIDE else _NARROW
+        rows = [[_COLUMNS[name](info, now) for name in shown] for info in found]
+        console.print(table(*map(_column, shown), rows=rows))
 
-    shown = [{k: v for k, v in _built(info).items() if k != "compressed"} for info in found]
-    Output(settings).emit(shown, draw)
+    listed = [{k: v for k, v in _built(info).items() if k != "compressed"} for info in found]
+    Output(settings).emit(listed, draw)
 
 
 def _built(info: RefInfo) -> dict[str, object]:
@@ -64,23 +65,28 @@ def _built(info: RefInfo) -> dict[str, object]:
     return built
 
 
-def _row(info: RefInfo, now: float) -> tuple[str, ...]:
-    summary = info.summary[:_SUMMARY_CHARACTERS]
-    return (
-        info.ref_id,
-        info.kind,
-        f"{info.size:,}",
-        f"{info.tokens:,}",
-        _age(now - info.created_at),
-        info.state,
-        ", ".join(info.flags),
-        info.meta.get("tool", ""),
-        f"{summary}…" if summary != info.summary else summary,
-    )
-
-
 def _age(seconds: float) -> str:
     for length, unit in _UNITS:
         if seconds >= length:
             return f"{int(seconds // length)} {unit}"
     return "now"
+
+
+def _column(name: str) -> Column:
+    return Column(name, justify="right" if name in _NUMBERS else "left", no_wrap=name != "summary")
+
+
+_COLUMNS: dict[str, Callable[[RefInfo, float], str | Text]] = {
+    "ref": lambda info, _: info.ref_id,
+    "kind": lambda info, _: info.kind,
+    "size": lambda info, _: f"{info.size:,}",
+    "tokens": lambda info, _: f"{info.tokens:,}",
+    "age": lambda info, now: _age(now - info.created_at),
+    "state": lambda info, _: info.state,
+    "flags": lambda info, _: ", ".join(info.flags),
+    "tool": lambda info, _: info.meta.get("tool", ""),
+    "summary": lambda info, _: one_line(info.summary),
+}
+_NUMBERS = ("size", "tokens", "age")
+_NARROW = ("ref", "size", "age", "state", "flags", "summary")
+"""The ref names the kind too."""
