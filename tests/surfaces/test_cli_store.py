@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holdfast.store import Scope, open_store
+from holdfast.store import Scope, SessionRecord, Turn, open_store
 from tests.store.harness import content
 from tests.surfaces.harness import Cli, run_process
 
@@ -85,6 +85,22 @@ def test_verify_is_content_with_a_sound_store_and_lists_what_is_damaged(filled: 
     assert "heal" in broken.err
     assert "secret" not in broken.out + broken.err
     assert content("first secret").ref_id in filled("store", "verify", "--output", "table").out
+
+
+def test_gc_closes_sessions_that_nobody_uses_if_it_is_asked_to(cli: Cli) -> None:
+    async def work() -> None:
+        store = await open_store(
+            None, folder=cli.folder / ".local/share/holdfast", clock=lambda: 1_000_000.0
+        )
+        scope = Scope().of("old")
+        record = SessionRecord(session="old", turns=1, created_at=1e6, updated_at=1e6)
+        await store.put(scope, [content("third", ttl_seconds=0.0)])
+        await store.add_turn(scope, Turn(number=1, started_at=1e6), record, {})
+        await store.close()
+
+    asyncio.run(work())
+    assert cli("store", "gc", "--grace", "0").json["refs"] == 0
+    assert cli("store", "gc", "--grace", "0", "--idle-days", "1").json["refs"] == 1
 
 
 def test_gc_removes_what_is_out_of_date(filled: Cli) -> None:

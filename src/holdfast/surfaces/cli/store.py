@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.store.protocol import GRACE_SECONDS
-from holdfast.store.records import Damage, StoreStats
+from holdfast.store.records import Cleaned, Damage, StoreStats
 
 from ._output import ColorOption, Output, OutputOption, remark, table
 from ._store import DEFAULT, Progress, StoreOption, UserOption, WorkspaceOption, with_store
@@ -139,6 +140,12 @@ def gc(
         float,
         typer.Option("--grace", min=0.0, metavar="SECONDS", help="How long what is old stays."),
     ] = GRACE_SECONDS,
+    idle_days: Annotated[
+        float | None,
+        typer.Option(
+            "--idle-days", min=0.0, metavar="DAYS", help="Close sessions unused for so long first."
+        ),
+    ] = None,
     store: StoreOption = None,
     user: UserOption = DEFAULT.user,
     workspace: WorkspaceOption = DEFAULT.workspace,
@@ -151,14 +158,24 @@ def gc(
     uses stays, and so does all that was written or opened within the grace period. Of what goes,
     the summary remains, so that a model that asks for it can be told.
 
+    The proxy cannot know when a conversation is over: with --idle-days, sessions that nobody has
+    used for so long are closed first. One that is taken up again begins anew.
+
     \b
     Examples:
       holdfast store gc
+      holdfast store gc --idle-days 30
       holdfast store gc --grace 86400
     """
     settings = Settings.load(output=output, color=color, store_url=store)
     scope = Scope(user, workspace)
-    gone = with_store(settings, lambda opened: opened.gc(scope, grace_seconds=grace))
+
+    async def work(opened: Store) -> Cleaned:
+        if idle_days is not None:
+            await _close_idle(opened, scope, time.time() - idle_days * 86_400)
+        return await opened.gc(scope, grace_seconds=grace)
+
+    gone = with_store(settings, work)
 
     def draw(console: Console) -> None:
         console.print(
@@ -166,6 +183,16 @@ def gc(
         )
 
     Output(settings).emit(msgspec.to_builtins(gone), draw)
+
+
+async def _close_idle(store: Store, scope: Scope, since: float) -> None:
+    """Close the open sessions that were last used before a time."""
+    before = ""
+    while page := await store.sessions(scope, before=before):
+        for session in page:
+            if session.closed_at is None and session.updated_at < since:
+                await store.close_session(scope.of(session.session))
+        before = page[-1].session
 
 
 @app.command()
