@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from holdfast import count
@@ -51,6 +53,19 @@ def test_a_folder_is_counted_file_by_file(cli: Cli) -> None:
     assert data["skipped"] == 1
     out = cli("count", str(cli.folder / "src"), "--model", "gpt-4o", "--output", "table").out
     assert "1 files, 1 skipped as not text: 2 tokens" in out
+
+
+def test_a_folder_that_cannot_be_read_whole_is_counted_as_far_as_it_can(cli: Cli) -> None:
+    folder = cli.folder / "src"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one two three")
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(20):  # deeper than a path may be long
+        os.mkdir("d" * 250, dir_fd=at)
+        at, up = os.open("d" * 250, os.O_RDONLY, dir_fd=at), at
+        os.close(up)
+    os.close(at)
+    assert [each["file"] for each in cli("count", str(folder)).json["files"]] == ["a.txt"]
 
 
 def test_reported_usage_is_learnt_and_kept(cli: Cli) -> None:

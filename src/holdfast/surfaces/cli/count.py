@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -258,9 +259,9 @@ def _data(
 
 
 def _count_folder(folder: Path, model: str, out: Output) -> None:
-    paths = sorted(
-        path for path in folder.rglob("*") if path.is_file() and not _hidden(path, folder)
-    )
+    # A folder that cannot be read, or that is gone meanwhile, is passed over.
+    found = (Path(at, name) for at, _, names in os.walk(folder) for name in names)
+    paths = sorted(path for path in found if not _hidden(path, folder) and path.is_file())
     rows: list[tuple[str, int]] = []
     skipped = 0
     with Progress(console=Console(stderr=True), transient=True, disable=not out.in_terminal) as bar:
