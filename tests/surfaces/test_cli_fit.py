@@ -36,6 +36,9 @@ def test_the_strategy_can_be_chosen(cli: Cli) -> None:
     result = cli("fit", path, "--limit", "3000", "--strategy", "nonsense")
     assert result.code == 2
     assert "Use one of" in result.err
+    roomy = cli("fit", path, "--strategy", "nonsense")  # where there is nothing to do, too
+    assert (roomy.code, roomy.out) == (2, "")
+    assert "Use one of auto, " in roomy.err
 
 
 def test_what_cannot_fit_is_an_error_with_numbers(cli: Cli) -> None:

@@ -308,6 +308,6 @@ def strategy_named(name: str) -> ContextStrategy:
         raise SettingsError(
             "there is no strategy of this name",
             where="strategy",
-            fix=f"Use one of {', '.join(STRATEGIES)}.",
+            fix=f"Use one of auto, {', '.join(STRATEGIES)}.",
         )
     return STRATEGIES[name]

@@ -13,6 +13,7 @@ from holdfast.fitting import fit as make_fit
 from holdfast.settings import Settings
 from holdfast.tokens import count
 from holdfast.trim import STRATEGIES
+from holdfast.trim.strategies import strategy_named
 from holdfast.wire import Conversation, Text, ToolResult, read
 
 from ._input import (
@@ -65,6 +66,8 @@ def fit(
       holdfast fit request.json --limit 8000 --diff > smaller.json
     """
     settings = Settings.load(color=color)
+    if strategy != "auto":
+        strategy_named(strategy)  # a name that is none is told also where all fits anyway
     limits = limits_of(settings)
     conversation = read(read_body(file, limits), dialect, limits=limits)
     before = count(conversation, model=model)
