@@ -166,3 +166,23 @@ def test_calls_without_ids_are_told_apart_by_their_order(stream: bool) -> None:
         assert "step 0-1 " in first
         assert "q is well" in theirs
         assert "step 0-6 " in second
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_service_that_numbers_calls_anew_is_answered_all_the_same(
+    dialect: str, stream: bool
+) -> None:
+    """The client's own call has the id `call_0` too, and two calls of one turn share theirs."""
+
+    def turn(got: Got) -> Script:
+        ref = REF.search(got.texts)
+        assert ref
+        asked = [call("expand_ref", {"ref_id": ref[0], "lines": n}, "call_0") for n in ("1-5", "9")]
+        return says(*(asked if dialect != "openai-chat" else asked[:1]))
+
+    with Upstream(turn, turn, says(text("Done."))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "Done."
+        assert upstream.refused == []
+        assert "step 0-1 " in upstream.requests[2].texts

@@ -10,7 +10,7 @@ from holdfast.answers.gemini import ArrayWriter
 from holdfast.answers.relay import Relay
 from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, add_usage
 from holdfast.answers.sse import Event, EventParser, write_event
-from holdfast.answers.turns import Hop, Kept, continuation, rejoin, split
+from holdfast.answers.turns import Hop, Kept, continuation, rejoin, split, turn_calls, with_own_ids
 from holdfast.answers.whole import Answer, join_answers, read_answer, total_usage
 
 __all__ = [
@@ -36,5 +36,7 @@ __all__ = [
     "split",
     "stream_answer",
     "total_usage",
+    "turn_calls",
+    "with_own_ids",
     "write_event",
 ]

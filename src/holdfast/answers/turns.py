@@ -10,12 +10,13 @@ provider must have them: it is shown its own turn again, exactly, with all that 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import msgspec
 
 from holdfast.answers import anthropic, gemini, openai_chat, openai_responses
-from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, calls_in
+from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, calls_in, dicts
 from holdfast.wire import (
     DIALECTS,
     Conversation,
@@ -27,6 +28,7 @@ from holdfast.wire import (
     write,
 )
 from holdfast.wire.strict import decode, encode, splice
+from holdfast.wire.values import take
 
 _WITHOUT = {
     "openai-chat": openai_chat.without,
@@ -91,6 +93,50 @@ def continuation(
         # The provider keeps this conversation, and has put its own turn into it.
         longer = longer.with_messages(longer.messages[-len(answers) :])
     return longer
+
+
+def turn_calls(turn: Sequence[bytes], dialect: str) -> list[Call]:
+    """The calls of an assistant's turn, in order."""
+    return calls_in([decode(raw) for raw in turn], dialect)
+
+
+def with_own_ids(
+    turn: Sequence[bytes], conversation: Conversation, hidden: Hidden
+) -> tuple[bytes, ...]:
+    """The same turn, its hidden calls with ids that no other call of the conversation has.
+
+    Some services number the calls of each answer anew; the client never sees these.
+    """
+    taken = {call.id for message in conversation.messages for call in message.calls}
+    values = [decode(raw) for raw in turn]
+    fresh = False
+    for made in _calls(values, conversation.dialect):
+        key = "call_id" if conversation.dialect == "openai-responses" else "id"
+        known = made.get(key)
+        if not known or not isinstance(known, str):
+            continue
+        if known in taken and hidden(_name(made)):
+            made[key] = next(one for n in count(2) if (one := f"{known}_{n}") not in taken)
+            fresh = True
+        taken.add(made[key])
+    return tuple(map(encode, values)) if fresh else tuple(turn)
+
+
+def _calls(messages: Sequence[Any], dialect: str) -> list[dict[str, Any]]:
+    """The calls in an assistant's messages, as they stand there."""
+    if dialect == "openai-responses":
+        return [one for one in messages if one.get("type") in ("function_call", "custom_tool_call")]
+    if dialect == "openai-chat":
+        return [call for one in messages for call in dicts(one.get("tool_calls"))]
+    if dialect == "anthropic":
+        blocks = [block for one in messages for block in dicts(one.get("content"))]
+        return [block for block in blocks if block.get("type") == "tool_use"]
+    parts = [part for one in messages for part in dicts(one.get("parts"))]
+    return [part["functionCall"] for part in parts if isinstance(part.get("functionCall"), dict)]
+
+
+def _name(call: dict[str, Any]) -> str:
+    return take(call, "name") or take(call, "function", "name")
 
 
 def _sendable(turn: Sequence[bytes], conversation: Conversation) -> list[bytes]:
@@ -252,7 +298,7 @@ def _in_order(following: list[Message], hop: Hop, dialect: str) -> list[Message]
     ours = list(made["parts"])
     known = [call for call, _ in hop.results]
     ordered = []
-    for call in calls_in([decode(raw) for raw in hop.turn], dialect):
+    for call in turn_calls(hop.turn, dialect):
         queue = ours if call in known else theirs
         if call in known:
             known.remove(call)

@@ -23,6 +23,8 @@ from holdfast.answers import (
     read_answer,
     rejoin,
     total_usage,
+    turn_calls,
+    with_own_ids,
 )
 from holdfast.engine import Expanded, Session
 from holdfast.errors import (
@@ -351,6 +353,8 @@ class Exchange:
             return None
         before = read(sent, self.dialect, previous=self._sent, limits=self.service.limits)
         alone = len(hidden) == len(asked)
+        turn = with_own_ids(turn, before, self._is_hidden)
+        hidden = [c for c in turn_calls(turn, self.dialect) if self._is_hidden(c.name)]
         results, self._sent = await expansions.step(before, turn, hidden, alone=alone)
         self.hops.append(Hop(turn, results))
         return write(self._sent) if self._sent is not None else None
