@@ -119,6 +119,35 @@ def test_a_citation_on_the_question_is_opened_first_and_then_quoted(dialect: str
     assert "stored whole" not in text  # the citation shows no more than what was opened
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("lines 310-311", "rows 4-4", "rows 4-9 of $.disks", "paragraph 9", "characters 0-214"),
+        *("$.disks[3].name", "section: Disks (lines 3-9)", "$.disks[3], characters 10-90"),
+    ],
+)
+def test_a_quotation_of_what_was_opened_names_its_place_there(where: str) -> None:
+    page = f"[{REF} {where} (1 of 30 passages match)]\n[{where}] the disk of db-7 is full\n"
+    text = said(opened(chat(CITATION, question="Which disk is full?"), page), tool=NAME).text
+    assert f"From the stored {REF}, {where}:\n> the disk of db-7 is full" in text
+
+
+def test_a_page_of_what_was_opened_is_quoted_without_its_heading() -> None:
+    page = f"[{REF} lines 40-41 of 900]\nok\nthe disk of db-7 is full\n"
+    text = said(
+        opened(chat(CITATION, question=f"Which disk is full, {REF}?"), page), tool=NAME
+    ).text
+    assert "> the disk of db-7 is full" in text
+    assert "> [ref:" not in text
+
+
+def test_the_word_on_what_remains_is_not_quoted() -> None:
+    page = f"{PAGE}\n[57 passages remain: expand_ref with the same options and page=2]"
+    text = said(opened(chat(CITATION, question="Which disk is full?"), page), tool=NAME).text
+    assert "> the disk of db-7 is full" in text
+    assert "remain" not in text
+
+
 def test_without_the_tool_nothing_is_opened() -> None:
     assert said(chat(CITATION, question="Which disk is full?")).openings == ()
 

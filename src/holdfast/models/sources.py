@@ -20,9 +20,15 @@ from holdfast.wire.blocks import text_of
 _LONGEST_QUESTION = 600
 """A longer text of the user's is content too, which the question is about."""
 _PARAGRAPHS = re.compile(r"\n\s*\n")
-_OPENED = re.compile(r"\[(ref:[a-z0-9_]+:[0-9a-f]{16,64})\b[^\n]*\n")
-"""The first line of what was opened; then each passage has its place before it."""
-_PLACE = re.compile(r"^\[((?:lines?|rows?|items?) [\d,-]+|\$[^\n]*?|section: [^\n]*?)\] ", re.M)
+_OPENED = re.compile(r"\[(ref:[a-z0-9_]+:[0-9a-f]{16,64})\b(?: (lines [\d-]+))?[^\n]*\n")
+"""The first line of what was opened; then each passage of an answer has its place before it."""
+_PLACE = re.compile(
+    r"^\[((?:lines?|rows?|items?|paragraph|characters) [\d,-]+(?: of [^\n]*?)?"
+    r"|\$[^\n]*?|section: [^\n]*?)\] ",
+    re.M,
+)
+_REMAINS = re.compile(r"\n\[[\d,]+ \w+ remain: expand_ref [^\n]*\]\s*\Z")
+"""The last line of what was opened, if there is more."""
 
 
 class Asked(NamedTuple):
@@ -111,10 +117,10 @@ def _who(message: Message, index: int) -> str:
 
 def passages(one: Held) -> Sequence[Passage]:
     """The parts of a text, with their places in what it came from."""
-    if one.opened:
-        cut = _PLACE.split(one.text)
-        if len(cut) > 1:
-            return [Passage(text, where) for where, text in zip(cut[1::2], cut[2::2], strict=True)]
+    if one.opened and (heading := _OPENED.match(one.text)):
+        page, *cut = _PLACE.split(_REMAINS.sub("", one.text[heading.end() :]))
+        found = [Passage(text, where) for where, text in zip(cut[::2], cut[1::2], strict=True)]
+        return found or [Passage(page, heading[2] or "")]
     source = Source(one.text.encode("utf-8", "replace"))
     return condenser_for(source).passages(source)
 
