@@ -283,7 +283,7 @@ class Exchange:
         expansions = self._expansions(prepared)
         status = reply.status
         try:
-            rounds = self._rounds(prepared.body, relay, expansions, reply, calls)
+            rounds = self._rounds(prepared, relay, expansions, reply, calls)
             async with aclosing(rounds):
                 async for out in rounds:
                     yield out
@@ -301,9 +301,14 @@ class Exchange:
             self._note(prepared, status, relay.usage or None, expansions.used)
 
     async def _rounds(
-        self, sent: bytes, relay: Relay, expansions: Expansions, reply: Reply, calls: AsyncExitStack
+        self,
+        prepared: _Prepared,
+        relay: Relay,
+        expansions: Expansions,
+        reply: Reply,
+        calls: AsyncExitStack,
     ) -> AsyncGenerator[bytes]:
-        following: bytes | None = sent
+        following: bytes | None = prepared.body
         while following is not None:
             sent = following
             async with aclosing(reply.chunks()) as chunks:
@@ -316,8 +321,9 @@ class Exchange:
                         yield out
                     last = []
                 last += relay.finish()
-                # Clients leave, or ask on, as soon as they have the end: before, all is noted.
                 following = await self._after(sent, relay, expansions)
+                if following is None:  # clients leave, or ask on, as soon as they have the end
+                    self._keep(prepared)
                 for out in last:
                     yield out
                 self._said_all = following is None and not relay.failed
@@ -385,8 +391,7 @@ class Exchange:
         self, prepared: _Prepared, status: int, usage: object, expanded: Expanded | None = None
     ) -> None:
         """Write down what happened, once the client has its answer."""
-        if self.hops:
-            self._keep(prepared)
+        self._keep(prepared)
         if prepared.fitted is None:
             return
         elapsed = (time.perf_counter() - self._started) * 1000
@@ -415,8 +420,11 @@ class Exchange:
 
     def _keep(self, prepared: _Prepared) -> None:
         """Keep the hidden calls for the client's next request, which will be without them."""
+        if not self.hops:
+            return
+        hops, self.hops = tuple(self.hops), []
         kept = Kept(
-            hops=tuple(self.hops),
+            hops=hops,
             index=len(prepared.asked.messages),
             seen_id=self.first_id,
             last_id=self.last_id,
