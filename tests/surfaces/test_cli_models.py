@@ -45,6 +45,13 @@ def test_models_are_json_in_a_pipe(cli: Cli) -> None:
     }
 
 
+def test_a_narrow_terminal_shows_names_whole(cli: Cli) -> None:
+    cli.monkeypatch.setenv("COLUMNS", "80")
+    head, _, row = cli("models", "openai:gpt-4o-mini", "--output", "table").out.splitlines()[:3]
+    assert head.split() == ["model", "window", "output", "accuracy", "in", "cached", "out"]
+    assert row.startswith("openai:gpt-4o-mini ")
+
+
 def test_models_are_a_table_on_request(cli: Cli) -> None:
     head, _, row = cli("models", "openai:gpt-4o-mini", "--output", "table").out.splitlines()[:3]
     assert head.split() == (

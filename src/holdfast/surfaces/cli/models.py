@@ -23,6 +23,14 @@ from holdfast.tokens.provider_ids import ProviderId, provider_named
 from ._output import ColorOption, Output, OutputOption, complain, remark, table
 
 NOTHING = "-"
+_COLUMNS = (
+    *("model", "window", "output", "vocabulary", "accuracy", "in", "cached", "out"),
+    "window from",
+)
+_NUMBERS = ("window", "output", "in", "cached", "out")
+_FOLDED = ("model", "vocabulary")
+_ONLY_WIDE = ("vocabulary", "window from")
+_WIDE = 110
 
 
 class Row(NamedTuple):
@@ -56,7 +64,7 @@ def models(
     Prices are US dollars per million tokens: input, input read from the vendor's cache, output;
     where they rise with the size of the request, those of small ones.
     Nothing is fetched; the prices come with Holdfast, or from the file that --update kept.
-    A dash means that nobody says.
+    A dash means that nobody says. Narrow terminals get fewer columns.
 
     \b
     Examples:
@@ -136,25 +144,17 @@ def _row(id_: str, registry: ModelContextRegistry, price: Price | None) -> Row:
 
 def _show(rows: list[Row], out: Output) -> None:
     def draw(console: Console) -> None:
-        console.print(
-            table(
-                Column("model", overflow="fold"),
-                *(Column(name, justify="right", no_wrap=True) for name in ("window", "output")),
-                Column("vocabulary", overflow="fold"),
-                Column("accuracy", no_wrap=True),
-                *(Column(name, justify="right", no_wrap=True) for name in ("in", "cached", "out")),
-                Column("window from", no_wrap=True),
-                rows=map(_cells, rows),
-            )
-        )
+        shown = [name for name in _COLUMNS if console.width >= _WIDE or name not in _ONLY_WIDE]
+        cells = [[_cells(row)[name] for name in shown] for row in rows]
+        console.print(table(*map(_column, shown), rows=cells))
 
     out.emit([_json(row) for row in rows], draw)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row) -> dict[str, str]:
     price = row.price
     rates = (price.input, price.cache_read, price.output) if price else (None, None, None)
-    return (
+    cells = (
         row.id,
         _short(row.window),
         _short(row.max_output),
@@ -162,6 +162,16 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.accuracy,
         *map(_dollars, rates),
         row.origin,
+    )
+    return dict(zip(_COLUMNS, cells, strict=True))
+
+
+def _column(name: str) -> Column:
+    return Column(
+        name,
+        justify="right" if name in _NUMBERS else "left",
+        no_wrap=name not in _FOLDED,
+        overflow="fold",
     )
 
 
