@@ -85,9 +85,11 @@ def _greet(settings: Settings, url: str, upstreams: Mapping[Any, str]) -> None:
         to = upstreams.get(family, "the offline model, which only quotes")
         remark(f"  {family:<9} → {to}")
     remark(f"  store     → {without_password(settings.store_url) or _default_store(settings)}")
+    remark(f"  dashboard → {url}/")
     remark("Paste the line of your client where it runs:")
     remark(f"  export OPENAI_BASE_URL={url}/v1")
     remark(f"  export ANTHROPIC_BASE_URL={url}")
+    remark(f"  export GOOGLE_GEMINI_BASE_URL={url}")
     remark("Or try it:")
     for line in _CURL.format(url=url).splitlines():
         remark(f"  {line}")

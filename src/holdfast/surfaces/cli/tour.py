@@ -23,6 +23,9 @@ TRY_NEXT = """\
   holdfast validate FILE             is it what the provider accepts?
   holdfast validate --repair FILE    mend what can be mended
   holdfast convert FILE --to gemini  the same request for another provider
+  holdfast fit FILE --limit 8000     make it fit
+  holdfast cite FILE                 store a long content, and cite it
+  holdfast serve                     all of this as a proxy, with a dashboard
   holdfast --help                    everything else
   docs/quickstart.md                 the same from Python"""
 
