@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,7 +31,6 @@ from holdfast.errors import (
     BudgetExceededError,
     ContextOptimizationError,
     HoldfastError,
-    ProviderError,
     StoreError,
 )
 from holdfast.expand.tool import NAME, OTHER_NAME
@@ -41,7 +40,14 @@ from holdfast.surfaces.proxy.expansions import Expansions
 from holdfast.surfaces.proxy.final_turn import final_turn
 from holdfast.surfaces.proxy.routes import Route
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT, Seen
-from holdfast.surfaces.proxy.sending import Reply, UpstreamError
+from holdfast.surfaces.proxy.sending import (
+    Got,
+    Reply,
+    UpstreamError,
+    ended,
+    is_stream,
+    received,
+)
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX, Switches
 from holdfast.surfaces.proxy.upstreams import returned_headers
@@ -51,8 +57,6 @@ from holdfast.wire.strict import encode, splice
 
 _MOST_KEPT = 200
 _HELD_BY_THE_PROVIDER = ("previous_response_id", "conversation", "prompt", "cachedContent")
-_END_SECONDS = 1.0
-"""How long an upstream may take to end a stream after its last word, to be used again."""
 
 
 class Incoming(NamedTuple):
@@ -73,14 +77,6 @@ class Outcome(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes | AsyncIterable[bytes]
-
-
-class _Got(NamedTuple):
-    """An answer of the upstream that came in one piece."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
 
 
 class _Prepared(NamedTuple):
@@ -130,12 +126,12 @@ class Exchange:
         calls = AsyncExitStack()
         try:
             reply = await calls.enter_async_context(self.service.send(self.incoming, prepared.body))
-            if reply.status < 400 and _is_stream(reply):
+            if reply.status < 400 and is_stream(reply):
                 headers = returned_headers(reply.headers, changed=True) | headers
                 held = calls.pop_all()
                 stream = _Pieces(self._stream(prepared, reply, held), held)
                 return Outcome(reply.status, headers, stream)
-            first = await _answer(reply, self.service.most_bytes)
+            first = await received(reply, self.service.most_bytes)
         finally:
             await calls.aclose()
         last = await self._whole_answer(prepared, first)
@@ -250,7 +246,7 @@ class Exchange:
 
     # --- the answer ------------------------------------------------------------------------------
 
-    async def _whole_answer(self, prepared: _Prepared, got: _Got) -> Outcome:
+    async def _whole_answer(self, prepared: _Prepared, got: Got) -> Outcome:
         """An answer in one piece, after as many calls as the model's expansions took."""
         bodies: list[bytes] = []
         expansions = self._expansions(prepared)
@@ -270,7 +266,7 @@ class Exchange:
             sent = await self._next(sent, answer.turn, answer.calls, expansions)
             if sent is not None:
                 async with self.service.send(self.incoming, sent) as reply:
-                    got = await _answer(reply, self.service.most_bytes)
+                    got = await received(reply, self.service.most_bytes)
         self._note(prepared, 200, total_usage(bodies, self.dialect), expansions.used)
         joined = join_answers(bodies, self.dialect, self._is_hidden)
         return Outcome(got.status, got.headers, joined)
@@ -327,7 +323,7 @@ class Exchange:
                 for out in last:
                     yield out
                 self._said_all = following is None and not relay.failed
-                await _ended(chunks)
+                await ended(chunks)
             await calls.aclose()
             if relay.broken:
                 raise UpstreamError("the upstream's answer broke off", fix="Try again.")
@@ -451,18 +447,6 @@ class _Streaming(msgspec.Struct):
 _USAGE = {"include_usage": True}
 
 
-def _is_stream(reply: Reply) -> bool:
-    return reply.headers.get("content-type", "").lower().startswith("text/event-stream")
-
-
-async def _ended(chunks: AsyncGenerator[bytes]) -> None:
-    """Wait a while for the end of a stream that has said all."""
-    with suppress(TimeoutError, UpstreamError):
-        async with asyncio.timeout(_END_SECONDS):
-            async for _ in chunks:
-                pass
-
-
 class _Pieces:
     """A stream that gives its upstream call back even if nobody ever reads from it."""
 
@@ -477,22 +461,3 @@ class _Pieces:
         """End it, read or not."""
         await self._pieces.aclose()
         await self._calls.aclose()
-
-
-async def _answer(reply: Reply, most: int) -> _Got:
-    """All of an answer, unless it is larger than any answer should be."""
-    if 300 <= reply.status < 400:
-        raise UpstreamError(
-            "the upstream sends us elsewhere", fix="Give its new address in the settings."
-        )
-    headers = returned_headers(reply.headers, changed=True)
-    parts = []
-    size = 0
-    async for chunk in reply.chunks():
-        size += len(chunk)
-        if size > most:
-            raise ProviderError(
-                f"the upstream's answer has more than {most:,} bytes", fix="Ask for less at once."
-            )
-        parts.append(chunk)
-    return _Got(reply.status, headers, b"".join(parts))

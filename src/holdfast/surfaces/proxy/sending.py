@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import aiohttp
 from yarl import URL
 
 from holdfast.errors import ProviderError
+from holdfast.surfaces.proxy.upstreams import returned_headers
 
 _CONNECT_SECONDS = 15.0
 _CHUNK = 65_536
+_END_SECONDS = 1.0
+"""How long an upstream may take to end a stream after its last word, to be used again."""
 # What the client for upstreams would add if a client of ours did not say it.
 _NOT_ADDED = ("accept", "accept-encoding", "content-type", "user-agent")
 
@@ -150,3 +153,43 @@ def _failure(error: BaseException) -> UpstreamError:
             fix="Check the upstream's address with `holdfast config`, and that it is running.",
         )
     return UpstreamError("the upstream's answer broke off", fix="Try again.")
+
+
+class Got(NamedTuple):
+    """An answer of the upstream that came in one piece."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+async def received(reply: Reply, most: int) -> Got:
+    """All of an answer, unless it is larger than any answer should be."""
+    if 300 <= reply.status < 400:
+        raise UpstreamError(
+            "the upstream sends us elsewhere", fix="Give its new address in the settings."
+        )
+    headers = returned_headers(reply.headers, changed=True)
+    parts = []
+    size = 0
+    async for chunk in reply.chunks():
+        size += len(chunk)
+        if size > most:
+            raise ProviderError(
+                f"the upstream's answer has more than {most:,} bytes", fix="Ask for less at once."
+            )
+        parts.append(chunk)
+    return Got(reply.status, headers, b"".join(parts))
+
+
+def is_stream(reply: Reply) -> bool:
+    """Whether an answer comes as events."""
+    return reply.headers.get("content-type", "").lower().startswith("text/event-stream")
+
+
+async def ended(chunks: AsyncGenerator[bytes]) -> None:
+    """Wait a while for the end of a stream that has said all."""
+    with suppress(TimeoutError, UpstreamError):
+        async with asyncio.timeout(_END_SECONDS):
+            async for _ in chunks:
+                pass
