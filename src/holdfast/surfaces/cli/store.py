@@ -126,7 +126,7 @@ def verify(
             rows = [(d.sha256[:16], d.why, ", ".join(d.refs) or "a message") for d in found]
             console.print(table("content", "what is wrong", "refs", rows=rows))
         else:
-            console.print(f"All is well: {read:,} contents match their hashes.")
+            console.print(f"All is well: {read:,} contents and messages match their hashes.")
 
     Output(settings).emit({"read": read, "damaged": msgspec.to_builtins(found)}, draw)
     if found:
