@@ -235,6 +235,13 @@ class Settings(Definitions, frozen=True, kw_only=True):
     content_ttl_hours: Annotated[
         float, Meta(ge=0, description="How long originals stay fresh, in hours; 0 is for good.")
     ] = 0.0
+    enable_token_management: Annotated[
+        bool,
+        Meta(
+            description="Whether the proxy makes requests fit; off: everything passes through, "
+            "byte for byte."
+        ),
+    ] = True
     enable_content_citations: Annotated[
         bool,
         Meta(description="Whether results of an agent's actions are cited; else they stay whole."),

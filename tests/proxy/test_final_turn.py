@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from tests.answers.streams import Script
-from tests.fitting.test_citing import chat
+from tests.fitting.test_citing import chat, log
 from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import ask, path_of, request_in, running_proxy
 from tests.proxy.spoken import says, text
@@ -64,3 +64,16 @@ def test_the_guard_tells_what_it_sees_if_it_is_asked_to(caplog: pytest.LogCaptur
         assert any("forced_final" in line for line in said)
         assert any("context-guard/enforce" in line for line in said) == debug
         assert not any("a short result" in line for line in said)
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses", "anthropic", "gemini"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_with_token_management_off_bodies_pass_byte_for_byte(dialect: str, stream: bool) -> None:
+    off = {"enable_token_management": False}
+    with Upstream(SAID) as provider, running_proxy(off, provider.url) as proxy:
+        body = request_in(dialect, chat(log(300)), stream=stream).replace(b", ", b" ,\n ")
+        answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+        assert answered.status == 200, answered.body
+        [sent] = provider.requests
+        assert sent.body == body
+        assert not any(name.startswith("x-holdfast-") for name in answered.headers)

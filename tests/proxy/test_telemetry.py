@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -270,7 +270,7 @@ def test_waiting_for_the_upstream_and_for_the_client_is_not_what_the_proxy_adds(
         status = 200
         headers: Mapping[str, str] = MappingProxyType({})
 
-        async def chunks(self) -> AsyncIterator[bytes]:
+        async def chunks(self) -> AsyncGenerator[bytes]:
             for piece in (b"a", b"b"):
                 await wait("upstream")
                 yield piece

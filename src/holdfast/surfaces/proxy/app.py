@@ -25,7 +25,8 @@ from holdfast.errors import (
     WireError,
 )
 from holdfast.surfaces.proxy.counting import count_answer
-from holdfast.surfaces.proxy.exchange import Exchange, Incoming, Outcome
+from holdfast.surfaces.proxy.exchange import Exchange, Outcome
+from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.routes import Route, family_of, route
 from holdfast.surfaces.proxy.seen import Seen
@@ -144,7 +145,7 @@ class ProxyApp:
         path = scope["path"]
         switches = read_switches({name.lower(): value for name, value in headers})
         found = route(scope["method"], path)
-        if found is None or switches.bypass:
+        if found is None or switches.bypass or not self.service.settings.enable_token_management:
             await self._pass_through(scope, headers, body, send, seen)
             return
         query = scope.get("query_string", b"").decode("latin-1")

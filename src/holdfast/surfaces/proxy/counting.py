@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
-from holdfast.surfaces.proxy.exchange import Incoming, Outcome
+from holdfast.surfaces.proxy.exchange import Outcome
+from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.service import Service
 from holdfast.tokens import count
 from holdfast.wire import read

@@ -1,6 +1,6 @@
 """One request of a client, from its bytes to the last byte of its answer.
 
-exchange: after expansions, before app. Read it from top to bottom: what came in is made to fit,
+exchange: after preparing, before app. Read it from top to bottom: what came in is made to fit,
 sent, its hidden calls are answered, and what happened is written down.
 """
 
@@ -10,9 +10,8 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing
-from typing import Any, NamedTuple
-
-import msgspec
+from functools import partial
+from typing import NamedTuple
 
 from holdfast.answers import (
     Call,
@@ -21,25 +20,19 @@ from holdfast.answers import (
     Relay,
     join_answers,
     read_answer,
-    rejoin,
     total_usage,
     turn_calls,
     with_own_ids,
 )
-from holdfast.engine import Expanded, Session
+from holdfast.engine import Expanded
 from holdfast.errors import (
-    BudgetExceededError,
-    ContextOptimizationError,
     HoldfastError,
-    StoreError,
 )
 from holdfast.expand.tool import NAME, OTHER_NAME
-from holdfast.fitting import FitState, Fitted
-from holdfast.fitting.state import one_by_one
 from holdfast.surfaces.proxy.expansions import Expansions
-from holdfast.surfaces.proxy.final_turn import final_turn
-from holdfast.surfaces.proxy.routes import Route
-from holdfast.surfaces.proxy.seen import CLIENT_LEFT, Seen
+from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.preparing import Prepared, Preparing
+from holdfast.surfaces.proxy.seen import CLIENT_LEFT
 from holdfast.surfaces.proxy.sending import (
     Got,
     Reply,
@@ -49,26 +42,11 @@ from holdfast.surfaces.proxy.sending import (
     received,
 )
 from holdfast.surfaces.proxy.service import Service
-from holdfast.surfaces.proxy.switches import PREFIX, Switches
 from holdfast.surfaces.proxy.upstreams import returned_headers
-from holdfast.tokens import TokenCount, count
 from holdfast.wire import Conversation, read, write
-from holdfast.wire.strict import encode, splice
 
 _MOST_KEPT = 200
 _HELD_BY_THE_PROVIDER = ("previous_response_id", "conversation", "prompt", "cachedContent")
-
-
-class Incoming(NamedTuple):
-    """A request as the client sent it."""
-
-    route: Route
-    path: str
-    query: str
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
-    switches: Switches
-    seen: Seen
 
 
 class Outcome(NamedTuple):
@@ -77,23 +55,6 @@ class Outcome(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes | AsyncIterable[bytes]
-
-
-class _Prepared(NamedTuple):
-    """A request that may go out."""
-
-    asked: Conversation
-    """What the client sent."""
-    body: bytes
-    session: Session
-    fitted: Fitted | None = None
-    """What goes out; None where nothing is known of it."""
-    told: Fitted | None = None
-    """What the client is told of: that which went out, or which would have."""
-    untouched: int = 0
-    """Tokens of the request as the client sent it: edits overlap, so theirs cannot be summed."""
-    warnings: tuple[str, ...] = ()
-    final: bool = False
 
 
 class Exchange:
@@ -108,8 +69,7 @@ class Exchange:
         self.last_id = ""
         self._started = time.perf_counter()
         self._own_tools: frozenset[str] = frozenset()
-        self._limit = incoming.switches.limit or service.settings.request_limit or None
-        """Most input tokens, where that is not left to the model."""
+        self._preparing = Preparing(service, incoming, self._is_hidden)
         self._sent: Conversation | None = None
         """The latest request that went on from hidden calls."""
         self._said_all = False
@@ -120,9 +80,9 @@ class Exchange:
         conversation = self.service.recent.read(self.incoming.body, self.dialect)
         self._own_tools = frozenset(tool.name for tool in conversation.tools)
         self.incoming.seen.model = self.incoming.route.model or conversation.model or ""
-        prepared = await self._prepare(conversation)
+        prepared = await self._preparing.prepare(conversation)
         self.incoming.seen.session = prepared.session.name
-        headers = self._headers(prepared)
+        headers = prepared.headers
         calls = AsyncExitStack()
         try:
             reply = await calls.enter_async_context(self.service.send(self.incoming, prepared.body))
@@ -137,116 +97,9 @@ class Exchange:
         last = await self._whole_answer(prepared, first)
         return last._replace(headers=last.headers | headers)
 
-    # --- before it is sent -----------------------------------------------------------------------
-
-    async def _prepare(self, conversation: Conversation) -> _Prepared:
-        """Make the request fit, with what was decided for its session before."""
-        engine, switches = self.service.engine, self.incoming.switches
-        try:
-            if switches.session:
-                session = await engine.session(switches.session).load()
-            else:
-                session = await engine.session_of(conversation)
-            return await self._fit(conversation, session)
-        except StoreError:
-            self.incoming.seen.store_failed = True
-            if self.service.settings.on_store_failure == "refuse":
-                raise
-            session = engine.session(switches.session)
-            warning = "the store is unavailable: the request went out as it came"
-            return self._as_it_came(conversation, session, warning)
-
-    async def _fit(self, conversation: Conversation, session: Session) -> _Prepared:
-        switches = self.incoming.switches
-        model = self.incoming.route.model or conversation.model or ""
-        how: dict[str, Any] = {
-            "dialect": self.dialect,
-            "model": model,
-            "limit": self._limit,
-        }
-        if not switches.cite or _wants_several(conversation):
-            how["citing"] = None
-        if switches.read_only:
-            return await self._read_only(conversation, session, how)
-        whole = rejoin(conversation, session.kept.get(self.dialect, ()), self._is_hidden)
-        final = False
-        try:
-            fitted = await session.fit(whole, **how)
-        except (BudgetExceededError, ContextOptimizationError) as error:
-            # Nothing more can be folded: the tools go, and the model is asked to come to an end.
-            last = final_turn(
-                whole,
-                provider=self.incoming.route.family,
-                model=model,
-                limit=self._limit or getattr(error, "limit", None) or 0,
-                debug=self.service.settings.context_debug,
-            )
-            fitted = await session.fit(last, **how)
-            final = True
-        # Hidden calls that were brought back are not the client's; else what was read is known.
-        came = fitted.state.source if whole is conversation else conversation
-        return _Prepared(
-            asked=conversation,
-            body=self._with_usage(fitted.body),
-            session=session,
-            fitted=fitted,
-            told=fitted,
-            untouched=self._count(came, model).tokens,
-            warnings=fitted.warnings,
-            final=final,
-        )
-
-    async def _read_only(
-        self, conversation: Conversation, session: Session, how: dict[str, Any]
-    ) -> _Prepared:
-        """Say what would be done, and do none of it."""
-        try:
-            told = await session.preview(conversation, **{**how, "citing": None})
-        except (BudgetExceededError, ContextOptimizationError):
-            warning = "the request does not fit: it went out as it came"
-            return self._as_it_came(conversation, session, warning)
-        counted = self._count(conversation, how["model"])
-        same = one_by_one(0, len(conversation.messages))
-        state = FitState(conversation, conversation, same)
-        body = self.incoming.body
-        fitted = Fitted(body, counted, told.limit, (), state)
-        return _Prepared(conversation, body, session, fitted, told, counted.tokens)
-
-    def _as_it_came(self, conversation: Conversation, session: Session, warning: str) -> _Prepared:
-        return _Prepared(conversation, self.incoming.body, session, warnings=(warning,))
-
-    def _is_hidden(self, name: str) -> bool:
-        return name in (NAME, OTHER_NAME) and name not in self._own_tools
-
-    def _with_usage(self, body: bytes) -> bytes:
-        """Ask for the usage of a stream where it has to be asked for."""
-        if self.dialect != "openai-chat":
-            return body
-        asked = msgspec.json.decode(body, type=_Streaming)
-        options = asked.stream_options if isinstance(asked.stream_options, dict) else {}
-        if asked.stream is not True or options.get("include_usage"):
-            return body
-        return splice(body, ("stream_options",), encode({**options, **_USAGE}))
-
-    def _headers(self, prepared: _Prepared) -> dict[str, str]:
-        """What the proxy tells about what it did."""
-        headers = {f"{PREFIX}session": prepared.session.name}
-        if (told := prepared.told) is not None:
-            headers[f"{PREFIX}tokens"] = str(told.tokens)
-            headers[f"{PREFIX}saved"] = str(prepared.untouched - told.tokens)
-            headers[f"{PREFIX}edits"] = str(len(told.report))
-        if prepared.final:
-            headers[f"{PREFIX}final"] = "true"
-        if prepared.warnings:
-            headers[f"{PREFIX}warning"] = "; ".join(prepared.warnings)
-        return headers
-
-    def _count(self, conversation: Conversation, model: str) -> TokenCount:
-        return count(conversation, model=model, calibration=self.service.engine.calibration)
-
     # --- the answer ------------------------------------------------------------------------------
 
-    async def _whole_answer(self, prepared: _Prepared, got: Got) -> Outcome:
+    async def _whole_answer(self, prepared: Prepared, got: Got) -> Outcome:
         """An answer in one piece, after as many calls as the model's expansions took."""
         bodies: list[bytes] = []
         expansions = self._expansions(prepared)
@@ -272,10 +125,10 @@ class Exchange:
         return Outcome(got.status, got.headers, joined)
 
     async def _stream(
-        self, prepared: _Prepared, reply: Reply, calls: AsyncExitStack
+        self, prepared: Prepared, reply: Reply, calls: AsyncExitStack
     ) -> AsyncGenerator[bytes]:
         """One stream for the client, made of the streams of as many calls as it took."""
-        relay = Relay(self.dialect, self._is_hidden, hide_usage=self._hides_usage(prepared))
+        relay = Relay(self.dialect, self._is_hidden, hide_usage=prepared.asks_for_usage)
         expansions = self._expansions(prepared)
         status = reply.status
         try:
@@ -298,7 +151,7 @@ class Exchange:
 
     async def _rounds(
         self,
-        prepared: _Prepared,
+        prepared: Prepared,
         relay: Relay,
         expansions: Expansions,
         reply: Reply,
@@ -361,21 +214,12 @@ class Exchange:
         self.hops.append(Hop(turn, results))
         return write(self._sent) if self._sent is not None else None
 
-    def _expansions(self, prepared: _Prepared) -> Expansions:
-        return Expansions(
-            self.service.engine, self.service.caps, lambda grown: self._room(prepared, grown)
-        )
+    def _expansions(self, prepared: Prepared) -> Expansions:
+        room = partial(self._preparing.room, prepared)
+        return Expansions(self.service.engine, self.service.caps, room)
 
-    def _room(self, prepared: _Prepared, grown: Conversation) -> int:
-        """Tokens that a request may still grow by; by the same measure as it was made to fit."""
-        if prepared.fitted is None:
-            return 0
-        made = self._count(grown, prepared.fitted.count.model)
-        return prepared.fitted.limit - (made.tokens if self._limit else made.upper)
-
-    def _hides_usage(self, prepared: _Prepared) -> bool:
-        """Whether the proxy has asked for usage that the client did not ask for."""
-        return prepared.fitted is not None and prepared.body is not prepared.fitted.body
+    def _is_hidden(self, name: str) -> bool:
+        return name in (NAME, OTHER_NAME) and name not in self._own_tools
 
     def _keep_id(self, name: str) -> None:
         self.first_id = self.first_id or name
@@ -384,7 +228,7 @@ class Exchange:
     # --- afterwards ------------------------------------------------------------------------------
 
     def _note(
-        self, prepared: _Prepared, status: int, usage: object, expanded: Expanded | None = None
+        self, prepared: Prepared, status: int, usage: object, expanded: Expanded | None = None
     ) -> None:
         """Write down what happened, once the client has its answer."""
         self._keep(prepared)
@@ -414,7 +258,7 @@ class Exchange:
             return False
         return not any(asked.rest.get(name) for name in _HELD_BY_THE_PROVIDER)
 
-    def _keep(self, prepared: _Prepared) -> None:
+    def _keep(self, prepared: Prepared) -> None:
         """Keep the hidden calls for the client's next request, which will be without them."""
         if not self.hops:
             return
@@ -427,24 +271,6 @@ class Exchange:
         )
         before = prepared.session.kept.get(self.dialect, ())
         prepared.session.kept[self.dialect] = (*before[-_MOST_KEPT:], kept)
-
-
-def _wants_several(conversation: Conversation) -> bool:
-    """Whether several answers are asked for: of those only one could be continued."""
-    body = conversation.rest
-    config = body.get("generationConfig")
-    several = config.get("candidateCount") if isinstance(config, dict) else None
-    return any(isinstance(wanted, int) and wanted > 1 for wanted in (body.get("n"), several))
-
-
-class _Streaming(msgspec.Struct):
-    """What is wrong with it, the provider says."""
-
-    stream: Any = False
-    stream_options: Any = None
-
-
-_USAGE = {"include_usage": True}
 
 
 class _Pieces:

@@ -23,7 +23,7 @@ from holdfast.surfaces.proxy.upstreams import address, configured, outgoing_head
 from holdfast.wire.strict import Limits
 
 if TYPE_CHECKING:
-    from holdfast.surfaces.proxy.exchange import Incoming
+    from holdfast.surfaces.proxy.incoming import Incoming
 
 _SAFE = "/:@!$&'()*+,;=~"
 

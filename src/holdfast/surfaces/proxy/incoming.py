@@ -1,0 +1,24 @@
+"""A request as the client sent it.
+
+incoming: after switches and seen, before service.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.surfaces.proxy.routes import Route
+from holdfast.surfaces.proxy.seen import Seen
+from holdfast.surfaces.proxy.switches import Switches
+
+
+class Incoming(NamedTuple):
+    """A request as the client sent it."""
+
+    route: Route
+    path: str
+    query: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    switches: Switches
+    seen: Seen
