@@ -268,8 +268,11 @@ async def fit_and_store(
     store: Store, scope: Scope, body: object, rules: CitingRules | None, **how: Any
 ) -> Fitted:
     """Make a request fit; what left it is stored when this returns."""
+    state: FitState | None = how.get("state")
+    known = len(state.source.messages) if state is not None else 0
+    new = body.messages[known:] if isinstance(body, Conversation) else body
     while True:
-        fitted = await in_thread_if_large(body, partial(fit, body, citing=rules, **how))
+        fitted = await in_thread_if_large(new, partial(fit, body, citing=rules, **how))
         try:
             if fitted.contents:
                 await store.put(scope, fitted.contents)
@@ -281,8 +284,8 @@ async def fit_and_store(
 
 async def in_thread_if_large(content: object, work: Callable[[], _T]) -> _T:
     """Do work on a content; what may take long is done while others go on."""
-    if isinstance(content, Conversation):
-        size = sum(len(message.span) for message in content.messages)
+    if isinstance(content, tuple):  # of messages
+        size = sum(len(message.span) for message in content)
     else:
         size = len(content) if isinstance(content, (str, bytes)) else _LARGE_BYTES
     return work() if size < _LARGE_BYTES else await asyncio.to_thread(work)
