@@ -530,3 +530,22 @@ def test_one_session_may_speak_several_dialects() -> None:
             body = request_in(dialect, chat(log(200), question="What of step 0-77?"))
             answered = ask(proxy.url + path_of(dialect), body, named)
             assert answered.status == 200, answered.body
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ("/chat/completions", "/v1/chat/completions"),
+        ("/responses", "/v1/responses"),
+        ("/messages", "/v1/messages"),
+        ("/v1/v1/messages", "/v1/messages"),
+        ("/v1/v1/chat/completions", "/v1/chat/completions"),
+    ],
+)
+def test_a_client_with_a_wrong_base_url_is_told(proxy: Running, path: str, wanted: str) -> None:
+    answered = ask(proxy.url + path, {"messages": []})
+    assert answered.status == 404
+    said = answered.json["error"]["message"]
+    assert f"{wanted} was meant" in said
+    assert "base URL" in said
+    assert ("type" in answered.json) == wanted.endswith("messages")  # as Anthropic's clients read

@@ -28,7 +28,7 @@ from holdfast.surfaces.proxy.counting import count_answer
 from holdfast.surfaces.proxy.exchange import Exchange, Outcome
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import Fields, log
-from holdfast.surfaces.proxy.routes import Route, family_of, route
+from holdfast.surfaces.proxy.routes import Route, family_of, meant, route
 from holdfast.surfaces.proxy.seen import Seen
 from holdfast.surfaces.proxy.sending import UpstreamError
 from holdfast.surfaces.proxy.service import Service
@@ -49,7 +49,7 @@ _DIALECTS = {"openai": "openai-chat", "anthropic": "anthropic", "gemini": "gemin
 
 def dialect_of(method: str, path: str, headers: Mapping[str, str]) -> str:
     """The dialect in which a client understands errors; `headers` have names in lower case."""
-    if (found := route(method, path)) is not None:
+    if (found := route(method, meant(path) or path)) is not None:
         return found.dialect
     return _DIALECTS[family_of(path, frozenset(headers)) or "openai"]
 
@@ -167,6 +167,13 @@ class ProxyApp:
     ) -> None:
         """Send a request on and its answer back, byte for byte."""
         path, method = scope["path"], scope["method"]
+        if wanted := meant(path):
+            raise UpstreamError(
+                f"there is nothing here: {wanted} was meant",
+                status=404,
+                where=path[:100],
+                fix="The base URL of OpenAI's clients ends with /v1, that of Anthropic's does not.",
+            )
         family = family_of(path, frozenset(name.lower() for name, _ in headers))
         upstream = self.service.upstreams.get(family) if family is not None else None
         if upstream is None:

@@ -53,6 +53,17 @@ def route(method: str, path: str) -> Route | None:
     return _ROUTES.get(path.rstrip("/"))
 
 
+def meant(path: str) -> str:
+    """The path that a client with a wrong base URL wanted; empty if none is known."""
+    path = path.rstrip("/")
+    wanted = path.removeprefix("/v1") if path.startswith("/v1/v1/") else f"/v1{path}"
+    return wanted if wanted in _ROUTES and path not in _ROUTES else ""
+
+
+BARE = tuple(path.removeprefix("/v1") for path in _ROUTES)
+"""Where clients ask whose base URL lacks its `/v1`; there they are told."""
+
+
 def family_of(path: str, header_names: frozenset[str]) -> Family | None:
     """Whose API a path belongs to; None if it is nobody's."""
     if path.startswith(("/v1beta/", "/v1alpha/")) or _GEMINI.fullmatch(path):

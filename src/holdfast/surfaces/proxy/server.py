@@ -31,7 +31,7 @@ from holdfast.surfaces.proxy.app import ProxyApp
 from holdfast.surfaces.proxy.gate import HEALTH, Gate
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
-from holdfast.surfaces.proxy.routes import Family
+from holdfast.surfaces.proxy.routes import BARE, Family
 from holdfast.surfaces.proxy.safety import is_loopback
 from holdfast.surfaces.proxy.sending import HttpSending
 from holdfast.surfaces.proxy.service import Service
@@ -69,6 +69,7 @@ def application(service: Service) -> Starlette:
         Route(HEALTH, _health, methods=["GET"]),
         *(route for page in PAGES for route in page(service)),
         *(Mount(prefix, app=proxy) for prefix in _PREFIXES),
+        *(Route(path, proxy) for path in BARE),
     ]
     app = Starlette(routes=routes, middleware=[Middleware(Gate, settings=service.settings)])
     app.router.redirect_slashes = False  # a client would send its key a second time
