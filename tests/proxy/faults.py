@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from tests.answers.streams import Script
 from tests.proxy.spoken import says, text
 from tests.proxy.upstream import Fault, Spoken
+from tests.wire.answers.streams import Script
 
 SAID = says(text("Before ", "the ", "trouble."))
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from holdfast.answers import EventParser
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.server import Server, base_url, listen, opened
 from holdfast.surfaces.proxy.service import Service
+from holdfast.wire.answers import EventParser
 from tests.fitting.test_citing import in_dialect
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")

@@ -18,13 +18,13 @@ import holdfast
 from holdfast.store import Turn
 from holdfast.store.refs import REF
 from holdfast.wire import Conversation
-from tests.answers.streams import Part, Script
 from tests.fitting.test_citing import in_dialect
 from tests.proxy.gatekeeper import KEY, Got
 from tests.proxy.harness import Answered, Running, ask, path_of
 from tests.proxy.spoken import whole
 from tests.proxy.upstream import Upstream
 from tests.recorded import trajectories
+from tests.wire.answers.streams import Part, Script
 
 MODELS = {
     "openai-chat": "gpt-4o",

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.store.refs import REF
-from tests.answers.streams import Part, Script, events, write
 from tests.proxy.gatekeeper import Got
+from tests.wire.answers.streams import Part, Script, events, write
 
 
 def text(*pieces: str) -> Part:

@@ -8,7 +8,6 @@ import pytest
 
 import holdfast
 from holdfast.store.refs import REF
-from tests.answers.streams import Script
 from tests.fitting.test_citing import log
 from tests.proxy import faults
 from tests.proxy.gatekeeper import KEY, Got
@@ -27,6 +26,7 @@ from tests.proxy.talking import (
     openai,
 )
 from tests.proxy.upstream import Upstream
+from tests.wire.answers.streams import Script
 
 pytestmark = [
     pytest.mark.slow,  # the clients take seconds to import

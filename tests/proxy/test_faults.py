@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from holdfast.store.refs import REF
-from tests.answers.streams import understand
 from tests.fitting.test_citing import chat, log
 from tests.proxy import faults
 from tests.proxy.gatekeeper import KEY
@@ -24,6 +23,7 @@ from tests.proxy.harness import (
 )
 from tests.proxy.spoken import opens, says, text
 from tests.proxy.upstream import Fault, Turn, Upstream
+from tests.wire.answers.streams import understand
 
 KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

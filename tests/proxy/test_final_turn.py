@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import holdfast
-from tests.answers.streams import Script
 from tests.fitting.test_citing import chat, log
 from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import ask, path_of, request_in, running_proxy
 from tests.proxy.spoken import says, text
 from tests.proxy.upstream import Upstream
+from tests.wire.answers.streams import Script
 
 LAST = "This is your final turn"
 SAID: Script = says(text("Here is my report."))

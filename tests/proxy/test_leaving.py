@@ -16,13 +16,13 @@ import pytest
 import holdfast
 from holdfast.store.refs import REF
 from holdfast.surfaces.proxy.app import ProxyApp
-from tests.answers.streams import Script
 from tests.fitting.test_citing import chat, log
 from tests.proxy import faults
 from tests.proxy.gatekeeper import KEY, Got
 from tests.proxy.harness import DIALECTS, Running, path_of, request_in, running_proxy
 from tests.proxy.spoken import call, says, text
 from tests.proxy.upstream import PATIENCE, Fault, Upstream
+from tests.wire.answers.streams import Script
 
 FAULTS = {"stall": faults.stall, "midway": faults.stall_midway, "endless": faults.endless}
 AT_ONCE = 20

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.answers import read_answer
 from holdfast.expand.tool import NAME, OTHER_NAME, definition
 from holdfast.surfaces.proxy.offline import MODEL, OfflineSending
+from holdfast.wire.answers import read_answer
 from tests.fitting.test_citing import chat
 from tests.models.test_extractive import CITATION, REF
 from tests.proxy.harness import DIALECTS, Answered, path_of, request_in, text_of, usage_of

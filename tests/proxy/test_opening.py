@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.answers import NOTHING_SAID
 from holdfast.store.refs import REF
-from tests.answers.streams import Part, Script
+from holdfast.wire.answers import NOTHING_SAID
 from tests.fitting.test_citing import chat, log
 from tests.proxy.gatekeeper import KEY, Got
 from tests.proxy.harness import (
@@ -25,6 +24,7 @@ from tests.proxy.harness import (
 )
 from tests.proxy.spoken import call, says, text
 from tests.proxy.upstream import Upstream
+from tests.wire.answers.streams import Part, Script
 
 HEADERS = {
     "authorization": f"Bearer {KEY}",

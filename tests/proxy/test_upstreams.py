@@ -7,12 +7,12 @@ import pytest
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.upstreams import Upstream, address, configured, outgoing_headers
-from tests.answers.streams import Script
 from tests.fitting.test_citing import chat
 from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import ask, request_in, running_proxy
 from tests.proxy.spoken import says, text
 from tests.proxy.upstream import Upstream as Provider
+from tests.wire.answers.streams import Script
 
 SAID: Script = says(text("Hello."))
 KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}

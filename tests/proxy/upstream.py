@@ -19,9 +19,9 @@ from typing import Self
 from aiohttp import web
 
 import holdfast
-from tests.answers.streams import Script, write
 from tests.proxy.gatekeeper import Got, error, refusal
 from tests.proxy.spoken import whole
+from tests.wire.answers.streams import Script, write
 
 PATIENCE = 20.0
 """Seconds until a test that waits for something gives up; nothing is measured by it."""

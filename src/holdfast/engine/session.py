@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.answers import Kept
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
 from holdfast.engine.trails import (
@@ -32,6 +31,7 @@ from holdfast.store.records import Edit
 from holdfast.tokens import Calibration, count
 from holdfast.trim.pieces import CITED, Cut
 from holdfast.wire import Conversation
+from holdfast.wire.answers import Kept
 
 _ATTEMPTS = 5
 _LARGE_BYTES = 200_000

@@ -13,7 +13,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from holdfast.answers import ArrayWriter, error_body
 from holdfast.errors import (
     AnchorPreservationError,
     BudgetExceededError,
@@ -34,6 +33,7 @@ from holdfast.surfaces.proxy.sending import UpstreamError
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import Switches, read_switches
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, returned_headers
+from holdfast.wire.answers import ArrayWriter, error_body
 
 ASGIScope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

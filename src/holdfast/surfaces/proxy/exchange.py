@@ -13,17 +13,6 @@ from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.answers import (
-    Call,
-    Hop,
-    Kept,
-    Relay,
-    join_answers,
-    read_answer,
-    total_usage,
-    turn_calls,
-    with_own_ids,
-)
 from holdfast.engine import Expanded
 from holdfast.errors import (
     HoldfastError,
@@ -44,6 +33,17 @@ from holdfast.surfaces.proxy.sending import (
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.upstreams import returned_headers
 from holdfast.wire import Conversation, read, write
+from holdfast.wire.answers import (
+    Call,
+    Hop,
+    Kept,
+    Relay,
+    join_answers,
+    read_answer,
+    total_usage,
+    turn_calls,
+    with_own_ids,
+)
 
 _MOST_KEPT = 200
 _HELD_BY_THE_PROVIDER = ("previous_response_id", "conversation", "prompt", "cachedContent")

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.answers import Call, continuation
 from holdfast.cite import count
 from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import parse_call
 from holdfast.wire import Conversation
+from holdfast.wire.answers import Call, continuation
 
 _LEAST_ROOM = 120
 _NO_MORE = "[No more can be opened in this turn: {why}. Answer with what you have.]"

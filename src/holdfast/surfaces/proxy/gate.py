@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.answers import error_body
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.app import dialect_of
 from holdfast.surfaces.proxy.safety import TOKEN_MISSING, refusal
+from holdfast.wire.answers import error_body
 
 HEALTH = "/healthz"
 """The one path that needs no token: it tells nothing but that the proxy runs."""

@@ -14,13 +14,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from holdfast import models
-from holdfast.answers import Call, Said, compose_answer, error_body, stream_answer
 from holdfast.errors import WireError
 from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
 from holdfast.surfaces.proxy.routes import Route, route
 from holdfast.surfaces.proxy.sending import Reply
 from holdfast.tokens import count
 from holdfast.wire import Conversation, read
+from holdfast.wire.answers import Call, Said, compose_answer, error_body, stream_answer
 from holdfast.wire.strict import Limits, encode
 
 MODEL = "holdfast-offline"

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.answers import Hidden, rejoin
 from holdfast.engine import Session
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
 from holdfast.fitting import FitState, Fitted
@@ -20,6 +19,7 @@ from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.tokens import TokenCount, count
 from holdfast.wire import Conversation
+from holdfast.wire.answers import Hidden, rejoin
 from holdfast.wire.strict import encode, splice
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.answers.shared import Call, Hidden, text
+from holdfast.wire.answers.shared import Call, Hidden, text
 from holdfast.wire.values import take
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from holdfast.answers.anthropic import named, text_block
-from holdfast.answers.openai_chat import chunk
-from holdfast.answers.openai_responses import message_events, message_item
-from holdfast.answers.shared import Call, load
-from holdfast.answers.sse import write_event
+from holdfast.wire.answers.anthropic import named, text_block
+from holdfast.wire.answers.openai_chat import chunk
+from holdfast.wire.answers.openai_responses import message_events, message_item
+from holdfast.wire.answers.shared import Call, load
+from holdfast.wire.answers.sse import write_event
 from holdfast.wire.strict import encode
 
 

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.answers import (
+from holdfast.errors import EditError
+from holdfast.wire import read, validate
+from holdfast.wire import write as wire_write
+from holdfast.wire.answers import (
     NOTHING_SAID,
     Call,
     Hop,
@@ -20,10 +23,7 @@ from holdfast.answers import (
     rejoin,
     split,
 )
-from holdfast.errors import EditError
-from holdfast.wire import read, validate
-from holdfast.wire import write as wire_write
-from tests.answers.streams import (
+from tests.wire.answers.streams import (
     DIALECTS,
     HIDDEN,
     Part,
@@ -33,7 +33,7 @@ from tests.answers.streams import (
     scripts,
     write,
 )
-from tests.answers.test_relay import EXPAND, HELLO, LOOK_UP, THOUGHT, opening
+from tests.wire.answers.test_relay import EXPAND, HELLO, LOOK_UP, THOUGHT, opening
 
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 dialects = st.sampled_from(DIALECTS)

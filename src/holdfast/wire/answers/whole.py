@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.answers import anthropic, gemini, openai_chat, openai_responses
-from holdfast.answers.shared import Call, Hidden, add_usage, blocks_in, calls_in, load
 from holdfast.errors import ProviderError
 from holdfast.wire import Text
+from holdfast.wire.answers import anthropic, gemini, openai_chat, openai_responses
+from holdfast.wire.answers.shared import Call, Hidden, add_usage, blocks_in, calls_in, load
 from holdfast.wire.strict import encode
 from holdfast.wire.values import take
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.answers import Event, EventParser, write_event
 from holdfast.errors import ProviderError
-from tests.answers.streams import chopped
+from holdfast.wire.answers import Event, EventParser, write_event
+from tests.wire.answers.streams import chopped
 
 lines = st.sampled_from(
     [b"data: a", b"data:b", b"data", b"event: x", b": note", b"id: 7", b"", b"junk", b"\xff\xfe"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.answers import (
+from holdfast.wire.answers import (
     NOTHING_SAID,
     Call,
     Relay,
@@ -25,8 +25,8 @@ from holdfast.answers import (
     join_answers,
     stream_answer,
 )
-from tests.answers.streams import HIDDEN, Script, hidden, write
-from tests.answers.test_relay import ANSWER, EXPAND, HELLO, LOOK_UP, THOUGHT, run
+from tests.wire.answers.streams import HIDDEN, Script, hidden, write
+from tests.wire.answers.test_relay import ANSWER, EXPAND, HELLO, LOOK_UP, THOUGHT, run
 
 openai = pytest.importorskip("openai", reason="the openai client is not installed")
 anthropic = pytest.importorskip("anthropic", reason="the anthropic client is not installed")

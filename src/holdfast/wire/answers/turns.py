@@ -15,8 +15,6 @@ from typing import Any
 
 import msgspec
 
-from holdfast.answers import anthropic, gemini, openai_chat, openai_responses
-from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, calls_in, dicts
 from holdfast.wire import (
     DIALECTS,
     Conversation,
@@ -27,6 +25,8 @@ from holdfast.wire import (
     read,
     write,
 )
+from holdfast.wire.answers import anthropic, gemini, openai_chat, openai_responses
+from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, calls_in, dicts
 from holdfast.wire.strict import decode, encode, splice
 from holdfast.wire.values import take
 

@@ -4,14 +4,22 @@ sse → shared → chat_pieces · failures · joiner → (one file per dialect) 
 whole, each using only what stands before it. Pure: bytes in, bytes out.
 """
 
-from holdfast.answers.compose import Said, compose_answer, stream_answer
-from holdfast.answers.failures import error_body, error_event
-from holdfast.answers.gemini import ArrayWriter
-from holdfast.answers.relay import Relay
-from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, add_usage
-from holdfast.answers.sse import Event, EventParser, write_event
-from holdfast.answers.turns import Hop, Kept, continuation, rejoin, split, turn_calls, with_own_ids
-from holdfast.answers.whole import Answer, join_answers, read_answer, total_usage
+from holdfast.wire.answers.compose import Said, compose_answer, stream_answer
+from holdfast.wire.answers.failures import error_body, error_event
+from holdfast.wire.answers.gemini import ArrayWriter
+from holdfast.wire.answers.relay import Relay
+from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, add_usage
+from holdfast.wire.answers.sse import Event, EventParser, write_event
+from holdfast.wire.answers.turns import (
+    Hop,
+    Kept,
+    continuation,
+    rejoin,
+    split,
+    turn_calls,
+    with_own_ids,
+)
+from holdfast.wire.answers.whole import Answer, join_answers, read_answer, total_usage
 
 __all__ = [
     "NOTHING_SAID",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.answers.joiner import Joiner, changed
-from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, add_usage, dicts, load, text
-from holdfast.answers.sse import Event, write_event
+from holdfast.wire.answers.joiner import Joiner, changed
+from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, add_usage, dicts, load, text
+from holdfast.wire.answers.sse import Event, write_event
 from holdfast.wire.strict import encode
 from holdfast.wire.values import inner, take
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.answers import NOTHING_SAID, ArrayWriter, Relay
 from holdfast.budget.usage import Usage, reported_usage
 from holdfast.errors import ProviderError, ShapeError
-from tests.answers.streams import (
+from holdfast.wire.answers import NOTHING_SAID, ArrayWriter, Relay
+from tests.wire.answers.streams import (
     DIALECTS,
     HIDDEN,
     Part,

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.answers import (
+from holdfast.budget.usage import Usage, reported_usage
+from holdfast.errors import ProviderError
+from holdfast.wire.answers import (
     NOTHING_SAID,
     Call,
     Relay,
@@ -23,10 +25,8 @@ from holdfast.answers import (
     stream_answer,
     total_usage,
 )
-from holdfast.budget.usage import Usage, reported_usage
-from holdfast.errors import ProviderError
-from tests.answers.streams import DIALECTS, HIDDEN, events, hidden, understand, words
-from tests.answers.test_relay import junk_values, run
+from tests.wire.answers.streams import DIALECTS, HIDDEN, events, hidden, understand, words
+from tests.wire.answers.test_relay import junk_values, run
 
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 dialects = st.sampled_from(DIALECTS)

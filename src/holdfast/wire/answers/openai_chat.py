@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.answers.chat_pieces import GrowingChoice, index_of, name_of
-from holdfast.answers.joiner import Joiner, changed
-from holdfast.answers.shared import (
+from holdfast.wire.answers.chat_pieces import GrowingChoice, index_of, name_of
+from holdfast.wire.answers.joiner import Joiner, changed
+from holdfast.wire.answers.shared import (
     NOTHING_SAID,
     PARAGRAPH,
     Call,
@@ -21,7 +21,7 @@ from holdfast.answers.shared import (
     load,
     text,
 )
-from holdfast.answers.sse import Event, write_event
+from holdfast.wire.answers.sse import Event, write_event
 from holdfast.wire.strict import encode
 from holdfast.wire.values import inner, take
 

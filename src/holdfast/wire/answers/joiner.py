@@ -11,8 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from holdfast.answers.shared import Call, Hidden, add_usage, load
-from holdfast.answers.sse import Event, write_event
+from holdfast.wire.answers.shared import Call, Hidden, add_usage, load
+from holdfast.wire.answers.sse import Event, write_event
 from holdfast.wire.strict import encode
 
 

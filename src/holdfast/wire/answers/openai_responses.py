@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from holdfast.answers.joiner import Joiner, changed
-from holdfast.answers.shared import (
+from holdfast.wire.answers.joiner import Joiner, changed
+from holdfast.wire.answers.shared import (
     NOTHING_SAID,
     Call,
     Hidden,
@@ -19,7 +19,7 @@ from holdfast.answers.shared import (
     dicts,
     text,
 )
-from holdfast.answers.sse import Event, write_event
+from holdfast.wire.answers.sse import Event, write_event
 from holdfast.wire.openai_responses import NAME
 from holdfast.wire.strict import encode
 from holdfast.wire.values import inner, take

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from operator import is_
 from typing import Any
 
-from holdfast.answers.joiner import Joiner, changed
-from holdfast.answers.shared import (
+from holdfast.wire.answers.joiner import Joiner, changed
+from holdfast.wire.answers.shared import (
     NOTHING_SAID,
     PARAGRAPH,
     Call,
@@ -21,7 +21,7 @@ from holdfast.answers.shared import (
     dicts,
     text,
 )
-from holdfast.answers.sse import Event, EventParser, write_event
+from holdfast.wire.answers.sse import Event, EventParser, write_event
 from holdfast.wire.gemini import NAME, SIGNATURES
 from holdfast.wire.strict import encode
 from holdfast.wire.values import inner, take

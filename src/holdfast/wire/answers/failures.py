@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.answers.sse import write_event
+from holdfast.wire.answers.sse import write_event
 from holdfast.wire.strict import encode
 
 # What each provider calls an error, by HTTP status; the last is for what is not listed.

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.answers.anthropic import AnthropicJoiner
-from holdfast.answers.failures import error_event
-from holdfast.answers.gemini import GeminiJoiner
-from holdfast.answers.joiner import Joiner
-from holdfast.answers.openai_chat import ChatJoiner
-from holdfast.answers.openai_responses import ResponsesJoiner
-from holdfast.answers.shared import NOTHING_SAID, Call, Hidden, load
-from holdfast.answers.sse import MAX_EVENT_BYTES, Event, EventParser
 from holdfast.errors import ProviderError, ShapeError
+from holdfast.wire.answers.anthropic import AnthropicJoiner
+from holdfast.wire.answers.failures import error_event
+from holdfast.wire.answers.gemini import GeminiJoiner
+from holdfast.wire.answers.joiner import Joiner
+from holdfast.wire.answers.openai_chat import ChatJoiner
+from holdfast.wire.answers.openai_responses import ResponsesJoiner
+from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, load
+from holdfast.wire.answers.sse import MAX_EVENT_BYTES, Event, EventParser
 from holdfast.wire.strict import encode
 
 MAX_STREAM_BYTES = 268_435_456
