@@ -295,7 +295,7 @@ def _cost(console: Console) -> None:
                     state = fitted.state
                     sent = json.loads(fitted.body)["messages"]
                     turns += 1
-                    folds += bool(fitted.report)
+                    folds += bool(fitted.edits)
                 else:
                     sent = policy(messages[:end], limit)
                 each = count({"messages": sent}, model=MODEL)

@@ -429,7 +429,7 @@ def test_no_representation_holds_content(url: str) -> None:
             source = Source(text.encode())
             condenser = condenser_for(source)
             shown: list[object] = [made, made.content, stored, opened, fitted, fitted.contents]
-            shown += [fitted.state, session, turn, fitted.report, condenser.condense(source)]
+            shown += [fitted.state, session, turn, fitted.edits, condenser.condense(source)]
             shown += [condenser.passages(source)]
             for value in shown:
                 assert "zebra" not in repr(value)

@@ -56,7 +56,7 @@ def test_a_long_result_is_cited_and_its_original_handed_over(dialect: str) -> No
     assert content.ref_id in texts[0]
     assert "short" in texts[1]
     assert tool_names(fitted.body, dialect) == ["read_log", NAME]
-    assert fitted.report[0].ref_id == content.ref_id
+    assert fitted.edits[0].ref_id == content.ref_id
     assert fitted.tokens == holdfast.count(fitted.body, dialect=dialect).tokens
     assert fitted.tokens < holdfast.count(body, dialect=dialect).tokens / 3
     assert fitted.warnings == ()
@@ -177,7 +177,7 @@ def test_an_image_stays_when_cache_marks_move() -> None:
 
 def test_an_image_stays_where_the_text_beside_it_is_cut() -> None:
     fitted = fit(looking(6), citing=RULES, limit=2_200, strategy="progressive")
-    assert any("cut" in cut.what for cut in fitted.report)
+    assert any("cut" in cut.what for cut in fitted.edits)
     shown = json.loads(fitted.body)["messages"]
     results = [part for m in shown[1:] for part in m["content"] if part["type"] == "tool_result"]
     assert results
@@ -195,7 +195,7 @@ def test_what_is_cut_twice_leads_to_the_original() -> None:
         fitted = fit(chat(*results[:n]), citing=RULES, state=state, limit=2_600, strategy=how)
         state = fitted.state
         handed |= {content.ref_id: content.data for content in fitted.contents}
-        named |= {cut.ref_id for cut in fitted.report} - {""}
+        named |= {cut.ref_id for cut in fitted.edits} - {""}
     cuts = {data.decode() for ref, data in handed.items() if "tool_result" in ref}
     assert cuts
     assert cuts <= set(results)
@@ -244,7 +244,7 @@ def test_moved_cache_marks_change_nothing_that_was_decided() -> None:
         assert fitted.body.count(b"cache_control") <= 2
         state = fitted.state
         now = [json.dumps(unmarked(m)) for m in json.loads(fitted.body)["messages"]]
-        if not any("folded" in cut.what for cut in fitted.report):
+        if not any("folded" in cut.what for cut in fitted.edits):
             assert now[: len(before)] == before
         before = now
     assert fitted.tokens <= 2_000

@@ -32,7 +32,7 @@ def folds_of(bodies: list[dict[str, Any]]) -> int:
         fitted = fit(json.dumps(body).encode(), dialect="anthropic", limit=4000, state=state)
         assert validate(fitted.body, "anthropic", MODEL) == []
         assert fitted.body.count(b'"cache_control"') <= 4
-        folds += bool(fitted.report)
+        folds += bool(fitted.edits)
         state = fitted.state
     return folds
 
@@ -60,4 +60,4 @@ def test_a_request_that_is_sent_again_goes_out_as_it_did() -> None:
         first = fit(body, dialect="anthropic", limit=4000)
         again = fit(body, dialect="anthropic", limit=4000, state=first.state)
         assert again.body == first.body
-        assert again.report == ()
+        assert again.edits == ()

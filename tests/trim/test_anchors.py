@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import read
+from holdfast import count, read
 from holdfast.trim import DEFAULT_ANCHORS, AnchorDefinition, AnchorPreservationManager, mark
+from holdfast.trim.anchors import MARK
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 MESSAGES: list[dict[str, Any]] = [
@@ -76,3 +77,13 @@ def test_an_anchor_is_recognised_in_another_reading_and_in_a_shortened_result() 
     assert manager.missing(before, after) == ()
     without = [m for n, m in enumerate(after) if n not in (5, 6)]
     assert [anchor.type for anchor in manager.missing(before, without)] == ["latest_tool_result"]
+
+
+def test_a_mark_outlives_counts_for_ever_more_models() -> None:
+    conversation = read({"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]})
+    mark(conversation.messages[0])
+    for n in range(200):
+        count(conversation, model=f"gpt-4o-deployment-{n}")
+    [anchor, *_] = AnchorPreservationManager().identify(conversation.messages)
+    assert MARK.get(conversation.messages[0]) is True
+    assert anchor.index == 0

@@ -65,7 +65,7 @@ def test_a_preview_changes_and_remembers_nothing() -> None:
     conversation, made = pieces()
     before = list(made)
     seen = engine.preview(made, target=1000, bench=Bench(conversation.dialect, fixed))
-    assert seen.cuts
+    assert seen.edits
     assert made == before
     assert engine.effects() == []
 

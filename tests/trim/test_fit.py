@@ -120,7 +120,7 @@ def check_fit(dialect: str, script: Any, strategy: str, data: st.DataObject) -> 
     assert anchors_kept(source, after)
     if total <= limit:
         assert fitted.body == write(source)
-        assert fitted.report == ()
+        assert fitted.edits == ()
     # Order is kept, and every message that went out says which ones it stands for.
     ends = [place for origin in fitted.state.origins for place in origin]
     assert ends == sorted(ends)
@@ -150,7 +150,7 @@ def test_turn_by_turn_what_was_sent_stays_byte_identical_between_folds(
         assert fitted.tokens <= limit
         assert validate(fitted.body, dialect, MODELS[dialect]) == []
         tail = len(fitted.state.sent.frame.tail)
-        if before and not fitted.report:
+        if before and not fitted.edits:
             assert fitted.body.startswith(before[: len(before) - tail])
         before, state = fitted.body, fitted.state
 
@@ -189,7 +189,7 @@ def test_history_is_folded_rarely_and_in_one_large_step() -> None:
     limit = 6000
     for end in range(3, len(whole["messages"]) + 1, 2):
         fitted = fit({**whole, "messages": whole["messages"][:end]}, limit=limit, state=state)
-        folds += bool(fitted.report)
+        folds += bool(fitted.edits)
         sizes.append(fitted.tokens)
         state = fitted.state
     assert max(sizes) <= limit
@@ -204,7 +204,7 @@ def test_a_fold_says_what_it_replaced() -> None:
     assert dict(fold.tools) == {"read_file": fold.messages // 2}
     originals = fitted.state.source.messages[fold.start : fold.stop]
     assert len(originals) == fold.messages  # it can be undone
-    [edit] = fitted.report
+    [edit] = fitted.edits
     assert edit.from_tokens > edit.to_tokens
     assert edit.where == f"messages {fold.start} to {fold.stop - 1}"
 
@@ -249,7 +249,7 @@ def test_what_is_no_anchor_goes_even_if_it_is_shorter_than_a_line_about_it() -> 
     fitted = fit(body, limit=limit)
     assert all(f"You must {n}." in fitted.body.decode() for n in range(50))
     assert limit - 20 <= fitted.tokens <= limit  # no more went than must
-    assert {edit.what for edit in fitted.report} == {"took out an exchange"}
+    assert {edit.what for edit in fitted.edits} == {"took out an exchange"}
 
 
 def test_errors_of_tools_are_never_cut() -> None:

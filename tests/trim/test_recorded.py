@@ -61,8 +61,8 @@ def test_replayed_turn_by_turn_the_prefix_stays_and_folds_are_rare() -> None:
             except AnchorPreservationError:
                 break
             turns += 1
-            folds += bool(fitted.report)
-            if before and not fitted.report:
+            folds += bool(fitted.edits)
+            if before and not fitted.edits:
                 assert fitted.body.startswith(before[: -len(fitted.state.sent.frame.tail)])
             before, state = fitted.body, fitted.state
     assert folds < turns / 4

@@ -27,9 +27,7 @@ from holdfast.errors import RefCollisionError, StoreConflictError
 from holdfast.fitting import FitState, Fitted, fit
 from holdfast.privacy import find
 from holdfast.store import Scope, SessionRecord, Store, Turn
-from holdfast.store.records import Edit
 from holdfast.tokens import Calibration, count
-from holdfast.trim.pieces import CITED, Cut
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
 
@@ -196,7 +194,7 @@ class Session:
                 started_at=now,
                 model=model,
                 status=status,
-                edits=tuple(map(edit_of, fitted.report)),
+                edits=fitted.edits,
                 usage=turn_usage(usage, counted, expanded, model=model, now=now),
                 warnings=(*fitted.warnings, *warnings),
                 milliseconds=milliseconds,
@@ -249,19 +247,6 @@ class Session:
             for name, data in messages.items()
             if not find(data.decode("utf-8", "replace"))
         }
-
-
-def edit_of(cut: Cut) -> Edit:
-    """The fidelity record of a cut."""
-    action = "cite" if cut.what == CITED else cut.what.split()[0]
-    return Edit(
-        action=action,
-        why=cut.why,
-        where=cut.where,
-        from_tokens=cut.from_tokens,
-        to_tokens=cut.to_tokens,
-        ref_id=cut.ref_id,
-    )
 
 
 async def fit_and_store(

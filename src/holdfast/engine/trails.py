@@ -17,9 +17,13 @@ from holdfast.fitting.following import unmarked
 from holdfast.fitting.state import Origins
 from holdfast.store.records import Trail, Turn
 from holdfast.store.refs import REF, digest
-from holdfast.trim.pieces import Fold
+from holdfast.trim.standing import STAND, Fold, Stand
 from holdfast.wire import DIALECTS, Conversation, Message, read
+from holdfast.wire.notes import Note
 from holdfast.wire.strict import encode, splice
+
+_FINGERPRINT: Note[bytes] = Note("fingerprint")
+_SHA256: Note[str] = Note("sha256")
 
 MOST_HEADS = 200
 """How far back a request is looked for: a client seldom adds more messages at once."""
@@ -42,14 +46,13 @@ def head_of(messages: Sequence[Message]) -> str:
 
 
 def _fingerprint(message: Message) -> bytes:
-    known: bytes | None = message.memo.get("fingerprint")
-    if known is None:
+    fingerprint = _FINGERPRINT.get(message)
+    if fingerprint is None:
         span = bytes(message.span)
         if b"cache_control" in span:
             span = encode(unmarked(message.value))
-        known = hashlib.sha256(span).digest()
-        message.memo["fingerprint"] = known
-    return known
+        fingerprint = _FINGERPRINT.put(message, hashlib.sha256(span).digest())
+    return fingerprint
 
 
 def sharing(conversation: Conversation, before: Conversation | None) -> Conversation:
@@ -80,10 +83,7 @@ def hashes(messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 def _sha256(message: Message) -> str:
-    known: str | None = message.memo.get("sha256")
-    if known is None:
-        known = message.memo["sha256"] = digest(bytes(message.span))
-    return known
+    return _SHA256.get(message) or _SHA256.put(message, digest(bytes(message.span)))
 
 
 def trail(
@@ -170,10 +170,10 @@ def _as_it_was(message: Message, start: int, originals: Sequence[Message]) -> Me
         return originals[0] if originals else message
     refs = _refs(message)
     if len(originals) == 1 and originals[0].results:  # of these only results are made shorter
-        message.memo.update(original=originals[0], refs=refs)
+        STAND.put(message, Stand((originals[0],), refs=refs))
         return message
     fold = Fold(start, start + len(originals), len(originals), 0, ref_id="".join(refs[:1]))
-    message.memo.update(originals=tuple(originals), refs=refs, fold=fold)
+    STAND.put(message, Stand(tuple(originals), refs=refs, fold=fold))
     return message
 
 

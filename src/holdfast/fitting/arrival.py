@@ -15,10 +15,11 @@ from holdfast.cite import Citation, CitingRules, cite, is_long
 from holdfast.errors import PrivacyError
 from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
 from holdfast.fitting.state import Origins
+from holdfast.store.records import Edit
 from holdfast.store.refs import REF
 from holdfast.trim.anchors import asks
 from holdfast.trim.edits import result_texts
-from holdfast.trim.pieces import CITED, Cut
+from holdfast.trim.standing import STAND, Stand, refs_of
 from holdfast.wire import DIALECTS, Conversation, Message, Text, ToolCall
 from holdfast.wire.strict import encode, splice
 
@@ -32,7 +33,7 @@ class Arrivals(msgspec.Struct, frozen=True):
 
     conversation: Conversation
     citations: tuple[Citation, ...]
-    cuts: tuple[Cut, ...]
+    edits: tuple[Edit, ...]
 
 
 def cite_arrivals(
@@ -44,24 +45,20 @@ def cite_arrivals(
     """
     messages = list(conversation.messages)
     citations: list[Citation] = []
-    cuts: list[Cut] = []
+    edits: list[Edit] = []
     for n in range(start, len(messages)):
         message = messages[n]
         if not message.results:
             continue
-        known = message.memo.get(rules)
-        if known is None:
-            known = _cited(messages, n, rules, tool)
-            message.memo[rules] = known
-        made, found = known
+        made, found = _cited(messages, n, rules, tool)
         if not found:
             continue
         messages[n] = made
         citations.extend(found)
-        cuts.extend(_cut(citation, origins[n][0]) for citation in found)
+        edits.extend(_edit(citation, origins[n][0]) for citation in found)
     if not citations:
         return Arrivals(conversation, (), ())
-    return Arrivals(conversation.with_messages(tuple(messages)), tuple(citations), tuple(cuts))
+    return Arrivals(conversation.with_messages(tuple(messages)), tuple(citations), tuple(edits))
 
 
 def _cited(
@@ -92,8 +89,8 @@ def _cited(
     if not found:
         return message, ()
     made = Message(span, message.role, dialect)
-    made.memo["original"] = message
-    made.memo["refs"] = tuple(citation.ref_id for citation in found)
+    refs = tuple(citation.ref_id for citation in found)
+    STAND.put(made, Stand((message,), refs=refs))
     return made, tuple(found)
 
 
@@ -130,16 +127,19 @@ def _scalars(arguments: Any) -> list[str]:
     return [v[:_ARGUMENT_CHARACTERS] for v in values if isinstance(v, str) and v]
 
 
-def _cut(citation: Citation, index: int) -> Cut:
+def _edit(citation: Citation, index: int) -> Edit:
     fidelity = citation.fidelity
     shown = ", ".join(fidelity.kept[:3]) or "its outline"
-    return Cut(
-        CITED,
-        f"longer than it needs to be; shown: {shown}",
-        f"message {index}, {fidelity.total:,} {fidelity.unit}",
-        fidelity.from_tokens,
-        fidelity.to_tokens,
-        citation.ref_id,
+    return Edit(
+        action="cite",
+        what="cited a tool result",
+        why=f"longer than it needs to be; shown: {shown}",
+        where=f"message {index}, {fidelity.total:,} {fidelity.unit}",
+        from_tokens=fidelity.from_tokens,
+        to_tokens=fidelity.to_tokens,
+        ref_id=citation.ref_id,
+        start=index,
+        stop=index + 1,
     )
 
 
@@ -157,7 +157,7 @@ def expansion_tool(conversation: Conversation) -> tuple[str, bool]:
 
 def names_ref(messages: Sequence[Message]) -> bool:
     """Whether a ref stands in messages, such as one that a tool of the client's has cited."""
-    if any(message.memo.get("refs") for message in messages):
+    if any(map(refs_of, messages)):
         return True
     spans = (bytes(message.span) for message in messages)
     return any(REF.search(s.decode("utf-8", "replace")) for s in spans if b"ref:" in s)

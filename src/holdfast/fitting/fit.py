@@ -17,12 +17,13 @@ from holdfast.fitting.arrival import cite_arrivals, expansion_tool, names_ref
 from holdfast.fitting.following import followed
 from holdfast.fitting.keeping import Kept
 from holdfast.fitting.state import FitState, Fitted, Origins, one_by_one
+from holdfast.store.records import Edit
 from holdfast.tokens import ModelContextRegistry, TokenCount, count
 from holdfast.tokens.counting import Correction, message_tokens
 from holdfast.tokens.limits import input_limit
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition, AnchorPreservationManager
 from holdfast.trim.engine import ContextOptimizationEngine
-from holdfast.trim.pieces import Bench, Cut, Piece, pieces_of
+from holdfast.trim.pieces import Bench, Piece, pieces_of
 from holdfast.trim.strategies import ContextStrategy
 from holdfast.wire import Conversation, Message, Violation, read, repair, validate, write
 from holdfast.wire.exchanges import group
@@ -137,7 +138,7 @@ class _Taken(msgspec.Struct, frozen=True):
     """How many of the messages in `sent` went out before."""
     floor: int = 0
     refs: bool = False
-    report: tuple[Cut, ...] = ()
+    report: tuple[Edit, ...] = ()
     asked: Conversation | None = None
     """What the client sent, if `source` is that after a repair."""
 
@@ -188,7 +189,7 @@ def _cite(taken: _Taken, rules: CitingRules, kept: Kept) -> _Taken:
     refs = names_ref(sent.messages if taken.refs else sent.messages[taken.known :])
     if refs:
         sent = _offering(taken.source, sent)
-    return msgspec.structs.replace(taken, sent=sent, refs=refs, report=arrived.cuts)
+    return msgspec.structs.replace(taken, sent=sent, refs=refs, report=arrived.edits)
 
 
 def _offering(source: Conversation, sent: Conversation) -> Conversation:
@@ -249,7 +250,7 @@ class _Work:
         strategy: str | ContextStrategy,
         model: str,
         platform: str,
-    ) -> tuple[Conversation, Origins, tuple[Cut, ...]]:
+    ) -> tuple[Conversation, Origins, tuple[Edit, ...]]:
         kept = anchors.identify(self.conversation.messages)
         pieces = pieces_of(self.conversation, self.now, kept, self.origins)
         # What is not messages cannot be trimmed: the rest is what there is for them.
@@ -282,7 +283,7 @@ class _Work:
                 where=broken.path,
                 fix="Choose another strategy, or repair the request first: see holdfast.repair.",
             )
-        return made, tuple(origins), result.cuts
+        return made, tuple(origins), result.edits
 
 
 def _broken_rule(before: Conversation, after: Conversation, model: str) -> Violation | None:

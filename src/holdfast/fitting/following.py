@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.fitting.state import FitState
 from holdfast.trim.edits import result_texts
+from holdfast.trim.standing import STAND
 from holdfast.wire import DIALECTS, Conversation, Message
 from holdfast.wire.strict import encode, splice
 
@@ -68,8 +69,11 @@ def _on_new_bytes(message: Message, moved: dict[int, Message]) -> Message:
     """What went out for a message, made of the bytes that the client sends now."""
     if id(message) in moved:
         return moved[id(message)]
-    original = message.memo.get("original")
-    if original is None or id(original) not in moved:
+    stand = STAND.get(message)
+    if stand is None or stand.fold is not None or len(stand.originals) != 1:
+        return message
+    [original] = stand.originals
+    if id(original) not in moved:
         return message
     now = moved[id(original)]
     dialect = DIALECTS[now.dialect]
@@ -79,5 +83,5 @@ def _on_new_bytes(message: Message, moved: dict[int, Message]) -> Message:
         if shown != was:
             span = splice(span, block.slot, encode(dialect.content(block, shown)))
     made = Message(span, now.role, dialect)
-    made.memo.update(original=now, refs=message.memo.get("refs", ()))
+    STAND.put(made, msgspec.structs.replace(stand, originals=(now,)))
     return made

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from holdfast.cite import CitingRules
 from holdfast.privacy import find, flags
-from holdfast.store.records import Content
+from holdfast.store.records import Content, Edit
 from holdfast.store.refs import digest, ref_id
-from holdfast.trim.pieces import Cut
+from holdfast.trim.standing import refs_of
 from holdfast.wire import Message
 
 
@@ -49,15 +49,15 @@ class Kept:
             )
         return name
 
-    def contents(self, messages: Sequence[Message], report: Sequence[Cut]) -> tuple[Content, ...]:
+    def contents(self, messages: Sequence[Message], report: Sequence[Edit]) -> tuple[Content, ...]:
         """What must be stored before messages are sent: what they or the report name.
 
         A trim tries more than that.
         """
         if not self._trimmed:
             return tuple(self._cited.values())
-        shown = {ref for message in messages for ref in message.memo.get("refs", ())}
-        shown.update(cut.ref_id for cut in report)
+        shown = {ref for message in messages for ref in refs_of(message)}
+        shown.update(edit.ref_id for edit in report)
         used = (content for name, content in self._trimmed.items() if name in shown)
         return (*self._cited.values(), *used)
 

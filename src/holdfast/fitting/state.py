@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.store.records import Content
+from holdfast.store.records import Content, Edit
 from holdfast.tokens import TokenCount
-from holdfast.trim.pieces import CITED, Cut, Fold
+from holdfast.trim.standing import Fold, fold_of
 from holdfast.wire import Conversation, Message
 
 Origins = tuple[tuple[int, int], ...]
@@ -34,8 +34,8 @@ class FitState(msgspec.Struct, frozen=True):
     @property
     def folds(self) -> tuple[Fold, ...]:
         """The digests in what was sent, and what each stands for."""
-        found = (message.memo.get("fold") for message in self.sent.messages)
-        return tuple(made for made in found if made is not None)
+        folds = map(fold_of, self.sent.messages)
+        return tuple(fold for fold in folds if fold is not None)
 
     def __repr__(self) -> str:
         return f"<FitState, {len(self.source.messages)} messages, {len(self.folds)} folds>"
@@ -48,7 +48,7 @@ class Fitted(msgspec.Struct, frozen=True):
     """Ready to send."""
     count: TokenCount
     limit: int
-    report: tuple[Cut, ...]
+    edits: tuple[Edit, ...]
     """What was done this time, and why; empty if nothing was."""
     state: FitState
     contents: tuple[Content, ...] = ()
@@ -62,11 +62,11 @@ class Fitted(msgspec.Struct, frozen=True):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to tell the user."""
-        trimmed = any(cut.what != CITED for cut in self.report)
+        trimmed = any(edit.action != "cite" for edit in self.edits)
         return ("Context trimmed due to token limit",) if trimmed else ()
 
     def __repr__(self) -> str:
-        return f"<Fitted, {self.tokens} of {self.limit} tokens, {len(self.report)} edits>"
+        return f"<Fitted, {self.tokens} of {self.limit} tokens, {len(self.edits)} edits>"
 
 
 def one_by_one(start: int, stop: int) -> Origins:
@@ -79,7 +79,7 @@ def unfold(state: FitState, fold: Fold) -> FitState:
     messages: list[Message] = []
     origins: list[tuple[int, int]] = []
     for message, origin in zip(state.sent.messages, state.origins, strict=True):
-        if message.memo.get("fold") == fold:
+        if fold_of(message) == fold:
             messages.extend(state.source.messages[fold.start : fold.stop])
             origins.extend(one_by_one(fold.start, fold.stop))
         else:

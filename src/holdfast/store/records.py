@@ -90,19 +90,37 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     closed_at: float | None = None
 
 
+Action = Literal[
+    "cite",  # a citation stands for a long result
+    "fold",  # a digest stands for messages
+    "shorten",  # the middle of a result was cut out
+    "drop",  # messages left, and nothing stands for them
+    "repair",  # what the provider would refuse was mended
+    "rejoin",  # calls that the client never saw were brought back
+    "thinking",  # thinking that is bound to other messages was taken out
+    "words",  # words to the model were added
+    "offer",  # a tool was added
+    "withhold",  # tools were taken out, or may not be called
+    "usage",  # the stream was asked to report its usage
+]
+
+
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
     """The fidelity record of one thing that was done to a request."""
 
     action: str
-    """`cite`, `fold`, `shorten`, `drop`, `repair`, …"""
+    """An `Action`; a store written by an earlier version may hold other words."""
+    what: str = ""
+    """In words: `folded into a digest`."""
     why: str
     where: str
-    """In source units: `messages 3 to 42`, `lines 40-612 of 640`."""
-    from_tokens: int
-    to_tokens: int
+    """In the client's units: `messages 3 to 42`, `message 7, 640 lines`, `$.tools`."""
+    from_tokens: int = 0
+    to_tokens: int = 0
     ref_id: str = ""
+    """Where what left can be opened; empty if nothing left."""
     start: int = 0
-    """The client's messages it stands for."""
+    """The client's messages it is about."""
     stop: int = 0
 
 

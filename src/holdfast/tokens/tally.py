@@ -14,12 +14,11 @@ from holdfast.tokens.render import renderer
 from holdfast.tokens.render.request import Context, view
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Block, Conversation, Media, Message, Text, Thinking, ToolResult
+from holdfast.wire.notes import KeyedNote, Note
 
 _LOOK_BACK = 64
 """How many messages from the end an earlier sum is looked for."""
 _NO_CONTEXT = Context()
-_MOST_MEMORIES = 64
-"""What a message remembers: a count for each family and place it was counted in, and few sums."""
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -47,7 +46,7 @@ def tally_messages(
 ) -> Tally:
     """Count the messages, going on from the longest part that was summed before."""
     messages = conversation.messages
-    key = ("tally", numbers.family, model)
+    key = (numbers.family, model)
     before = _earlier(messages, key)
     facts = [_facts(message) for message in messages[len(before.messages) :]]
     start = len(before.messages)
@@ -78,28 +77,26 @@ def tally_messages(
             thinkers.append(n)
         for place, (call_id, name) in enumerate(known.calls):
             calls[call_id] = (name, place, len(known.calls))
-    made = Tally(messages, tuple(each), system, said, answers, calls, question, tuple(thinkers))
+    tally = Tally(messages, tuple(each), system, said, answers, calls, question, tuple(thinkers))
     if messages:
-        _remember(messages[-1], key, made)
-    return made
+        _SUM.put(messages[-1], key, tally)
+    return tally
 
 
-def _remember(message: Message, key: object, value: object) -> None:
-    """Keep something with a message; one that is counted for ever more models starts anew."""
-    if len(message.memo) >= _MOST_MEMORIES:
-        message.memo.clear()
-    message.memo[key] = value
+# A message is shown to few models, in one or two places: more counts are not worth keeping.
+_TOKENS: KeyedNote[float] = KeyedNote("tokens", most=48)
+_SUM: KeyedNote[Tally] = KeyedNote("sum", most=4)
 
 
-def _earlier(messages: tuple[Message, ...], key: object) -> Tally:
+def _earlier(messages: tuple[Message, ...], key: tuple[str, str]) -> Tally:
     """The sum over the longest beginning of these messages; it moves on to the new last one."""
     for n in range(len(messages) - 1, max(-1, len(messages) - 1 - _LOOK_BACK), -1):
-        found: Tally | None = messages[n].memo.get(key)
+        tally = _SUM.get(messages[n], key)
         # Tuples of the same objects compare as fast as they can be walked.
-        if found is not None and found.messages == messages[: n + 1]:
+        if tally is not None and tally.messages == messages[: n + 1]:
             if n + 1 < len(messages):
-                messages[n].memo.pop(key, None)
-            return found
+                _SUM.drop(messages[n], key)
+            return tally
     return Tally()
 
 
@@ -118,20 +115,23 @@ class _Facts(msgspec.Struct, frozen=True):
     """It is a question of the user, not only results."""
 
 
+_FACTS: Note[_Facts] = Note("facts")
+
+
 def _facts(message: Message) -> _Facts:
-    found: _Facts | None = message.memo.get("facts")
-    if found is None:
-        blocks = message.blocks
-        results = [block for block in blocks if isinstance(block, ToolResult)]
-        found = _Facts(
-            calls=tuple((call.id, call.name) for call in message.calls),
-            answers=tuple(result.call_id for result in results),
-            shows=any(_has_media(block) for block in blocks),
-            thinks=message.role == "assistant" and any(_thinks(block) for block in blocks),
-            asks=message.role == "user" and not (results and len(results) == len(blocks)),
-        )
-        _remember(message, "facts", found)
-    return found
+    facts = _FACTS.get(message)
+    if facts is not None:
+        return facts
+    blocks = message.blocks
+    results = [block for block in blocks if isinstance(block, ToolResult)]
+    facts = _Facts(
+        calls=tuple((call.id, call.name) for call in message.calls),
+        answers=tuple(result.call_id for result in results),
+        shows=any(_has_media(block) for block in blocks),
+        thinks=message.role == "assistant" and any(_thinks(block) for block in blocks),
+        asks=message.role == "user" and not (results and len(results) == len(blocks)),
+    )
+    return _FACTS.put(message, facts)
 
 
 def _has_media(block: Block) -> bool:
@@ -173,13 +173,13 @@ class _Counter:
             )
         # Images cost other models of the same family more or less.
         key = (self.numbers.family, context, self.model if known.shows else "")
-        tokens: float | None = message.memo.get(key)
+        tokens = _TOKENS.get(message, key)
         if tokens is None:
             seen = view(message, self.dialect)
             tokens = self.render(seen, context, self.numbers, self.count)
             for medium in seen.media:
                 tokens += media_tokens(medium, seen, self.numbers, self.model)
-            _remember(message, key, tokens)
+            _TOKENS.put(message, key, tokens)
         return tokens
 
     def _is_joined(self, before: Message, this: Message) -> bool:

@@ -1,4 +1,4 @@
-"""Make conversations shorter, whole: anchors → pieces → edits → strategies → engine."""
+"""Make conversations shorter, whole: standing → anchors → pieces → edits → strategies → engine."""
 
 from holdfast.trim.anchors import (
     DEFAULT_ANCHORS,
@@ -8,7 +8,8 @@ from holdfast.trim.anchors import (
     mark,
 )
 from holdfast.trim.engine import ContextOptimizationEngine, Effect
-from holdfast.trim.pieces import Bench, Cut, Fold, Piece
+from holdfast.trim.pieces import Bench, Piece
+from holdfast.trim.standing import Fold, Stand
 from holdfast.trim.strategies import (
     PROFILES,
     STRATEGIES,
@@ -30,13 +31,13 @@ __all__ = [
     "Bench",
     "ContextOptimizationEngine",
     "ContextStrategy",
-    "Cut",
     "Effect",
     "Fold",
     "FoldStrategy",
     "FrozenHeadsTailsStrategy",
     "Piece",
     "ProgressiveStrategy",
+    "Stand",
     "SummarizationStrategy",
     "Trimmed",
     "mark",

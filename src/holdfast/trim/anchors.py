@@ -1,6 +1,6 @@
 """What must survive every trim: system text, the first and the latest question, rules, results.
 
-anchors: the first step of trimming; knows messages, not tokens.
+anchors: after standing; knows messages, not tokens.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.trim.standing import is_ours
 from holdfast.wire import Message, Text
+from holdfast.wire.notes import Note
 
 AnchorType = Literal[
     "system_message",
@@ -24,10 +26,14 @@ AnchorType = Literal[
 Selector = Callable[[Message, int, Sequence[Message]], bool]
 """(message, its index, all messages) → whether it is an anchor."""
 
-_MARK = "anchor"
 # A rule that the user states; a long text that happens to hold such a word is not one.
 _RULE = re.compile(r"\b(always|never|must|do not|don't|under no circumstances)\b", re.IGNORECASE)
 _LONGEST_RULE = 1500
+
+MARK: Note[bool] = Note("mark")
+"""A message that the user wants kept."""
+_ASKS: Note[bool] = Note("asks")
+_STATES_RULE: Note[bool] = Note("states rule")
 
 
 class AnchorDefinition(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,28 +61,27 @@ class Anchor(msgspec.Struct, frozen=True):
 
 def mark(message: Message) -> None:
     """Mark a message as an instruction that is kept, as long as the program runs."""
-    message.memo[_MARK] = True
+    MARK.put(message, True)
 
 
 def asks(message: Message) -> bool:
     """Whether a message is a question of the user, not only tool results, nor a digest of ours."""
-    if message.role != "user" or "fold" in message.memo:
+    if message.role != "user" or is_ours(message):
         return False
-    found = message.memo.get("asks")
-    if found is None:
-        found = len(message.results) < max(1, len(message.blocks))
-        message.memo["asks"] = found
-    return bool(found)
+    question = _ASKS.get(message)
+    if question is None:
+        question = _ASKS.put(message, len(message.results) < max(1, len(message.blocks)))
+    return question
 
 
 def _states_rule(message: Message) -> bool:
-    found = message.memo.get("rule")
-    if found is None:
+    rule = _STATES_RULE.get(message)
+    if rule is None:
         texts = [block.text for block in message.blocks if isinstance(block, Text)]
         short = sum(map(len, texts)) <= _LONGEST_RULE
-        found = asks(message) and short and any(_RULE.search(text) for text in texts)
-        message.memo["rule"] = found
-    return bool(found)
+        rule = asks(message) and short and any(_RULE.search(text) for text in texts)
+        _STATES_RULE.put(message, rule)
+    return rule
 
 
 def _is_system(message: Message, _: int, __: Sequence[Message]) -> bool:
@@ -84,7 +89,7 @@ def _is_system(message: Message, _: int, __: Sequence[Message]) -> bool:
 
 
 def _is_marked(message: Message, _: int, __: Sequence[Message]) -> bool:
-    return message.memo.get(_MARK) is True or _states_rule(message)
+    return MARK.get(message) is True or _states_rule(message)
 
 
 def _is_first_question(message: Message, index: int, messages: Sequence[Message]) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from holdfast.trim.anchors import asks
-from holdfast.trim.pieces import Bench, Fold, Piece
+from holdfast.trim.pieces import Bench, Piece
+from holdfast.trim.standing import STAND, Fold, Stand, edits_of, originals_of, refs_of
 from holdfast.wire import DIALECTS, Block, Entry, Message, Opaque, Text, ToolCall, ToolResult
 from holdfast.wire.strict import encode, splice
 
@@ -48,7 +49,7 @@ def fold(pieces: Sequence[Piece], bench: Bench, *, summary: str = "", terse: boo
         messages += len(piece.messages)
         tokens += piece.tokens
         for message in piece.messages:
-            refs.extend(message.memo.get("refs", ()))
+            refs.extend(refs_of(message))
             tools.update(call.name for call in message.calls)
             if asks(message):
                 questions.append(_quote(message))
@@ -67,16 +68,9 @@ def fold(pieces: Sequence[Piece], bench: Bench, *, summary: str = "", terse: boo
     dialect = DIALECTS[bench.dialect]
     [value] = dialect.compose([Entry("user", (Text(text=digest(made, terse=terse)),))])
     message = Message(encode(value), "user", dialect)
-    message.memo.update(fold=made, originals=tuple(originals))
-    if made.ref_id:
-        message.memo["refs"] = (made.ref_id, *made.refs[:_MOST_REFS])
+    shown = (made.ref_id, *made.refs[:_MOST_REFS]) if made.ref_id else ()
+    STAND.put(message, Stand(tuple(originals), refs=shown, fold=made))
     return Piece((message,), made.start, made.stop, 0, "user", fold=made)
-
-
-def originals_of(message: Message) -> tuple[Message, ...]:
-    """The client's own messages that a message stands for."""
-    several: tuple[Message, ...] | None = message.memo.get("originals")
-    return (message.memo.get("original", message),) if several is None else several
 
 
 def transcript(pieces: Sequence[Piece]) -> str:
@@ -140,7 +134,7 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
         return message
     dialect = DIALECTS[bench.dialect]
     span = message.span
-    refs: list[str] = list(message.memo.get("refs", ()))
+    refs: list[str] = list(refs_of(message))
     [original] = originals_of(message)
     texts = zip(result_texts(message), result_texts(original), strict=True)
     for (result, block, text), (_, _, whole) in texts:
@@ -161,7 +155,7 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
     if span is message.span:
         return message
     made = Message(span, message.role, dialect)
-    made.memo.update(original=original, refs=tuple(dict.fromkeys(refs)))
+    STAND.put(made, Stand((original,), edits_of(message), tuple(dict.fromkeys(refs))))
     return made
 
 

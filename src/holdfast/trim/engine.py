@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.errors import AnchorPreservationError, HoldfastError
+from holdfast.store.records import Edit
 from holdfast.trim.edits import fold, shorten_results
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.strategies import (
@@ -18,7 +19,8 @@ from holdfast.trim.strategies import (
     ContextStrategy,
     FoldStrategy,
     Trimmed,
-    cut,
+    edited,
+    shortened_edit,
     strategy_named,
 )
 
@@ -152,20 +154,21 @@ class _Emergency:
         folded = FoldStrategy(tail=tail).trim(trimmed.pieces, 0, bench)
         self.bench = bench
         self.pieces = folded.pieces
-        self.cuts = [*trimmed.cuts, *folded.cuts]
+        self.edits = [*trimmed.edits, *folded.edits]
         self.excess = folded.tokens - most
         for n, piece in enumerate(self.pieces):
             if piece.fold is not None and not self.fits:
                 short = fold([piece], bench, terse=True)
                 short = msgspec.structs.replace(short, tokens=bench.measure(short))
-                self._put(n, short, "shortened a digest", "nothing else may go")
+                why = "nothing else may go"
+                self._put(n, short, edited("fold", "shortened a digest", why, [piece], short))
 
     @property
     def fits(self) -> bool:
         return self.excess <= 0
 
     def done(self) -> Trimmed:
-        return Trimmed(self.pieces, tuple(self.cuts))
+        return Trimmed(self.pieces, tuple(self.edits))
 
     def shorten_results(self) -> None:
         """Cut the results that are left, all of them a little before any of them much."""
@@ -180,7 +183,7 @@ class _Emergency:
                 share = self.bench.measure(shorter) / max(1.0, self.bench.measure(piece))
                 if share < 1:
                     shorter = msgspec.structs.replace(shorter, tokens=piece.tokens * share)
-                    self._put(n, shorter, "cut the middle of a tool result", "it must fit")
+                    self._put(n, shorter, shortened_edit("it must fit", piece, shorter))
 
     def take_out_the_rest(self) -> None:
         """Give up the lines that say what is gone, and what is shorter than such a line."""
@@ -192,12 +195,12 @@ class _Emergency:
             known = piece if piece.fold is not None else fold([piece], self.bench, terse=True)
             gone = msgspec.structs.replace(known, tokens=0)
             what = "took out an exchange" if piece.fold is None else "took out a digest"
-            self.cuts.append(cut(what, "nothing else may go", [piece], gone))
+            self.edits.append(edited("drop", what, "nothing else may go", [piece], gone))
             self.excess -= piece.tokens
         self.pieces = left
 
-    def _put(self, n: int, new: Piece, what: str, why: str) -> None:
-        self.cuts.append(cut(what, why, [self.pieces[n]], new))
+    def _put(self, n: int, new: Piece, why: Edit) -> None:
+        self.edits.append(why)
         self.excess -= self.pieces[n].tokens - new.tokens
         self.pieces[n] = new
 

@@ -11,34 +11,8 @@ import msgspec
 
 from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import Anchor
+from holdfast.trim.standing import Fold, fold_of
 from holdfast.wire import Conversation, Message
-
-CITED = "cited a tool result"
-"""What the cut of a citation on arrival says it did; all others are trims."""
-
-
-class Fold(msgspec.Struct, frozen=True):
-    """What a digest stands for."""
-
-    start: int
-    """Index of the first message it replaced, in the conversation as the client sends it."""
-    stop: int
-    """Index behind the last one."""
-    messages: int
-    """How many messages it replaced."""
-    tokens: int
-    """What they cost."""
-    tools: tuple[tuple[str, int], ...] = ()
-    questions: tuple[str, ...] = ()
-    summary: str = ""
-    """What a model said about them; empty if none was asked."""
-    ref_id: str = ""
-    """Where they can be opened; empty if they are only in the client's own history."""
-    refs: tuple[str, ...] = ()
-    """What they cite themselves."""
-
-    def __repr__(self) -> str:
-        return f"<Fold of messages {self.start} to {self.stop - 1}, {self.tokens} tokens>"
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -53,19 +27,6 @@ class Piece(msgspec.Struct, frozen=True):
     anchored: bool = False
     fold: Fold | None = None
     """Set if the piece is a digest that an earlier fold left."""
-
-
-class Cut(msgspec.Struct, frozen=True):
-    """One thing that a trim did."""
-
-    what: str
-    why: str
-    where: str
-    """In the client's units: `messages 3 to 42`."""
-    from_tokens: int
-    to_tokens: int
-    ref_id: str = ""
-    """Where the original can be opened; empty if it is only in the client's own history."""
 
 
 def pieces_of(
@@ -88,7 +49,7 @@ def pieces_of(
                 sum(each[start:stop]),
                 exchange.kind,
                 not kept.isdisjoint(range(start, stop)),
-                exchange.messages[0].memo.get("fold"),
+                fold_of(exchange.messages[0]),
             )
         )
     return made

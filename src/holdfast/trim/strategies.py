@@ -13,8 +13,10 @@ from typing import Literal, Protocol
 import msgspec
 
 from holdfast.errors import SettingsError
+from holdfast.store.records import Action, Edit
 from holdfast.trim.edits import digest, fold, shorten_results, transcript
-from holdfast.trim.pieces import Bench, Cut, Piece
+from holdfast.trim.pieces import Bench, Piece
+from holdfast.trim.standing import STAND, refs_of
 
 _LONGEST_TOKEN = 6
 """Characters; few texts have more for each token."""
@@ -26,7 +28,7 @@ class Trimmed(msgspec.Struct, frozen=True):
     """What a strategy made of the pieces."""
 
     pieces: list[Piece]
-    cuts: tuple[Cut, ...]
+    edits: tuple[Edit, ...]
 
     @property
     def tokens(self) -> float:
@@ -40,8 +42,8 @@ class Trimmed(msgspec.Struct, frozen=True):
 
     @property
     def tokens_saved(self) -> int:
-        """What all cuts together took away."""
-        return sum(made.from_tokens - made.to_tokens for made in self.cuts)
+        """What all edits together took away."""
+        return sum(made.from_tokens - made.to_tokens for made in self.edits)
 
     @property
     def anchors_preserved(self) -> tuple[str, ...]:
@@ -76,11 +78,36 @@ class ContextStrategy(Protocol):
         """How many tokens a trim would save at the most."""
 
 
-def cut(what: str, why: str, old: Sequence[Piece], new: Piece) -> Cut:
-    """Say what was done to pieces."""
+def edited(action: Action, what: str, why: str, old: Sequence[Piece], new: Piece) -> Edit:
+    """Say what was done to pieces; what stands in their place knows it too."""
     before = sum(piece.fold.tokens if piece.fold else piece.tokens for piece in old)
-    refs = (ref for message in new.messages for ref in message.memo.get("refs", ()))
-    return Cut(what, why, _where(old), round(before), round(new.tokens), next(refs, ""))
+    refs = (ref for message in new.messages for ref in refs_of(message))
+    edit = Edit(
+        action=action,
+        what=what,
+        why=why,
+        where=_where(old),
+        from_tokens=round(before),
+        to_tokens=round(new.tokens),
+        ref_id=next(refs, ""),
+        start=old[0].start,
+        stop=old[-1].stop,
+    )
+    before_it = {id(message) for piece in old for message in piece.messages}
+    for message in new.messages:
+        stand = STAND.get(message)
+        if stand is not None and id(message) not in before_it:
+            STAND.put(message, msgspec.structs.replace(stand, edits=(*stand.edits, edit)))
+    return edit
+
+
+def _folded_edit(run: Sequence[Piece], digest_piece: Piece) -> Edit:
+    return edited("fold", "folded into a digest", "the oldest that may go", run, digest_piece)
+
+
+def shortened_edit(why: str, old: Piece, new: Piece) -> Edit:
+    """Say that results were cut."""
+    return edited("shorten", "cut the middle of a tool result", why, [old], new)
 
 
 def _where(pieces: Sequence[Piece]) -> str:
@@ -126,7 +153,7 @@ class _Folding:
 
     def _fold_runs(self, pieces: list[Piece], chosen: set[int], bench: Bench) -> Trimmed:
         made: list[Piece] = []
-        cuts = []
+        edits = []
         n = 0
         while n < len(pieces):
             run = []
@@ -136,13 +163,13 @@ class _Folding:
             if run and not (len(run) == 1 and run[0].fold):
                 folded = self._folded(run, bench)
                 if folded is not None:
-                    cuts.append(cut("folded into a digest", "the oldest that may go", run, folded))
+                    edits.append(_folded_edit(run, folded))
                     run = [folded]
             made.extend(run)
             if n < len(pieces):
                 made.append(pieces[n])
                 n += 1
-        return Trimmed(made, tuple(cuts))
+        return Trimmed(made, tuple(edits))
 
     def _folded(self, run: list[Piece], bench: Bench) -> Piece | None:
         """The digest of a run; None if none is shorter than the run itself."""
@@ -220,7 +247,7 @@ class ProgressiveStrategy:
         calls_after = _calls_after(pieces)
         excess = sum(piece.tokens for piece in pieces) - target
         made = list(pieces)
-        cuts = []
+        edits = []
         for n, piece in enumerate(pieces):
             if excess <= 0:
                 break
@@ -232,10 +259,10 @@ class ProgressiveStrategy:
                 continue
             if shorter.tokens < piece.tokens:
                 why = f"{calls_after[n]} calls ago"
-                cuts.append(cut("cut the middle of a tool result", why, [piece], shorter))
+                edits.append(shortened_edit(why, piece, shorter))
                 excess -= piece.tokens - shorter.tokens
                 made[n] = shorter
-        return Trimmed(made, tuple(cuts))
+        return Trimmed(made, tuple(edits))
 
 
 def _calls_after(pieces: Sequence[Piece]) -> list[int]:
@@ -279,9 +306,9 @@ class SummarizationStrategy(_Folding):
             first = super().trim(pieces, halfway, bench)
         second = ProgressiveStrategy().trim(first.pieces, target, bench)
         if second.tokens <= target:
-            return Trimmed(second.pieces, first.cuts + second.cuts)
+            return Trimmed(second.pieces, first.edits + second.edits)
         third = super().trim(second.pieces, target, bench)
-        return Trimmed(third.pieces, first.cuts + second.cuts + third.cuts)
+        return Trimmed(third.pieces, first.edits + second.edits + third.edits)
 
 
 STRATEGIES: dict[str, ContextStrategy] = {

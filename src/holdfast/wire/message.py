@@ -19,15 +19,15 @@ from holdfast.wire.strict import Place, decode
 class Message:
     """One element of the request's list of messages."""
 
-    __slots__ = ("_blocks", "_dialect", "memo", "role", "span")
+    __slots__ = ("_blocks", "_dialect", "notes", "role", "span")
 
     def __init__(self, span: bytes | msgspec.Raw, role: Role, dialect: Dialect) -> None:
         self.span = span
         """The message's own bytes, as a window on the body it came in."""
         self._dialect = dialect
         self._blocks: tuple[Block, ...] | None = None
-        self.memo: dict[object, Any] = {}
-        """What later steps know about these bytes, such as their tokens: they never change."""
+        self.notes: dict[object, Any] = {}
+        """What later steps know about these bytes, by kind: see notes.py, which alone reads it."""
         self.role = role
         """Who speaks. A user message of Anthropic or Gemini may hold tool results."""
 

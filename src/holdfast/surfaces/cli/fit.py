@@ -83,10 +83,10 @@ def fit(
 
 
 def _report(console: Console, before: int, fitted: Fitted) -> None:
-    if fitted.report:
+    if fitted.edits:
         rows = [
             (edit.where, edit.what, edit.why, f"{edit.from_tokens:,}", f"{edit.to_tokens:,}")
-            for edit in fitted.report
+            for edit in fitted.edits
         ]
         right = [Column(name, justify="right") for name in ("tokens", "now")]
         console.print(table("where", "what", "why", *right, rows=rows))

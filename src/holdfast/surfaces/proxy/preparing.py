@@ -51,7 +51,7 @@ class Prepared(NamedTuple):
         if self.told is not None:
             headers[f"{PREFIX}tokens"] = str(self.told.tokens)
             headers[f"{PREFIX}saved"] = str(self.untouched - self.told.tokens)
-            headers[f"{PREFIX}edits"] = str(len(self.told.report))
+            headers[f"{PREFIX}edits"] = str(len(self.told.edits))
         if self.final:
             headers[f"{PREFIX}final"] = "true"
         if self.warnings:

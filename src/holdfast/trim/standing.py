@@ -1,0 +1,97 @@
+"""What a message that goes out stands for, where it is not the client's own.
+
+standing: the first word of trimming. Every message that goes out either is one of the client's, or
+carries a `Stand`: the client's messages in whose place it is (none, if it was added) and the edits
+that put it there. So what the client sent can be told from what goes out, and nothing that we
+wrote is ever taken for the user's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.store.records import Edit
+from holdfast.wire import Message
+from holdfast.wire.notes import Note
+
+
+class Fold(msgspec.Struct, frozen=True):
+    """What a digest stands for."""
+
+    start: int
+    """Index of the first message it replaced, in the conversation as the client sends it."""
+    stop: int
+    """Index behind the last one."""
+    messages: int
+    """How many messages it replaced."""
+    tokens: int
+    """What they cost."""
+    tools: tuple[tuple[str, int], ...] = ()
+    questions: tuple[str, ...] = ()
+    summary: str = ""
+    """What a model said about them; empty if none was asked."""
+    ref_id: str = ""
+    """Where they can be opened."""
+    refs: tuple[str, ...] = ()
+    """What they cite themselves."""
+
+    def __repr__(self) -> str:
+        return f"<Fold of messages {self.start} to {self.stop - 1}, {self.tokens} tokens>"
+
+
+class Stand(msgspec.Struct, frozen=True):
+    """Why a message goes out that the client did not write so."""
+
+    originals: tuple[Message, ...]
+    """The client's own messages in whose place it is, in order; none if it was added."""
+    edits: tuple[Edit, ...] = ()
+    refs: tuple[str, ...] = ()
+    """Refs that it shows."""
+    fold: Fold | None = None
+    """Set if it is a digest."""
+
+    def __repr__(self) -> str:
+        return f"<Stand for {len(self.originals)} messages, {len(self.edits)} edits>"
+
+
+STAND: Note[Stand] = Note("stand")
+
+
+def originals_of(message: Message) -> tuple[Message, ...]:
+    """The client's own messages that a message stands for."""
+    stand = STAND.get(message)
+    return (message,) if stand is None else stand.originals
+
+
+def edits_of(message: Message) -> tuple[Edit, ...]:
+    """Why a message is not the client's own; nothing if it is."""
+    stand = STAND.get(message)
+    return () if stand is None else stand.edits
+
+
+def refs_of(message: Message) -> tuple[str, ...]:
+    """The refs that we have put into a message."""
+    stand = STAND.get(message)
+    return () if stand is None else stand.refs
+
+
+def fold_of(message: Message) -> Fold | None:
+    """What a digest stands for; None if the message is none."""
+    stand = STAND.get(message)
+    return None if stand is None else stand.fold
+
+
+def is_ours(message: Message) -> bool:
+    """Whether we wrote a message, so that it is no question, no rule and no anchor.
+
+    One whose results we shortened is still the client's.
+    """
+    stand = STAND.get(message)
+    return stand is not None and (stand.fold is not None or not stand.originals)
+
+
+def restored(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The client's messages that others stand for, in order."""
+    return tuple(original for message in messages for original in originals_of(message))
