@@ -110,7 +110,7 @@ class ContextOptimizationError(HoldfastError):
     """Trimming could not reach the target."""
 
 
-class AnchorPreservationError(ContextOptimizationError):
+class AnchorPreservationError(ContextOptimizationError, BudgetExceededError):
     """What must be kept does not fit the budget on its own."""
 
 

@@ -108,7 +108,7 @@ def test_a_session_is_known_before_its_first_turn_is_written_down(url: str) -> N
             assert sorted(turn.number for turn in turns) == [1, 2]
             fresh = await Holdfast(engine.store).session(sessions[0].name).load()
             assert fresh.state is not None
-            assert len(fresh.state.source.messages) == 5
+            assert len(fresh.state.asked.messages) == 5
 
     run(work)
 
@@ -233,7 +233,7 @@ def test_a_session_of_many_turns_goes_on_from_its_last() -> None:
                 await engine.observe(session, fitted)
             fresh = await Holdfast(engine.store).session("s").load()
             assert fresh.state is not None
-            assert fresh.state.source.messages[0].value["content"] == "question 1002"
+            assert fresh.state.asked.messages[0].value["content"] == "question 1002"
 
     run(work)
 
@@ -255,7 +255,7 @@ def test_turns_of_two_engines_with_different_histories_are_read_as_they_were(
             await turn(two, turn_of("first", 8))  # it shares all with a turn before that
             fresh = await Holdfast(one.store).session("s").load()
             assert fresh.state is not None
-            shown = [message.value["content"] for message in fresh.state.source.messages]
+            shown = [message.value["content"] for message in fresh.state.asked.messages]
             assert shown == ["first", *map(str, range(8))]
 
     run(work)

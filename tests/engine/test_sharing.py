@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast.engine import Holdfast
-from holdfast.engine.trails import sharing
+from holdfast.engine.heads import sharing
 from holdfast.settings import Settings
 from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log
 
@@ -62,11 +62,11 @@ async def goes_on(dialect: str) -> None:
     async with Holdfast.open("memory:", settings=Settings()) as engine:
         first = holdfast.read(in_dialect(chat(*results[:2]), dialect), dialect)
         session = await engine.session_of(first)
-        before = await session.fit(first, dialect=dialect)
+        before = await session.fit(first)
         second = holdfast.read(in_dialect(chat(*results), dialect), dialect)
         assert await engine.session_of(second) is session
-        after = await session.fit(second, dialect=dialect)
-        known = before.state.source.messages
-        assert after.state.source.messages[: len(known)] == known, "they compare by identity"
+        after = await session.fit(second)
+        known = before.state.asked.messages
+        assert after.state.asked.messages[: len(known)] == known, "they compare by identity"
         assert after.state.sent.messages[: len(known)] == before.state.sent.messages
-        assert holdfast.write(after.state.source) == in_dialect(chat(*results), dialect)
+        assert holdfast.write(after.state.asked) == in_dialect(chat(*results), dialect)

@@ -22,6 +22,7 @@ from holdfast.facades.actions import (
     build_action_citations,
     build_action_summaries,
 )
+from holdfast.fitting import FitOptions
 from holdfast.store.memory import MemoryStore
 from tests.facades.made import failure, page, query, result, search
 
@@ -44,7 +45,7 @@ def run(
 
 
 def fresh(**rules: Any) -> ContentStore:
-    return ContentStore(Holdfast(MemoryStore(), citing=CitingRules(**rules)))
+    return ContentStore(Holdfast(MemoryStore(), options=FitOptions(rules=CitingRules(**rules))))
 
 
 def opened(store: ContentStore, ref: str) -> str:

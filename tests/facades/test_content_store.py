@@ -14,6 +14,7 @@ from holdfast import CitingRules, ContentExcerpt, ContentStore, Holdfast, Privac
 from holdfast.expand import parse_retrieval, retrieve
 from holdfast.expand.retrieval import Request
 from holdfast.facades.content_store import StoredContent
+from holdfast.fitting import FitOptions
 from holdfast.store import Store
 from holdfast.store.memory import MemoryStore
 from holdfast.store.refs import digest, parse
@@ -246,7 +247,9 @@ def test_the_policy_of_the_engine_holds(opener: Opener) -> None:
     secret = "mail ann.miller@corp.com today. "
 
     async def work(store: Store) -> None:
-        strict = ContentStore(Holdfast(store, citing=CitingRules(privacy="refuse")))
+        strict = ContentStore(
+            Holdfast(store, options=FitOptions(rules=CitingRules(privacy="refuse")))
+        )
         for text in (secret, secret * 100):
             with pytest.raises(PrivacyError):
                 await strict.store_content(content(text))

@@ -11,6 +11,7 @@ import msgspec
 from holdfast import CitingRules, ContentStore, Holdfast, Scope
 from holdfast.facades import Payload, SourceRecord
 from holdfast.facades.actions import build_action_citations
+from holdfast.fitting import FitOptions
 from holdfast.store import Store
 from holdfast.store.refs import digest
 from tests.facades.made import page, query, search
@@ -140,7 +141,7 @@ def test_the_listing_shows_200_characters_of_each_source(opener: Opener) -> None
 
 def test_the_listing_masks_what_the_policy_masks(opener: Opener) -> None:
     async def work(store: Store) -> None:
-        engine = Holdfast(store, citing=CitingRules(privacy="mask"))
+        engine = Holdfast(store, options=FitOptions(rules=CitingRules(privacy="mask")))
         await engine.cite("Write to ann.miller@corp.com now. " * 100, session="run")
         payload = Payload(ContentStore(engine), "run")
         listing = await payload.listing()

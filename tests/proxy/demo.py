@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from html.parser import HTMLParser
 from typing import Any
 
+import msgspec
+
 from holdfast.engine import Holdfast
 from tests.fitting.test_citing import chat, in_dialect
 from tests.proxy.harness import DIALECTS, Running, ask, running_proxy
@@ -87,10 +89,13 @@ HOSTILE = (
 HOSTILE_NAME = '../a/turns/1?x#y%2F"><script>window.hacked=4</script>\u202e é\u2028'
 
 
-async def record(engine: Holdfast, name: str, body: bytes, dialect: str, **how: Any) -> None:
+async def record(
+    engine: Holdfast, name: str, body: bytes, dialect: str, limit: int | None = None
+) -> None:
     """Write a turn down, as a request that went out would be."""
     session = engine.session(name)
-    fitted = await session.fit(body, dialect=dialect, model="gpt-4o", **how)
+    options = msgspec.structs.replace(engine.options, dialect=dialect, model="gpt-4o", limit=limit)
+    fitted = await session.fit(body, options)
     await engine.observe(session, fitted, warnings=(HOSTILE,))
 
 

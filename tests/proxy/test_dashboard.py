@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from holdfast.engine.trails import last_sides
+from holdfast.engine.record import last_sides
 from holdfast.store.records import SessionRecord, UsageTotal
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.inspection import (
@@ -80,7 +80,7 @@ def test_both_sides_of_every_turn_are_those_that_went_out(busy: Running) -> None
         assert both is not None
         assert both.origins == state.origins
         stored = busy.do(engine.store.messages(engine.scope, [*both.client, *both.sent]))
-        assert [stored[n] for n in both.client] == [m.raw for m in state.source.messages]
+        assert [stored[n] for n in both.client] == [m.raw for m in state.asked.messages]
         assert [stored[n] for n in both.sent] == [m.raw for m in state.sent.messages]
 
 

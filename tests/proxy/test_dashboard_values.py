@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.trails import Sides
+from holdfast.engine.record import Line, Sides
 from holdfast.store.records import Edit, Trail, Turn, TurnUsage, UsageTotal
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.charts import HEIGHT, Bar, stacked
@@ -115,7 +115,7 @@ def test_the_first_message_is_known_for_later_turns() -> None:
 
 def test_a_ref_is_explained_where_it_came_in_not_where_it_is_quoted() -> None:
     ref = "ref:log:0123456789abcdef"
-    frame = b'{"model": "gpt-4o", "messages": []}'
+    frame = b'{"model": "gpt-4o", "messages": [\0]}\0,'
     stored = {
         "frame": frame,
         "long": b'{"role": "user", "content": "a long text"}',
@@ -124,13 +124,8 @@ def test_a_ref_is_explained_where_it_came_in_not_where_it_is_quoted() -> None:
         "marked": f'{{"role": "user", "content": "see {ref}!"}}'.encode(),
     }
     edit = Edit(action="cite", why="", where="", from_tokens=9, to_tokens=1, ref_id=ref)
-    both = Sides(
-        client=("long", "quoted"),
-        sent=("cited", "marked"),
-        client_frame="frame",
-        sent_frame="frame",
-        origins=((0, 1), (1, 2)),
-    )
+    lines = (Line("cited", ("long",)), Line("marked", ("quoted",)))
+    both = Sides(lines=lines, standings={}, frame="frame", patches=(), asked="")
     inspected = Inspected(
         dialect="openai-chat", sides=both, stored=stored, edits={ref: Explained(edit, 1)}
     )

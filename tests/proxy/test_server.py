@@ -128,7 +128,7 @@ def test_what_is_known_of_a_session_is_not_worked_out_again(
     proxy.settled()
     session = proxy.service.engine.session(name)
     assert session.state is not None
-    before = session.state.source.messages
+    before = session.state.asked.messages
     words["messages"] += [
         {"role": "assistant", "content": "The first."},
         {"role": "user", "content": "Are you sure?"},
@@ -136,7 +136,7 @@ def test_what_is_known_of_a_session_is_not_worked_out_again(
     again = ask(proxy.url + path_of(dialect), request_in(dialect, words), headers)
     assert again.headers["x-holdfast-session"] == name
     # The same objects: their tokens, facts and hashes are remembered with them.
-    now = session.state.source.messages
+    now = session.state.asked.messages
     assert len(now) == len(before) + 2
     assert all(a is b for a, b in zip(now, before, strict=False))
 

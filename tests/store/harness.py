@@ -78,7 +78,7 @@ def turn(number: int = 1, messages: Iterable[bytes] = (), **more: Any) -> Turn:
         number=number,
         started_at=1_800_000_000.0 + number,
         model="claude",
-        client=Trail(0, hashes, digest(b"frame")),
+        sent=Trail(0, hashes, digest(b"frame")),
         edits=(Edit(action="cite", why="long", where="lines 1-9", from_tokens=90, to_tokens=9),),
         usage=TurnUsage(predicted=100, untouched=900, input=101, cached=50, output=7, cost=0.25),
     )

@@ -256,12 +256,12 @@ def test_long_conversation_is_stored_as_changes(opener: Opener) -> None:
             fresh = [f"question {number}".encode(), f"answer {number}".encode()]
             trail = Trail(len(said), tuple(map(digest, fresh)))
             said += fresh
-            one = turn(number, client=trail)
+            one = turn(number, sent=trail)
             await store.add_turn(HERE, one, session(), {digest(data): data for data in fresh})
         rebuilt: list[str] = []
         for one in await store.turns(HERE):
-            assert one.client is not None
-            rebuilt = rebuilt[: one.client.shared] + list(one.client.added)
+            assert one.sent is not None
+            rebuilt = rebuilt[: one.sent.shared] + list(one.sent.added)
         found = await store.messages(HERE, rebuilt)
         assert [found[sha256] for sha256 in rebuilt] == said
 

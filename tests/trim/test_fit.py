@@ -202,7 +202,7 @@ def test_a_fold_says_what_it_replaced() -> None:
     [fold] = fitted.state.folds
     assert fold.messages == fold.stop - fold.start
     assert dict(fold.tools) == {"read_file": fold.messages // 2}
-    originals = fitted.state.source.messages[fold.start : fold.stop]
+    originals = fitted.state.asked.messages[fold.start : fold.stop]
     assert len(originals) == fold.messages  # it can be undone
     [edit] = fitted.edits
     assert edit.from_tokens > edit.to_tokens
@@ -279,7 +279,7 @@ def test_a_fold_can_be_undone() -> None:
     [fold] = fitted.state.folds
     undone = unfold(fitted.state, fold)
     assert undone.folds == ()
-    assert write(undone.sent) == write(fitted.state.source.with_messages(undone.source.messages))
+    assert write(undone.sent) == write(fitted.state.asked.with_messages(undone.asked.messages))
 
 
 def test_history_rewritten_into_something_invalid_is_repaired() -> None:

@@ -17,12 +17,18 @@ from typing import Any, Self
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite import cite as make_citation
 from holdfast.cite import count as count_text
-from holdfast.engine.session import Session, fit_and_store, in_thread_if_large, longer_refs
-from holdfast.engine.trails import heads
+from holdfast.engine.heads import heads
+from holdfast.engine.session import (
+    Session,
+    fit_and_store,
+    in_thread_if_large,
+    longer_refs,
+    with_limit,
+)
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand import expand as open_content
-from holdfast.fitting import Fitted
+from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
@@ -42,16 +48,14 @@ class Holdfast:
         store: Store,
         scope: Scope | None = None,
         *,
-        citing: CitingRules | None = None,
-        cites_results: bool = True,
+        options: FitOptions | None = None,
         calibration: Calibration | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
         self.scope = scope or Scope()
-        self.citing = citing or CitingRules()
-        self.cites_results = cites_results
-        """Whether `fit` cites; what is handed to `cite` is always cited."""
+        self.options = options or FitOptions(cites=True, opens=True)
+        """How requests are made to fit, unless a call says otherwise."""
         self.calibration = calibration or Calibration()
         self._clock = clock
         self.most_bytes = _MOST_BYTES
@@ -90,8 +94,7 @@ class Holdfast:
             made = cls(
                 store,
                 scope,
-                citing=citing_rules(settings),
-                cites_results=settings.enable_content_citations,
+                options=fit_options(settings),
                 calibration=calibration,
                 clock=clock,
             )
@@ -115,7 +118,7 @@ class Holdfast:
         session: str | None = None,
     ) -> Citation:
         """Store a content and return the citation that takes its place."""
-        rules = self.citing
+        rules = self.options.rules
 
         def made_with(rules: CitingRules) -> Citation:
             return make_citation(
@@ -161,12 +164,7 @@ class Holdfast:
         known = self._sessions.get(name)
         if known is None:
             known = Session(
-                self.store,
-                self.scope.of(name),
-                self.citing,
-                self.calibration,
-                self._clock,
-                cites=self.cites_results,
+                self.store, self.scope.of(name), self.options, self.calibration, self._clock
             )
             self._sessions[name] = known
         self._sessions.move_to_end(name)
@@ -202,21 +200,28 @@ class Holdfast:
                 del self._heads[next(iter(self._heads))]
         return session
 
-    async def fit(self, body: object, *, session: str | None = None, **how: Any) -> Fitted:
+    async def fit(
+        self,
+        body: object,
+        options: FitOptions | None = None,
+        *,
+        session: str | None = None,
+        limit: int | None = None,
+    ) -> Fitted:
         """Make a request fit, with citations; what left it is stored when this returns.
 
         With a session's name, its last request is remembered, so that what was sent stays the
-        same. Other arguments are those of `holdfast.fit`.
+        same. `limit` is that of the options, which are the engine's own if none are given.
         """
+        options = with_limit(options or self.options, limit)
         name = self.scope.session if session is None else session
         if name:
             known = self.session(name)
-            fitted = await known.fit(body, **how)
+            fitted = await known.fit(body, options)
             self._weigh(known)
             return fitted
-        rules: CitingRules | None = how.pop("citing", self.citing if self.cites_results else None)
-        how["calibration"] = self.calibration
-        return await fit_and_store(self.store, self.scope, body, rules, **how)
+        work = partial(fit_request, body, calibration=self.calibration)
+        return await fit_and_store(self.store, self.scope, body, options, work)
 
     async def observe(
         self, session: Session, fitted: Fitted, usage: object = None, **what: Any
@@ -246,12 +251,13 @@ class Holdfast:
         return self.scope if session is None else self.scope.of(session)
 
 
-def citing_rules(settings: Settings) -> CitingRules:
-    """The rules for citations that the settings give."""
+def fit_options(settings: Settings) -> FitOptions:
+    """How requests are made to fit, as the settings say."""
     hours = settings.content_ttl_hours
-    return CitingRules(
+    rules = CitingRules(
         threshold=settings.cite_threshold,
         most_tokens=settings.cite_max_tokens,
         privacy=settings.privacy_policy,
         ttl_seconds=hours * 3600 if hours else None,
     )
+    return FitOptions(rules=rules, cites=settings.enable_content_citations, opens=True)

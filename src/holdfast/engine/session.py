@@ -1,6 +1,6 @@
 """One conversation: what was sent before, so that it stays the same, and what it cost.
 
-session: after accounting, before holdfast.
+session: after writer, before holdfast.
 """
 
 from __future__ import annotations
@@ -8,31 +8,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
-from holdfast.engine.trails import (
-    Sides,
-    head_of,
-    last_sides,
-    prefix_share,
-    rebuilt,
-    sharing,
-    trail,
-)
-from holdfast.errors import RefCollisionError, StoreConflictError
-from holdfast.fitting import FitState, Fitted, fit
-from holdfast.privacy import find
+from holdfast.engine.heads import head_of, sharing
+from holdfast.engine.record import asked_body, last_sides, state_of
+from holdfast.engine.writer import TurnWriter, refuses_secrets
+from holdfast.errors import RefCollisionError, StoreError
+from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.store import Scope, SessionRecord, Store, Turn
-from holdfast.tokens import Calibration, count
+from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
 
-_ATTEMPTS = 5
 _LARGE_BYTES = 200_000
+_MOST_HIDDEN = 200
 _T = TypeVar("_T")
 
 
@@ -43,25 +36,21 @@ class Session:
         self,
         store: Store,
         scope: Scope,
-        rules: CitingRules,
+        options: FitOptions,
         calibration: Calibration,
         clock: Callable[[], float],
-        *,
-        cites: bool = True,
     ) -> None:
         self.scope = scope
-        self.record = SessionRecord(session=scope.session)
+        self.options = options
+        """How its requests are made to fit, unless a call says otherwise."""
         self.state: FitState | None = None
-        self.kept: dict[str, tuple[Kept, ...]] = {}
-        """Answers with hidden calls, by dialect, to be brought back into the next request."""
+        self.hidden: tuple[Kept, ...] = ()
+        """Answers with calls that the client never saw, to be brought back into its requests."""
         self._store = store
-        self._rules = rules
-        self._cites = cites
         self._calibration = calibration
         self._clock = clock
-        self._client: tuple[str, ...] = ()
-        self._sent: tuple[str, ...] = ()
-        self._untouched = 0
+        refuses = options.rules.privacy == "refuse"
+        self._writer = TurnWriter(store, scope, *([refuses_secrets] if refuses else []))
         self._put_any = False
         self._loaded = False
         self._loading = asyncio.Lock()
@@ -74,44 +63,74 @@ class Session:
         return self.scope.session
 
     @property
+    def record(self) -> SessionRecord:
+        """What the store knows of it."""
+        return self._writer.record
+
+    @property
     def size(self) -> int:
         """Bytes of the messages that are kept in memory, hidden calls included."""
-        held = sum(one.size for kept in self.kept.values() for one in kept)
+        held = sum(answer.size for answer in self.hidden)
         if self.state is not None:
-            listed = (*self.state.source.messages, *self.state.sent.messages)
-            held += sum({id(one): len(memoryview(one.span)) for one in listed}.values())
+            messages = (*self.state.asked.messages, *self.state.sent.messages)
+            held += sum({id(one): len(memoryview(one.span)) for one in messages}.values())
         return held
 
     async def load(self) -> Session:
         """Bring back what the store knows of this session, once."""
         async with self._loading:  # whoever asks meanwhile waits for it
             if not self._loaded:
-                last = await self._catch_up()
-                if last is not None and self.record.closed_at is None:
-                    names = {*last.client, *last.sent, last.client_frame, last.sent_frame}
-                    stored = await self._store.messages(self.scope, sorted(names))
-                    self.state = rebuilt(self.record.dialect, last, stored)
+                turns, sides = await self._writer.catch_up()
+                if sides is not None and self.record.closed_at is None:
+                    stored = await self._store.messages(self.scope, sides.names)
+                    self.state = state_of(self.record.dialect, sides, stored)
+                    self.hidden = await self._writer.hidden(turns)
                 self._loaded = True
         return self
 
-    async def _catch_up(self) -> Sides | None:
-        """Read what was written down last, here or by another process; None if nothing was."""
-        record = await self._store.session(self.scope)
-        turns = await self._turns() if record is not None else []
-        last = last_sides(turns)
-        if self._was_deleted(record):
-            self.state = None
-        self.record = record or SessionRecord(session=self.name)
-        self._client, self._sent = (last.client, last.sent) if last is not None else ((), ())
-        self._untouched = turns[-1].usage.untouched if turns else 0
-        return last
+    def hide(self, answer: Kept) -> None:
+        """Keep an answer with calls that the client never saw, for its next request."""
+        self.hidden = (*self.hidden[1 - _MOST_HIDDEN :], answer)
 
-    async def _turns(self) -> list[Turn]:
-        turns = page = await self._store.turns(self.scope)
-        while page:
-            page = await self._store.turns(self.scope, after=turns[-1].number)
-            turns += page
-        return turns
+    # --- requests --------------------------------------------------------------------------------
+
+    async def fit(
+        self, body: object, options: FitOptions | None = None, *, limit: int | None = None
+    ) -> Fitted:
+        """Make the session's next request fit; what left it is stored when this returns.
+
+        `limit` is that of the options, which are the session's own if none are given.
+        """
+        options = with_limit(options or self.options, limit)
+        async with self._fitting:  # the next goes on from what this one sends
+            body = await self._shared(body)
+            work = partial(self._fitted, body)
+            new = _new(body, self.state)
+            fitted = await fit_and_store(self._store, self.scope, new, options, work)
+            self.state = fitted.state
+            self._put_any = self._put_any or bool(fitted.contents)
+            return fitted
+
+    async def preview(self, body: object, options: FitOptions | None = None) -> Fitted:
+        """What the next request would be; nothing is stored or remembered."""
+        return self._fitted(await self._shared(body), options or self.options)
+
+    def _fitted(self, body: object, options: FitOptions) -> Fitted:
+        return fit_request(
+            body,
+            options,
+            state=self.state,
+            hidden=self.hidden,
+            calibration=self._calibration,
+        )
+
+    async def _shared(self, body: object) -> object:
+        """A request that was read already, with what is known about its messages."""
+        await self.load()
+        await self._forget_if_gone()
+        if self.state is None or not isinstance(body, Conversation):
+            return body  # bytes are read with what is known
+        return sharing(body, self.state.asked)
 
     async def _forget_if_gone(self) -> None:
         """Begin anew where the session was closed or deleted: its refs may be gone."""
@@ -121,44 +140,12 @@ class Session:
             if self._put_any and not await self._store.refs(self.scope, limit=1):
                 self.state = None
             return
-        known = await self._store.session(self.scope)
-        if self._was_deleted(known) or (known is not None and known.closed_at is not None):
+        stored = await self._store.session(self.scope)
+        closed = stored is not None and stored.closed_at is not None
+        if closed or self._writer.was_deleted(stored):
             self.state = None
 
-    def _was_deleted(self, known: SessionRecord | None) -> bool:
-        """Whether the session we wrote to is gone, be it that there is another of its name."""
-        return self.record.turns > 0 and (
-            known is None or known.created_at != self.record.created_at
-        )
-
-    async def fit(self, body: object, **how: Any) -> Fitted:
-        """Make the session's next request fit; what left it is stored when this returns."""
-        async with self._fitting:  # the next goes on from what this one sends
-            body = await self._known(body)
-            how |= {"state": self.state, "calibration": self._calibration}
-            rules = self._rules_for(how)
-            fitted = await fit_and_store(self._store, self.scope, body, rules, **how)
-            self.state = fitted.state
-            self._put_any = self._put_any or bool(fitted.contents)
-            return fitted
-
-    async def preview(self, body: object, **how: Any) -> Fitted:
-        """What the next request would be; nothing is stored or remembered."""
-        body = await self._known(body)
-        rules = self._rules_for(how)
-        return fit(body, state=self.state, citing=rules, calibration=self._calibration, **how)
-
-    def _rules_for(self, how: dict[str, Any]) -> CitingRules | None:
-        rules: CitingRules | None = how.pop("citing", self._rules if self._cites else None)
-        return rules
-
-    async def _known(self, body: object) -> object:
-        """A request that was read already, with what is known about its messages."""
-        await self.load()
-        await self._forget_if_gone()
-        if self.state is None or not isinstance(body, Conversation):
-            return body  # bytes are read with what is known
-        return sharing(body, self.state.asked or self.state.source)
+    # --- what became of them ---------------------------------------------------------------------
 
     async def observe(  # noqa: PLR0913 - named arguments, of which most calls need one
         self,
@@ -166,28 +153,27 @@ class Session:
         usage: object = None,
         *,
         status: int = 200,
-        asked: Conversation | None = None,
-        untouched: int | None = None,
         expanded: Expanded | None = None,
+        hidden: Kept | None = None,
         milliseconds: float = 0.0,
         warnings: tuple[str, ...] = (),
         learn: bool = True,
     ) -> Turn:
         """Write down a request that was sent, and learn from the usage that was reported.
 
-        `asked` is what the client sent and `untouched` its tokens, where that is not what was
-        fitted. Usage that is our own count teaches nothing: then `learn` is false.
+        `hidden` is what of the answer the client never saw. Usage that is our own count teaches
+        nothing: then `learn` is false.
         """
         expanded = expanded or Expanded()
         if learn and usage is not None and not expanded.calls:
             self._calibration.observe(fitted.count, usage)
         model = fitted.count.model
-        if untouched is None:
-            untouched = count(fitted.state.source, model=model).tokens
         now = self._clock()
         async with self._writing:  # a turn is written as what changed against the one before
             counted = Counted(
-                predicted=fitted.tokens, untouched=untouched, untouched_before=self._untouched
+                predicted=fitted.tokens,
+                untouched=fitted.untouched,
+                untouched_before=self._writer.untouched,
             )
             turn = Turn(
                 number=0,
@@ -199,70 +185,49 @@ class Session:
                 warnings=(*fitted.warnings, *warnings),
                 milliseconds=milliseconds,
             )
-            asked = asked or fitted.state.asked or fitted.state.source
-            return await self._written(turn, fitted.state, head_of(asked.messages))
+            head = head_of(fitted.state.asked.messages)
+            return await self._writer.add(turn, fitted.state, head, hidden)
 
-    async def _written(self, turn: Turn, state: FitState, head: str) -> Turn:
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return await self._add(turn, state, head)
-            except StoreConflictError:  # another process has written to this session, or ended it
-                await self._catch_up()
-        return await self._add(turn, state, head)
+    async def rebuild(self, turn: int) -> bytes:
+        """The client's request of a turn, byte for byte, from what was sent and its edits."""
+        turns = await self._writer.turns(turn)
+        sides = last_sides(turns) if 0 < turn == len(turns) else None
+        if sides is None:
+            last = await self._store.session(self.scope)
+            raise StoreError(
+                "there is no record of such a turn",
+                where=f"turn {turn}",
+                fix=f"The session has {last.turns if last is not None else 0} turns.",
+            )
+        return asked_body(sides, await self._store.messages(self.scope, sides.names))
 
-    async def _add(self, turn: Turn, state: FitState, head: str) -> Turn:
-        """Write a turn down behind the last, as what changed against it."""
-        source, sent = state.source, state.sent
-        client_trail, client, new = trail(source, self._client)
-        sent_trail, out, more = trail(sent, self._sent)
-        turn = msgspec.structs.replace(
-            turn,
-            number=self.record.turns + 1,
-            client=client_trail,
-            sent=sent_trail,
-            origins=state.origins[sent_trail.shared :],
-            prefix_share=prefix_share(sent, sent_trail.shared),
-        )
-        record = msgspec.structs.replace(
-            self.record,
-            dialect=source.dialect,
-            model=turn.model,
-            head=head,
-            turns=turn.number,
-            created_at=self.record.created_at or turn.started_at,
-            updated_at=turn.started_at,
-            closed_at=None,
-        )
-        await self._store.add_turn(self.scope, turn, record, self._storable({**new, **more}))
-        self.record, self._client, self._sent = record, client, out
-        self._untouched = turn.usage.untouched
-        return turn
 
-    def _storable(self, messages: dict[str, bytes]) -> dict[str, bytes]:
-        """The messages that the policy lets into the store; the others are only named by hash."""
-        if self._rules.privacy != "refuse":
-            return messages
-        return {
-            name: data
-            for name, data in messages.items()
-            if not find(data.decode("utf-8", "replace"))
-        }
+def with_limit(options: FitOptions, limit: int | None) -> FitOptions:
+    """The same options with a limit, if one is given."""
+    return options if limit is None else msgspec.structs.replace(options, limit=limit)
+
+
+def _new(body: object, state: FitState | None) -> object:
+    """What of a request was not there last time: by its size it is worked on in a thread."""
+    known = len(state.asked.messages) if state is not None else 0
+    return body.messages[known:] if isinstance(body, Conversation) else body
 
 
 async def fit_and_store(
-    store: Store, scope: Scope, body: object, rules: CitingRules | None, **how: Any
+    store: Store,
+    scope: Scope,
+    new: object,
+    options: FitOptions,
+    work: Callable[[FitOptions], Fitted],
 ) -> Fitted:
     """Make a request fit; what left it is stored when this returns."""
-    state: FitState | None = how.get("state")
-    known = len(state.source.messages) if state is not None else 0
-    new = body.messages[known:] if isinstance(body, Conversation) else body
     while True:
-        fitted = await in_thread_if_large(new, partial(fit, body, citing=rules, **how))
+        fitted = await in_thread_if_large(new, partial(work, options))
         try:
             if fitted.contents:
                 await store.put(scope, fitted.contents)
         except RefCollisionError:
-            rules = rules and longer_refs(rules)
+            options = msgspec.structs.replace(options, rules=longer_refs(options.rules))
         else:
             return fitted
 

@@ -85,7 +85,7 @@ class ContentStore:
         engine = base if isinstance(base, Holdfast) else Holdfast(base)
         self.store: Store = engine.store
         self.scope = (scope or engine.scope).of("")
-        self.citing = engine.citing
+        self.citing = engine.options.rules
 
     @classmethod
     def get_instance(cls) -> ContentStore:

@@ -1,6 +1,22 @@
-"""Make a request fit: within the limit, valid, the same bytes next time."""
+"""Make a request fit: within the limit, valid, the same bytes next time, every edit on record.
 
-from holdfast.fitting.fit import HIGH_WATER, LOW_WATER, fit, shared_engine
+draft → options · state → leaving → arrival · following · measure → offering · taking → folding →
+ending → fit, each using only what stands before it.
+"""
+
+from holdfast.fitting.fit import fit, fit_request
+from holdfast.fitting.folding import shared_engine
+from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.state import FitState, Fitted, unfold
 
-__all__ = ["HIGH_WATER", "LOW_WATER", "FitState", "Fitted", "fit", "shared_engine", "unfold"]
+__all__ = [
+    "HIGH_WATER",
+    "LOW_WATER",
+    "FitOptions",
+    "FitState",
+    "Fitted",
+    "fit",
+    "fit_request",
+    "shared_engine",
+    "unfold",
+]

@@ -1,110 +1,125 @@
 """Cite long tool results when they arrive; the same message gets the same citation every time.
 
-arrival: after state, before fit. What a citation depends on is all in the conversation: the
+arrival: after leaving, before fit. What a citation depends on is all in the conversation: the
 result, the call, and the user's last question before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from holdfast.cite import Citation, CitingRules, cite, is_long
 from holdfast.errors import PrivacyError
 from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
-from holdfast.fitting.state import Origins
+from holdfast.fitting.draft import Draft, standing_for
+from holdfast.fitting.leaving import Leaving
 from holdfast.store.records import Edit
 from holdfast.store.refs import REF
 from holdfast.trim.anchors import asks
 from holdfast.trim.edits import result_texts
-from holdfast.trim.standing import STAND, Stand, refs_of
-from holdfast.wire import DIALECTS, Conversation, Message, Text, ToolCall
+from holdfast.trim.standing import refs_of
+from holdfast.wire import DIALECTS, Block, Conversation, Message, Text, ToolCall
+from holdfast.wire.notes import KeyedNote
 from holdfast.wire.strict import encode, splice
 
 _LONG_ERROR = 8_000
 """Error messages are never cited; what is longer than this is a log of something that failed."""
 _ARGUMENT_CHARACTERS = 200
 
-
-class Arrivals(msgspec.Struct, frozen=True):
-    """What became of the messages that a request added."""
-
-    conversation: Conversation
-    citations: tuple[Citation, ...]
-    edits: tuple[Edit, ...]
+Cited = tuple[tuple[Block, Citation], ...]
+_CITATIONS: KeyedNote[Cited] = KeyedNote("citations", most=4)
+"""By the rules, the tool's name and what the result is wanted for: a citation depends on all."""
 
 
-def cite_arrivals(
-    conversation: Conversation, start: int, origins: Origins, rules: CitingRules, tool: str
-) -> Arrivals:
-    """Cite what is long among the messages from `start` on.
+class _Wanted(NamedTuple):
+    """What a long result is cited by."""
+
+    block: Block
+    text: str
+    tool: str
+    question: str
+
+
+def cite_arrivals(draft: Draft, rules: CitingRules, tool: str, leaving: Leaving) -> Draft:
+    """Cite what is long among the messages that did not go out before.
 
     Answers of the expansion tool `tool` stay as they are: what was opened is never closed again.
     """
-    messages = list(conversation.messages)
-    citations: list[Citation] = []
+    messages = list(draft.now.messages)
     edits: list[Edit] = []
-    for n in range(start, len(messages)):
-        message = messages[n]
-        if not message.results:
+    for n in range(draft.known, len(messages)):
+        citations = _citations(messages, n, rules, tool) if messages[n].results else ()
+        if not citations:
             continue
-        made, found = _cited(messages, n, rules, tool)
-        if not found:
-            continue
-        messages[n] = made
-        citations.extend(found)
-        edits.extend(_edit(citation, origins[n][0]) for citation in found)
-    if not citations:
-        return Arrivals(conversation, (), ())
-    return Arrivals(conversation.with_messages(tuple(messages)), tuple(citations), tuple(edits))
+        why = tuple(_edit(citation, draft.origins[n][0]) for _, citation in citations)
+        messages[n] = _with_citations(messages[n], citations, why)
+        edits.extend(why)
+        for _, citation in citations:
+            if citation.content is not None:
+                leaving.cited(citation.content)
+    return draft.with_messages(tuple(messages), *edits) if edits else draft
 
 
-def _cited(
-    messages: Sequence[Message], index: int, rules: CitingRules, tool: str
-) -> tuple[Message, tuple[Citation, ...]]:
-    """A message with citations in the place of its long results."""
-    message = messages[index]
-    dialect = DIALECTS[message.dialect]
+def _citations(messages: Sequence[Message], n: int, rules: CitingRules, tool: str) -> Cited:
+    wanted = _long_results(messages, n, rules, tool)
+    if not wanted:
+        return ()
+    key = (rules, tuple((result.tool, result.question) for result in wanted))
+    citations = _CITATIONS.get(messages[n], key)
+    if citations is None:
+        pairs = ((result.block, _citation(result, rules)) for result in wanted)
+        citations = tuple((b, citation) for b, citation in pairs if citation and citation.ref_id)
+        _CITATIONS.put(messages[n], key, citations)
+    return citations
+
+
+def _long_results(
+    messages: Sequence[Message], n: int, rules: CitingRules, tool: str
+) -> list[_Wanted]:
     calls: dict[str, ToolCall] | None = None
-    span = message.raw
-    found: list[Citation] = []
-    for result, block, text in result_texts(message):
+    wanted = []
+    for result, block, text in result_texts(messages[n]):
         if not is_long(text, rules) or (result.is_error and len(result.text) <= _LONG_ERROR):
             continue
-        calls = _calls_before(messages, index) if calls is None else calls
+        calls = _calls_before(messages, n) if calls is None else calls
         call = calls.get(result.call_id) or calls.get(result.name)
         caller = result.name or (call.name if call is not None else "")
-        if caller == tool or REF.match(text, 1):
-            continue
-        question = _question(messages, index, call)
-        try:
-            citation = cite(text, question=question, tool=caller, rules=rules)
-        except PrivacyError:
-            continue  # what may not be stored is not taken out either
-        if citation.ref_id:
-            found.append(citation)
-            span = splice(span, block.slot, encode(dialect.content(block, citation.text)))
-    if not found:
-        return message, ()
-    made = Message(span, message.role, dialect)
-    refs = tuple(citation.ref_id for citation in found)
-    STAND.put(made, Stand((message,), refs=refs))
-    return made, tuple(found)
+        if caller != tool and not REF.match(text, 1):
+            wanted.append(_Wanted(block, text, caller, _question(messages, n, call)))
+    return wanted
+
+
+def _citation(result: _Wanted, rules: CitingRules) -> Citation | None:
+    try:
+        return cite(result.text, question=result.question, tool=result.tool, rules=rules)
+    except PrivacyError:
+        return None  # what may not be stored is not taken out either
+
+
+def _with_citations(message: Message, citations: Cited, edits: tuple[Edit, ...]) -> Message:
+    """A message with citations in the place of its long results."""
+    dialect = DIALECTS[message.dialect]
+    span = message.raw
+    for block, citation in citations:
+        span = splice(span, block.slot, encode(dialect.content(block, citation.text)))
+    refs = tuple(citation.ref_id for _, citation in citations)
+    return standing_for(Message(span, message.role, dialect), (message,), edits, refs)
 
 
 def _calls_before(messages: Sequence[Message], index: int) -> dict[str, ToolCall]:
     """The calls that a message may answer, by id and by name: those of the turn before it."""
-    found: dict[str, ToolCall] = {}
+    calls: dict[str, ToolCall] = {}
     for n in range(index - 1, -1, -1):
         message = messages[n]
         for call in message.calls:
-            found.setdefault(call.id, call)
-            found.setdefault(call.name, call)
+            calls.setdefault(call.id, call)
+            calls.setdefault(call.name, call)
         if message.calls and not messages[n - 1].calls:
             break  # a turn of the assistant may be several messages, one for each call
-    return found
+    return calls
 
 
 def _question(messages: Sequence[Message], index: int, call: ToolCall | None) -> str:

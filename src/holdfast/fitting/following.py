@@ -1,6 +1,6 @@
 """Go on from the last request, also where the client has moved its cache marks since.
 
-following: after state, before fit. Clients of Anthropic put `cache_control` on their newest
+following: after state, before taking. Clients of Anthropic put `cache_control` on their newest
 messages and take it off older ones, so that a message they sent before comes back with other
 bytes. It is the same message: what was decided about it stands, on its new bytes.
 """
@@ -11,22 +11,24 @@ from typing import Any
 
 import msgspec
 
+from holdfast.fitting.draft import copied
 from holdfast.fitting.state import FitState
+from holdfast.trim.anchors import MARK
 from holdfast.trim.edits import result_texts
-from holdfast.trim.standing import STAND
+from holdfast.trim.standing import STAND, Stand
 from holdfast.wire import DIALECTS, Conversation, Message
 from holdfast.wire.strict import encode, splice
 
 _MARK = "cache_control"
 
 
-def followed(state: FitState, source: Conversation) -> FitState | None:
+def followed(state: FitState, asked: Conversation) -> FitState | None:
     """The state as it applies to a later request; None if its history was rewritten."""
-    old = state.source.messages
-    new = source.messages[: len(old)]
+    old = state.asked.messages
+    new = asked.messages[: len(old)]
     if new == old:  # messages compare by identity, and reading shares those whose bytes are equal
         return state
-    if len(new) < len(old) or source.dialect != state.source.dialect:
+    if len(new) < len(old) or asked.dialect != state.asked.dialect:
         return None
     moved: dict[int, Message] = {}
     for before, now in zip(old, new, strict=True):
@@ -34,11 +36,12 @@ def followed(state: FitState, source: Conversation) -> FitState | None:
             if not _alike(before, now):
                 return None
             moved[id(before)] = now
-    followed = state.source.with_messages(new)
-    if state.sent is state.source:
-        return msgspec.structs.replace(state, source=followed, sent=followed)
+            MARK.carry(before, now)
+    asked_before = state.asked.with_messages(new)
+    if state.sent.messages == old:
+        return msgspec.structs.replace(state, asked=asked_before, sent=asked_before)
     sent = tuple(_on_new_bytes(message, moved) for message in state.sent.messages)
-    return msgspec.structs.replace(state, source=followed, sent=state.sent.with_messages(sent))
+    return msgspec.structs.replace(state, asked=asked_before, sent=state.sent.with_messages(sent))
 
 
 def _alike(before: Message, now: Message) -> bool:
@@ -70,18 +73,46 @@ def _on_new_bytes(message: Message, moved: dict[int, Message]) -> Message:
     if id(message) in moved:
         return moved[id(message)]
     stand = STAND.get(message)
-    if stand is None or stand.fold is not None or len(stand.originals) != 1:
+    if stand is None or moved.keys().isdisjoint(map(id, stand.originals)):
         return message
-    [original] = stand.originals
-    if id(original) not in moved:
-        return message
-    now = moved[id(original)]
+    originals = tuple(moved.get(id(original), original) for original in stand.originals)
+    if stand.fold is not None:
+        follower = copied(message)  # a digest has no marks
+    elif len(originals) == 1 and (span := _with_shown_results(message, stand, originals[0])):
+        follower = Message(span, message.role, DIALECTS[message.dialect])
+    else:
+        follower = _marked_like(message, originals)
+    STAND.put(follower, msgspec.structs.replace(stand, originals=originals))
+    return follower
+
+
+def _with_shown_results(message: Message, stand: Stand, now: Message) -> bytes | None:
+    """The client's new bytes with the results that were shown; None if they do not pair up."""
     dialect = DIALECTS[now.dialect]
     span = bytes(now.span)
-    texts = zip(*map(result_texts, (original, message, now)), strict=True)
-    for (_, _, was), (_, _, shown), (_, block, _) in texts:
+    texts = [list(result_texts(one)) for one in (stand.originals[0], message, now)]
+    if not texts[1] or len({len(each) for each in texts}) != 1:
+        return None
+    for (_, _, was), (_, _, shown), (_, block, _) in zip(*texts, strict=True):
         if shown != was:
             span = splice(span, block.slot, encode(dialect.content(block, shown)))
-    made = Message(span, now.role, dialect)
-    STAND.put(made, msgspec.structs.replace(stand, originals=(now,)))
-    return made
+    return span
+
+
+def _marked_like(message: Message, originals: tuple[Message, ...]) -> Message:
+    """A message that we wrote, with the cache mark that the client's last one has at its end.
+
+    Marks that the client took away must go with it: a provider takes only four.
+    """
+    value = unmarked(message.value)
+    mark = _last_mark(originals[-1].value) if originals else None
+    content = value.get("content")
+    if mark is not None and isinstance(content, list) and isinstance(content[-1], dict):
+        content[-1] = {**content[-1], _MARK: mark}
+    return Message(encode(value), message.role, DIALECTS[message.dialect])
+
+
+def _last_mark(value: Any) -> Any:
+    content = value.get("content") if isinstance(value, dict) else None
+    last = content[-1] if isinstance(content, list) and content else value
+    return last.get(_MARK) if isinstance(last, dict) else None

@@ -1,35 +1,36 @@
 """What fitting gives, and what it wants back with the next request.
 
-state: the first word of fitting.
+state: after draft.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from holdfast.fitting.draft import FrameEdit, Origins, origins_of
 from holdfast.store.records import Content, Edit
 from holdfast.tokens import TokenCount
 from holdfast.trim.standing import Fold, fold_of
 from holdfast.wire import Conversation, Message
 
-Origins = tuple[tuple[int, int], ...]
-"""For each message that went out, the client's messages that it stands for."""
-
 
 class FitState(msgspec.Struct, frozen=True):
-    """What was sent last time; pass it back with the next request."""
+    """The two faces of the last request, and what stands between them; pass it back with the next.
 
-    source: Conversation
+    Which edits stand is known by the messages that were sent: see trim/standing.py.
+    """
+
+    asked: Conversation
     """The conversation as the client sent it."""
     sent: Conversation
     """The conversation as it went out."""
     origins: Origins
+    frame_edits: tuple[FrameEdit, ...] = ()
+    """What was changed around the messages."""
     floor: int = 0
     """What the last fold came down to: the next one waits until there is something to gain."""
     refs: bool = False
     """Whether a ref stands in what was sent."""
-    asked: Conversation | None = None
-    """What the client sent, if `source` is that after a repair."""
 
     @property
     def folds(self) -> tuple[Fold, ...]:
@@ -38,7 +39,7 @@ class FitState(msgspec.Struct, frozen=True):
         return tuple(fold for fold in folds if fold is not None)
 
     def __repr__(self) -> str:
-        return f"<FitState, {len(self.source.messages)} messages, {len(self.folds)} folds>"
+        return f"<FitState, {len(self.asked.messages)} messages, {len(self.folds)} folds>"
 
 
 class Fitted(msgspec.Struct, frozen=True):
@@ -53,6 +54,10 @@ class Fitted(msgspec.Struct, frozen=True):
     state: FitState
     contents: tuple[Content, ...] = ()
     """Originals that left the request: they must be in a store before the body is sent."""
+    untouched: int = 0
+    """Input tokens of the request as the client asked it."""
+    final: bool = False
+    """Whether the model was asked to come to an end."""
 
     @property
     def tokens(self) -> int:
@@ -62,28 +67,29 @@ class Fitted(msgspec.Struct, frozen=True):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to tell the user."""
-        trimmed = any(edit.action != "cite" for edit in self.edits)
-        return ("Context trimmed due to token limit",) if trimmed else ()
+        actions = {edit.action for edit in self.edits}
+        told = []
+        if actions & {"fold", "shorten", "drop"}:
+            told.append("Context trimmed due to token limit")
+        if "repair" in actions:
+            told.append("The request was repaired: its provider would have refused it")
+        if "withhold" in actions:
+            told.append("Tools were withheld, for nothing else could make room")
+        if self.final:
+            told.append("The context is full: the model was asked to come to an end")
+        return tuple(told)
 
     def __repr__(self) -> str:
         return f"<Fitted, {self.tokens} of {self.limit} tokens, {len(self.edits)} edits>"
 
 
-def one_by_one(start: int, stop: int) -> Origins:
-    """The origins of messages that stand for themselves."""
-    return tuple((n, n + 1) for n in range(start, stop))
-
-
 def unfold(state: FitState, fold: Fold) -> FitState:
     """Put back what a digest stands for, for the next request."""
     messages: list[Message] = []
-    origins: list[tuple[int, int]] = []
-    for message, origin in zip(state.sent.messages, state.origins, strict=True):
+    for message, (start, stop) in zip(state.sent.messages, state.origins, strict=True):
         if fold_of(message) == fold:
-            messages.extend(state.source.messages[fold.start : fold.stop])
-            origins.extend(one_by_one(fold.start, fold.stop))
+            messages.extend(state.asked.messages[start:stop])
         else:
             messages.append(message)
-            origins.append(origin)
     sent = state.sent.with_messages(tuple(messages))
-    return msgspec.structs.replace(state, sent=sent, origins=tuple(origins))
+    return msgspec.structs.replace(state, sent=sent, origins=origins_of(messages))

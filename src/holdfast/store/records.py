@@ -90,7 +90,7 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     closed_at: float | None = None
 
 
-Action = Literal[
+EditAction = Literal[
     "cite",  # a citation stands for a long result
     "fold",  # a digest stands for messages
     "shorten",  # the middle of a result was cut out
@@ -102,6 +102,7 @@ Action = Literal[
     "offer",  # a tool was added
     "withhold",  # tools were taken out, or may not be called
     "usage",  # the stream was asked to report its usage
+    "layout",  # white space between messages was made even
 ]
 
 
@@ -109,7 +110,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     """The fidelity record of one thing that was done to a request."""
 
     action: str
-    """An `Action`; a store written by an earlier version may hold other words."""
+    """An `EditAction`; a store written by an earlier version may hold other words."""
     what: str = ""
     """In words: `folded into a digest`."""
     why: str
@@ -142,18 +143,45 @@ class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trail(msgspec.Struct, frozen=True):
-    """A list of messages as the change against the turn before: most of it is the same."""
+    """The messages that went out, as the change against the turn before: most are the same."""
 
     shared: int
     """How many of the first messages are those of the turn before."""
     added: tuple[str, ...]
     """SHA-256 of each message behind them; their bytes are stored once (see `messages`)."""
     frame: str = ""
-    """SHA-256 of the rest of the body: everything but the messages."""
+    """SHA-256 of the bytes around the messages, as wire/frame.py packs them."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """A message that went out and is not the client's own, and what it stands for."""
+
+    at: int
+    """Its place among the messages that went out."""
+    originals: tuple[str, ...]
+    """SHA-256 of the client's messages in whose place it is; none if it was added."""
+    edits: tuple[Edit, ...]
+    """Why: what was done this time, and what was done before and still stands."""
+    refs: tuple[str, ...] = ()
+    """Refs of what left it."""
+    own: int = 0
+    """Which of the originals it is itself; the others were taken out beside it."""
+    digest: bytes = b""
+    """What the engine needs to fold a digest once more."""
+
+
+class Patch(msgspec.Struct, frozen=True):
+    """A change of what stands around the messages, and how to undo it."""
+
+    start: int
+    stop: int
+    was: bytes
+    """What stood there before, in the place of the bytes from start to stop."""
+    edit: Edit
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One request of a session."""
+    """One request of a session: what was sent, and the edits that lead back to what was asked."""
 
     number: int
     """Counted from 1, without gaps."""
@@ -161,13 +189,18 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     status: int = 0
     """The provider's HTTP status; 0 if there was none."""
-    client: Trail | None = None
-    """What the client sent."""
     sent: Trail | None = None
     """What the model saw."""
-    origins: tuple[tuple[int, int], ...] = ()
-    """For each message behind the shared ones of `sent`: the client's messages it stands for."""
+    standings: tuple[Standing, ...] = ()
+    """Of the messages behind the shared ones of `sent`, those that are not the client's own."""
+    patches: tuple[Patch, ...] = ()
+    """What was changed around the messages, in the order it was done."""
+    asked: str = ""
+    """SHA-256 of the client's request, byte for byte: what was rebuilt is checked against it."""
+    hidden: str = ""
+    """SHA-256 of what the answer held that the client never saw; empty if it saw all."""
     edits: tuple[Edit, ...] = ()
+    """What was done this time."""
     usage: TurnUsage = TurnUsage()
     warnings: tuple[str, ...] = ()
     prefix_share: float = 0.0

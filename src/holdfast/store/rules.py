@@ -96,9 +96,10 @@ def filled(known: Content, again: Content) -> Content:
 
 
 def hashes_of(turn: Turn) -> set[str]:
-    """Every hash that a turn's trails name."""
-    trails = [trail for trail in (turn.client, turn.sent) if trail is not None]
-    return {h for trail in trails for h in (*trail.added, trail.frame) if h}
+    """Every hash that a turn names: what was sent, what it stands for, what was hidden."""
+    sent = () if turn.sent is None else (*turn.sent.added, turn.sent.frame)
+    originals = (sha256 for standing in turn.standings for sha256 in standing.originals)
+    return {sha256 for sha256 in (*sent, *originals, turn.hidden) if sha256}
 
 
 def hash_range(name: RefName) -> tuple[str, str]:

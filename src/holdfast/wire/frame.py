@@ -6,6 +6,8 @@ frame: after strict, before conversation.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -39,6 +41,58 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"<Frame around {dotted(self.place)}, {len(self.hollow)} bytes>"
+
+
+def pack(frame: Frame, gaps: Sequence[bytes] = ()) -> bytes:
+    """A frame as bytes that `unpack` reads; `gaps` where they are not all the same.
+
+    A zero byte parts them: it stands nowhere in JSON.
+    """
+    return b"\0".join([frame.head, frame.tail, *(gaps or (frame.gap,))])
+
+
+class Packed(NamedTuple):
+    """The bytes around messages."""
+
+    head: bytes
+    tail: bytes
+    gaps: tuple[bytes, ...]
+    """One for all places between messages, or one for each."""
+
+    @property
+    def hollow(self) -> bytes:
+        """The body without its messages."""
+        bare = not self.head.rstrip().endswith(b"[")
+        return self.head + (b'""' if bare else b"") + self.tail
+
+    def around(self, spans: Sequence[bytes]) -> bytes:
+        """The whole body with some messages."""
+        if len(self.gaps) == 1:
+            return self.head + self.gaps[0].join(spans) + self.tail
+        between = (*self.gaps, b"")
+        parts = [part for span, gap in zip(spans, between, strict=True) for part in (span, gap)]
+        return self.head + b"".join(parts) + self.tail
+
+
+def unpack(packed: bytes) -> Packed:
+    """What `pack` wrote."""
+    head, tail, *gaps = packed.split(b"\0")
+    return Packed(head, tail, tuple(gaps))
+
+
+def uneven_gaps(frame: Frame, spans: Sequence[bytes], body: bytes) -> tuple[bytes, ...]:
+    """What stands between the messages of a body, where that is not the same everywhere."""
+    if len(spans) < 3 or frame.head + frame.gap.join(spans) + frame.tail == body:
+        return ()
+    gaps = []
+    at = len(frame.head)
+    for span in spans[:-1]:
+        at += len(span)
+        between = _GAP.match(body, at)
+        assert between is not None
+        gaps.append(between.group())
+        at = between.end()
+    return tuple(gaps)
 
 
 def take_apart(raw: bytes, dialect: Dialect) -> tuple[Frame, list[msgspec.Raw]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -62,16 +62,29 @@ def repair(
     actions = [
         Action(SURROGATES.id, path, "replaced half a character by U+FFFD") for path in mended
     ]
-    conversation = read(body, dialect, limits=limits)
-    conversation, renamed = _rename_repeated_calls(conversation)
-    actions.extend(renamed)
+    mended_conversation, more, left = mend(read(body, dialect, limits=limits), model)
+    return Repaired(write(mended_conversation), (*actions, *more), left)
+
+
+class Mended(NamedTuple):
+    """A mended conversation; messages that needed no mending are the very same objects."""
+
+    conversation: Conversation
+    actions: tuple[Action, ...]
+    left: tuple[Violation, ...]
+    """What could not be mended without inventing content."""
+
+
+def mend(conversation: Conversation, model: str | None = None) -> Mended:
+    """Mend what can be mended in a conversation that was read already."""
+    conversation, actions = _rename_repeated_calls(conversation)
     for _ in range(_ROUNDS):
-        found = list(check_all(list(conversation.seen()), conversation.context(model)))
-        conversation, done = _mend(conversation, found)
+        violations = list(check_all(list(conversation.seen()), conversation.context(model)))
+        conversation, done = _mend(conversation, violations)
         actions.extend(done)
         if not done:
             break
-    return Repaired(write(conversation), tuple(actions), tuple(found))
+    return Mended(conversation, tuple(actions), tuple(violations))
 
 
 # --- one round ---------------------------------------------------------------------------------

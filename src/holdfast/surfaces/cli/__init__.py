@@ -26,6 +26,7 @@ from . import (
     expand,
     fit,
     models,
+    rebuild,
     refs,
     serve,
     show,
@@ -45,7 +46,7 @@ app = typer.Typer(
 )
 for command in (
     *(tour.tour, serve.serve, stats.stats, show.show, validate.validate, convert.convert),
-    *(count.count, fit.fit, cite.cite, expand.expand, refs.refs),
+    *(count.count, fit.fit, cite.cite, expand.expand, refs.refs, rebuild.rebuild),
     *(models.models, config.config),
 ):
     app.command()(command)
@@ -82,6 +83,7 @@ def _holdfast(
     Cite a content:    holdfast cite build.log --question "why did it fail?"
     Open a part of it: holdfast expand REF --lines 40-80
     List the refs:     holdfast refs
+    Rebuild a request: holdfast rebuild SESSION TURN > asked.json
     See the models:    holdfast models claude
     See what is kept:  holdfast store stats
     See the settings:  holdfast config

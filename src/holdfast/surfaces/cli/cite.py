@@ -9,8 +9,7 @@ import typer
 from rich.console import Console
 
 from holdfast.cite import Citation
-from holdfast.engine import Holdfast
-from holdfast.engine.holdfast import citing_rules
+from holdfast.engine import Holdfast, fit_options
 from holdfast.errors import HoldfastError, LimitError
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
@@ -67,7 +66,7 @@ def cite(
     scope = Scope(user, workspace, session)
 
     async def work(opened: Store) -> Citation:
-        engine = Holdfast(opened, scope, citing=citing_rules(settings))
+        engine = Holdfast(opened, scope, options=fit_options(settings))
         return await engine.cite(content, kind=kind, question=question, source_url=url)
 
     made = with_store(settings, work)

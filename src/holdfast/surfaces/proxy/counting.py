@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
 from holdfast.surfaces.proxy.exchange import Outcome
 from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.preparing import Preparing
 from holdfast.surfaces.proxy.service import Service
 from holdfast.tokens import count
 from holdfast.wire import read
@@ -28,12 +29,9 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
     if not incoming.switches.session:
         session = await service.engine.session_of(conversation)
     model = incoming.route.model or conversation.model or ""
-    how: dict[str, Any] = {} if incoming.switches.cite else {"citing": None}
-    limit = incoming.switches.limit or service.settings.request_limit or None
+    options = Preparing(service, incoming).options(conversation)
     try:
-        tokens = (
-            await session.preview(conversation, model=model, dialect=dialect, limit=limit, **how)
-        ).tokens
+        tokens = (await session.preview(conversation, options)).tokens
     except (BudgetExceededError, ContextOptimizationError):  # which the client wants to know
         tokens = count(conversation, model=model, calibration=service.engine.calibration).tokens
     name = "totalTokens" if dialect == "gemini" else "input_tokens"

@@ -45,7 +45,6 @@ from holdfast.wire.answers import (
     with_own_ids,
 )
 
-_MOST_KEPT = 200
 _HELD_BY_THE_PROVIDER = ("previous_response_id", "conversation", "prompt", "cachedContent")
 
 
@@ -69,9 +68,11 @@ class Exchange:
         self.last_id = ""
         self._started = time.perf_counter()
         self._own_tools: frozenset[str] = frozenset()
-        self._preparing = Preparing(service, incoming, self._is_hidden)
+        self._preparing = Preparing(service, incoming)
         self._sent: Conversation | None = None
         """The latest request that went on from hidden calls."""
+        self._hidden_answer: Kept | None = None
+        """What of the answer the client never saw."""
         self._said_all = False
         """The client has the end of its stream."""
 
@@ -172,7 +173,7 @@ class Exchange:
                 last += relay.finish()
                 following = await self._after(sent, relay, expansions)
                 if following is None:  # clients leave, or ask on, as soon as they have the end
-                    self._keep(prepared)
+                    self._hide(prepared)
                 for out in last:
                     yield out
                 self._said_all = following is None and not relay.failed
@@ -231,7 +232,7 @@ class Exchange:
         self, prepared: Prepared, status: int, usage: object, expanded: Expanded | None = None
     ) -> None:
         """Write down what happened, once the client has its answer."""
-        self._keep(prepared)
+        self._hide(prepared)
         if prepared.fitted is None:
             return
         elapsed = (time.perf_counter() - self._started) * 1000
@@ -241,9 +242,8 @@ class Exchange:
                 prepared.fitted,
                 usage,
                 status=status,
-                asked=prepared.asked,
-                untouched=prepared.untouched,
                 expanded=expanded,
+                hidden=self._hidden_answer,
                 milliseconds=elapsed,
                 learn=self._teaches(prepared.asked),
             )
@@ -258,19 +258,18 @@ class Exchange:
             return False
         return not any(asked.rest.get(name) for name in _HELD_BY_THE_PROVIDER)
 
-    def _keep(self, prepared: Prepared) -> None:
+    def _hide(self, prepared: Prepared) -> None:
         """Keep the hidden calls for the client's next request, which will be without them."""
         if not self.hops:
             return
         hops, self.hops = tuple(self.hops), []
-        kept = Kept(
+        self._hidden_answer = Kept(
             hops=hops,
             index=len(prepared.asked.messages),
             seen_id=self.first_id,
             last_id=self.last_id,
         )
-        before = prepared.session.kept.get(self.dialect, ())
-        prepared.session.kept[self.dialect] = (*before[-_MOST_KEPT:], kept)
+        prepared.session.hide(self._hidden_answer)
 
 
 class _Pieces:

@@ -1,26 +1,23 @@
-"""A request made ready to go out: its session, its hidden calls, its limit, and what is told.
+"""A request made ready to go out: its session, its limit, and what is told of it.
 
-preparing: after expansions and the final turn, before exchange.
+preparing: after expansions, before exchange.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from holdfast.engine import Session
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
-from holdfast.fitting import FitState, Fitted
-from holdfast.fitting.state import one_by_one
-from holdfast.surfaces.proxy.final_turn import final_turn
+from holdfast.fitting import FitOptions, FitState, Fitted
+from holdfast.fitting.draft import origins_of
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.tokens import TokenCount, count
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Hidden, rejoin
-from holdfast.wire.strict import encode, splice
 
 
 class Prepared(NamedTuple):
@@ -34,15 +31,13 @@ class Prepared(NamedTuple):
     """What goes out; None where nothing is known of it."""
     told: Fitted | None = None
     """What the client is told of: that which went out, or which would have."""
-    untouched: int = 0
-    """Tokens of the request as the client sent it: edits overlap, so theirs cannot be summed."""
     warnings: tuple[str, ...] = ()
-    final: bool = False
 
     @property
     def asks_for_usage(self) -> bool:
         """Whether the proxy has asked for usage that the client did not ask for."""
-        return self.fitted is not None and self.body is not self.fitted.body
+        changes = self.fitted.state.frame_edits if self.fitted is not None else ()
+        return any(change.edit.action == "usage" for change in changes)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -50,10 +45,10 @@ class Prepared(NamedTuple):
         headers = {f"{PREFIX}session": self.session.name}
         if self.told is not None:
             headers[f"{PREFIX}tokens"] = str(self.told.tokens)
-            headers[f"{PREFIX}saved"] = str(self.untouched - self.told.tokens)
+            headers[f"{PREFIX}saved"] = str(self.told.untouched - self.told.tokens)
             headers[f"{PREFIX}edits"] = str(len(self.told.edits))
-        if self.final:
-            headers[f"{PREFIX}final"] = "true"
+            if self.told.final:
+                headers[f"{PREFIX}final"] = "true"
         if self.warnings:
             headers[f"{PREFIX}warning"] = "; ".join(self.warnings)
         return headers
@@ -62,13 +57,9 @@ class Prepared(NamedTuple):
 class Preparing:
     """Makes one request ready."""
 
-    def __init__(self, service: Service, incoming: Incoming, hidden: Hidden) -> None:
+    def __init__(self, service: Service, incoming: Incoming) -> None:
         self.service = service
         self.incoming = incoming
-        self.dialect = incoming.route.dialect
-        self.limit = incoming.switches.limit or service.settings.request_limit or None
-        """Most input tokens, where that is not left to the model."""
-        self._hidden = hidden
 
     async def prepare(self, conversation: Conversation) -> Prepared:
         """Make the request fit, with what was decided for its session before."""
@@ -78,83 +69,47 @@ class Preparing:
                 session = await engine.session(switches.session).load()
             else:
                 session = await engine.session_of(conversation)
-            return await self._fit(conversation, session)
+            if switches.read_only:
+                return await self._read_only(conversation, session)
+            fitted = await session.fit(conversation, self.options(conversation))
         except StoreError:
             self.incoming.seen.store_failed = True
             if self.service.settings.on_store_failure == "refuse":
                 raise
             session = engine.session(switches.session)
             warning = "the store is unavailable: the request went out as it came"
-            return self._as_it_came(conversation, session, warning)
-
-    async def _fit(self, conversation: Conversation, session: Session) -> Prepared:
-        switches = self.incoming.switches
-        model = self.incoming.route.model or conversation.model or ""
-        how: dict[str, Any] = {
-            "dialect": self.dialect,
-            "model": model,
-            "limit": self.limit,
-        }
-        if not switches.cite or _wants_several(conversation):
-            how["citing"] = None
-        if switches.read_only:
-            return await self._read_only(conversation, session, how)
-        whole = rejoin(conversation, session.kept.get(self.dialect, ()), self._hidden)
-        final = False
-        try:
-            fitted = await session.fit(whole, **how)
-        except (BudgetExceededError, ContextOptimizationError) as error:
-            # Nothing more can be folded: the tools go, and the model is asked to come to an end.
-            last = final_turn(
-                whole,
-                provider=self.incoming.route.family,
-                model=model,
-                limit=self.limit or getattr(error, "limit", None) or 0,
-                debug=self.service.settings.context_debug,
-            )
-            fitted = await session.fit(last, **how)
-            final = True
-        # Hidden calls that were brought back are not the client's; else what was read is known.
-        came = fitted.state.source if whole is conversation else conversation
+            return Prepared(conversation, self.incoming.body, session, warnings=(warning,))
         return Prepared(
-            asked=conversation,
-            body=self._with_usage(fitted.body),
-            session=session,
-            fitted=fitted,
-            told=fitted,
-            untouched=self.count(came, model).tokens,
-            warnings=fitted.warnings,
-            final=final,
+            conversation, fitted.body, session, fitted, told=fitted, warnings=fitted.warnings
         )
 
-    async def _read_only(
-        self, conversation: Conversation, session: Session, how: dict[str, Any]
-    ) -> Prepared:
+    def options(self, conversation: Conversation) -> FitOptions:
+        """How the request is to be made to fit."""
+        route, switches = self.incoming.route, self.incoming.switches
+        settings, defaults = self.service.settings, self.service.engine.options
+        several = _wants_several(conversation)  # of whose answers only one could be continued
+        return msgspec.structs.replace(
+            defaults,
+            dialect=route.dialect,
+            model=route.model or conversation.model or "",
+            limit=switches.limit or settings.request_limit or None,
+            cites=defaults.cites and switches.cite and not several,
+            opens=defaults.opens and not several,
+            reports_usage=True,
+        )
+
+    async def _read_only(self, conversation: Conversation, session: Session) -> Prepared:
         """Say what would be done, and do none of it."""
+        body, options = self.incoming.body, self.options(conversation)
         try:
-            told = await session.preview(conversation, **{**how, "citing": None})
+            told = await session.preview(conversation, options)
         except (BudgetExceededError, ContextOptimizationError):
             warning = "the request does not fit: it went out as it came"
-            return self._as_it_came(conversation, session, warning)
-        counted = self.count(conversation, how["model"])
-        same = one_by_one(0, len(conversation.messages))
-        state = FitState(conversation, conversation, same)
-        body = self.incoming.body
-        fitted = Fitted(body, counted, told.limit, (), state)
-        return Prepared(conversation, body, session, fitted, told, counted.tokens)
-
-    def _as_it_came(self, conversation: Conversation, session: Session, warning: str) -> Prepared:
-        return Prepared(conversation, self.incoming.body, session, warnings=(warning,))
-
-    def _with_usage(self, body: bytes) -> bytes:
-        """Ask for the usage of a stream where it has to be asked for."""
-        if self.dialect != "openai-chat":
-            return body
-        asked = msgspec.json.decode(body, type=_Streaming)
-        options = asked.stream_options if isinstance(asked.stream_options, dict) else {}
-        if asked.stream is not True or options.get("include_usage"):
-            return body
-        return splice(body, ("stream_options",), encode({**options, **_USAGE}))
+            return Prepared(conversation, body, session, warnings=(warning,))
+        counted = self.count(conversation, options.model)
+        state = FitState(conversation, conversation, origins_of(conversation.messages))
+        fitted = Fitted(body, counted, told.limit, (), state, untouched=counted.tokens)
+        return Prepared(conversation, body, session, fitted, told, told.warnings)
 
     def count(self, conversation: Conversation, model: str) -> TokenCount:
         """Count with what was learnt."""
@@ -164,8 +119,9 @@ class Preparing:
         """Tokens that a request may still grow by; by the same measure as it was made to fit."""
         if prepared.fitted is None:
             return 0
-        made = self.count(grown, prepared.fitted.count.model)
-        return prepared.fitted.limit - (made.tokens if self.limit else made.upper)
+        limit = self.options(prepared.asked).limit
+        counted = self.count(grown, prepared.fitted.count.model)
+        return prepared.fitted.limit - (counted.tokens if limit else counted.upper)
 
 
 def _wants_several(conversation: Conversation) -> bool:
@@ -174,13 +130,3 @@ def _wants_several(conversation: Conversation) -> bool:
     config = body.get("generationConfig")
     several = config.get("candidateCount") if isinstance(config, dict) else None
     return any(isinstance(wanted, int) and wanted > 1 for wanted in (body.get("n"), several))
-
-
-class _Streaming(msgspec.Struct):
-    """What is wrong with it, the provider says."""
-
-    stream: Any = False
-    stream_options: Any = None
-
-
-_USAGE = {"include_usage": True}

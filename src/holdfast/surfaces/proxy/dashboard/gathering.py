@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.engine.trails import Sides, last_sides
+from holdfast.engine.record import Sides, last_sides
 from holdfast.errors import ExpandError, StoreError
 from holdfast.expand import Expansion
 from holdfast.store.records import SessionRecord, Turn, UsageTotal
@@ -48,7 +48,7 @@ TURNS = 50
 """Turns on the page of a session."""
 ROWS = 40
 """Pairs of messages on a page of the inspector."""
-_UNKNOWN = Sides((), "", (), "", ())
+_UNKNOWN = Sides((), {}, "", (), "")
 _BARS = 60
 _DAYS = 60
 _WARNINGS = 5
@@ -147,8 +147,7 @@ class Gathering:
         names = both.client if side == CLIENT else both.sent
         if not 0 <= index < len(names):
             return None
-        frame = both.client_frame if side == CLIENT else both.sent_frame
-        stored = await self._store.messages(self._scope, [names[index], frame])
+        stored = await self._store.messages(self._scope, [names[index], both.frame])
         inspected = Inspected(dialect=record.dialect, sides=both, stored=stored)
         shown = await asyncio.to_thread(Reader(inspected, side).show, index)
         said = "\n\n".join(one.text or f"[{one.kind} {one.name}]" for one in shown.pieces)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.engine.trails import Sides
+from holdfast.engine.record import Sides, unpatched
 from holdfast.errors import WireError
 from holdfast.store.refs import REF
 from holdfast.surfaces.proxy.dashboard.views import Explained
@@ -28,6 +28,7 @@ from holdfast.wire import (
     ToolResult,
     read,
 )
+from holdfast.wire.frame import unpack
 from holdfast.wire.strict import encode
 
 CLIENT, SENT = "client", "sent"
@@ -111,10 +112,14 @@ class Inspected(msgspec.Struct, frozen=True, kw_only=True):
 
     def around(self, side: str) -> Conversation | None:
         """A side without its messages: system and tools; None if it cannot be read."""
-        frame = self.sides.client_frame if side == CLIENT else self.sides.sent_frame
+        frame = self.stored.get(self.sides.frame)
+        if frame is None:
+            return None
+        if side == CLIENT:
+            frame = unpatched(frame, self.sides.patches)
         for dialect in (self.dialect, None):  # an earlier turn may have spoken another
             with suppress(WireError):
-                return read(self.stored.get(frame, b""), dialect)
+                return read(unpack(frame).hollow, dialect)
         return None
 
     def hashes(self, side: str) -> tuple[str, ...]:
@@ -124,7 +129,7 @@ class Inspected(msgspec.Struct, frozen=True, kw_only=True):
 
 def needed(of: Sides, pairs: Iterable[Pair]) -> list[str]:
     """The hashes of what must be read to show some pairs."""
-    names = {of.client_frame, of.sent_frame}
+    names = {of.frame}
     for pair in pairs:
         names.update(of.client[n] for n in pair.client[:MOST_FOLDED])
         names.update(of.sent[n] for n in pair.sent)

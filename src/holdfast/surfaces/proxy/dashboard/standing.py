@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from holdfast.errors import HoldfastError
 from holdfast.tokens import count
 from holdfast.wire import Conversation, read
-from holdfast.wire.strict import splice
+from holdfast.wire.frame import unpack
 
 _MOST_REMEMBERED = 2_000
 
@@ -48,8 +48,9 @@ def _counted(dialect: str, model: str, frame: bytes, first: bytes) -> int:
 
 
 def _opened(dialect: str, frame: bytes, first: bytes) -> Conversation:
-    hollow = read(frame, dialect)
+    around = unpack(frame)
+    hollow = read(around.hollow, dialect)
     if hollow.frame.bare or not first:
         return hollow
-    begun = read(splice(frame, hollow.frame.place, b"[" + first + b"]"), dialect)
+    begun = read(around.head + first + around.tail, dialect)
     return begun if begun.messages[0].role == "system" else hollow

@@ -1,6 +1,6 @@
 """Originals that leave a request, each under its ref, until they are stored.
 
-keeping: after state, before fit.
+leaving: after state, before the steps that take something out.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from holdfast.trim.standing import refs_of
 from holdfast.wire import Message
 
 
-class Kept:
-    """What one call of fit has taken out; without rules nothing is kept, and no ref is given."""
+class Leaving:
+    """What one call of fit takes out."""
 
-    def __init__(self, rules: CitingRules | None) -> None:
+    def __init__(self, rules: CitingRules) -> None:
         self._rules = rules
         self._cited: dict[str, Content] = {}
         self._trimmed: dict[str, Content] = {}
@@ -28,9 +28,10 @@ class Kept:
         self._cited[content.ref_id] = content
 
     def keep(self, kind: str, original: bytes, tokens: float) -> str:
-        """Note an original that a trim takes out; its ref, or nothing where it may not be kept."""
-        if self._rules is None:
-            return ""
+        """Note an original that is taken out; its ref, or nothing where it may not be stored.
+
+        What may not be stored may not leave either: nothing would bring it back.
+        """
         sha256 = digest(original)
         name = ref_id(kind, sha256, self._rules.ref_digits)
         if name not in self._trimmed:
@@ -49,20 +50,22 @@ class Kept:
             )
         return name
 
-    def contents(self, messages: Sequence[Message], report: Sequence[Edit]) -> tuple[Content, ...]:
-        """What must be stored before messages are sent: what they or the report name.
+    def contents(self, messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Content, ...]:
+        """What must be stored before messages are sent: what they or the edits name.
 
         A trim tries more than that.
         """
         if not self._trimmed:
             return tuple(self._cited.values())
-        shown = {ref for message in messages for ref in refs_of(message)}
-        shown.update(edit.ref_id for edit in report)
-        used = (content for name, content in self._trimmed.items() if name in shown)
+        named = {ref for message in messages for ref in refs_of(message)}
+        named.update(edit.ref_id for edit in edits)
+        used = (content for name, content in self._trimmed.items() if name in named)
         return (*self._cited.values(), *used)
 
 
 _SUMMARIES = {
     "fold": "Messages of the conversation, as JSON, that a digest stands for",
     "tool_result": "A tool result whose middle was cut out of the conversation",
+    "message": "Messages as the client sent them, before they were mended",
+    "tools": "Tools that were withheld, as JSON",
 }

@@ -1,0 +1,292 @@
+"""The record of a request: what was sent, and the edits that lead back to what was asked.
+
+record: after trails, before accounting. Nothing else is written down of the client's side: that it
+can be rebuilt, byte for byte, from what was sent is how a session goes on after a restart. A turn
+is written as what is new in it, so that a long session costs as much as its messages, not their
+number squared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.errors import DamagedContentError
+from holdfast.fitting import FitState
+from holdfast.fitting.arrival import names_ref
+from holdfast.fitting.draft import Origins, origins_of
+from holdfast.store.records import Edit, Patch, Standing, Trail, Turn
+from holdfast.store.refs import digest
+from holdfast.trim.standing import STAND, Fold, Stand
+from holdfast.wire import Conversation, Message, read
+from holdfast.wire.frame import pack, uneven_gaps, unpack
+from holdfast.wire.notes import Note
+
+_SHA256: Note[str] = Note("sha256")
+_EVENED = Edit(
+    action="layout",
+    what="made the white space between messages even",
+    why="the request was written anew",
+    where="between messages",
+)
+
+
+def sha256_of(message: Message) -> str:
+    """The SHA-256 of a message's bytes."""
+    return _SHA256.get(message) or _SHA256.put(message, digest(bytes(message.span)))
+
+
+class Line(NamedTuple):
+    """A message that went out, and the client's messages that it stands for, in hashes."""
+
+    sha256: str
+    originals: tuple[str, ...]
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the client's own message."""
+        return self.originals == (self.sha256,)
+
+
+class Written(NamedTuple):
+    """A request as it is written down."""
+
+    lines: tuple[Line, ...]
+    trail: Trail
+    standings: tuple[Standing, ...]
+    patches: tuple[Patch, ...]
+    asked: str
+    messages: dict[str, bytes]
+    """The bytes behind the hashes that may be new."""
+    prefix_share: float
+    """Share of the bytes sent that are the beginning of the request before."""
+
+
+def written(state: FitState, before: Sequence[Line]) -> Written:
+    """A request as the change against the one before."""
+    sent = state.sent.messages
+    stands = [STAND.get(message) for message in sent]
+    lines = tuple(map(_line, sent, stands))
+    shared = _shared(before, lines)
+    frame = _packed(state.sent)
+    messages = {digest(frame): frame}
+    standings = []
+    for n in range(shared, len(sent)):
+        messages[lines[n].sha256] = bytes(sent[n].span)
+        stand = stands[n]
+        if stand is None:
+            continue
+        for name, original in zip(lines[n].originals, stand.originals, strict=True):
+            messages[name] = bytes(original.span)
+        standings.append(
+            Standing(
+                n,
+                lines[n].originals,
+                stand.edits,
+                stand.refs,
+                stand.own,
+                _fold_bytes(stand.fold),
+            )
+        )
+    return Written(
+        lines,
+        Trail(shared, tuple(line.sha256 for line in lines[shared:]), digest(frame)),
+        tuple(standings),
+        patches_of(state),
+        _asked_sha256(state.asked),
+        messages,
+        _prefix_share(state.sent, before, lines),
+    )
+
+
+def _line(message: Message, stand: Stand | None) -> Line:
+    name = sha256_of(message)
+    return Line(name, (name,) if stand is None else tuple(map(sha256_of, stand.originals)))
+
+
+def _shared(before: Sequence[object], now: Sequence[object]) -> int:
+    shared = 0
+    for old, new in zip(before, now, strict=False):
+        if old != new:
+            break
+        shared += 1
+    return shared
+
+
+def _fold_bytes(fold: Fold | None) -> bytes:
+    return b"" if fold is None else msgspec.json.encode(fold)
+
+
+def _asked_sha256(asked: Conversation) -> str:
+    if asked.source is not None:
+        return digest(asked.source)
+    frame = asked.frame
+    sums = hashlib.sha256(frame.head)
+    sums.update(frame.gap.join([message.span for message in asked.messages]))
+    sums.update(frame.tail)
+    return sums.hexdigest()
+
+
+def _packed(conversation: Conversation) -> bytes:
+    """What stands around the messages, with the gaps between them where they differ."""
+    frame, body = conversation.frame, conversation.source
+    if body is None:
+        return pack(frame)
+    spans = [bytes(message.span) for message in conversation.messages]
+    return pack(frame, uneven_gaps(frame, spans, body))
+
+
+def _prefix_share(sent: Conversation, before: Sequence[Line], lines: Sequence[Line]) -> float:
+    same = _shared([line.sha256 for line in before], [line.sha256 for line in lines])
+    sizes = [len(bytes(message.span)) for message in sent.messages]
+    total = len(sent.frame.hollow) + sum(sizes)
+    return (len(sent.frame.head) + sum(sizes[:same])) / total if same else 0.0
+
+
+# --- what stands around the messages -------------------------------------------------------------
+
+
+def patches_of(state: FitState) -> tuple[Patch, ...]:
+    """How what was changed around the messages is undone."""
+    if state.sent is state.asked:
+        return ()
+    edits = [frame_edit.edit for frame_edit in state.frame_edits]
+    frames = [*(pack(frame_edit.before) for frame_edit in state.frame_edits)]
+    frames.append(pack(state.sent.frame))
+    asked = _packed(state.asked)
+    if asked != frames[0]:  # a client's messages stand apart in uneven ways; ours do not
+        frames.insert(0, asked)
+        edits.insert(0, _EVENED)
+    return tuple(map(_patch, frames, frames[1:], edits))
+
+
+def _patch(before: bytes, after: bytes, edit: Edit) -> Patch:
+    """The one place in which two byte strings differ."""
+    most = min(len(before), len(after))
+    start = _common(before, after, most)
+    end = _common(before[::-1], after[::-1], most - start)
+    return Patch(start, len(after) - end, before[start : len(before) - end], edit)
+
+
+def _common(one: bytes, other: bytes, most: int) -> int:
+    """How many of the first bytes are the same; halved, because comparing bytes is fast."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def unpatched(frame: bytes, patches: Iterable[Patch]) -> bytes:
+    """What stood around the messages as the client sent them."""
+    for patch in reversed(tuple(patches)):
+        frame = frame[: patch.start] + patch.was + frame[patch.stop :]
+    return frame
+
+
+# --- back ----------------------------------------------------------------------------------------
+
+
+class Sides(NamedTuple):
+    """A request as it went out and as the client asked it, in hashes."""
+
+    lines: tuple[Line, ...]
+    standings: Mapping[int, Standing]
+    """By place, those of all messages that are not the client's own."""
+    frame: str
+    """Of what stood around the messages that went out."""
+    patches: tuple[Patch, ...]
+    asked: str
+
+    @property
+    def client(self) -> tuple[str, ...]:
+        """The client's messages."""
+        return tuple(name for line in self.lines for name in line.originals)
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """The messages that went out."""
+        return tuple(line.sha256 for line in self.lines)
+
+    @property
+    def origins(self) -> Origins:
+        """The client's messages that each message stands for."""
+        stop = 0
+        origins = []
+        for line in self.lines:
+            start, stop = stop, stop + len(line.originals)
+            origins.append((start, stop))
+        return tuple(origins)
+
+    @property
+    def names(self) -> list[str]:
+        """All that must be read to have both sides whole."""
+        return sorted({*self.client, *self.sent, self.frame})
+
+
+def last_sides(turns: Sequence[Turn]) -> Sides | None:
+    """Both sides of the last request, from all turns up to it; None if it was not written down."""
+    lines: list[Line] = []
+    standings: dict[int, Standing] = {}
+    for turn in turns:
+        if turn.sent is None or not turn.asked:
+            return None
+        shared = turn.sent.shared
+        standings = {at: one for at, one in standings.items() if at < shared}
+        standings.update((one.at, one) for one in turn.standings)
+        lines[shared:] = [
+            Line(name, standings[n].originals if n in standings else (name,))
+            for n, name in enumerate(turn.sent.added, shared)
+        ]
+    last = turns[-1] if turns else None
+    if last is None or last.sent is None:
+        return None
+    return Sides(tuple(lines), standings, last.sent.frame, last.patches, last.asked)
+
+
+def asked_body(sides: Sides, stored: Mapping[str, bytes]) -> bytes:
+    """The client's request, byte for byte; DamagedContentError if something of it is gone."""
+    if not stored.keys() >= {sides.frame, *sides.client}:
+        raise DamagedContentError(
+            "the request cannot be rebuilt: not all of it was stored, or not all is left",
+            where="messages",
+            fix="A privacy policy that refuses, or `holdfast store gc`, leaves such gaps.",
+        )
+    around = unpack(unpatched(stored[sides.frame], sides.patches))
+    body = around.around([stored[name] for name in sides.client])
+    if digest(body) != sides.asked:
+        raise DamagedContentError(
+            "what was rebuilt is not the request that came",
+            where="asked",
+            fix="Please report it: a change was made that is not on record.",
+        )
+    return body
+
+
+def state_of(dialect: str, sides: Sides, stored: Mapping[str, bytes]) -> FitState | None:
+    """What fitting needs to go on after a restart; None if something is missing."""
+    if not stored.keys() >= set(sides.names):
+        return None
+    asked = read(asked_body(sides, stored), dialect)
+    around = unpack(stored[sides.frame])
+    sent = read(around.around([stored[name] for name in sides.sent]), dialect)
+    messages = []
+    start = 0
+    for n, (line, message) in enumerate(zip(sides.lines, sent.messages, strict=True)):
+        originals = asked.messages[start : start + len(line.originals)]
+        start += len(originals)
+        standing = sides.standings.get(n)
+        if standing is None:
+            messages.append(originals[0])
+            continue
+        fold = msgspec.json.decode(standing.digest, type=Fold) if standing.digest else None
+        STAND.put(message, Stand(originals, standing.edits, standing.refs, fold, standing.own))
+        messages.append(message)
+    whole = sent.with_messages(tuple(messages))
+    return FitState(asked, whole, origins_of(messages), refs=names_ref(messages))

@@ -1,0 +1,121 @@
+"""Writes a session's turns down, each as what changed against the one before.
+
+writer: after record and accounting, before session. Two processes may write to one session: who
+comes second reads what the first has written, and tries again behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast.engine.record import Line, Sides, Written, last_sides, written
+from holdfast.errors import StoreConflictError
+from holdfast.fitting import FitState
+from holdfast.privacy import find
+from holdfast.store import Scope, SessionRecord, Store, Turn
+from holdfast.store.refs import digest
+from holdfast.wire.answers import Kept
+
+_ATTEMPTS = 5
+_MOST_HIDDEN = 200
+"""Answers with hidden calls that are brought back after a restart: few are ever needed again."""
+
+
+class TurnWriter:
+    """What the store knows of one session, and how to add to it."""
+
+    def __init__(
+        self, store: Store, scope: Scope, may_store: Callable[[bytes], bool] = lambda _: True
+    ) -> None:
+        self.record = SessionRecord(session=scope.session)
+        self.untouched = 0
+        """Tokens of the last request as the client asked it."""
+        self._store = store
+        self._scope = scope
+        self._may_store = may_store
+        self._lines: tuple[Line, ...] = ()
+
+    async def catch_up(self) -> tuple[list[Turn], Sides | None]:
+        """Read what was written down last, here or by another process."""
+        record = await self._store.session(self._scope)
+        turns = await self.turns() if record is not None else []
+        sides = last_sides(turns)
+        self.record = record or SessionRecord(session=self._scope.session)
+        self._lines = sides.lines if sides is not None else ()
+        self.untouched = turns[-1].usage.untouched if turns else 0
+        return turns, sides
+
+    async def turns(self, up_to: int | None = None) -> list[Turn]:
+        """All turns in order, or those up to a number."""
+        turns = page = await self._store.turns(self._scope)
+        while page and (up_to is None or turns[-1].number < up_to):
+            page = await self._store.turns(self._scope, after=turns[-1].number)
+            turns += page
+        return turns if up_to is None else turns[:up_to]
+
+    async def hidden(self, turns: list[Turn]) -> tuple[Kept, ...]:
+        """The answers whose calls the client never saw, the latest of them."""
+        names = [turn.hidden for turn in turns if turn.hidden][-_MOST_HIDDEN:]
+        stored = await self._store.messages(self._scope, sorted(set(names))) if names else {}
+        return tuple(
+            msgspec.json.decode(stored[name], type=Kept) for name in names if name in stored
+        )
+
+    def was_deleted(self, known: SessionRecord | None) -> bool:
+        """Whether the session we wrote to is gone, be it that there is another of its name."""
+        return self.record.turns > 0 and (
+            known is None or known.created_at != self.record.created_at
+        )
+
+    async def add(self, turn: Turn, state: FitState, head: str, hidden: Kept | None = None) -> Turn:
+        """Write a turn down behind the last."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await self._add(turn, state, head, hidden)
+            except StoreConflictError:  # another process has written to this session, or ended it
+                await self.catch_up()
+        return await self._add(turn, state, head, hidden)
+
+    async def _add(self, turn: Turn, state: FitState, head: str, hidden: Kept | None) -> Turn:
+        change = written(state, self._lines)
+        messages = dict(change.messages)
+        unseen = msgspec.json.encode(hidden) if hidden is not None else b""
+        if unseen:
+            messages[digest(unseen)] = unseen
+        turn = _completed(turn, change, self.record.turns + 1, digest(unseen) if unseen else "")
+        record = msgspec.structs.replace(
+            self.record,
+            dialect=state.asked.dialect,
+            model=turn.model,
+            head=head,
+            turns=turn.number,
+            created_at=self.record.created_at or turn.started_at,
+            updated_at=turn.started_at,
+            closed_at=None,
+        )
+        # What a policy keeps out of the store is only named by its hash.
+        storable = {name: data for name, data in messages.items() if self._may_store(data)}
+        await self._store.add_turn(self._scope, turn, record, storable)
+        self.record, self._lines = record, change.lines
+        self.untouched = turn.usage.untouched
+        return turn
+
+
+def _completed(turn: Turn, change: Written, number: int, hidden: str) -> Turn:
+    return msgspec.structs.replace(
+        turn,
+        number=number,
+        sent=change.trail,
+        standings=change.standings,
+        patches=change.patches,
+        asked=change.asked,
+        hidden=hidden,
+        prefix_share=change.prefix_share,
+    )
+
+
+def refuses_secrets(data: bytes) -> bool:
+    """Whether a policy that refuses secrets lets some bytes into the store."""
+    return not find(data.decode("utf-8", "replace"))

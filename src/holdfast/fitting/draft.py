@@ -1,0 +1,191 @@
+"""A request on its way out: what was asked, what it has become, and every edit between the two.
+
+draft: the first word of fitting. It is the one way to change a request: a step hands in what it
+made and why, and the draft sees to it that each message which is not the client's own stands for
+the client's messages it replaced, and that each change around the messages can be undone. So no
+difference between what was asked and what is sent goes without an edit, whoever made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from holdfast.store.records import Edit
+from holdfast.trim.anchors import MARK
+from holdfast.trim.standing import STAND, Stand, edits_of, originals_of, refs_of
+from holdfast.wire import DIALECTS, Conversation, Message
+from holdfast.wire.frame import Frame
+
+Origins = tuple[tuple[int, int], ...]
+"""For each message that goes out, the client's messages that it stands for."""
+
+Explain = Callable[[Sequence[Message], Sequence[Message], int, int], tuple[Edit, ...]]
+"""(messages as they were, as they are, the client's first and behind its last) → why."""
+
+
+class FrameEdit(msgspec.Struct, frozen=True):
+    """A change of what stands around the messages, and how that was before it."""
+
+    edit: Edit
+    before: Frame
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A request between what was asked and what is sent."""
+
+    asked: Conversation
+    """What the client sent, as it came."""
+    now: Conversation
+    origins: Origins
+    known: int = 0
+    """How many of the messages in `now` went out before."""
+    frame_edits: tuple[FrameEdit, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    """What was done this time; what was done before stands with its message."""
+
+    def with_messages(self, messages: tuple[Message, ...], *edits: Edit) -> Draft:
+        """The same request with messages that know what they stand for."""
+        return msgspec.structs.replace(
+            self,
+            now=self.now.with_messages(messages),
+            origins=origins_of(messages),
+            edits=self.edits + edits,
+        )
+
+    def with_frame(self, changed: Conversation, edit: Edit, *, new: bool = True) -> Draft:
+        """The same messages in a body that was changed around them."""
+        if changed.frame == self.now.frame:
+            return self
+        return msgspec.structs.replace(
+            self,
+            now=self.now.with_frame(changed.frame),
+            frame_edits=(*self.frame_edits, FrameEdit(edit, self.now.frame)),
+            edits=(*self.edits, edit) if new else self.edits,
+        )
+
+    def changed(self, result: Conversation, explain: Explain) -> Draft:
+        """What a step made of the messages, told apart by which of them are still the same.
+
+        A step that knows nothing of stands keeps the messages it does not touch; the others are
+        paired with what they replaced, and `explain` says why.
+        """
+        now = list(result.messages)
+        edits: list[Edit] = []
+        for before, after in differences(self.now.messages, now):
+            old = self.now.messages[before.start : before.stop]
+            start, stop = client_range(self.origins, before)
+            why = explain(old, now[after.start : after.stop], start, stop)
+            edits.extend(why)
+            _stand(now, old, after, why)
+        return self.with_messages(tuple(now), *edits)
+
+
+def differences(before: Sequence[Message], after: Sequence[Message]) -> list[tuple[range, range]]:
+    """Where two lists differ, as ranges of both; messages that stayed are the same objects."""
+    places = {id(message): n for n, message in enumerate(before)}
+    gaps: list[tuple[range, range]] = []
+    old = new = 0
+    for n, message in enumerate([*after, None]):
+        place = len(before) if message is None else places.get(id(message), -1)
+        if place < old:
+            continue  # made anew
+        if (old, new) != (place, n):
+            gaps.append((range(old, place), range(new, n)))
+        old, new = place + 1, n + 1
+    return gaps
+
+
+def _stand(
+    now: list[Message], old: Sequence[Message], place: range, edits: tuple[Edit, ...]
+) -> None:
+    """Let the messages at a place stand for the old ones; where none is left, a neighbour does.
+
+    As many as there were stand for one each. Else the last pair stays a pair if the same speaks in
+    both (what follows an answer was only added to), and the first new one stands for the rest.
+    """
+    new = [now[n] for n in place]
+    if not new:
+        _absorb(now, old, place.start, edits)
+        return
+    shares: list[tuple[Message, ...]]
+    if len(old) == len(new):
+        shares = [(message,) for message in old]
+    else:
+        paired = len(old) > 1 and len(new) > 1 and old[-1].role == new[-1].role
+        last: list[tuple[Message, ...]] = [(old[-1],)] if paired else []
+        first = old[: len(old) - len(last)]
+        shares = [tuple(first), *[()] * (len(new) - 1 - len(last)), *last]
+    for n, message, share in zip(place, new, shares, strict=True):
+        now[n] = standing_for(message, share, edits)
+
+
+def _absorb(
+    now: list[Message], old: Sequence[Message], place: int, edits: tuple[Edit, ...]
+) -> None:
+    """Let the message behind a gap, else the one before it, stand for what is gone from there."""
+    if place < len(now):
+        now[place] = standing_for(copied(now[place]), (*old, now[place]), edits, own=len(old))
+    elif now:
+        now[-1] = standing_for(copied(now[-1]), (now[-1], *old), edits)
+
+
+def copied(message: Message) -> Message:
+    """The same bytes as a message of its own, which can stand for more."""
+    copy = Message(message.span, message.role, DIALECTS[message.dialect])
+    MARK.carry(message, copy)
+    return copy
+
+
+def standing_for(
+    message: Message,
+    old: Sequence[Message],
+    edits: tuple[Edit, ...],
+    refs: tuple[str, ...] = (),
+    *,
+    own: int = 0,
+) -> Message:
+    """Let a message stand for others, which may themselves stand for some.
+
+    `own` says which of them it is itself, if several were taken out beside it.
+    """
+    before = sum(len(originals_of(one)) for one in old[:own])
+    stand = STAND.get(old[own]) if own < len(old) else None
+    STAND.put(
+        message,
+        Stand(
+            tuple(original for one in old for original in originals_of(one)),
+            tuple(edit for one in old for edit in edits_of(one)) + edits,
+            tuple(ref for one in old for ref in refs_of(one)) + refs,
+            None if stand is None else stand.fold,
+            before + (0 if stand is None else stand.own),
+        ),
+    )
+    return message
+
+
+def origins_of(messages: Sequence[Message]) -> Origins:
+    """The client's messages that each message stands for."""
+    stop = 0
+    origins = []
+    for message in messages:
+        start, stop = stop, stop + len(originals_of(message))
+        origins.append((start, stop))
+    return tuple(origins)
+
+
+def client_range(origins: Origins, place: range) -> tuple[int, int]:
+    """Which of the client's messages stand at a place of what goes out."""
+    if place:
+        return origins[place.start][0], origins[place.stop - 1][1]
+    behind = origins[-1][1] if origins else 0
+    at = origins[place.start][0] if place.start < len(origins) else behind
+    return at, at
+
+
+def where(start: int, stop: int) -> str:
+    """The client's messages in words."""
+    if stop <= start:
+        return f"before message {start}"
+    return f"message {start}" if stop - start == 1 else f"messages {start} to {stop - 1}"

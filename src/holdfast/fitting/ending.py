@@ -1,0 +1,241 @@
+"""The last turn of a conversation that can grow no more: the model is asked to come to its end.
+
+ending: after folding, before fit. The guard decides and says so; this makes the request that it
+wants. The tools stay where they are, so that the vendor's cache holds, and may not be called; only
+where that does not fit are they withheld, and then the edit says which. A tool of the client's for
+its final report stays usable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.errors import AnchorPreservationError, BudgetExceededError
+from holdfast.expand.tool import write as write_tool
+from holdfast.fitting.draft import Draft
+from holdfast.fitting.folding import Folded
+from holdfast.fitting.leaving import Leaving
+from holdfast.fitting.measure import Measure
+from holdfast.guard import ContextGuard, TargetContextConfig
+from holdfast.guard.final_turn import FINAL_REPORT_TOOL
+from holdfast.guard.telemetry import log as tell
+from holdfast.store.records import Edit
+from holdfast.tokens import TokenCount
+from holdfast.trim.anchors import asks
+from holdfast.wire import DIALECTS, Conversation, Entry, Message, Text
+from holdfast.wire.blocks import Tool
+from holdfast.wire.frame import take_apart
+from holdfast.wire.strict import decode, encode
+from holdfast.wire.tools import with_member
+
+_TIGHT = 0.03
+"""Share of the limit: with less room than this left, a next result could hardly be shown."""
+
+# How each dialect says that no tool may be called, and that one must be.
+_CHOICE = {
+    "openai-chat": "tool_choice",
+    "openai-responses": "tool_choice",
+    "anthropic": "tool_choice",
+    "gemini": "toolConfig",
+}
+_NONE: dict[str, Any] = {
+    "openai-chat": "none",
+    "openai-responses": "none",
+    "anthropic": {"type": "none"},
+    "gemini": {"functionCallingConfig": {"mode": "NONE"}},
+}
+
+
+def must_end(folded: Folded, measure: Measure) -> bool:
+    """Whether a request fits, but what may never go leaves no room for another result."""
+    room = measure.most - measure.size(folded.counted)
+    now = folded.draft.now
+    in_a_loop = bool(now.messages) and bool(now.messages[-1].results)
+    return folded.fits and bool(now.tools) and in_a_loop and room < _TIGHT * measure.most
+
+
+def ended(folded: Folded, measure: Measure, leaving: Leaving) -> Folded | None:
+    """The request as a last one; None if it would not fit even so, or nothing was answered yet."""
+    draft = folded.draft
+    if not any(message.role == "assistant" for message in draft.now.messages):
+        return None  # there is nothing to report: it is the limit that is too small
+    guard = _judged(draft.now, folded.counted, measure)
+    last = _told(_forbidden(draft), guard.guidance(), measure)
+    counted = measure.count(last.now)
+    if not measure.fits(counted) and draft.now.tools and _tools_fit(draft, measure):
+        last = _told(_withheld(draft, measure, leaving), guard.guidance(), measure)
+        counted = measure.count(last.now)
+    if not measure.fits(counted):
+        return None
+    return Folded(last, counted, folded.floor)
+
+
+def _tools_fit(draft: Draft, measure: Measure) -> bool:
+    """Whether the tools and the question fit by themselves: else there are simply too many."""
+    questions = [message for message in draft.now.messages if asks(message)]
+    alone = draft.asked.with_messages(tuple(questions[-1:]))
+    return measure.fits(measure.count(alone))
+
+
+def _judged(conversation: Conversation, counted: TokenCount, measure: Measure) -> ContextGuard:
+    """The guard over the one target there is; what it does goes into the log."""
+    target = TargetContextConfig(
+        "request", measure.model or "unknown", measure.most, buffer_tokens=0, max_output_tokens=0
+    )
+    final_tools = [tool.name for tool in conversation.tools if tool.name == FINAL_REPORT_TOOL]
+    guard = ContextGuard(
+        [target],
+        on_overflow="best_effort",  # whether it fits after all is counted behind this
+        final_tools=final_tools,
+        current_tokens=counted.tokens - counted.parts.tools,
+        listener=tell,
+    )
+    guard.set_schema(counted.parts.tools, final_tokens=0)
+    guard.enforce_final_turn("turn_preflight")
+    return guard
+
+
+# --- what is said ----------------------------------------------------------------------------
+
+
+def _told(draft: Draft, words: str, measure: Measure) -> Draft:
+    """The request with words to the model behind it, which are ours and not the user's."""
+    longer = draft.now.insert(len(draft.now.messages), Entry("user", (Text(text=words),)))
+
+    def explain(
+        old: Sequence[Message], now: Sequence[Message], start: int, stop: int
+    ) -> tuple[Edit, ...]:
+        return (
+            Edit(
+                action="words",
+                what="asked the model to come to an end",
+                why="what must be kept leaves no room for more",
+                where="behind the last message",
+                from_tokens=round(measure.tokens(draft.now, tuple(old))),
+                to_tokens=round(measure.tokens(draft.now, tuple(now))),
+                start=start,
+                stop=stop,
+            ),
+        )
+
+    if longer.frame == draft.now.frame:
+        return draft.changed(longer, explain)
+    listed = Edit(
+        action="words",
+        what="made a list of the one message",
+        why="words to the model stand behind it",
+        where="$",
+    )
+    return draft.changed(longer, explain).with_frame(longer, listed)
+
+
+# --- what may be called ----------------------------------------------------------------------
+
+
+def _forbidden(draft: Draft) -> Draft:
+    """The same tools, of which none may be called but that for the final report."""
+    now = draft.now
+    if not now.tools or now.dialect not in _CHOICE:
+        return draft
+    choice = _NONE[now.dialect]
+    if any(tool.name == FINAL_REPORT_TOOL for tool in now.tools):
+        if now.dialect == "anthropic" and now.rest.get("thinking"):
+            return draft  # rule A15: with thinking no tool can be forced; the words must do
+        choice = _only(FINAL_REPORT_TOOL, now.dialect)
+    edit = Edit(
+        action="withhold",
+        what="let no tool be called",
+        why="the model is asked to come to an end",
+        where=f"$.{_CHOICE[now.dialect]}",
+    )
+    return draft.with_frame(with_member(now, (_CHOICE[now.dialect],), encode(choice)), edit)
+
+
+def _only(name: str, dialect: str) -> Any:
+    """The choice of one tool."""
+    if dialect == "openai-chat":
+        return {"type": "function", "function": {"name": name}}
+    if dialect == "openai-responses":
+        return {"type": "function", "name": name}
+    if dialect == "anthropic":
+        return {"type": "tool", "name": name}
+    return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [name]}}
+
+
+def _withheld(draft: Draft, measure: Measure, leaving: Leaving) -> Draft:
+    """Without the tools, but for the names of those that the history calls.
+
+    Providers want a definition for each of these; what they are and take goes.
+    """
+    now = draft.now
+    body = decode(now.frame.hollow)
+    before = measure.count(now).parts.tools
+    ref = leaving.keep("tools", encode(body.get("tools") or body.get("functions")), before)
+    _leave_names(body, now)
+    frame, _ = take_apart(encode(body), DIALECTS[now.dialect])
+    bare = now.with_frame(frame)
+    names = ", ".join(tool.name for tool in now.tools if tool.name != FINAL_REPORT_TOOL)
+    edit = Edit(
+        action="withhold",
+        what=f"withheld the tools {names[:200]}",
+        why="not even the last turn fits with them",
+        where="$.tools",
+        from_tokens=before,
+        to_tokens=measure.count(bare).parts.tools,
+        ref_id=ref,
+    )
+    return draft.with_frame(bare, edit)
+
+
+def _leave_names(body: dict[str, Any], conversation: Conversation) -> None:
+    dialect = conversation.dialect
+    called = {call.name: None for message in conversation.messages for call in message.calls}
+    kept = [tool for tool in conversation.tools if tool.name == FINAL_REPORT_TOOL]
+    bare = [Tool(name=name, parameters=_NOTHING) for name in called if name != FINAL_REPORT_TOOL]
+    written = [write_tool(dialect, tool) for tool in (*kept, *bare)]
+    for key in ("functions", "function_call", "tools", _CHOICE.get(dialect, "tool_choice")):
+        body.pop(key, None)
+    if not written:
+        return
+    if dialect == "gemini":
+        groups = [declared for tool in written for declared in tool["functionDeclarations"]]
+        written = [{"functionDeclarations": groups}]
+    body["tools"] = written
+    if dialect in _CHOICE:
+        body[_CHOICE[dialect]] = _only(FINAL_REPORT_TOOL, dialect) if kept else _NONE[dialect]
+
+
+_NOTHING = {"type": "object", "properties": {}}
+
+
+# --- what cannot be --------------------------------------------------------------------------
+
+
+def cannot_fit(smallest: Folded, measure: Measure) -> BudgetExceededError:
+    """What is in the way, in the client's own numbering: tools, system text, kept messages."""
+    least = measure.size(smallest.counted)
+    parts = smallest.counted.parts
+    draft = smallest.draft
+    each = smallest.counted.message_tokens or (0.0,) * len(draft.origins)
+    longest = sorted(
+        (
+            (tokens, start)
+            for tokens, (start, stop) in zip(each, draft.origins, strict=True)
+            if stop > start
+        ),
+        reverse=True,
+    )
+    kept = ", ".join(f"message {start} ({tokens:,.0f})" for tokens, start in longest[:4])
+    tools = f"{len(draft.asked.tools)} tools {parts.tools:,}, " if parts.tools else ""
+    what = (
+        f"the request cannot be made to fit: at least {least:,} tokens are needed and "
+        f"{measure.most:,} are allowed; {tools}system text {parts.system:,}, messages that must "
+        f"be kept {parts.messages:,}: {kept}"
+    )
+    numbers: dict[str, Any] = {"kind": "input", "limit": measure.most, "planned": least}
+    if parts.tools > measure.most // 2:
+        fix = "Offer fewer tools: they leave too little room for anything else."
+        return BudgetExceededError(what, where="$.tools", fix=fix, **numbers)
+    fix = "Raise the limit, shorten what is named, or keep fewer anchors."
+    return AnchorPreservationError(what, where="messages", fix=fix, **numbers)

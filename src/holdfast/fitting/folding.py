@@ -1,0 +1,112 @@
+"""Fold the oldest history where a request is too large: rarely, and in one large step.
+
+folding: after measure and arrival, before fit. The ladder of ever smaller requests does not depend
+on the limit, which only says where to stop: a larger one never keeps less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from holdfast.errors import ContextOptimizationError
+from holdfast.fitting.arrival import expansion_tool
+from holdfast.fitting.draft import Draft
+from holdfast.fitting.leaving import Leaving
+from holdfast.fitting.measure import Measure
+from holdfast.fitting.offering import offer
+from holdfast.fitting.options import FitOptions
+from holdfast.tokens import TokenCount
+from holdfast.trim.anchors import AnchorPreservationManager
+from holdfast.trim.engine import ContextOptimizationEngine
+from holdfast.trim.pieces import Bench, pieces_of
+from holdfast.wire import Conversation
+from holdfast.wire.rules.rule import check_at
+
+LEAST_GAIN = 0.2
+"""A fold that would save less than this share of the limit waits until it must."""
+
+shared_engine = ContextOptimizationEngine()
+
+
+class Folded(NamedTuple):
+    """A request, and whether all was done for it that could be."""
+
+    draft: Draft
+    counted: TokenCount
+    floor: int
+    """What the last fold came down to."""
+    fits: bool = True
+
+
+def fold(
+    draft: Draft, measure: Measure, options: FitOptions, floor: int, leaving: Leaving
+) -> Folded:
+    """Bring a request within the limit if folding can, and as low as it is worth while at it."""
+    counted = measure.count(draft.now)
+    size = measure.size(counted)
+    target = options.low_water * measure.most
+    went_on = 0 < draft.known < len(draft.now.messages)  # one sent again goes out as it did
+    high = size > options.high_water * measure.most
+    gain = size - max(floor, round(target))
+    due = went_on and high and gain > LEAST_GAIN * measure.most
+    if not due and measure.fits(counted):
+        return Folded(draft, counted, floor)
+    offered = offer(draft, options, new=True)  # what is folded leaves a ref
+    smallest = Folded(offered, measure.count(offered.now), floor, fits=False)
+    for folded in _steps(offered, measure, options, target, leaving):
+        smallest = folded
+        if measure.fits(folded.counted):
+            break
+    if smallest.draft.edits == offered.edits and measure.fits(counted):
+        return Folded(draft, counted, floor)  # there is nothing that may go, and no need to
+    _check_rules(draft.now, smallest.draft.now, measure.model)
+    return smallest._replace(
+        fits=measure.fits(smallest.counted), floor=measure.size(smallest.counted)
+    )
+
+
+def _steps(
+    draft: Draft, measure: Measure, options: FitOptions, target: float, leaving: Leaving
+) -> Iterator[Folded]:
+    """Ever smaller requests, from the first that may reach the target on."""
+    counted = measure.count(draft.now)
+    anchors = AnchorPreservationManager(options.anchors).identify(draft.now.messages)
+    pieces = pieces_of(draft.now, counted, anchors, draft.origins)
+    # What is not messages cannot be trimmed, and an upper bound is larger than the count.
+    around = counted.tokens - sum(piece.tokens for piece in pieces)
+    scale = measure.size(counted) / max(1, counted.tokens)
+    bench = Bench(
+        dialect=draft.now.dialect,
+        measure=lambda piece: measure.tokens(draft.now, piece.messages),
+        keep=leaving.keep,
+        opener=expansion_tool(draft.asked)[0] if options.opens else "",
+    )
+    ladder = shared_engine.ladder(
+        pieces,
+        target=max(0.0, target / scale - around),
+        most=max(0.0, measure.most / scale - around),
+        bench=bench,
+        strategy=options.strategy,
+    )
+    for trimmed in ladder:
+        messages = tuple(message for piece in trimmed.pieces for message in piece.messages)
+        smaller = draft.with_messages(messages, *trimmed.edits)
+        yield Folded(smaller, measure.count(smaller.now), 0)
+
+
+def _check_rules(before: Conversation, after: Conversation, model: str) -> None:
+    """Refuse a trim that broke a rule: exchanges stay whole, so only what is new is looked at."""
+    places = {id(message): n for n, message in enumerate(before.messages)}
+    now = [places.get(id(message), -1) for message in after.messages]
+    touched = [n for n, place in enumerate(now) if place < 0]
+    ends = [-1, *now, len(before.messages)]
+    seams = [n for n in range(len(ends) - 1) if ends[n] < 0 or ends[n + 1] != ends[n] + 1]
+    violations = check_at(after.seen(), after.context(model), touched=touched, seams=seams)
+    broken = next(violations, None)
+    if broken is not None:
+        raise ContextOptimizationError(
+            f"the trimmed request would break rule {broken.rule}",
+            where=broken.path,
+            fix="Choose another strategy, or repair the request first: see holdfast.repair.",
+        )

@@ -1,0 +1,56 @@
+"""How large a request is, and how large it may be.
+
+measure: after options, before the steps that make it smaller.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.fitting.options import FitOptions
+from holdfast.tokens import TokenCount, count
+from holdfast.tokens.counting import Correction, message_tokens
+from holdfast.tokens.limits import input_limit
+from holdfast.wire import Conversation, Message
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """Counts one request in all its forms, by one rule."""
+
+    model: str
+    platform: str
+    calibration: Correction | None
+    most: int
+    """Most input tokens."""
+    by_bound: bool
+    """Nobody gave the limit: then the count's upper bound must fit the model's own."""
+
+    @classmethod
+    def of(
+        cls, asked: Conversation, options: FitOptions, calibration: Correction | None
+    ) -> Measure:
+        """The measure for a request."""
+        model = options.model or asked.model or ""
+        most = options.limit
+        if most is None:
+            limits = options.registry.resolve(model or "unknown:unknown")
+            most = input_limit(limits, output=options.output)
+        return cls(model, options.platform, calibration, most, options.limit is None)
+
+    def count(self, conversation: Conversation) -> TokenCount:
+        """Its tokens, as the provider will count them."""
+        return count(
+            conversation, model=self.model, platform=self.platform, calibration=self.calibration
+        )
+
+    def size(self, counted: TokenCount) -> int:
+        """What has to fit."""
+        return counted.upper if self.by_bound else counted.tokens
+
+    def fits(self, counted: TokenCount) -> bool:
+        """Whether it does."""
+        return self.size(counted) <= self.most
+
+    def tokens(self, conversation: Conversation, messages: tuple[Message, ...]) -> float:
+        """Tokens of some messages alone."""
+        return message_tokens(conversation, messages, self.model, self.platform)

@@ -1,0 +1,53 @@
+"""How a request is to be made to fit.
+
+options: after draft. One value goes through all layers, from the surface to the last step; what
+it holds is read where it is obeyed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.cite import CitingRules
+from holdfast.tokens import ModelContextRegistry
+from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
+from holdfast.trim.strategies import ContextStrategy
+
+HIGH_WATER = 0.85
+"""Share of the limit above which history is folded."""
+LOW_WATER = 0.5
+"""Share of the limit that a fold goes down to."""
+
+_BUNDLED = ModelContextRegistry()
+
+
+class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a request is to be made to fit; each field has the default that most want."""
+
+    model: str = ""
+    """Empty: the model that the request names."""
+    dialect: str | None = None
+    """None: it is detected."""
+    limit: int | None = None
+    """Most input tokens; None is what the model can take: then the count's upper bound must fit."""
+    output: int | None = None
+    """Tokens to leave for the answer; None is what the request asks for."""
+    anchors: Sequence[AnchorDefinition] = DEFAULT_ANCHORS
+    strategy: str | ContextStrategy = "auto"
+    rules: CitingRules = CitingRules()
+    """How what leaves is cited and kept."""
+    cites: bool = False
+    """Whether long tool results give way to citations when they arrive."""
+    opens: bool = False
+    """Whether the model is offered the tool that opens refs: someone must answer its calls."""
+    ends: bool = True
+    """Whether a conversation that can grow no more is asked to come to its end."""
+    reports_usage: bool = False
+    """Whether a stream is asked to report its usage, where that has to be asked for."""
+    platform: str = ""
+    registry: ModelContextRegistry = _BUNDLED
+    """What models can take, with what the settings say of it."""
+    high_water: float = HIGH_WATER
+    low_water: float = LOW_WATER

@@ -1,0 +1,189 @@
+"""Take a request up: what went out last time, what is new, and what the provider would refuse.
+
+taking: after following, before fit. Clients send their whole history with each request. What was
+decided about it before is replayed, byte for byte; what the client never saw is brought back; and
+what is broken is mended. Each of these is an edit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from holdfast.expand.tool import NAME, OTHER_NAME
+from holdfast.fitting.draft import Draft, Explain, client_range, where
+from holdfast.fitting.following import followed
+from holdfast.fitting.leaving import Leaving
+from holdfast.fitting.options import FitOptions
+from holdfast.fitting.state import FitState
+from holdfast.store.records import Edit
+from holdfast.tokens.counting import message_tokens
+from holdfast.trim.standing import originals_of
+from holdfast.wire import Conversation, Message, read, validate
+from holdfast.wire.answers import Kept, rejoin
+from holdfast.wire.exchanges import group
+from holdfast.wire.repair import Action, mend
+from holdfast.wire.rules.rule import check_at
+
+
+def take_up(
+    body: object,
+    options: FitOptions,
+    state: FitState | None,
+    hidden: Sequence[Kept],
+    leaving: Leaving,
+) -> Draft:
+    """Read a request and put what went out last time before what is new."""
+    if state is not None and state.refs and not options.opens:
+        state = None  # refs are not shown without the tool that opens them
+    if isinstance(body, Conversation):
+        asked = body
+    else:
+        asked = read(body, options.dialect, previous=None if state is None else state.asked)
+    model = options.model or asked.model or ""
+    state = None if state is None else followed(state, asked)
+    draft = _with_hidden(_replayed(asked, state), hidden, model, options.platform)
+    if is_valid(draft, model):
+        return draft
+    if state is not None and not validate(asked, model=model):
+        # What was sent before does not go with what the client added, such as a late result of a
+        # call that was taken out as unanswered. Its own request is whole: begin anew from that.
+        draft = _with_hidden(_replayed(asked, None), hidden, model, options.platform)
+    return _mended(draft, model, options.platform, leaving)
+
+
+def _replayed(asked: Conversation, state: FitState | None) -> Draft:
+    """What went out last time, and what the client has added since."""
+    if state is None:
+        return Draft(asked, asked, _one_by_one(0, len(asked.messages)))
+    known = len(state.asked.messages)
+    origins = state.origins + _one_by_one(known, len(asked.messages))
+    sent = state.sent.messages
+    if sent == state.asked.messages:  # the same objects: nothing was ever changed
+        return Draft(asked, asked, origins, len(sent))
+    return Draft(asked, asked.with_messages(sent + asked.messages[known:]), origins, len(sent))
+
+
+def _one_by_one(start: int, stop: int) -> tuple[tuple[int, int], ...]:
+    """The origins of messages that stand for themselves."""
+    return tuple((n, n + 1) for n in range(start, stop))
+
+
+# --- what the client never saw -------------------------------------------------------------------
+
+
+def _with_hidden(draft: Draft, hidden: Sequence[Kept], model: str, platform: str) -> Draft:
+    """Bring back the calls that the proxy answered itself, among what did not go out before."""
+    if not hidden:
+        return draft
+    own = {tool.name for tool in draft.asked.tools}
+    before, new = draft.now.messages[: draft.known], draft.now.messages[draft.known :]
+    added = draft.now.with_messages(new)
+    whole = rejoin(added, hidden, lambda name: name in (NAME, OTHER_NAME) and name not in own)
+    if whole is added:
+        return draft
+    draft = draft.with_frame(whole, _CHAINED)
+
+    def tokens(messages: Sequence[Message]) -> int:
+        return round(message_tokens(draft.now, tuple(messages), model, platform))
+
+    def explain(
+        old: Sequence[Message], now: Sequence[Message], start: int, stop: int
+    ) -> tuple[Edit, ...]:
+        return (
+            Edit(
+                action="rejoin",
+                what="brought back calls that the client never saw",
+                why="the model is shown its own turn, and what it opened",
+                where=where(start, stop),
+                from_tokens=tokens(old),
+                to_tokens=tokens(now),
+                start=start,
+                stop=stop,
+            ),
+        )
+
+    return draft.changed(draft.now.with_messages(before + whole.messages), explain)
+
+
+_CHAINED = Edit(
+    action="rejoin",
+    what="went on from the last answer",
+    why="the client knows the first of several answers by its id",
+    where="$.previous_response_id",
+)
+
+
+# --- what the provider would refuse --------------------------------------------------------------
+
+
+def is_valid(draft: Draft, model: str) -> bool:
+    """Whether a request obeys the rules; behind what went out before, only what is new is read."""
+    now, known = draft.now, draft.known
+    if not known:
+        return not validate(now, model=model)
+    if not all(exchange.complete for exchange in group(now.messages[known:])):
+        return False
+    end = len(now.messages)
+    touched, seams = range(known, end), range(known, end + 1)
+    violations = check_at(now.seen(), now.context(model), touched=touched, seams=seams)
+    return next(violations, None) is None
+
+
+def _mended(draft: Draft, model: str, platform: str, leaving: Leaving) -> Draft:
+    """Mend what can be mended; what cannot, the provider will name."""
+    mended = mend(draft.now, model)
+    if not mended.actions or not mended.conversation.messages:
+        return draft  # of a request with nothing left in it, the provider says best what is wrong
+    return draft.changed(mended.conversation, _mending(draft, mended.actions, leaving, platform))
+
+
+def _mending(draft: Draft, actions: Sequence[Action], leaving: Leaving, platform: str) -> Explain:
+    model = draft.asked.model or ""
+
+    def explain(
+        old: Sequence[Message], now: Sequence[Message], start: int, stop: int
+    ) -> tuple[Edit, ...]:
+        originals = [one for message in old for one in originals_of(message)]
+        whole = b"[" + b",".join(bytes(one.span) for one in originals) + b"]"
+        before = message_tokens(draft.now, tuple(old), model, platform)
+        after = message_tokens(draft.now, tuple(now), model, platform)
+        why, rules = _reasons(actions, draft, start, stop)
+        return (
+            Edit(
+                action="repair",
+                what=why,
+                why=f"the provider would refuse it: {rules}",
+                where=where(start, stop),
+                from_tokens=round(before),
+                to_tokens=round(after),
+                ref_id=leaving.keep("message", whole, before),
+                start=start,
+                stop=stop,
+            ),
+        )
+
+    return explain
+
+
+_NUMBER = re.compile(r"\[(\d+)\]")
+
+
+def _reasons(actions: Sequence[Action], draft: Draft, start: int, stop: int) -> tuple[str, str]:
+    """What was mended in some of the client's messages, and which rules wanted it.
+
+    Paths name places as they were at that moment; where earlier messages went they have moved, so
+    that all that was done is said where none is found.
+    """
+    here = []
+    for action in actions:
+        index = _NUMBER.search(action.path)
+        place = int(index[1]) if index else 0
+        if place < len(draft.origins):
+            at, _ = client_range(draft.origins, range(place, place + 1))
+            if start <= at < stop:
+                here.append(action)
+    told = here or list(actions)
+    what = dict.fromkeys(action.message for action in told)
+    rules = dict.fromkeys(f"rule {action.rule}" for action in told)
+    return "; ".join(what), ", ".join(rules)
