@@ -49,15 +49,12 @@ def fixed(_: Piece) -> float:
     return 20.0
 
 
-def test_results_are_shortened_where_they_are_most_of_it() -> None:
+def test_auto_folds_also_where_results_are_most_of_it() -> None:
     engine = ContextOptimizationEngine()
-    _, made = pieces()
-    assert engine.select(made).name == "summarise"
-    talkative = [
-        p if p.kind != "tool" else Piece(p.messages, p.start, p.stop, p.tokens, "assistant")
-        for p in made
-    ]
-    assert engine.select(talkative).name == "fold"
+    conversation, whole = pieces()
+    assert engine.select(whole).name == "fold"
+    state = next(engine.ladder(whole, target=1500, bench=Bench(conversation.dialect, fixed)))
+    assert {edit.action for edit in state.edits} == {"fold"}
 
 
 def test_a_preview_changes_and_remembers_nothing() -> None:
@@ -73,8 +70,8 @@ def test_a_preview_changes_and_remembers_nothing() -> None:
 def test_effects_are_kept_by_strategy() -> None:
     engine = ContextOptimizationEngine()
     conversation, made = pieces()
-    engine.optimize(
-        made, target=1500, most=3000, bench=Bench(conversation.dialect, fixed), strategy="fold"
+    next(
+        engine.ladder(made, target=1500, bench=Bench(conversation.dialect, fixed), strategy="fold")
     )
     [effect] = engine.effects()
     assert (effect.strategy, effect.runs) == ("fold", 1)
@@ -86,7 +83,7 @@ def test_effects_are_kept_by_strategy() -> None:
 def test_what_is_small_enough_is_left_alone() -> None:
     engine = ContextOptimizationEngine()
     conversation, made = pieces()
-    left = engine.optimize(made, target=10**6, most=10**6, bench=Bench(conversation.dialect, fixed))
+    left = next(engine.ladder(made, target=10**6, bench=Bench(conversation.dialect, fixed)))
     assert left.pieces == made
 
 
@@ -134,13 +131,8 @@ HARMS: dict[str, Callable[[list[Piece]], list[Piece]]] = {
 def test_a_strategy_that_breaks_its_promises_is_replaced_by_folding(harm: str) -> None:
     engine = ContextOptimizationEngine()
     conversation, made = pieces()
-    left = engine.optimize(
-        made,
-        target=1500,
-        most=3000,
-        bench=Bench(conversation.dialect, fixed),
-        strategy=Careless(HARMS[harm]),
-    )
+    bench = Bench(conversation.dialect, fixed)
+    left = next(engine.ladder(made, target=1500, bench=bench, strategy=Careless(HARMS[harm])))
     folded = FoldStrategy().trim(made, 1500, Bench(conversation.dialect, fixed))
     assert raw(left) == raw(folded)
     [effect] = engine.effects()
@@ -163,10 +155,10 @@ def test_in_an_emergency_the_last_answer_goes_last() -> None:
     anchors = sum(piece.tokens for piece in made if piece.anchored)
 
     def left(most: float) -> list[Piece]:
-        engine = ContextOptimizationEngine()
-        return engine.optimize(
-            made, target=0, most=most, bench=Bench(conversation.dialect, fixed)
-        ).pieces
+        ladder = ContextOptimizationEngine().ladder(
+            made, target=0, bench=Bench(conversation.dialect, fixed)
+        )
+        return next(state.pieces for state in ladder if state.tokens <= most)
 
     assert last in left(anchors + last.tokens + 20)  # beside a digest
     assert last not in left(anchors + last.tokens)

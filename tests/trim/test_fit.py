@@ -201,7 +201,7 @@ def test_a_fold_says_what_it_replaced() -> None:
     fitted = fit(talk(40), limit=3000, strategy="fold")
     [fold] = fitted.state.folds
     assert fold.messages == fold.stop - fold.start
-    assert dict(fold.tools) == {"read_file": fold.messages // 2}
+    assert f"read_file {fold.messages // 2}x" in fitted.body.decode()
     originals = fitted.state.asked.messages[fold.start : fold.stop]
     assert len(originals) == fold.messages  # it can be undone
     [edit] = fitted.edits

@@ -1,4 +1,7 @@
-"""Make conversations shorter, whole: standing → anchors → pieces → edits → strategies → engine."""
+"""Make conversations shorter, whole.
+
+standing → anchors, excerpts → pieces → gists → edits → chains → strategies, emergency → engine.
+"""
 
 from holdfast.trim.anchors import (
     DEFAULT_ANCHORS,
@@ -7,7 +10,8 @@ from holdfast.trim.anchors import (
     AnchorPreservationManager,
     mark,
 )
-from holdfast.trim.engine import ContextOptimizationEngine, Effect
+from holdfast.trim.chains import Trimmed
+from holdfast.trim.engine import ContextOptimizationEngine, Effect, cannot_fit
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.standing import Fold, Stand
 from holdfast.trim.strategies import (
@@ -18,7 +22,6 @@ from holdfast.trim.strategies import (
     FrozenHeadsTailsStrategy,
     ProgressiveStrategy,
     SummarizationStrategy,
-    Trimmed,
 )
 
 __all__ = [
@@ -40,5 +43,6 @@ __all__ = [
     "Stand",
     "SummarizationStrategy",
     "Trimmed",
+    "cannot_fit",
     "mark",
 ]

@@ -1,76 +1,98 @@
-"""What may be done to pieces: fold them into a digest, or shorten the results in them.
+"""What may be done to pieces: fold them into a digest, shorten their results, take them out.
 
-edits: after pieces. An original that leaves is handed to the bench, which names its ref.
+edits: after gists. Whatever leaves is handed to the bench, which names its ref; what the bench does
+not take may not leave, and stays as it is. What is done is said in an `Edit`, which goes with the
+messages that stand in the place of what left.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from holdfast.trim.anchors import asks
+from holdfast.store.records import Edit, EditAction
+from holdfast.trim.anchors import MARK
+from holdfast.trim.excerpts import middle_cut
+from holdfast.trim.gists import Gist
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.standing import STAND, Fold, Stand, edits_of, originals_of, refs_of
+from holdfast.trim.standing import (
+    STAND,
+    Stand,
+    edits_of,
+    fold_of,
+    originals_of,
+    own_of,
+    refs_of,
+)
 from holdfast.wire import DIALECTS, Block, Entry, Message, Opaque, Text, ToolCall, ToolResult
 from holdfast.wire.strict import encode, splice
 
-_QUOTED = 80
-_MOST_QUOTES = 3
-_MOST_REFS = 6
 _LEAST_CUT = 120
 """Characters; to cut less than this out of a text is not worth the mark it leaves."""
 
 
-def fold(pieces: Sequence[Piece], bench: Bench, *, summary: str = "", terse: bool = False) -> Piece:
-    """Put one digest in the place of neighbouring pieces; a terse one is a line.
-
-    Without a new summary, those of the digests among the pieces are kept.
-    """
-    tools: Counter[str] = Counter()
-    questions: list[str] = []
-    summaries: list[str] = []
-    originals: list[Message] = []
-    refs: list[str] = []
-    messages = 0
-    tokens = 0.0
-    for piece in pieces:
-        for message in piece.messages:
-            originals.extend(originals_of(message))
-        if piece.fold is not None:
-            refs.extend(piece.fold.refs)
-            tools.update(dict(piece.fold.tools))
-            questions.extend(piece.fold.questions)
-            summaries.extend(filter(None, [piece.fold.summary]))
-            messages += piece.fold.messages
-            tokens += piece.fold.tokens
-            continue
-        messages += len(piece.messages)
-        tokens += piece.tokens
-        for message in piece.messages:
-            refs.extend(refs_of(message))
-            tools.update(call.name for call in message.calls)
-            if asks(message):
-                questions.append(_quote(message))
-    whole = b"[" + b",".join([bytes(message.span) for message in originals]) + b"]"
-    made = Fold(
-        pieces[0].start,
-        pieces[-1].stop,
-        messages,
-        round(tokens),
-        tuple(sorted(tools.items(), key=lambda item: (-item[1], item[0]))),
-        tuple(questions[:_MOST_QUOTES]),
-        summary or " ".join(summaries),
-        bench.keep("fold", whole, tokens),
-        tuple(dict.fromkeys(refs)),
+def edited(action: EditAction, what: str, why: str, old: Sequence[Piece], new: Piece) -> Edit:
+    """Say what was done to pieces; what stands in their place knows it too."""
+    before = sum(piece.fold.tokens if piece.fold else piece.tokens for piece in old)
+    refs = (ref for message in new.messages for ref in refs_of(message))
+    edit = Edit(
+        action=action,
+        what=what,
+        why=why,
+        where=where(old[0].start, old[-1].stop),
+        from_tokens=round(before),
+        to_tokens=round(new.tokens),
+        ref_id=next(refs, ""),
+        start=old[0].start,
+        stop=old[-1].stop,
     )
+    before_it = {id(message) for piece in old for message in piece.messages}
+    for message in new.messages:
+        stand = STAND.get(message)
+        if stand is not None and id(message) not in before_it:
+            STAND.put(message, msgspec.structs.replace(stand, edits=(*stand.edits, edit)))
+    return edit
+
+
+def where(start: int, stop: int) -> str:
+    """Messages in the client's numbers, for reports."""
+    return f"message {start}" if stop - start == 1 else f"messages {start} to {stop - 1}"
+
+
+def fold(
+    pieces: Sequence[Piece], bench: Bench, *, summary: str = "", terse: bool = False
+) -> Piece | None:
+    """Put one digest in the place of neighbouring pieces; None if they may not be stored.
+
+    A terse digest is a line. Without a new summary, those of the digests among the pieces are kept.
+    """
+    gist = Gist()
+    for piece in pieces:
+        gist.add(piece)
+    return folded(gist, bench, summary=summary, terse=terse)
+
+
+def folded(gist: Gist, bench: Bench, *, summary: str = "", terse: bool = False) -> Piece | None:
+    """The same for a run whose gist is known."""
+    ref = kept_run(gist.originals, gist.tokens, bench)
+    if not ref:
+        return None
+    absorbed = gist.fold(ref, summary)
     dialect = DIALECTS[bench.dialect]
-    [value] = dialect.compose([Entry("user", (Text(text=digest(made, terse=terse)),))])
+    text = gist.digest(absorbed, bench, terse=terse)
+    [value] = dialect.compose([Entry("user", (Text(text=text),))])
     message = Message(encode(value), "user", dialect)
-    shown = (made.ref_id, *made.refs[:_MOST_REFS]) if made.ref_id else ()
-    STAND.put(message, Stand(tuple(originals), refs=shown, fold=made))
-    return Piece((message,), made.start, made.stop, 0, "user", fold=made)
+    refs = (ref, *absorbed.refs)
+    STAND.put(message, Stand(tuple(gist.originals), refs=refs, fold=absorbed))
+    piece = Piece((message,), absorbed.start, absorbed.stop, 0, "user", fold=absorbed)
+    return msgspec.structs.replace(piece, tokens=bench.measure(piece))
+
+
+def kept_run(originals: Sequence[Message], tokens: float, bench: Bench) -> str:
+    """The ref of the client's messages, as a JSON list; empty if they may not be stored."""
+    whole = b"[" + b",".join([bytes(message.span) for message in originals]) + b"]"
+    return bench.keep("fold", whole, tokens)
 
 
 def transcript(pieces: Sequence[Piece]) -> str:
@@ -88,33 +110,54 @@ def transcript(pieces: Sequence[Piece]) -> str:
     return "\n".join(lines)
 
 
-def digest(made: Fold, *, terse: bool = False) -> str:
-    """The text that stands for what was folded: the same for the same messages."""
-    if terse:
-        at = f": {made.ref_id}" if made.ref_id else ""
-        return f"[Folded: messages {made.start} to {made.stop - 1}{at}]"
-    parts = [
-        f"[Folded: messages {made.start} to {made.stop - 1} of this conversation, "
-        f"{made.messages} messages, about {made.tokens} tokens."
-    ]
-    if made.tools:
-        shown = ", ".join(f"{name} {number}x" for name, number in made.tools[:8])
-        parts.append(f"Tools called: {shown}.")
-    if made.questions:
-        parts.append("The user asked: " + "; ".join(made.questions) + ".")
-    if made.summary:
-        parts.append(f"In short: {made.summary}")
-    if made.ref_id:
-        parts.append(f'Open them: expand_ref("{made.ref_id}").')
-        if made.refs:
-            parts.append("Results among them: " + ", ".join(made.refs[:_MOST_REFS]) + ".")
-    return " ".join(parts) + "]"
+def taken_out(piece: Piece, neighbour: Piece, bench: Bench) -> tuple[Piece, Edit] | None:
+    """Let a neighbour stand for a piece of which no word is left; None if it may not be stored.
 
-
-def _quote(message: Message) -> str:
-    text = " ".join(b.text for b in message.blocks if isinstance(b, Text) and b.text)
-    words = " ".join(text.split())
-    return f'"{words[:_QUOTED]}…"' if len(words) > _QUOTED else f'"{words}"'
+    The neighbour goes out with the same bytes: only what it stands for is more than before.
+    """
+    originals = tuple(o for message in piece.messages for o in originals_of(message))
+    absorbed = piece.fold
+    ref = absorbed.ref_id if absorbed and absorbed.messages == len(originals) else ""
+    if originals and not ref:
+        ref = kept_run(originals, piece.tokens, bench)
+        if not ref:
+            return None
+    earlier = [e for m in piece.messages for e in edits_of(m) if e.action == "drop"]
+    tokens = absorbed.tokens if absorbed else piece.tokens
+    edit = Edit(
+        action="drop",
+        what="took out a digest" if absorbed else "took out an exchange",
+        why="nothing else may go",
+        where=where(piece.start, piece.stop),
+        from_tokens=round(tokens) + sum(drop.from_tokens for drop in earlier),
+        ref_id=ref,
+        start=piece.start,
+        stop=piece.stop,
+    )
+    follows = neighbour.start >= piece.stop
+    message = neighbour.messages[0 if follows else -1]
+    stand = STAND.get(message) or Stand((message,))
+    copy = Message(message.span, message.role, DIALECTS[message.dialect])
+    MARK.carry(message, copy)
+    mine = stand.originals
+    STAND.put(
+        copy,
+        msgspec.structs.replace(
+            stand,
+            originals=(*originals, *mine) if follows else (*mine, *originals),
+            edits=(*stand.edits, edit),
+            refs=tuple(dict.fromkeys((*stand.refs, *filter(None, [ref])))),
+            own=stand.own + len(originals) if follows else stand.own,
+        ),
+    )
+    messages = (copy, *neighbour.messages[1:]) if follows else (*neighbour.messages[:-1], copy)
+    grown = msgspec.structs.replace(
+        neighbour,
+        messages=messages,
+        start=min(piece.start, neighbour.start),
+        stop=max(piece.stop, neighbour.stop),
+    )
+    return grown, edit
 
 
 def shorten_results(
@@ -129,24 +172,31 @@ def shorten_results(
     return msgspec.structs.replace(piece, messages=messages, tokens=piece.tokens * share)
 
 
+def shortened_edit(why: str, old: Piece, new: Piece) -> Edit:
+    """Say that results were cut."""
+    return edited("shorten", "cut the middle of a tool result", why, [old], new)
+
+
 def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> Message:
-    if not message.results:
+    if not message.results or fold_of(message) is not None:
         return message
     dialect = DIALECTS[bench.dialect]
     span = message.span
     refs: list[str] = list(refs_of(message))
-    [original] = originals_of(message)
+    original = own_of(message)
     texts = zip(result_texts(message), result_texts(original), strict=True)
     for (result, block, text), (_, _, whole) in texts:
         if len(text) <= most + _LEAST_CUT or result.is_error:
             continue
         ref = ""
-        if any(map(text.startswith, (f"[{known}" for known in refs))):
+        if any(map(text.startswith, (f"[{citation}" for citation in refs))):
             shorter = _first_lines(text)
         else:  # what was cut before is cut anew: a ref leads to the original, not to a cut of it
             data = whole.encode("utf-8", "surrogatepass")
             ref = bench.keep("tool_result", data, len(data) / 4)
-            shorter = middle_cut(whole, most, ref)
+            if not ref:
+                continue
+            shorter = middle_cut(whole, most, ref, bench.opener)
         if one_line:
             shorter = " ".join(shorter.split())
         if len(shorter) < len(text):
@@ -154,9 +204,13 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
             refs.extend(filter(None, [ref]))
     if span is message.span:
         return message
-    made = Message(span, message.role, dialect)
-    STAND.put(made, Stand((original,), edits_of(message), tuple(dict.fromkeys(refs))))
-    return made
+    shortened = Message(span, message.role, dialect)
+    stand = STAND.get(message) or Stand((message,))
+    # The ref of what is cut now comes first: an edit names the first ref of what it made.
+    refs = [*refs[len(refs_of(message)) :], *refs_of(message)]
+    STAND.put(shortened, msgspec.structs.replace(stand, refs=tuple(dict.fromkeys(refs))))
+    MARK.carry(message, shortened)
+    return shortened
 
 
 def result_texts(message: Message) -> Iterator[tuple[ToolResult, Block, str]]:
@@ -181,11 +235,3 @@ def _is_text(part: Block) -> bool:
 def _first_lines(citation: str) -> str:
     """The ref of a citation, and what it is."""
     return "\n".join(citation.split("\n", 2)[:2])
-
-
-def middle_cut(text: str, most: int, ref: str = "") -> str:
-    """The beginning and the end of a text, and how much is missing between."""
-    head, tail = text[: most * 2 // 3], text[len(text) - most // 3 :]
-    gone = len(text) - len(head) - len(tail)
-    at = f": {ref}" if ref else ""
-    return f"{head}\n[… {gone} characters cut{at} …]\n{tail}"

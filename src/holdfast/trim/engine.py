@@ -1,31 +1,31 @@
-"""Choose a strategy, run it, fall back to a simpler one, and never lose an anchor.
+"""Choose a strategy, go down its states, fall back to a simpler one, and never lose an anchor.
 
 engine: the last step of trimming; used by fit.
 """
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import msgspec
 
 from holdfast.errors import AnchorPreservationError, HoldfastError
-from holdfast.store.records import Edit
-from holdfast.trim.edits import fold, shorten_results
+from holdfast.trim.chains import Chain, Given, Trimmed, states
+from holdfast.trim.edits import where
+from holdfast.trim.emergency import emergency
 from holdfast.trim.pieces import Bench, Piece
+from holdfast.trim.standing import STAND, restored
 from holdfast.trim.strategies import (
     STRATEGIES,
+    ChainStrategy,
     ContextStrategy,
-    FoldStrategy,
-    Trimmed,
-    edited,
-    shortened_edit,
     strategy_named,
 )
 
-# When all that may go is gone, results among the anchors are cut, in steps.
-_LAST_RESORT = (8000, 2000, 500)
+_MOST_NAMED = 8
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -41,41 +41,51 @@ class Effect(msgspec.Struct, frozen=True):
 
 
 class ContextOptimizationEngine:
-    """Trims pieces to a target with the strategy that suits them; safe to share between threads."""
+    """Goes down from pieces to ever smaller states; safe to share between threads."""
 
     def __init__(self) -> None:
         self._effects: dict[str, list[int]] = {}
         self._lock = threading.Lock()
 
-    def select(self, pieces: Sequence[Piece]) -> ContextStrategy:
-        """The strategy for a conversation: shorten results where they are most of it."""
-        total = sum(piece.tokens for piece in pieces)
-        shorter = STRATEGIES["progressive"].estimate_savings(pieces)
-        return STRATEGIES["summarise" if shorter > 0.4 * total else "fold"]
+    def select(self, pieces: Sequence[Piece]) -> ContextStrategy:  # noqa: ARG002
+        """The strategy that `auto` stands for: folding, whatever the conversation is like.
 
-    def optimize(
+        Where tool results are most of it they were once cut to fragments first: of each a little
+        was left, and of none enough. What is folded can be opened whole.
+        """
+        return STRATEGIES["fold"]
+
+    def ladder(
         self,
         pieces: list[Piece],
         *,
         target: float,
-        most: float,
         bench: Bench,
         strategy: str | ContextStrategy = "auto",
-    ) -> Trimmed:
-        """Bring pieces to `target` tokens if possible, and to at most `most` in any case.
+        most: float = math.inf,
+    ) -> Iterator[Trimmed]:
+        """States of the pieces, each smaller than the one before it, from `target` tokens on.
 
-        Raises AnchorPreservationError if what must be kept does not fit `most` on its own.
+        First comes the first state of at most `target` tokens that the strategy leads to, or the
+        last one it leads to; then all that follow, in the end those of an emergency, until nothing
+        more may go. Which states there are does not depend on `target`: whoever takes the first
+        one that fits gets at least as much with a larger budget.
+
+        States that are estimated above `most` tokens are passed over, except the first and the
+        last: to build and count them would be in vain.
         """
         chosen = self._chosen(strategy, pieces)
-        before = sum(piece.tokens for piece in pieces)
-        if not chosen.should_trim(before, target):
-            return Trimmed(pieces, ())
-        trimmed = self._run(chosen, pieces, target, bench)
-        if trimmed.tokens > most:
-            trimmed = self._emergency(trimmed, most, bench)
-        if trimmed.tokens > most:
-            raise _too_large(trimmed.pieces, most)
-        return trimmed
+        state = Trimmed(pieces, ())
+        for state in self._soft(chosen, pieces, target, most, bench):
+            yield state
+        chain = emergency(state, bench)
+        built = True
+        while chain.advance():
+            built = chain.guess <= most
+            if built:
+                yield chain.state()
+        if not built:
+            yield chain.state()
 
     def preview(
         self,
@@ -99,38 +109,32 @@ class ContextOptimizationEngine:
             return self.select(pieces)
         return strategy_named(strategy) if isinstance(strategy, str) else strategy
 
-    def _run(
+    def _soft(
         self,
         chosen: ContextStrategy,
         pieces: list[Piece],
         target: float,
+        most: float,
         bench: Bench,
-    ) -> Trimmed:
+    ) -> Iterator[Trimmed]:
+        """The states that a strategy leads to; of folding, if it fails."""
         before = sum(piece.tokens for piece in pieces)
         try:
-            trimmed = chosen.trim(list(pieces), target, bench)
-            sound = keeps_promises(pieces, trimmed.pieces)
+            soft = states(_chain(chosen, pieces, target, bench), target, most)
+            first = next(soft)
+            sound = keeps_promises(pieces, first.pieces)
         except HoldfastError:
             raise
         except Exception:  # noqa: BLE001 - a strategy may be another's code (001-60)
             sound = False
         if not sound:
             self._note(chosen.name, 0, failed=True)
-            return FoldStrategy().trim(pieces, target, bench)
-        now = trimmed.tokens
-        self._note(chosen.name, before - now, reached=now <= target)
-        return trimmed
-
-    def _emergency(self, trimmed: Trimmed, most: float, bench: Bench) -> Trimmed:
-        """Fold all that is no anchor, then cut results among the anchors (C15, C21)."""
-        for tail in (_since_last_answer(trimmed.pieces), 0):  # the last answer goes last (004-67)
-            work = _Emergency(trimmed, most, bench, tail)
-            if work.fits:
-                return work.done()
-        work.shorten_results()
-        if not work.fits:
-            work.take_out_the_rest()
-        return work.done()
+            fold = STRATEGIES["fold"]
+            yield from states(_chain(fold, pieces, target, bench), target, most)
+            return
+        self._note(chosen.name, before - first.tokens, reached=first.tokens <= target)
+        yield first
+        yield from soft
 
     def _note(
         self, name: str, saved: float, *, reached: bool = False, failed: bool = False
@@ -141,99 +145,65 @@ class ContextOptimizationEngine:
                 numbers[n] += more
 
 
-class _Emergency:
-    """What is left when all but the anchors and a tail is folded, and what can still be done."""
-
-    def __init__(
-        self,
-        trimmed: Trimmed,
-        most: float,
-        bench: Bench,
-        tail: int,
-    ) -> None:
-        folded = FoldStrategy(tail=tail).trim(trimmed.pieces, 0, bench)
-        self.bench = bench
-        self.pieces = folded.pieces
-        self.edits = [*trimmed.edits, *folded.edits]
-        self.excess = folded.tokens - most
-        for n, piece in enumerate(self.pieces):
-            if piece.fold is not None and not self.fits:
-                short = fold([piece], bench, terse=True)
-                short = msgspec.structs.replace(short, tokens=bench.measure(short))
-                why = "nothing else may go"
-                self._put(n, short, edited("fold", "shortened a digest", why, [piece], short))
-
-    @property
-    def fits(self) -> bool:
-        return self.excess <= 0
-
-    def done(self) -> Trimmed:
-        return Trimmed(self.pieces, tuple(self.edits))
-
-    def shorten_results(self) -> None:
-        """Cut the results that are left, all of them a little before any of them much."""
-        for longest in _LAST_RESORT:
-            for n, piece in enumerate(self.pieces):
-                if self.fits:
-                    return
-                shorter = shorten_results(piece, self.bench, longest)
-                if shorter is None:
-                    continue
-                # Alone, an exchange may cost more than where it stands: old thinking is not read.
-                share = self.bench.measure(shorter) / max(1.0, self.bench.measure(piece))
-                if share < 1:
-                    shorter = msgspec.structs.replace(shorter, tokens=piece.tokens * share)
-                    self._put(n, shorter, shortened_edit("it must fit", piece, shorter))
-
-    def take_out_the_rest(self) -> None:
-        """Give up the lines that say what is gone, and what is shorter than such a line."""
-        left = []
-        for piece in self.pieces:
-            if piece.anchored or self.fits:
-                left.append(piece)
-                continue
-            known = piece if piece.fold is not None else fold([piece], self.bench, terse=True)
-            gone = msgspec.structs.replace(known, tokens=0)
-            what = "took out an exchange" if piece.fold is None else "took out a digest"
-            self.edits.append(edited("drop", what, "nothing else may go", [piece], gone))
-            self.excess -= piece.tokens
-        self.pieces = left
-
-    def _put(self, n: int, new: Piece, why: Edit) -> None:
-        self.edits.append(why)
-        self.excess -= self.pieces[n].tokens - new.tokens
-        self.pieces[n] = new
-
-
-def _since_last_answer(pieces: Sequence[Piece]) -> int:
-    """How many pieces there are from the last answer on; 0 if there is none."""
-    answers = (n for n in range(1, len(pieces) + 1) if pieces[-n].kind in ("assistant", "tool"))
-    return next(answers, 0)
+def _chain(strategy: ContextStrategy, pieces: list[Piece], target: float, bench: Bench) -> Chain:
+    """What a strategy leads to: one state, if it knows no more than how to reach a target."""
+    if not strategy.should_trim(sum(piece.tokens for piece in pieces), target):
+        return Given(Trimmed(pieces, ()))
+    if isinstance(strategy, ChainStrategy) and type(strategy).trim is ChainStrategy.trim:
+        return strategy.chain(list(pieces), bench)
+    return Given(strategy.trim(list(pieces), target, bench))
 
 
 def keeps_promises(before: Sequence[Piece], after: Sequence[Piece]) -> bool:
     """Whether a trim left every anchor as it was, and stands for every message once, in order."""
-    n = 0
-    for piece in after:
-        replaced = []
-        while n < len(before) and before[n].stop <= piece.stop:
-            replaced.append(before[n])
-            n += 1
-        if not replaced or (replaced[0].start, replaced[-1].stop) != (piece.start, piece.stop):
-            return False
-        if any(old.anchored and old is not piece for old in replaced):
-            return False
-        if len(piece.messages) not in (1, piece.stop - piece.start):
-            return False
-    return n == len(before)
-
-
-def _too_large(pieces: Sequence[Piece], most: float) -> AnchorPreservationError:
-    kept = [piece for piece in pieces if piece.anchored]
-    listed = ", ".join(f"message {p.start} ({p.tokens:.0f})" for p in kept[:8])
-    total = sum(piece.tokens for piece in pieces)
-    return AnchorPreservationError(
-        f"what must be kept has {total:.0f} tokens, and {most:.0f} are left for messages: {listed}",
-        where="messages",
-        fix="Raise the limit, offer fewer tools, or keep fewer anchors.",
+    anchors = [piece for piece in after if piece.anchored]
+    if [id(piece) for piece in before if piece.anchored] != [id(piece) for piece in anchors]:
+        return False
+    ends = [(piece.start, piece.stop) for piece in after]
+    if any(first[1] != second[0] for first, second in pairwise(ends)):
+        return False
+    return restored([m for p in before for m in p.messages]) == restored(
+        [m for p in after for m in p.messages]
     )
+
+
+def cannot_fit(smallest: Trimmed, *, tokens: float, limit: float) -> AnchorPreservationError:
+    """The error for a request whose smallest state, of so many tokens, is above its limit.
+
+    Anchors are named by their priority, the most important first, in the client's own numbers; and
+    which of them would have to go, the least important first.
+    """
+    anchored = [piece for piece in smallest.pieces if piece.anchored]
+    ranked = sorted(anchored, key=lambda piece: -piece.priority)
+    excess = tokens - limit
+    surplus: list[Piece] = []
+    for piece in reversed(ranked):
+        if excess <= 0:
+            break
+        surplus.append(piece)
+        excess -= piece.tokens
+    return AnchorPreservationError(
+        f"what must be kept needs {math.ceil(tokens):,} tokens, and the limit is {limit:,.0f}: "
+        f"{_named(ranked)}",
+        where="messages",
+        fix=f"Raise the limit to {math.ceil(tokens):,} or more, offer fewer tools, "
+        f"or give up anchors: {_named(surplus)}.",
+    )
+
+
+def _named(pieces: Sequence[Piece]) -> str:
+    """Pieces with their anchors and tokens, as a list."""
+    names = []
+    for piece in pieces[:_MOST_NAMED]:
+        anchor = f"{piece.anchor.type}, " if piece.anchor is not None else ""
+        names.append(f"{_own_place(piece)} ({anchor}{piece.tokens:,.0f} tokens)")
+    more = len(pieces) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
+
+
+def _own_place(piece: Piece) -> str:
+    """Where a piece stands itself, without what was taken out beside it."""
+    first, last = STAND.get(piece.messages[0]), STAND.get(piece.messages[-1])
+    before = 0 if first is None else first.own
+    behind = 0 if last is None else len(last.originals) - 1 - last.own
+    return where(piece.start + before, piece.stop - behind)

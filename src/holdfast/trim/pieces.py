@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from holdfast.store.refs import digest, ref_id
 from holdfast.tokens import TokenCount
-from holdfast.trim.anchors import Anchor
+from holdfast.trim.anchors import Anchor, asks
 from holdfast.trim.standing import Fold, fold_of
 from holdfast.wire import Conversation, Message
 
@@ -26,7 +27,19 @@ class Piece(msgspec.Struct, frozen=True):
     kind: str
     anchored: bool = False
     fold: Fold | None = None
-    """Set if the piece is a digest that an earlier fold left."""
+    """Set if the piece is a digest."""
+    anchor: Anchor | None = None
+    """The most important of the anchors in it."""
+
+    @property
+    def priority(self) -> int:
+        """How important it is: that of its anchor, and below all anchors if it has none."""
+        return -1 if self.anchor is None else self.anchor.priority
+
+    @property
+    def asks(self) -> bool:
+        """Whether a question of the user stands in it, with which a turn begins."""
+        return any(map(asks, self.messages))
 
 
 def pieces_of(
@@ -36,29 +49,36 @@ def pieces_of(
     origins: Sequence[tuple[int, int]],
 ) -> list[Piece]:
     """Cut a conversation into its exchanges; `origins` says where each message came from."""
-    kept = {anchor.index for anchor in anchors}
+    anchor_at = {anchor.index: anchor for anchor in anchors}
     each = counted.message_tokens or _by_size(conversation, counted.tokens)
-    made = []
+    pieces = []
     for exchange in conversation.exchanges:
         start, stop = exchange.start, exchange.stop
-        made.append(
+        held = [anchor_at[n] for n in range(start, stop) if n in anchor_at]
+        pieces.append(
             Piece(
                 exchange.messages,
                 origins[start][0],
                 origins[stop - 1][1],
                 sum(each[start:stop]),
                 exchange.kind,
-                not kept.isdisjoint(range(start, stop)),
+                bool(held),
                 fold_of(exchange.messages[0]),
+                max(held, key=lambda anchor: anchor.priority) if held else None,
             )
         )
-    return made
+    return pieces
 
 
 def _by_size(conversation: Conversation, tokens: int) -> list[float]:
     """A counter of the user's own counts requests, not messages: each has its share of bytes."""
     sizes = [len(message.raw) for message in conversation.messages]
     return [tokens * size / max(1, sum(sizes)) for size in sizes]
+
+
+def _name(kind: str, original: bytes, _tokens: float) -> str:
+    """The ref that a store would give: it follows from the content."""
+    return ref_id(kind, digest(original))
 
 
 class Bench(msgspec.Struct, frozen=True):
@@ -68,5 +88,8 @@ class Bench(msgspec.Struct, frozen=True):
     """Of the conversation."""
     measure: Callable[[Piece], float]
     """Tokens of a piece that was made anew."""
-    keep: Callable[[str, bytes, float], str] = lambda _kind, _original, _tokens: ""
-    """(kind, original, its tokens) → the ref under which it can be opened; empty if it cannot."""
+    keep: Callable[[str, bytes, float], str] = _name
+    """(kind, original, its tokens) → the ref under which it can be opened. Empty if it may not be
+    stored: then it may not leave either."""
+    opener: str = ""
+    """The tool with which the model opens refs in this request; without one none are shown."""

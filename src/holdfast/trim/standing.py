@@ -18,18 +18,14 @@ from holdfast.wire.notes import Note
 
 
 class Fold(msgspec.Struct, frozen=True):
-    """What a digest stands for."""
+    """What a digest stands for; what its text says besides is read from the originals."""
 
     start: int
     """Index of the first message it replaced, in the conversation as the client sends it."""
     stop: int
     """Index behind the last one."""
-    messages: int
-    """How many messages it replaced."""
-    tokens: int
-    """What they cost."""
-    tools: tuple[tuple[str, int], ...] = ()
-    questions: tuple[str, ...] = ()
+    tokens: float
+    """What they cost. Not rounded: a fold of folds must add up to the fold of all."""
     summary: str = ""
     """What a model said about them; empty if none was asked."""
     ref_id: str = ""
@@ -37,8 +33,13 @@ class Fold(msgspec.Struct, frozen=True):
     refs: tuple[str, ...] = ()
     """What they cite themselves."""
 
+    @property
+    def messages(self) -> int:
+        """How many messages it replaced."""
+        return self.stop - self.start
+
     def __repr__(self) -> str:
-        return f"<Fold of messages {self.start} to {self.stop - 1}, {self.tokens} tokens>"
+        return f"<Fold of messages {self.start} to {self.stop - 1}, {self.tokens:.0f} tokens>"
 
 
 class Stand(msgspec.Struct, frozen=True):
@@ -48,9 +49,12 @@ class Stand(msgspec.Struct, frozen=True):
     """The client's own messages in whose place it is, in order; none if it was added."""
     edits: tuple[Edit, ...] = ()
     refs: tuple[str, ...] = ()
-    """Refs that it shows."""
+    """Refs of what left it; where the model can open refs, it shows them."""
     fold: Fold | None = None
     """Set if it is a digest."""
+    own: int = 0
+    """Which of the originals it is itself, shortened or not. The others were taken out beside it,
+    and nothing but it stands for them."""
 
     def __repr__(self) -> str:
         return f"<Stand for {len(self.originals)} messages, {len(self.edits)} edits>"
@@ -63,6 +67,14 @@ def originals_of(message: Message) -> tuple[Message, ...]:
     """The client's own messages that a message stands for."""
     stand = STAND.get(message)
     return (message,) if stand is None else stand.originals
+
+
+def own_of(message: Message) -> Message:
+    """The client's own message that a message is, or was before it was shortened."""
+    stand = STAND.get(message)
+    if stand is None or stand.fold is not None or not stand.originals:
+        return message
+    return stand.originals[stand.own]
 
 
 def edits_of(message: Message) -> tuple[Edit, ...]:

@@ -1,7 +1,8 @@
 """Ways to make a conversation shorter; each is a small object of one shape.
 
-strategies: after pieces. A strategy turns pieces into fewer tokens' worth of pieces; it never
-touches an anchor, and it does not know limits: it is told a target.
+strategies: after chains. A strategy turns pieces into fewer tokens' worth of pieces; it never
+touches an anchor, and it does not know limits: it is told a target. Ours are chains of states, of
+which the target chooses one.
 """
 
 from __future__ import annotations
@@ -10,51 +11,15 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from typing import Literal, Protocol
 
-import msgspec
-
 from holdfast.errors import SettingsError
-from holdfast.store.records import Action, Edit
-from holdfast.trim.edits import digest, fold, shorten_results, transcript
+from holdfast.trim.chains import Chain, Cut, CutChain, FoldChain, InTurn, Trimmed, states
+from holdfast.trim.edits import transcript
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.standing import STAND, refs_of
 
 _LONGEST_TOKEN = 6
 """Characters; few texts have more for each token."""
 Summarise = Callable[[str, int], str]
 """(what was said, most tokens) → a short account of it, such as a model writes."""
-
-
-class Trimmed(msgspec.Struct, frozen=True):
-    """What a strategy made of the pieces."""
-
-    pieces: list[Piece]
-    edits: tuple[Edit, ...]
-
-    @property
-    def tokens(self) -> float:
-        """What the pieces cost together."""
-        return sum(piece.tokens for piece in self.pieces)
-
-    @property
-    def removed_count(self) -> int:
-        """How many messages digests stand for."""
-        return sum(piece.fold.messages for piece in self.pieces if piece.fold is not None)
-
-    @property
-    def tokens_saved(self) -> int:
-        """What all edits together took away."""
-        return sum(made.from_tokens - made.to_tokens for made in self.edits)
-
-    @property
-    def anchors_preserved(self) -> tuple[str, ...]:
-        """Where the exchanges stand that hold anchors, in the client's units."""
-        return tuple(_where([piece]) for piece in self.pieces if piece.anchored)
-
-    @property
-    def summary(self) -> str:
-        """What the digests say."""
-        folds = [piece.fold for piece in self.pieces if piece.fold is not None]
-        return "\n".join(digest(made) for made in folds)
 
 
 class ContextStrategy(Protocol):
@@ -78,111 +43,60 @@ class ContextStrategy(Protocol):
         """How many tokens a trim would save at the most."""
 
 
-def edited(action: Action, what: str, why: str, old: Sequence[Piece], new: Piece) -> Edit:
-    """Say what was done to pieces; what stands in their place knows it too."""
-    before = sum(piece.fold.tokens if piece.fold else piece.tokens for piece in old)
-    refs = (ref for message in new.messages for ref in refs_of(message))
-    edit = Edit(
-        action=action,
-        what=what,
-        why=why,
-        where=_where(old),
-        from_tokens=round(before),
-        to_tokens=round(new.tokens),
-        ref_id=next(refs, ""),
-        start=old[0].start,
-        stop=old[-1].stop,
-    )
-    before_it = {id(message) for piece in old for message in piece.messages}
-    for message in new.messages:
-        stand = STAND.get(message)
-        if stand is not None and id(message) not in before_it:
-            STAND.put(message, msgspec.structs.replace(stand, edits=(*stand.edits, edit)))
-    return edit
+class ChainStrategy:
+    """A strategy whose states do not depend on the target: larger targets never keep less."""
+
+    name = ""
+    description = ""
+
+    def should_trim(self, tokens: float, limit: float) -> bool:
+        return tokens > limit
+
+    def chain(self, pieces: list[Piece], bench: Bench) -> Chain:
+        """All that it may do, step by step."""
+        raise NotImplementedError
+
+    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
+        return next(states(self.chain(pieces, bench), target))
 
 
-def _folded_edit(run: Sequence[Piece], digest_piece: Piece) -> Edit:
-    return edited("fold", "folded into a digest", "the oldest that may go", run, digest_piece)
-
-
-def shortened_edit(why: str, old: Piece, new: Piece) -> Edit:
-    """Say that results were cut."""
-    return edited("shorten", "cut the middle of a tool result", why, [old], new)
-
-
-def _where(pieces: Sequence[Piece]) -> str:
-    first, last = pieces[0].start, pieces[-1].stop - 1
-    return f"message {first}" if first == last else f"messages {first} to {last}"
-
-
-class _Folding:
+class _Folding(ChainStrategy):
     """Folds the oldest runs of pieces that may go, outside a head and a tail that stay."""
 
     name = "fold"
     description = "Replaces the oldest exchanges by one digest for each run."
 
-    summarise: Summarise | None = None
-    summary_tokens = 300
-
     def __init__(self, head: int = 0, tail: int = 4) -> None:
         self.head = head
         self.tail = tail
 
-    def should_trim(self, tokens: float, limit: float) -> bool:
-        return tokens > limit
-
     def estimate_savings(self, pieces: Sequence[Piece]) -> float:
-        free = self._free(pieces)
-        return sum(piece.tokens for n, piece in enumerate(pieces) if n in free)
+        return sum(pieces[n].tokens for n in self._free(pieces))
 
-    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
-        free = self._free(pieces)
-        excess = sum(piece.tokens for piece in pieces) - target
-        chosen: set[int] = set()
-        for n in sorted(free):
-            if excess <= 0:
-                break
-            # Folding a digest again saves nothing by itself, but joins it with what follows.
-            excess -= pieces[n].tokens
-            chosen.add(n)
-        return self._fold_runs(pieces, chosen, bench)
+    def chain(self, pieces: list[Piece], bench: Bench) -> Chain:
+        return FoldChain(Trimmed(pieces, ()), self._free(pieces), bench)
 
-    def _free(self, pieces: Sequence[Piece]) -> set[int]:
-        stop = len(pieces) - self.tail
-        return {n for n in range(self.head, stop) if not pieces[n].anchored}
+    def _free(self, pieces: Sequence[Piece]) -> list[int]:
+        stop, question = tail_of(pieces, self.tail)
+        free = range(min(self.head, stop), stop)
+        return [n for n in free if n != question and not pieces[n].anchored]
 
-    def _fold_runs(self, pieces: list[Piece], chosen: set[int], bench: Bench) -> Trimmed:
-        made: list[Piece] = []
-        edits = []
-        n = 0
-        while n < len(pieces):
-            run = []
-            while n in chosen:
-                run.append(pieces[n])
-                n += 1
-            if run and not (len(run) == 1 and run[0].fold):
-                folded = self._folded(run, bench)
-                if folded is not None:
-                    edits.append(_folded_edit(run, folded))
-                    run = [folded]
-            made.extend(run)
-            if n < len(pieces):
-                made.append(pieces[n])
-                n += 1
-        return Trimmed(made, tuple(edits))
 
-    def _folded(self, run: list[Piece], bench: Bench) -> Piece | None:
-        """The digest of a run; None if none is shorter than the run itself."""
-        before = sum(piece.tokens for piece in run)
-        summaries: tuple[str, ...] = ("",)
-        if self.summarise is not None and before >= 2 * self.summary_tokens:
-            summaries = (_summary(self.summarise, transcript(run), self.summary_tokens), "")
-        for summary in summaries:
-            folded = fold(run, bench, summary=summary)
-            tokens = bench.measure(folded)
-            if tokens < before:
-                return msgspec.structs.replace(folded, tokens=tokens)
-        return None
+def tail_of(pieces: Sequence[Piece], least: int) -> tuple[int, int | None]:
+    """Where a tail of at least so many pieces begins, and the question before it that stays.
+
+    A turn is a question and all that follows up to the next. A tail begins with a turn; of one
+    that would more than double it (a hundred calls after one question), only the question stays.
+    """
+    start = max(0, len(pieces) - least)
+    if start in (0, len(pieces)) or pieces[start].asks:
+        return start, None
+    for n in range(start - 1, -1, -1):
+        if pieces[n].fold is not None:
+            break  # if the question is in there, it is quoted
+        if pieces[n].asks:
+            return (n, None) if start - n <= least else (start, n)
+    return start, None
 
 
 def _summary(summarise: Summarise, text: str, most: int) -> str:
@@ -217,13 +131,19 @@ class FrozenHeadsTailsStrategy(_Folding):
         head: int | None = None,
         tail: int | None = None,
     ) -> None:
+        if profile not in PROFILES:
+            raise SettingsError(
+                "there is no profile of this name",
+                where="profile",
+                fix=f"Use one of {', '.join(PROFILES)}.",
+            )
         default_head, default_tail = PROFILES[profile]
         super().__init__(
             default_head if head is None else head, default_tail if tail is None else tail
         )
 
 
-class ProgressiveStrategy:
+class ProgressiveStrategy(ChainStrategy):
     """Shortens tool results, the more the longer ago they were needed.
 
     Age is counted in the model's calls: two calls ago a result is cut to 300 characters, five
@@ -237,42 +157,28 @@ class ProgressiveStrategy:
         self.middle_age = middle_age
         self.old_age = old_age
 
-    def should_trim(self, tokens: float, limit: float) -> bool:
-        return tokens > limit
-
     def estimate_savings(self, pieces: Sequence[Piece]) -> float:
         return sum(p.tokens * 0.8 for p in pieces if p.kind == "tool" and not p.anchored)
 
-    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
-        calls_after = _calls_after(pieces)
-        excess = sum(piece.tokens for piece in pieces) - target
-        made = list(pieces)
-        edits = []
-        for n, piece in enumerate(pieces):
-            if excess <= 0:
-                break
-            if piece.anchored or piece.kind != "tool" or calls_after[n] < self.middle_age:
+    def chain(self, pieces: list[Piece], bench: Bench) -> Chain:
+        cuts = []
+        for n, calls in enumerate(_calls_after(pieces)):
+            piece = pieces[n]
+            if piece.anchored or piece.kind != "tool" or calls < self.middle_age:
                 continue
-            old = calls_after[n] >= self.old_age
-            shorter = shorten_results(piece, bench, 80 if old else 300, one_line=old)
-            if shorter is None:
-                continue
-            if shorter.tokens < piece.tokens:
-                why = f"{calls_after[n]} calls ago"
-                edits.append(shortened_edit(why, piece, shorter))
-                excess -= piece.tokens - shorter.tokens
-                made[n] = shorter
-        return Trimmed(made, tuple(edits))
+            old = calls >= self.old_age
+            cuts.append(Cut(n, 80 if old else 300, f"{calls} calls ago", one_line=old))
+        return CutChain(pieces, cuts, bench)
 
 
 def _calls_after(pieces: Sequence[Piece]) -> list[int]:
     """How often the model was called after each piece."""
     after = 0
-    made = []
+    calls = []
     for piece in reversed(pieces):
-        made.append(after)
+        calls.append(after)
         after += piece.kind in ("tool", "assistant")
-    return made[::-1]
+    return calls[::-1]
 
 
 class SummarizationStrategy(_Folding):
@@ -297,18 +203,22 @@ class SummarizationStrategy(_Folding):
         self.summarise = summarise
         self.summary_tokens = summary_tokens
 
-    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
-        # Where most must go, the oldest half of it goes at once: its results would be cut in vain.
-        total = sum(piece.tokens for piece in pieces)
-        halfway = (total + target) / 2
-        first = Trimmed(pieces, ())
-        if target < 0.5 * total:
-            first = super().trim(pieces, halfway, bench)
-        second = ProgressiveStrategy().trim(first.pieces, target, bench)
-        if second.tokens <= target:
-            return Trimmed(second.pieces, first.edits + second.edits)
-        third = super().trim(second.pieces, target, bench)
-        return Trimmed(third.pieces, first.edits + second.edits + third.edits)
+    def chain(self, pieces: list[Piece], bench: Bench) -> Chain:
+        def then(cut: Trimmed) -> Chain:
+            return FoldChain(
+                cut,
+                self._free(cut.pieces),
+                bench,
+                tell=self._tell if self.summarise is not None else None,
+                told_tokens=self.summary_tokens,
+            )
+
+        return InTurn(ProgressiveStrategy().chain(pieces, bench), then)
+
+    def _tell(self, pieces: Sequence[Piece]) -> str:
+        if self.summarise is None:
+            return ""
+        return _summary(self.summarise, transcript(pieces), self.summary_tokens)
 
 
 STRATEGIES: dict[str, ContextStrategy] = {

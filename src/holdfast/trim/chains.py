@@ -1,0 +1,332 @@
+"""Sequences of ever smaller states, which no budget changes: a budget only says where to stop.
+
+chains: after edits, before strategies. So a larger budget never keeps less than a smaller one, and
+never fails where that succeeded: both go down the same stairs, and the larger stops first or at
+the same step. A chain is walked by guesses, which cost little; only a state that is asked for is
+built. What is taken away at one step never comes back at a later one.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from holdfast.store.records import Edit
+from holdfast.trim.edits import (
+    edited,
+    folded,
+    kept_run,
+    shorten_results,
+    shortened_edit,
+    where,
+)
+from holdfast.trim.gists import Gist
+from holdfast.trim.pieces import Bench, Piece
+from holdfast.trim.standing import fold_of, originals_of
+
+
+class Trimmed(msgspec.Struct, frozen=True):
+    """A state: pieces that stand for all the client's messages, and what was done to get there."""
+
+    pieces: list[Piece]
+    edits: tuple[Edit, ...]
+
+    @property
+    def tokens(self) -> float:
+        """What the pieces cost together."""
+        return sum(piece.tokens for piece in self.pieces)
+
+    @property
+    def removed_count(self) -> int:
+        """How many messages digests stand for."""
+        return sum(piece.fold.messages for piece in self.pieces if piece.fold is not None)
+
+    @property
+    def tokens_saved(self) -> int:
+        """What all edits together took away."""
+        return sum(edit.from_tokens - edit.to_tokens for edit in self.edits)
+
+    @property
+    def anchors_preserved(self) -> tuple[str, ...]:
+        """Where the exchanges stand that hold anchors, in the client's units."""
+        return tuple(where(piece.start, piece.stop) for piece in self.pieces if piece.anchored)
+
+    @property
+    def summary(self) -> str:
+        """What the digests say."""
+        digests = (m for piece in self.pieces for m in piece.messages if fold_of(m) is not None)
+        texts = (block for message in digests for block in message.blocks)
+        return "\n".join(getattr(text, "text", "") for text in texts)
+
+
+class Chain(Protocol):
+    """A sequence of ever smaller states, and a place on it."""
+
+    @property
+    def guess(self) -> float:
+        """About how many tokens the state at this place has."""
+
+    def advance(self) -> bool:
+        """Go on to the next state; False if this was the last."""
+
+    def state(self) -> Trimmed:
+        """Build the state at this place.
+
+        If something turns out that may not leave, it is there, and the guess has risen.
+        """
+
+
+def states(chain: Chain, target: float, most: float = math.inf) -> Iterator[Trimmed]:
+    """The first state of at most `target` tokens, else the last one; then those that follow.
+
+    Of those that follow, the ones that are guessed to be above `most` are passed over unbuilt. What
+    is chosen then is still the first that fits by guess and by count, whatever the budget.
+    """
+    while True:
+        while chain.guess > target and chain.advance():
+            pass
+        state = chain.state()
+        if chain.guess <= target or not chain.advance():
+            break
+    yield state
+    while chain.advance():
+        if chain.guess <= most:
+            yield chain.state()
+
+
+class Given:
+    """A chain of one state."""
+
+    def __init__(self, trimmed: Trimmed) -> None:
+        self._trimmed = trimmed
+        self.guess = trimmed.tokens
+
+    def advance(self) -> bool:
+        return False
+
+    def state(self) -> Trimmed:
+        return self._trimmed
+
+
+class InTurn:
+    """One chain, and behind its end another that begins there."""
+
+    def __init__(self, first: Chain, then: Callable[[Trimmed], Chain]) -> None:
+        self._chain = first
+        self._then: Callable[[Trimmed], Chain] | None = then
+
+    @property
+    def guess(self) -> float:
+        return self._chain.guess
+
+    def advance(self) -> bool:
+        if self._chain.advance():
+            return True
+        if self._then is None:
+            return False
+        self._chain, self._then = self._then(self._chain.state()), None
+        return self._chain.advance()
+
+    def state(self) -> Trimmed:
+        return self._chain.state()
+
+
+Tell = Callable[[Sequence[Piece]], str]
+"""What a model says of pieces; empty if it says nothing."""
+
+
+class _Run:
+    """Neighbours that are folded together."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.gist = Gist()
+        self.folds = False
+        """Whether its digest is in its place: only once that is shorter, and from then on."""
+
+    @property
+    def stop(self) -> int:
+        return self.first + len(self.gist.pieces)
+
+
+class FoldChain:
+    """Folds one more piece at each step, in order; neighbours share a digest."""
+
+    def __init__(
+        self,
+        trimmed: Trimmed,
+        order: Sequence[int],
+        bench: Bench,
+        *,
+        tell: Tell | None = None,
+        told_tokens: float = 0,
+    ) -> None:
+        self._pieces = trimmed.pieces
+        self._edits = edits_by_piece(trimmed)
+        self._order = order
+        self._bench = bench
+        self._tell = tell
+        self._told_tokens = told_tokens
+        self._digests: dict[tuple[int, int], tuple[Piece, Edit]] = {}
+        self._stuck: set[int] = set()
+        """Pieces that may not be stored, as far as that is known: they stay where they are."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._position = 0
+        self._runs: list[_Run] = []
+        self.guess = sum(piece.tokens for piece in self._pieces)
+
+    def advance(self) -> bool:
+        while self._position < len(self._order):
+            if self._step():
+                return True
+        return False
+
+    def _step(self) -> bool:
+        """Take the next piece; whether that changes the state."""
+        index = self._order[self._position]
+        self._position += 1
+        if index in self._stuck:
+            return False
+        if not self._runs or self._runs[-1].stop != index:
+            self._runs.append(_Run(index))
+        run = self._runs[-1]
+        saved = self._saving(run) if run.folds else 0.0
+        run.gist.add(self._pieces[index])
+        run.folds = run.folds or (not run.gist.is_one_digest and self._saving(run) > 0)
+        if run.folds:
+            self.guess += saved - self._saving(run)
+        return run.folds
+
+    def _saving(self, run: _Run) -> float:
+        told = self._told_tokens if self._is_told(run.gist) else 0.0
+        return run.gist.tokens - run.gist.guess - told
+
+    def _is_told(self, gist: Gist) -> bool:
+        return self._tell is not None and gist.tokens >= 2 * self._told_tokens
+
+    def state(self) -> Trimmed:
+        runs = self._folded_runs()
+        while runs is None:  # some pieces may not leave: go to the same place without them
+            position = self._position
+            self._begin()
+            while self._position < position:
+                self._step()
+            runs = self._folded_runs()
+        pieces: list[Piece] = []
+        edits: list[Edit] = []
+        stop = 0
+        for run, (digest, edit) in runs:
+            pieces += self._pieces[stop : run.first]
+            edits += self._edits_between(stop, run.first)
+            pieces.append(digest)
+            edits.append(edit)
+            stop = run.stop
+        pieces += self._pieces[stop:]
+        edits += self._edits_between(stop, len(self._pieces))
+        return Trimmed(pieces, tuple(edits))
+
+    def _edits_between(self, start: int, stop: int) -> Iterator[Edit]:
+        if self._edits:
+            for n in range(start, stop):
+                yield from self._edits.get(n, ())
+
+    def _folded_runs(self) -> list[tuple[_Run, tuple[Piece, Edit]]] | None:
+        """The runs with their digests; None if more pieces turn out to be stuck."""
+        runs = []
+        stuck = len(self._stuck)
+        for run in self._runs:
+            if not run.folds:
+                continue
+            digest = self._digest(run)
+            if digest is None:
+                self._stuck |= self._unkept(run.first, run.stop)
+            else:
+                runs.append((run, digest))
+        return runs if len(self._stuck) == stuck else None
+
+    def _digest(self, run: _Run) -> tuple[Piece, Edit] | None:
+        key = (run.first, run.stop)
+        if key not in self._digests:
+            piece = self._folded(run.gist)
+            if piece is None:
+                return None
+            why = "the oldest that may go"
+            edit = edited("fold", "folded into a digest", why, run.gist.pieces, piece)
+            self._digests[key] = piece, edit
+        return self._digests[key]
+
+    def _folded(self, gist: Gist) -> Piece | None:
+        if self._tell is not None and self._is_told(gist):
+            summary = self._tell(gist.pieces)
+            piece = folded(gist, self._bench, summary=summary)
+            if piece is None or piece.tokens < gist.tokens:
+                return piece  # a model may say more than it was asked about
+        return folded(gist, self._bench)
+
+    def _unkept(self, start: int, stop: int) -> set[int]:
+        """Which pieces of a run that may not be stored are at fault."""
+        if stop - start == 1:
+            return {start}
+        middle = (start + stop) // 2
+        halves = ((start, middle), (middle, stop))
+        at_fault: set[int] = set()
+        for low, high in halves:
+            pieces = self._pieces[low:high]
+            originals = [o for p in pieces for m in p.messages for o in originals_of(m)]
+            if not kept_run(originals, sum(piece.tokens for piece in pieces), self._bench):
+                at_fault |= self._unkept(low, high)
+        # If each half may be stored, what is found lies across: the run is parted there.
+        return at_fault or {middle}
+
+
+def edits_by_piece(trimmed: Trimmed) -> dict[int, tuple[Edit, ...]]:
+    """The edits of a state, by the piece they led to."""
+    if not trimmed.edits:
+        return {}
+    starts = [piece.start for piece in trimmed.pieces]
+    edits: dict[int, tuple[Edit, ...]] = {}
+    for edit in trimmed.edits:
+        n = max(0, bisect.bisect_right(starts, edit.start) - 1)
+        edits[n] = (*edits.get(n, ()), edit)
+    return edits
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """A piece whose results are to be shortened."""
+
+    index: int
+    most: int
+    """Characters that each result may keep."""
+    why: str
+    one_line: bool = False
+
+
+class CutChain:
+    """Shortens the results of one more piece at each step, in order."""
+
+    def __init__(self, pieces: Sequence[Piece], cuts: Sequence[Cut], bench: Bench) -> None:
+        self._pieces = list(pieces)
+        self._cuts = iter(cuts)
+        self._bench = bench
+        self._edits: dict[int, Edit] = {}
+        self.guess = sum(piece.tokens for piece in pieces)
+
+    def advance(self) -> bool:
+        for cut in self._cuts:
+            piece = self._pieces[cut.index]
+            shorter = shorten_results(piece, self._bench, cut.most, one_line=cut.one_line)
+            if shorter is not None and shorter.tokens < piece.tokens:
+                self._edits[cut.index] = shortened_edit(cut.why, piece, shorter)
+                self._pieces[cut.index] = shorter
+                self.guess -= piece.tokens - shorter.tokens
+                return True
+        return False
+
+    def state(self) -> Trimmed:
+        return Trimmed(list(self._pieces), tuple(self._edits[n] for n in sorted(self._edits)))

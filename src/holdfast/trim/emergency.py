@@ -1,0 +1,141 @@
+"""What is done when all that may be folded is folded and it still does not fit, in this order.
+
+emergency: after chains, before the engine. Digests become terse; the middle of long results is cut,
+all of them a little before any of them much, and those of less important anchors first; then the
+lines that say what is gone go too. Anchors stay whatever it takes (C15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import msgspec
+
+from holdfast.store.records import Edit
+from holdfast.trim.chains import Chain, FoldChain, InTurn, Trimmed, edits_by_piece
+from holdfast.trim.edits import edited, folded, shorten_results, shortened_edit, taken_out
+from holdfast.trim.gists import Gist
+from holdfast.trim.pieces import Bench, Piece
+
+_LENGTHS = (8000, 2000, 500)
+"""Characters of a result. A page, a screen, and what still shows how it begins and ends."""
+_WHY = "nothing else may go"
+
+
+def emergency(trimmed: Trimmed, bench: Bench) -> Chain:
+    """Everything that may still go, from a state on: the oldest first, the last answer last."""
+    free = [n for n, piece in enumerate(trimmed.pieces) if not piece.anchored]
+    return InTurn(FoldChain(trimmed, free, bench), lambda state: _LastResort(state, bench))
+
+
+class _Slot:
+    """A place in the conversation, and what became of it."""
+
+    __slots__ = ("earlier", "edits", "piece", "source")
+
+    def __init__(self, piece: Piece, edits: tuple[Edit, ...]) -> None:
+        self.source = piece
+        self.piece: Piece | None = piece
+        self.earlier = self.edits = edits
+
+
+class _LastResort:
+    """A chain: terse digests, cut results, then no digests."""
+
+    def __init__(self, trimmed: Trimmed, bench: Bench) -> None:
+        edits = edits_by_piece(trimmed)
+        self._slots = [_Slot(piece, edits.get(n, ())) for n, piece in enumerate(trimmed.pieces)]
+        self._bench = bench
+        self.guess = trimmed.tokens
+        self._steps = self._descent()
+
+    def advance(self) -> bool:
+        return next(self._steps, False)
+
+    def state(self) -> Trimmed:
+        pieces = [slot.piece for slot in self._slots if slot.piece is not None]
+        return Trimmed(pieces, tuple(edit for slot in self._slots for edit in slot.edits))
+
+    def _descent(self) -> Iterator[bool]:
+        for run in self._free_runs():
+            yield from self._say_less(run)
+        for most in _LENGTHS:
+            # Where results must be cut, the priorities of anchors say whose are cut first.
+            for slot in sorted(self._slots, key=lambda slot: slot.source.priority):
+                if self._shorten(slot, most):
+                    yield True
+        for n, slot in enumerate(self._slots):
+            if slot.piece is not None and not slot.piece.anchored and self._take_out(n):
+                yield True
+
+    def _free_runs(self) -> list[list[_Slot]]:
+        runs: list[list[_Slot]] = [[]]
+        for slot in self._slots:
+            if slot.source.anchored:
+                runs.append([])
+            else:
+                runs[-1].append(slot)
+        return [run for run in runs if run]
+
+    def _say_less(self, run: list[_Slot]) -> Iterator[bool]:
+        """Put a terse digest in the place of a run; if that may not be, of its digests."""
+        if self._fold_tersely(run):
+            yield True
+        elif len(run) > 1:
+            for slot in run:
+                if slot.source.fold is not None and self._fold_tersely([slot]):
+                    yield True
+
+    def _fold_tersely(self, run: Sequence[_Slot]) -> bool:
+        gist = Gist()
+        for slot in run:
+            gist.add(slot.source)
+        if gist.terse_guess >= gist.tokens and not gist.is_one_digest:
+            return False
+        terse = folded(gist, self._bench, terse=True)
+        if terse is None or terse.tokens >= gist.tokens:
+            return False
+        earlier_turn = gist.is_one_digest and not run[0].edits
+        what = "shortened a digest" if earlier_turn else "folded into a digest"
+        edit = edited("fold", what, _WHY, gist.pieces, terse)
+        for slot in run:
+            slot.piece, slot.edits = None, ()
+        run[0].piece, run[0].edits = terse, (edit,)
+        self.guess -= gist.tokens - terse.tokens
+        return True
+
+    def _shorten(self, slot: _Slot, most: int) -> bool:
+        if slot.piece is None or slot.piece.fold is not None:
+            return False
+        shorter = shorten_results(slot.source, self._bench, most)
+        if shorter is None:
+            return False
+        # Alone, an exchange may cost more than where it stands: old thinking is not read.
+        share = self._bench.measure(shorter) / max(1.0, self._bench.measure(slot.source))
+        tokens = slot.source.tokens * share
+        if tokens >= slot.piece.tokens:
+            return False
+        shorter = msgspec.structs.replace(shorter, tokens=tokens)
+        edit = shortened_edit("it must fit", slot.source, shorter)
+        self.guess -= slot.piece.tokens - tokens
+        slot.piece, slot.edits = shorter, (*slot.earlier, edit)
+        return True
+
+    def _take_out(self, n: int) -> bool:
+        """Take a piece out; the one behind it, else the one before it, stands for it too."""
+        piece, neighbour = self._slots[n].piece, self._neighbour(n)
+        if piece is None or neighbour is None or neighbour.piece is None:
+            return False
+        gone = taken_out(piece, neighbour.piece, self._bench)
+        if gone is None:
+            return False
+        neighbour.piece, edit = gone
+        neighbour.edits = (edit, *neighbour.edits)
+        self._slots[n].piece, self._slots[n].edits = None, ()
+        self.guess -= piece.tokens
+        return True
+
+    def _neighbour(self, n: int) -> _Slot | None:
+        places = chain(range(n + 1, len(self._slots)), range(n - 1, -1, -1))
+        return next((self._slots[at] for at in places if self._slots[at].piece is not None), None)

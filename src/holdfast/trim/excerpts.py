@@ -1,0 +1,206 @@
+"""Parts of texts that can be shown alone: cut between words, and unable to speak for us.
+
+excerpts: after standing; knows text, not messages. A cut never runs through a URL, a path, an id,
+a number or a character that is written with several code points: half of one is worse than none,
+because it still looks whole. Every look is at a bounded window, so a cut costs what it shows.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+import re2  # type: ignore[import-untyped]
+
+from holdfast.condense.severity import alert_lines, level, rank
+from holdfast.condense.source import Source
+
+_ENDS_WORD = frozenset(" \t\r\n\v\f\"'`<>[]{}|")
+"""What no URL, path or number holds."""
+_ENDS_PART = frozenset(",;()=&!")
+"""What ends a word too, unless the word is a URL: there they are its own."""
+_LONGEST_URL = 4096
+"""Signed URLs have up to some 2,000 characters."""
+_LONGEST_WORD = 512
+"""Keys and paths are shorter; what has no end for longer is data, such as an image in base64."""
+_JOINERS = frozenset("\u200d\ufe0e\ufe0f\u20e3")
+_LONGEST_CHARACTER = 64
+"""Code points; families and flags have eleven, what has more is made to be long."""
+_LINE_SHARE = 3
+"""A cut goes back to the end of a line if that costs at most this part of what is shown."""
+_ALERT_CHARACTERS = 200
+_MOST_ALERTS = 5
+_LEAST_ALERTS_ROOM = 240
+"""Characters for lines that tell of errors, also where a result is cut to a few words."""
+
+# A warning about security is told even where the result is not marked as an error (004-63). The
+# word alone is not one: it stands in every second file of a web server.
+_SECURITY = re2.compile(
+    rb"(?i)security[ _-]*(?:warning|alert|notice|advisor|risk|issue|incident|violation)"
+    rb"|(?:warning|alert|critical|danger|caution)[^\n]{0,40}security"
+    rb"|vulnerabilit|\bcve-\d{4}-\d{4}|prompt[ -]injection"
+)
+_SECURITY_STEMS = (b"ecurity", b"ECURITY", b"ulnerab", b"ULNERAB", b"cve-", b"CVE-", b"njection")
+
+
+def before(text: str, most: int) -> str:
+    """The beginning of a text, at most so many characters, ended between words."""
+    if len(text) <= most:
+        return text
+    return text[: _line_end(text, _gap_before(text, most))]
+
+
+def after(text: str, most: int) -> str:
+    """The end of a text, at most so many characters, begun between words."""
+    if len(text) <= most:
+        return text
+    return text[_line_start(text, _gap_after(text, len(text) - most)) :] if most else ""
+
+
+def middle_cut(text: str, most: int, ref: str = "", opener: str = "") -> str:
+    """The beginning and the end of a text, what is missing between, and its worst lines."""
+    head = before(text, most * 2 // 3)
+    tail = after(text[len(head) :], most // 3)
+    middle = text[len(head) : len(text) - len(tail)]
+    alerts = alert_excerpts(middle, max(_LEAST_ALERTS_ROOM, most // 3))
+    gone = len(middle) - sum(map(len, alerts))
+    way = f': {opener}("{ref}")' if ref and opener else ""
+    mark = f"[… {gone} characters cut{way} …]"
+    lines = [head.rstrip("\n"), mark, *alerts, *(["[…]"] if alerts else []), tail.lstrip("\n")]
+    return "\n".join(line for line in lines if line)
+
+
+def alert_excerpts(text: str, most: int) -> list[str]:
+    """The lines that tell of errors, then of warnings, in at most so many characters; in order."""
+    source = Source(text.encode("utf-8", "surrogatepass"))
+    numbers = alert_lines(source)
+    if not numbers:
+        return []
+    lines = text.split("\n")
+    # A long log may have an error in each line: the first hundred and the last are looked at.
+    numbers = numbers if len(numbers) <= 200 else numbers[:100] + numbers[-100:]
+    shown = {n: before(lines[n - 1].strip(), _ALERT_CHARACTERS) for n in numbers}
+    gravest = sorted(shown, key=lambda n: (-rank(shown[n], level(shown[n])), n))
+    chosen = []
+    for n in gravest[:_MOST_ALERTS]:
+        if rank(shown[n], level(shown[n])) < 2 or len(shown[n]) > most:
+            continue
+        chosen.append(n)
+        most -= len(shown[n])
+    return [shown[n] for n in sorted(chosen)]
+
+
+def security_line(data: bytes) -> bytes:
+    """The first line that warns of something about security; empty if there is none."""
+    if not any(stem in data for stem in _SECURITY_STEMS):
+        return b""
+    warning = _SECURITY.search(data)
+    if warning is None:
+        return b""
+    start = max(data.rfind(b"\n", 0, warning.start()) + 1, warning.start() - _ALERT_CHARACTERS)
+    stop = data.find(b"\n", warning.start())
+    return data[start : len(data) if stop < 0 else stop]
+
+
+def quote(text: str, most: int) -> str:
+    """A text as a quotation of at most so many characters, inside brackets of ours.
+
+    It can end neither the quotation nor the bracket, nor begin a line of its own: what a client
+    or a tool has written cannot pass for what we say.
+    """
+    return f'"{plain(text, most)}"'
+
+
+def plain(text: str, most: int) -> str:
+    """A text in one line, without what could end a bracket or a quotation of ours."""
+    # A text of a megabyte is not read for a line of it; space in front is rare and short.
+    words = " ".join(text[: most * 8].translate(_TAMED).split())
+    words = "".join(c for c in words if c.isprintable())
+    return words if len(words) <= most else f"{before(words, most)}…"
+
+
+_TAMED = str.maketrans({"[": "(", "]": ")", '"': "'", "【": "(", "】": ")"})
+
+
+def _gap_before(text: str, at: int) -> int:
+    """The last place up to `at` that is between words."""
+    start, _ = _word_around(text, at)
+    return start
+
+
+def _gap_after(text: str, at: int) -> int:
+    """The first place from `at` on that is between words."""
+    _, stop = _word_around(text, at)
+    return stop
+
+
+def _word_around(text: str, at: int) -> tuple[int, int]:
+    """The bounds of the word that a place stands in; the place itself if it is between words."""
+    low = _reach(text, at, -1, _ENDS_WORD, _LONGEST_URL)
+    high = _reach(text, at, 1, _ENDS_WORD, _LONGEST_URL)
+    if "://" not in text[low:high]:
+        low = max(low, _reach(text, at, -1, _ENDS_PART, _LONGEST_URL))
+        high = min(high, _reach(text, at, 1, _ENDS_PART, _LONGEST_URL))
+        if high - low > _LONGEST_WORD:
+            low = high = at
+    elif high - low > _LONGEST_URL:
+        low = high = at
+    if low < at < high:
+        return low, high
+    return _character_around(text, at)
+
+
+def _reach(text: str, at: int, step: int, ends: frozenset[str], most: int) -> int:
+    """How far a word goes from a place, in one direction."""
+    bound = max(0, at - most) if step < 0 else min(len(text), at + most)
+    while at != bound:
+        n = at - 1 if step < 0 else at
+        if text[n] in ends and not _in_number(text, n):
+            break
+        at += step
+    return at
+
+
+def _in_number(text: str, n: int) -> bool:
+    """Whether the comma at a place belongs to a number: 1,234."""
+    return text[n] == "," and text[n - 1 : n].isdigit() and text[n + 1 : n + 2].isdigit()
+
+
+def _character_around(text: str, at: int) -> tuple[int, int]:
+    low = high = at
+    floor, ceiling = max(0, at - _LONGEST_CHARACTER), min(len(text), at + _LONGEST_CHARACTER)
+    while floor < low < len(text) and _joined(text, low):
+        low -= 1
+    while 0 < high < ceiling and _joined(text, high):
+        high += 1
+    return low, high
+
+
+def _joined(text: str, at: int) -> bool:
+    """Whether the code points before and behind a place are one character."""
+    left, right = text[at - 1], text[at]
+    if left.isascii() and right.isascii():
+        return left == "\r" and right == "\n"
+    return (
+        right in _JOINERS
+        or left == "\u200d"
+        or unicodedata.category(right).startswith("M")
+        or "\U0001f3fb" <= right <= "\U0001f3ff"  # the tone of a skin
+        or (_is_region(left) and _is_region(right))  # a flag is two letters
+        or ("\ud800" <= left <= "\udbff" and "\udc00" <= right <= "\udfff")
+    )
+
+
+def _is_region(letter: str) -> bool:
+    return "\U0001f1e6" <= letter <= "\U0001f1ff"
+
+
+def _line_end(text: str, at: int) -> int:
+    """The end of the last line before a place, if it is near."""
+    end = text.rfind("\n", at - at // _LINE_SHARE, at)
+    return at if end < 0 else end + 1
+
+
+def _line_start(text: str, at: int) -> int:
+    """The start of the next line behind a place, if it is near."""
+    end = text.find("\n", at, at + (len(text) - at) // _LINE_SHARE)
+    return at if end < 0 else end + 1
