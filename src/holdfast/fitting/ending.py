@@ -29,9 +29,6 @@ from holdfast.wire.frame import take_apart
 from holdfast.wire.strict import decode, encode
 from holdfast.wire.tools import with_member
 
-_TIGHT = 0.03
-"""Share of the limit: with less room than this left, a next result could hardly be shown."""
-
 # How each dialect says that no tool may be called, and that one must be.
 _CHOICE = {
     "openai-chat": "tool_choice",
@@ -47,12 +44,11 @@ _NONE: dict[str, Any] = {
 }
 
 
-def must_end(folded: Folded, measure: Measure) -> bool:
-    """Whether a request fits, but what may never go leaves no room for another result."""
-    room = measure.most - measure.size(folded.counted)
+def must_end(folded: Folded) -> bool:
+    """Whether a request does not fit, or only so that another result could not be shown."""
     now = folded.draft.now
     in_a_loop = bool(now.messages) and bool(now.messages[-1].results)
-    return folded.fits and bool(now.tools) and in_a_loop and room < _TIGHT * measure.most
+    return not folded.fits or (folded.exhausted and bool(now.tools) and in_a_loop)
 
 
 def ended(folded: Folded, measure: Measure, leaving: Leaving) -> Folded | None:

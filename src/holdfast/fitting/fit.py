@@ -55,7 +55,7 @@ def fit_request(
     floor = state.floor if state is not None and draft.known else 0
     folded = fold(draft, measure, options, floor, leaving)
     final = False
-    if options.ends and (not folded.fits or must_end(folded, measure)):
+    if options.ends and must_end(folded):
         last = ended(folded, measure, leaving)
         final = last is not None
         folded = last or folded

@@ -26,6 +26,9 @@ from holdfast.wire.rules.rule import check_at
 LEAST_GAIN = 0.2
 """A fold that would save less than this share of the limit waits until it must."""
 
+_TIGHT = 0.03
+"""Share of the limit: with less room than this left, a next result could hardly be shown."""
+
 shared_engine = ContextOptimizationEngine()
 
 
@@ -37,6 +40,8 @@ class Folded(NamedTuple):
     floor: int
     """What the last fold came down to."""
     fits: bool = True
+    exhausted: bool = False
+    """Nothing more may go, and what is left leaves hardly any room."""
 
 
 def fold(
@@ -54,15 +59,19 @@ def fold(
         return Folded(draft, counted, floor)
     offered = offer(draft, options, new=True)  # what is folded leaves a ref
     smallest = Folded(offered, measure.count(offered.now), floor, fits=False)
-    for folded in _steps(offered, measure, options, target, leaving):
+    steps = _steps(offered, measure, options, target, leaving)
+    for folded in steps:
         smallest = folded
         if measure.fits(folded.counted):
             break
     if smallest.draft.edits == offered.edits and measure.fits(counted):
         return Folded(draft, counted, floor)  # there is nothing that may go, and no need to
     _check_rules(draft.now, smallest.draft.now, measure.model)
+    size = measure.size(smallest.counted)
     return smallest._replace(
-        fits=measure.fits(smallest.counted), floor=measure.size(smallest.counted)
+        fits=size <= measure.most,
+        floor=size,
+        exhausted=size > (1 - _TIGHT) * measure.most and next(steps, None) is None,
     )
 
 
