@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.errors import HoldfastError, SettingsError
 from holdfast.trim.standing import is_ours
 from holdfast.wire import Message, Text
 from holdfast.wire.notes import Note
@@ -42,7 +43,8 @@ class AnchorDefinition(msgspec.Struct, frozen=True, kw_only=True):
     type: AnchorType
     selector: Selector
     priority: int = 50
-    """Higher is more important; named first when anchors alone do not fit."""
+    """Higher is more important. Of a less important one long results are cut first; where anchors
+    alone do not fit, the error names them in this order, and which would have to go."""
     description: str = ""
 
 
@@ -143,18 +145,24 @@ class AnchorPreservationManager:
         self.definitions = tuple(sorted(definitions, key=lambda d: -d.priority))
 
     def identify(self, messages: Sequence[Message]) -> tuple[Anchor, ...]:
-        """The anchors among messages, in order; a message counts once, by its best reason."""
-        ends = _ends(messages)
-        found: dict[int, Anchor] = {}
+        """The anchors among messages, in order; a message counts once, by its best reason.
+
+        Selectors see the client's messages alone: what we wrote is nobody's question or rule, and
+        a selector for the last message means the client's last one.
+        """
+        places = [n for n, message in enumerate(messages) if not is_ours(message)]
+        theirs = messages
+        if len(places) < len(messages):
+            theirs = [messages[n] for n in places]
+        ends = _ends(theirs)
+        anchors: dict[int, Anchor] = {}
         for definition in self.definitions:
-            selector = definition.selector
             # The first and the latest of a kind are looked for once, not at every message.
-            hits = ends.get(selector)
-            if hits is None:
-                hits = [n for n, message in enumerate(messages) if selector(message, n, messages)]
-            for index in hits:
-                found.setdefault(index, Anchor(index, definition.type, definition.priority))
-        return tuple(found[index] for index in sorted(found))
+            hits = ends.get(definition.selector)
+            for n in _selected(definition, theirs) if hits is None else hits:
+                anchor = Anchor(places[n], definition.type, definition.priority)
+                anchors.setdefault(anchor.index, anchor)
+        return tuple(anchors[index] for index in sorted(anchors))
 
     def missing(self, before: Sequence[Message], after: Sequence[Message]) -> tuple[Anchor, ...]:
         """The anchors of a conversation that a trimmed one has lost.
@@ -171,6 +179,28 @@ class AnchorPreservationManager:
             )
 
         return tuple(a for a in self.identify(before) if not is_there(before[a.index]))
+
+
+def _selected(definition: AnchorDefinition, messages: Sequence[Message]) -> list[int]:
+    """The messages that a selector chooses; it may be another's code."""
+    selector = definition.selector
+    n = 0
+    chosen = []
+    try:
+        for n, message in enumerate(messages):
+            if selector(message, n, messages):
+                chosen.append(n)
+    except HoldfastError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it may raise anything
+        # Without a cause: the text of its error may hold text of the conversation.
+        raise SettingsError(
+            f"the selector of the anchor {definition.type!r} raised {type(error).__name__} "
+            f"at message {n}",
+            where="anchors",
+            fix="Mend the selector: it takes a message, its index and all messages.",
+        ) from None
+    return chosen
 
 
 def _ends(messages: Sequence[Message]) -> dict[Selector, list[int]]:

@@ -239,16 +239,28 @@ class FoldChain:
     def _folded_runs(self) -> list[tuple[_Run, tuple[Piece, Edit]]] | None:
         """The runs with their digests; None if more pieces turn out to be stuck."""
         runs = []
-        stuck = len(self._stuck)
         for run in self._runs:
             if not run.folds:
                 continue
             digest = self._digest(run)
             if digest is None:
                 self._stuck |= self._unkept(run.first, run.stop)
-            else:
-                runs.append((run, digest))
-        return runs if len(self._stuck) == stuck else None
+                # Where there is one there may be a thousand: they are looked for once, not one at
+                # each step that meets the next.
+                for start, stop in self._ranges():
+                    self._stuck |= self._unkept(start, stop)
+                return None
+            runs.append((run, digest))
+        return runs
+
+    def _ranges(self) -> Iterator[tuple[int, int]]:
+        """The neighbours among what may go, as far as it is not known to be stuck."""
+        free = [n for n in self._order if n not in self._stuck]
+        start = 0
+        for at in range(1, len(free) + 1):
+            if at == len(free) or free[at] != free[at - 1] + 1:
+                yield free[start], free[at - 1] + 1
+                start = at
 
     def _digest(self, run: _Run) -> tuple[Piece, Edit] | None:
         key = (run.first, run.stop)
@@ -270,19 +282,16 @@ class FoldChain:
         return folded(gist, self._bench)
 
     def _unkept(self, start: int, stop: int) -> set[int]:
-        """Which pieces of a run that may not be stored are at fault."""
+        """Which of neighbouring pieces may not be stored; none if all together may."""
+        pieces = self._pieces[start:stop]
+        originals = [o for piece in pieces for m in piece.messages for o in originals_of(m)]
+        if kept_run(originals, sum(piece.tokens for piece in pieces), self._bench):
+            return set()
+        middle = (start + stop) // 2
         if stop - start == 1:
             return {start}
-        middle = (start + stop) // 2
-        halves = ((start, middle), (middle, stop))
-        at_fault: set[int] = set()
-        for low, high in halves:
-            pieces = self._pieces[low:high]
-            originals = [o for p in pieces for m in p.messages for o in originals_of(m)]
-            if not kept_run(originals, sum(piece.tokens for piece in pieces), self._bench):
-                at_fault |= self._unkept(low, high)
         # If each half may be stored, what is found lies across: the run is parted there.
-        return at_fault or {middle}
+        return self._unkept(start, middle) | self._unkept(middle, stop) or {middle}
 
 
 def edits_by_piece(trimmed: Trimmed) -> dict[int, tuple[Edit, ...]]:

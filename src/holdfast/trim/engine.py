@@ -75,17 +75,12 @@ class ContextOptimizationEngine:
         last: to build and count them would be in vain.
         """
         chosen = self._chosen(strategy, pieces)
-        state = Trimmed(pieces, ())
-        for state in self._soft(chosen, pieces, target, most, bench):
-            yield state
-        chain = emergency(state, bench)
-        built = True
-        while chain.advance():
-            built = chain.guess <= most
-            if built:
-                yield chain.state()
-        if not built:
-            yield chain.state()
+        state: Trimmed | None = None
+        for step in self._steps(chosen, pieces, target, most, bench):
+            # A step that met what may not leave changes nothing.
+            if state is None or step.pieces != state.pieces:
+                yield step
+            state = step
 
     def preview(
         self,
@@ -108,6 +103,24 @@ class ContextOptimizationEngine:
         if strategy == "auto":
             return self.select(pieces)
         return strategy_named(strategy) if isinstance(strategy, str) else strategy
+
+    def _steps(
+        self,
+        chosen: ContextStrategy,
+        pieces: list[Piece],
+        target: float,
+        most: float,
+        bench: Bench,
+    ) -> Iterator[Trimmed]:
+        """The states that a strategy leads to, then those of an emergency."""
+        state = Trimmed(pieces, ())
+        for state in self._soft(chosen, pieces, target, most, bench):
+            yield state
+        chain = emergency(state, bench)
+        while chain.advance():
+            if chain.guess <= most:
+                yield chain.state()
+        yield chain.state()
 
     def _soft(
         self,

@@ -8,6 +8,7 @@ writing it.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter, deque
 
@@ -16,8 +17,8 @@ import msgspec
 from holdfast.trim.anchors import asks
 from holdfast.trim.excerpts import plain, quote, security_line
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.standing import Fold, originals_of, refs_of
-from holdfast.wire import Message, Text, ToolResult
+from holdfast.trim.standing import STAND, Fold
+from holdfast.wire import Message, Text, ToolCall, ToolResult
 from holdfast.wire.notes import Note
 
 _QUOTED = 80
@@ -51,15 +52,25 @@ def _mention(message: Message) -> _Mention:
     """What a digest may say of one of the client's messages."""
     mention = _MENTION.get(message)
     if mention is None:
-        results = message.results
-        mention = _Mention(
-            tuple(plain(call.name, _LONGEST_NAME) for call in message.calls),
-            _question(message) if asks(message) else "",
-            tuple(filter(None, map(_failure, results))),
-        )
+        tools, failures = [], []
+        for block in message.blocks:
+            if isinstance(block, ToolCall):
+                tools.append(_tool_name(block.name))
+            elif isinstance(block, ToolResult) and (failure := _failure(block)):
+                failures.append(failure)
+        question = _question(message) if asks(message) else ""
         # Most messages have nothing to say: they share one value.
-        mention = _MENTION.put(message, mention if mention != _NOTHING else _NOTHING)
+        mention = _NOTHING
+        if tools or failures or question:
+            mention = _Mention(tuple(tools), question, tuple(failures))
+        _MENTION.put(message, mention)
     return mention
+
+
+@functools.lru_cache(maxsize=1024)
+def _tool_name(name: str) -> str:
+    """A tool's name; also this the client chooses."""
+    return plain(name, _LONGEST_NAME)
 
 
 def _question(message: Message) -> str:
@@ -103,9 +114,13 @@ class Gist:
             self.refs.update(dict.fromkeys(piece.fold.refs))
             self._summaries.extend(filter(None, [piece.fold.summary]))
         for message in piece.messages:
-            if piece.fold is None:
-                self.refs.update(dict.fromkeys(refs_of(message)))
-            for original in originals_of(message):
+            stand = STAND.get(message)
+            if stand is None:
+                self._mention(message)
+                continue
+            if stand.fold is None:
+                self.refs.update(dict.fromkeys(stand.refs))
+            for original in stand.originals:
                 self._mention(original)
 
     def _mention(self, original: Message) -> None:
@@ -147,7 +162,9 @@ class Gist:
         """What its digest stands for; without a new summary, earlier ones are kept."""
         summary = plain(summary or " ".join(self._summaries), _LONGEST_SUMMARY)
         start, stop = self.pieces[0].start, self.pieces[-1].stop
-        return Fold(start, stop, math.fsum(self._parts), summary, ref, tuple(self.refs))
+        # Sums of sums differ in the last digit: the same fold must come out of any order.
+        tokens = round(math.fsum(self._parts), 6)
+        return Fold(start, stop, tokens, summary, ref, tuple(self.refs))
 
     def digest(self, fold: Fold, bench: Bench, *, terse: bool = False) -> str:
         """The text that stands for the run: the same for the same messages."""
