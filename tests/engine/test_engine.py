@@ -141,8 +141,8 @@ def test_a_turn_says_what_was_done_and_what_it_saved(url: str) -> None:
                      "prompt_tokens_details": {"cached_tokens": 600}}  # fmt: skip
             turn = await engine.observe(session, fitted, usage, milliseconds=3.5)
             assert [t.number for t in await engine.store.turns(session.scope)] == [1]
-            [edit] = turn.edits
-            assert edit.action == "cite"
+            [edit, offer] = turn.edits
+            assert (edit.action, offer.action) == ("cite", "offer")
             assert edit.ref_id == fitted.contents[0].ref_id
             assert edit.from_tokens > edit.to_tokens
             assert (turn.usage.input, turn.usage.cached, turn.usage.output) == (700, 600, 11)

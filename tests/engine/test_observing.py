@@ -51,25 +51,6 @@ def test_a_turn_that_opened_refs_teaches_nothing() -> None:
     run(work())
 
 
-def test_a_session_is_known_by_what_the_client_sent_not_by_what_was_made_of_it() -> None:
-    """Hidden calls that were brought back are not in the client's next request."""
-
-    async def work() -> None:
-        engine = Holdfast(MemoryStore())
-        came = holdfast.read(chat(question="One?"))
-        fuller = came.insert(0, {"role": "user", "content": "Brought back."})
-        session = await engine.session_of(came)
-        fitted = await session.fit(fuller)
-        await engine.observe(session, fitted, asked=came)
-        longer = came.insert(
-            1, {"role": "assistant", "content": "A."}, {"role": "user", "content": "B?"}
-        )
-        fresh = Holdfast(engine.store)
-        assert (await fresh.session_of(longer)).name == session.name
-
-    run(work())
-
-
 def test_a_request_without_messages_is_written_down() -> None:
     async def work() -> None:
         engine = Holdfast(MemoryStore())
