@@ -1,4 +1,4 @@
-"""What turns cost and saved, to the last digit: dollars worked out here from the price lists' rates.
+"""What turns cost and saved, to the last digit: dollars worked out here from vendors' rates.
 
 The rates stand here as numbers, so that a mistake in our prices cannot excuse one in our sums.
 """
@@ -67,9 +67,7 @@ def used(
     expanded: Expanded = NOTHING_OPENED,
     **counted: Any,
 ) -> TurnUsage:
-    return turn_usage(
-        report, Counted(**counted), expanded, model=model, now=NOW, status=status
-    )
+    return turn_usage(report, Counted(**counted), expanded, model=model, now=NOW, status=status)
 
 
 def dollars(*parts: tuple[int, Decimal]) -> Decimal:
@@ -317,9 +315,7 @@ def test_opening_can_cost_more_than_was_saved() -> None:
 
 
 def test_what_was_opened_is_predicted_where_nothing_is_reported() -> None:
-    usage = used(
-        None, predicted=10_000, untouched=40_000, expanded=Expanded(1, 1_000, rounds=1)
-    )
+    usage = used(None, predicted=10_000, untouched=40_000, expanded=Expanded(1, 1_000, rounds=1))
     assert usage.input == 10_000 + 11_000
     assert usage.saved == 40_000 - 21_000
 

@@ -120,7 +120,7 @@ def test_a_file_without_failed_turns_is_brought_up_to_date(tmp_path: Path) -> No
         db.execute("PRAGMA user_version = 1")
         db.execute(
             "INSERT INTO turns VALUES ('blue', 'ann', 's1', 1, 0.0, 'm', 10, 30, 12, 0, 1, 0, 0,"
-            " 0.5, 0.25, '{\"number\": 1, \"started_at\": 0.0}')"
+            ' 0.5, 0.25, \'{"number": 1, "started_at": 0.0}\')'
         )
     db.close()
 

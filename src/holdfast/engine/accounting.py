@@ -71,7 +71,7 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """Someone bills it: the model is not the offline one."""
 
 
-def turn_usage(  # noqa: PLR0913 - named arguments, of which most calls need few
+def turn_usage(
     report: object,
     counted: Counted,
     expanded: Expanded,

@@ -6,6 +6,7 @@ outlives the process.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import msgspec
@@ -33,6 +34,18 @@ def row(total: UsageTotal) -> dict[str, Any]:
     """A sum with what follows from it: saved is untouched less input, over all calls."""
     fields: dict[str, Any] = msgspec.to_builtins(total)
     return fields | {"saved": total.saved}
+
+
+def percent(part: float, total: float) -> str:
+    """A share of a total that is not 0, in percent; a loss is below zero.
+
+    Tenths are shown, and never rounded up, where whole percents would say too much: 99.96 % is
+    not all of it, and a small loss not nothing.
+    """
+    share = 100 * part / total
+    if 0 < abs(share) < 1 or 99 < share < 100:
+        return f"{math.floor(share * 10) / 10:.1f}"
+    return f"{share:.0f}"
 
 
 async def _newest(store: Store, scope: Scope, sums: list[UsageTotal]) -> list[UsageTotal]:
