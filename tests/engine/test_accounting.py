@@ -242,16 +242,21 @@ def test_a_marked_part_is_held_as_long_as_it_was_marked_for(
     assert usage.saved_cost == float(instead - dollars((50_000, rate)))
 
 
-def test_reads_that_are_reported_prove_a_cache_that_we_do_not_know() -> None:
-    report = {"prompt_tokens": 5_000, "prompt_tokens_details": {"cached_tokens": 4_000}}
-    sides = {"predicted": 5_000, "untouched": 9_000, "untouched_before": 8_000,
-             "sent_before": 4_000}  # fmt: skip
-    cached = used(report, model="x-ai:grok-3", **sides)
-    plain = used({"prompt_tokens": 5_000}, model="x-ai:grok-3", **sides)
-    assert plain.saved_cost == float(dollars((4_000, Decimal(3))))
-    cost = dollars((1_000, Decimal(3)), (4_000, Decimal("0.75")))
-    instead = dollars((1_000, Decimal(3)), (8_000, Decimal("0.75")))
-    assert cached.saved_cost == float(instead - cost)
+@pytest.mark.parametrize("cached", [0, 4_000])
+def test_reads_that_are_reported_prove_a_cache_that_we_do_not_know(cached: int) -> None:
+    usage = used(
+        openai(5_000, cached=cached),
+        model="x-ai:grok-3",
+        predicted=5_000,
+        sent_before=4_000,
+        untouched=9_000,
+        untouched_before=8_000,
+    )
+    plain, read = Decimal(3), Decimal("0.75")  # grok-3
+    cost = dollars((5_000 - cached, plain), (cached, read))
+    held = 8_000 if cached else 0
+    instead = dollars((9_000 - held, plain), (held, read))
+    assert usage.saved_cost == float(instead - cost)
 
 
 def test_deepseek_says_in_its_own_words_what_it_had_cached() -> None:

@@ -192,7 +192,7 @@ def test_a_loss_is_shown_as_one_with_its_share_of_what_was_asked(pages_of_two_da
 def test_figures_say_what_they_are_a_share_of(pages_of_two_days: str) -> None:
     titles = [about["title"] for tag, about in Seen(pages_of_two_days).tags if tag == "dt"
               and "title" in about]  # fmt: skip
-    assert any("share of tokens asked" in title for title in titles)
+    assert any("share of tokens asked" in str(title) for title in titles)
 
 
 def test_what_was_left_out_is_counted_and_can_be_opened(busy: Running) -> None:
