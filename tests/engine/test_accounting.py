@@ -125,7 +125,7 @@ def test_a_beginning_too_short_to_be_cached_says_nothing_about_the_cache() -> No
 
 
 def test_a_first_request_finds_in_the_cache_what_others_left_there() -> None:
-    usage = used(openai(5_000, cached=2_048), predicted=5_000, untouched=9_000)
+    usage = used(openai(5_000, cached=2_048), predicted=5_000, untouched=9_000, sent_before=0)
     cost = dollars((2_952, GPT.input), (2_048, GPT.cached))
     instead = dollars((6_952, GPT.input), (2_048, GPT.cached))
     assert usage.saved_cost == float(instead - cost)

@@ -61,8 +61,8 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """Input tokens as the client sent it."""
     untouched_before: int = 0
     """Of these, at their beginning, those that the request before began with too."""
-    sent_before: int = 0
-    """The same of what was sent: what the vendor's cache can hold of it."""
+    sent_before: int | None = None
+    """The same of what was sent: what the vendor's cache can hold of it. None: not known."""
     idle_seconds: float = 0.0
     """Since the request before; caches forget."""
     cache_lives: frozenset[Life] = frozenset()
@@ -141,7 +141,7 @@ def _predicted(counted: Counted, expanded: Expanded, *, failed: bool) -> Bill:
 def _untouched(price: Price, sent: Bill, counted: Counted) -> Bill:
     before = Beginning(
         untouched=min(counted.untouched_before, counted.untouched),
-        sent=min(counted.sent_before, counted.predicted),
+        sent=counted.sent_before,
         idle_seconds=counted.idle_seconds,
     )
     lives = counted.cache_lives

@@ -93,7 +93,8 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     """What the vendor saw before of a request, and of what was sent in its place, in tokens."""
 
     untouched: int = 0
-    sent: int = 0
+    sent: int | None = None
+    """None: not known, so that what the vendor cached of it tells nothing."""
     idle_seconds: float = 0.0
     """How long ago that was."""
 
@@ -128,6 +129,8 @@ def _read(before: Beginning, sent: Bill, policy: Policy | None, lives: frozenset
     """Tokens of the untouched request that the cache would have held."""
     if not sent.cached and _expired(before, sent, policy, lives):
         return 0
+    if before.sent is None:
+        return before.untouched
     # Of several calls the later ones read what the first has written: that tells nothing.
     cached = sent.cached if sent.calls == 1 else min(sent.cached, before.sent)
     # What the vendor missed of our beginning, it would have missed of the untouched one too.
@@ -138,6 +141,6 @@ def _expired(before: Beginning, sent: Bill, policy: Policy | None, lives: frozen
     """Whether what the vendor had cached was gone, and not just our request another."""
     if policy is not None and not policy.marked:
         # It knew a beginning of ours that is long enough to be cached, and did not find it.
-        return sent.reported and before.sent >= policy.least
+        return sent.reported and before.sent is not None and before.sent >= policy.least
     # Entries end at marks, so a request folded behind one may miss them all while they live.
     return bool(lives) and before.idle_seconds > max(LIFE_SECONDS[life] for life in lives)
