@@ -86,6 +86,7 @@ MEANINGS = {
     "we count them: what models opened and read again is in it.",
     "tokens saved": "Tokens asked less tokens billed, and their share of tokens asked. A minus is "
     "a loss.",
+    "cost": "Of all calls, where prices are known; the offline model costs nothing.",
     "money saved": "What the requests would have cost as asked, with what the vendors' caches "
     "would have held of them, less what they did cost. A minus is a loss. Only of models whose "
     "prices are known.",
@@ -100,6 +101,7 @@ def savings(sums: Totals) -> list[tuple[str, str]]:
         ("tokens asked", number(sums.untouched)),
         ("tokens billed", number(sums.billed)),
         ("tokens saved", share(sums.saved, sums.untouched)),
+        ("cost", money(sums.cost)),
         ("money saved", money(sums.saved_cost)),
     ]
 
