@@ -22,7 +22,7 @@ from holdfast.surfaces.proxy.dashboard.inspection import (
 )
 from holdfast.surfaces.proxy.dashboard.overview import Overview, overview_page
 from holdfast.surfaces.proxy.dashboard.pages import POLICY
-from holdfast.surfaces.proxy.dashboard.views import SessionRow, edits_by_ref, net, totals
+from holdfast.surfaces.proxy.dashboard.views import SessionRow, edits_by_ref, totals
 from holdfast.tokens import count
 from tests.fitting.test_citing import chat, in_dialect
 from tests.proxy import demo
@@ -152,7 +152,7 @@ def test_the_first_page_shows_totals_warnings_and_sessions(busy: Running) -> Non
     engine = busy.service.engine
     sums = totals(busy.do(engine.store.usage(engine.scope)))
     assert sums.saved > 100_000
-    for number in (sums.sent, sums.untouched, sums.saved):
+    for number in (sums.billed, sums.untouched, sums.saved):
         assert said.count(f"{number:,}") >= 2  # today and overall
     assert "Context trimmed due to token limit" in said
     links_there = hrefs(busy, "/")
@@ -174,9 +174,31 @@ def test_system_and_tools_are_counted_as_part_of_their_own(busy: Running) -> Non
 
 def test_days_have_a_chart_when_there_are_two(pages_of_two_days: str) -> None:
     assert "Tokens by day" in pages_of_two_days
-    assert "2026-03-01: read from vendors&#x27; caches 40, sent anew 70, left out, net 850" in (
+    days = "2026-03-01: billed, from vendors&#x27; caches 40, billed, new 70, saved 890"
+    assert days in pages_of_two_days
+    assert "2026-03-02: billed, from vendors&#x27; caches 40, billed, new 1,310, saved −350" in (  # noqa: RUF001
         pages_of_two_days
     )
+
+
+def test_a_loss_is_shown_as_one_with_its_share_of_what_was_asked(pages_of_two_days: str) -> None:
+    told = Seen(pages_of_two_days).text
+    assert "tokens saved540 (27\u00a0%)" in told  # 890 less 350, of 2,000
+    assert "tokens saved−350 (−35\u00a0%)" in told  # noqa: RUF001
+    assert "money saved−$0.0444" in told  # noqa: RUF001
+    assert "requests4 (1 failed)" in told
+
+
+def test_figures_say_what_they_are_a_share_of(pages_of_two_days: str) -> None:
+    titles = [about["title"] for tag, about in Seen(pages_of_two_days).tags if tag == "dt"
+              and "title" in about]  # fmt: skip
+    assert any("share of tokens asked" in str(title) for title in titles)
+
+
+def test_what_was_left_out_is_counted_and_can_be_opened(busy: Running) -> None:
+    refs = busy.do(busy.service.engine.store.stats(busy.service.engine.scope)).refs
+    assert refs > 0
+    assert f"{refs:,} originals, and all can be opened" in shown(busy, "/")
 
 
 @pytest.fixture
@@ -194,13 +216,14 @@ def pages_of_two_days() -> str:
         cost=0.5,
         saved_cost=0.25,
     )
+    loss = msgspec.structs.replace(one, name="2026-03-02", input=1350, saved_cost=-0.0444, failed=1)
     row = SessionRow(record=SessionRecord(session="s"), totals=totals([one]))
     return overview_page(
         Overview(
             url="",
-            today=totals([one]),
-            ever=totals([one, one]),
-            days=[one, msgspec.structs.replace(one, name="2026-03-02")],
+            today=totals([loss]),
+            ever=totals([one, loss]),
+            days=[one, loss],
             recent=[],
             warned=[],
             sessions=[row],
@@ -213,8 +236,9 @@ def test_a_session_shows_its_turns(busy: Running) -> None:
     engine = busy.service.engine
     for one in busy.do(engine.store.turns(engine.scope.of("nightly-build"))):
         assert f"turn {one.number}" in said
-        assert f"{one.usage.predicted:,}" in said
-        assert f"{net(one.usage):,}" in said
+        assert f"{one.usage.input:,}" in said
+        assert f"{one.usage.untouched:,}" in said
+        assert f"{one.usage.saved:,}".replace("-", "−") in said  # noqa: RUF001
 
 
 def test_the_inspector_explains_every_edit_and_opens_every_ref(busy: Running) -> None:

@@ -20,11 +20,11 @@ from holdfast.surfaces.proxy.dashboard.views import (
     Explained,
     beginnings,
     edits_by_ref,
-    net,
     totals,
     turn_rows,
     warned,
 )
+from holdfast.surfaces.proxy.report import percent
 from tests.proxy.demo import Seen
 
 
@@ -60,7 +60,7 @@ def test_any_name_comes_back_from_an_address(name: str) -> None:
     assert links.from_path(unquote(path).removeprefix("/sessions/")) == name
 
 
-def test_totals_add_up_and_are_net_of_what_was_opened() -> None:
+def test_totals_add_up_and_are_net_of_all_calls() -> None:
     day = UsageTotal(
         name="2026-03-01",
         turns=2,
@@ -75,10 +75,36 @@ def test_totals_add_up_and_are_net_of_what_was_opened() -> None:
         saved_cost=0.25,
     )
     sums = totals([day, day])
-    assert (sums.requests, sums.sent, sums.untouched, sums.saved) == (4, 200, 2000, 1700)
+    assert (sums.requests, sums.billed, sums.untouched, sums.saved) == (4, 220, 2000, 1780)
     assert (sums.cost, sums.saved_cost, sums.expansions, sums.cached) == (1.0, 0.5, 2, 80)
-    assert net(TurnUsage(predicted=100, untouched=100, expansion_tokens=7)) == -7
+    assert TurnUsage(predicted=100, untouched=100, input=107).saved == -7
     assert totals([]).requests == 0
+
+
+@pytest.mark.parametrize(
+    ("part", "total", "told"),
+    [
+        (0, 5, "0"),
+        (1, 3, "33"),
+        (2, 3, "67"),
+        (5, 5, "100"),
+        (9_996, 10_000, "99.9"),
+        (4, 1_000, "0.4"),
+        (-4, 1_000, "-0.4"),
+        (-1, 100_000, "-0.1"),
+        (-444, 100, "-444"),
+    ],
+)
+def test_percentages_say_no_more_than_the_numbers(part: int, total: int, told: str) -> None:
+    assert percent(part, total) == told
+
+
+@given(st.integers(-(10**9), 10**9), st.integers(1, 10**9))
+def test_a_part_is_never_told_as_more_than_all_nor_a_loss_as_none(part: int, total: int) -> None:
+    told = float(percent(min(part, total), total))
+    assert told <= 100
+    assert (told == 100) == (part >= total)
+    assert part >= 0 or told < 0
 
 
 def turn(number: int, *edits: tuple[str, int, int], **more: Any) -> Turn:
@@ -159,13 +185,14 @@ def test_every_message_of_both_sides_stands_in_one_pair(
             assert start == stop or set(range(start, stop)) <= set(pair.client)
 
 
-@given(st.lists(st.lists(st.integers(0, 10**7), min_size=3, max_size=3), max_size=70))
+@given(st.lists(st.lists(st.integers(-(10**7), 10**7), min_size=3, max_size=3), max_size=70))
 def test_bars_stay_inside_their_chart_and_keep_proportion(numbers: list[list[int]]) -> None:
     bars = [Bar(label="<l>", title="<t>", parts=tuple(parts)) for parts in numbers]
     svg = ElementTree.fromstring(stacked("n", ("a", "b", "c"), bars)).find("svg")
     assert svg is not None
-    top = max((sum(parts) for parts in numbers), default=0)
-    for group, parts in zip(svg.findall("g"), numbers, strict=True):
+    drawn = [[max(0, part) for part in parts] for parts in numbers]  # a loss has no bar
+    top = max(map(sum, drawn), default=0)
+    for group, parts in zip(svg.findall("g"), drawn, strict=True):
         heights = [float(rect.get("height", "0")) for rect in group.findall("rect")]
         assert all(float(rect.get("y", "-1")) >= 0 for rect in group.findall("rect"))
         assert sum(heights) == pytest.approx((HEIGHT - 30) * sum(parts) / max(1, top), abs=1)

@@ -43,7 +43,7 @@ def proxy(cli: Cli) -> Iterator[Running]:
 
 def test_help_says_what_the_columns_mean(cli: Cli) -> None:
     said = cli("stats", "--help").out
-    for word in ("untouched", "net", "--live", "holdfast stats --by day"):
+    for word in ("untouched", "share of untouched", "--live", "holdfast stats --by day"):
         assert word in said
     assert "holdfast stats" in cli("--help").out
 
@@ -63,21 +63,21 @@ def test_rows_add_up_to_the_totals_in_each_way_of_summing(cli: Cli) -> None:
     assert len(rows["day"]["by_day"]) == 1
     for by, found in rows.items():
         assert set(found) == {"totals", f"by_{by}"}
-        for field in ("turns", "untouched", "predicted", "saved", "net_saved", "cost"):
+        for field in ("turns", "untouched", "predicted", "saved", "failed", "cost"):
             summed = sum(row[field] for row in found[f"by_{by}"])
             assert summed == pytest.approx(found["totals"][field]), (by, field)
     totals = rows["model"]["totals"]
-    assert totals["saved"] == totals["untouched"] - totals["predicted"] > 0
+    assert totals["saved"] == totals["untouched"] - totals["input"] > 0
 
 
 @pytest.mark.usefixtures("proxy")
 def test_the_table_has_a_row_for_each_and_one_for_all(cli: Cli) -> None:
     totals = cli("stats").json["totals"]
     drawn = cli("stats", "--output", "table").out.splitlines()
-    assert re.match(r"model +requests +untouched +sent +saved +net ", drawn[0])
+    assert re.match(r"model +requests +failed +untouched +billed +saved +cached ", drawn[0])
     assert drawn[2].startswith("gpt-4o ")
     assert drawn[-1].startswith("total ")
-    for field in ("untouched", "predicted", "saved", "net_saved"):
+    for field in ("untouched", "input", "saved"):
         assert f"{totals[field]:,}" in drawn[-1]
 
 
@@ -88,7 +88,7 @@ def test_a_narrow_terminal_shows_fewer_columns_but_every_name_and_number_whole(c
     drawn = cli("stats", "--output", "table").out
     assert "…" not in drawn
     assert "gpt-4o-mini " in drawn
-    assert "reported" not in drawn
+    assert "cached" not in drawn
     assert f"{totals['saved']:,}" in drawn
     assert f"{totals['saved_cost']:.4f}" in drawn
 

@@ -1,38 +1,55 @@
 """What a request cost and what it would have cost untouched, from what the provider reports.
 
-accounting: after trails, before session. Savings are net: of expansions, and of what the vendor's
-cache would have saved on the untouched request too.
+accounting: after trails and vendor_cache, before session. Savings are net: of every call that an
+answer took, and of what the vendor's cache would have saved on the untouched request too. A call
+that failed costs what was reported of it and saves nothing; nobody bills the offline model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from holdfast.budget.usage import reported_usage, whole
+from holdfast.budget.usage import Usage, reported_usage, whole
+from holdfast.engine.vendor_cache import Beginning, Bill, Life, policy_of, untouched_bill
 from holdfast.store.records import TurnUsage
 from holdfast.tokens.prices import Price, bundled
 
-_WRAPPERS = ("usage", "usageMetadata")
+CLIENT_LEFT = 499
+"""No provider answers with it: it stands where a client did not wait for its answer."""
+
+_WRAPPERS = ("usage", "usageMetadata", "usage_metadata")
 _CACHED = (
     ("cache_read_input_tokens",),
     ("prompt_tokens_details", "cached_tokens"),
     ("input_tokens_details", "cached_tokens"),
+    ("prompt_cache_hit_tokens",),  # DeepSeek
     ("cachedContentTokenCount",),
+    ("cached_content_token_count",),
     ("cacheReadInputTokens",),
 )
-_WRITTEN = (("cache_creation_input_tokens",), ("cacheWriteInputTokens",))
+_WRITTEN = (
+    ("cache_creation_input_tokens",),
+    ("prompt_tokens_details", "cache_write_tokens"),
+    ("input_tokens_details", "cache_write_tokens"),
+    ("cacheWriteInputTokens",),
+)
+_WRITTEN_FOR_AN_HOUR = (("cache_creation", "ephemeral_1h_input_tokens"),)
 
 
 class Expanded(msgspec.Struct, frozen=True):
     """What the model opened while it answered."""
 
     calls: int = 0
+    """Of our tool."""
     tokens: int = 0
     """Of what it was given."""
+    rounds: int = 0
+    """How often the prompt was sent again, with what was opened behind it."""
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,58 +60,137 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
     untouched: int
     """Input tokens as the client sent it."""
     untouched_before: int = 0
-    """The same of the request before, which the vendor might have cached."""
+    """Of these, at their beginning, those that the request before began with too."""
+    sent_before: int | None = None
+    """The same of what was sent: what the vendor's cache can hold of it. None: not known."""
+    idle_seconds: float = 0.0
+    """Since the request before; caches forget."""
+    cache_lives: frozenset[Life] = frozenset()
+    """For how long the client asks the vendor to cache it: see `vendor_cache.cache_lives`."""
+    billed: bool = True
+    """Someone bills it: the model is not the offline one."""
 
 
 def turn_usage(
-    report: object, counted: Counted, expanded: Expanded, *, model: str, now: float
+    report: object,
+    counted: Counted,
+    expanded: Expanded,
+    *,
+    model: str,
+    now: float,
+    status: int = 200,
 ) -> TurnUsage:
     """The usage of a turn; where nothing is reported, what was predicted stands for the input."""
-    said = reported_usage(report)
-    read = said.input if said is not None and said.input else counted.predicted
-    output = said.output if said is not None and said.output else 0
-    cached = _first(report, _CACHED)
-    written = _first(report, _WRITTEN)
+    usage = reported_usage(report)
+    # The provider did answer a client that left, and bills what it read.
+    failed = status >= 400 and status != CLIENT_LEFT
+    bill = _reported(usage, report, expanded) or _predicted(counted, expanded, failed=failed)
+    unchanged = bill.calls == 1 and counted.predicted == counted.untouched
+    # Of a request that went out as it came, the vendor's own count is the better one.
+    untouched = bill.input if unchanged else counted.untouched
+    output = usage.output if usage is not None and usage.output else 0
     price = bundled().price(model, at=datetime.fromtimestamp(now, UTC)) if model else None
-    cost = _cost(price, read, output, cached, written)
-    # The untouched request would have been cached as far as it went out before.
-    known = min(counted.untouched_before, counted.untouched) if cached else 0
-    as_it_was = _cost(price, counted.untouched, output, known, 0)
+    cost: Decimal | None = None
+    saved_cost: Decimal | None = None
+    if not counted.billed:
+        cost = Decimal(0)
+    elif price is not None:
+        cost = _cost(price, bill, output)
+        instead = bill if unchanged else _untouched(price, bill, counted)
+        saved_cost = -cost if failed else _cost(price, instead, output) - cost
     return TurnUsage(
-        predicted=counted.predicted,
-        untouched=counted.untouched,
-        input=read,
-        cached=cached,
-        cache_written=written,
+        predicted=0 if failed else counted.predicted,
+        untouched=0 if failed else untouched,
+        input=bill.input,
+        cached=bill.cached,
+        cache_written=bill.written,
         output=output,
         expansions=expanded.calls,
         expansion_tokens=expanded.tokens,
-        cost=cost,
-        saved_cost=None if cost is None or as_it_was is None else as_it_was - cost,
+        cost=None if cost is None else float(cost),
+        saved_cost=None if saved_cost is None else float(saved_cost),
+        failed=failed,
     )
 
 
-def _cost(price: Price | None, tokens: int, output: int, cached: int, written: int) -> float | None:
-    if price is None:
+def _reported(usage: Usage | None, report: object, expanded: Expanded) -> Bill | None:
+    if usage is None or not usage.input:
         return None
-    return float(
-        price.cost(
-            input_tokens=tokens,
-            output_tokens=output,
+    # Parts are never more than the whole, whatever a provider says.
+    cached = min(_first(report, _CACHED), usage.input)
+    written = min(_first(report, _WRITTEN), usage.input - cached)
+    return Bill(
+        input=usage.input,
+        cached=cached,
+        written=written,
+        written_hour=min(_first(report, _WRITTEN_FOR_AN_HOUR), written),
+        calls=expanded.rounds + 1,
+    )
+
+
+def _predicted(counted: Counted, expanded: Expanded, *, failed: bool) -> Bill:
+    """The input of the calls that were answered: the prompt each time, and what was opened.
+
+    What is opened in a round is read in every later call: on average in half of all calls.
+    """
+    calls = expanded.rounds + (not failed)
+    opened = expanded.tokens * calls // 2 if calls > 1 else 0
+    return Bill(input=counted.predicted * calls + opened, calls=calls, reported=False)
+
+
+def _untouched(price: Price, sent: Bill, counted: Counted) -> Bill:
+    before = Beginning(
+        untouched=min(counted.untouched_before, counted.untouched),
+        sent=counted.sent_before,
+        idle_seconds=counted.idle_seconds,
+    )
+    lives = counted.cache_lives
+    return untouched_bill(counted.untouched, before, sent, policy_of(price), lives)
+
+
+def _cost(price: Price, bill: Bill, output: int) -> Decimal:
+    """What calls cost: each by itself, as prices may rise with the size of a request."""
+    if not bill.input and not output:
+        return Decimal(0)
+    calls = max(1, bill.calls)
+    plain = bill.input - bill.cached - bill.written
+    sides = (plain, bill.cached, bill.written - bill.written_hour, bill.written_hour, output)
+    total = Decimal(0)
+    for n in range(calls):
+        new, cached, written, for_an_hour, said = (_part(side, n, calls) for side in sides)
+        total += price.cost(
+            input_tokens=new + cached + written + for_an_hour,
+            output_tokens=said,
             cache_read_tokens=cached,
             cache_write_tokens=written,
+            cache_write_hour_tokens=for_an_hour,
         )
-    )
+    return total
+
+
+def _part(total: int, n: int, of: int) -> int:
+    """The n-th of equal parts that add up to the total."""
+    return total // of + (n < total % of)
 
 
 def _first(report: object, places: tuple[tuple[str, ...], ...]) -> int:
+    """The first count that is there; reports are read by their keys or their attributes."""
     for wrapper in _WRAPPERS:
-        if isinstance(report, Mapping) and isinstance(report.get(wrapper), Mapping):
-            report = report[wrapper]
+        inside = _field(report, wrapper)
+        report = report if inside is None else inside
     for place in places:
         value: Any = report
         for key in place:
-            value = value.get(key) if isinstance(value, Mapping) else None
-        if (found := whole(value)) is not None:
-            return found
+            value = _field(value, key)
+        if (tokens := whole(value)) is not None:
+            return tokens
     return 0
+
+
+def _field(report: object, key: str) -> Any:
+    if isinstance(report, Mapping):
+        return report.get(key)
+    try:
+        return getattr(report, key, None)
+    except Exception:  # noqa: BLE001 - a client's object may raise when it is looked at
+        return None

@@ -125,12 +125,24 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     stop: int = 0
 
 
+def saved_tokens(untouched: int, billed: int) -> int:
+    """Tokens saved: those that the client asked with, less those billed over all calls.
+
+    Negative if it took more than it would have untouched. Everything that tells of savings tells
+    this, and a share of them is a share of `untouched`.
+    """
+    return untouched - billed
+
+
 class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
     """What a request cost: as predicted, as reported, and as it would have cost untouched."""
 
     predicted: int = 0
+    """Input tokens as it was sent, by our count."""
     untouched: int = 0
+    """Input tokens as the client asked: what every share of savings is a share of."""
     input: int = 0
+    """Input tokens billed over all calls of the answer: as reported, else as predicted."""
     cached: int = 0
     cache_written: int = 0
     output: int = 0
@@ -139,7 +151,14 @@ class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
     cost: float | None = None
     """In US dollars; None if the price is unknown."""
     saved_cost: float | None = None
-    """Net of expansions and of cache effects."""
+    """Net of expansions and of cache effects; negative if it cost more than untouched."""
+    failed: bool = False
+    """There was no answer: no tokens were saved, and only those reported were billed."""
+
+    @property
+    def saved(self) -> int:
+        """Tokens saved: see `saved_tokens`."""
+        return saved_tokens(self.untouched, self.input)
 
 
 class Trail(msgspec.Struct, frozen=True):
@@ -223,6 +242,13 @@ class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
     expansion_tokens: int
     cost: float
     saved_cost: float
+    failed: int = 0
+    """Of the turns, those without an answer."""
+
+    @property
+    def saved(self) -> int:
+        """Tokens saved: see `saved_tokens`."""
+        return saved_tokens(self.untouched, self.input)
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):

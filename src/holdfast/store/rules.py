@@ -181,6 +181,7 @@ def total(name: str, turns: Sequence[Turn]) -> UsageTotal:
         expansion_tokens=sum(usage.expansion_tokens for usage in usages),
         cost=sum(usage.cost or 0.0 for usage in usages),
         saved_cost=sum(usage.saved_cost or 0.0 for usage in usages),
+        failed=sum(usage.failed for usage in usages),
     )
 
 

@@ -75,20 +75,25 @@ class Price(msgspec.Struct, frozen=True):
         output_tokens: int = 0,
         cache_read_tokens: int = 0,
         cache_write_tokens: int = 0,
+        cache_write_hour_tokens: int = 0,
     ) -> Decimal:
         """Return what a call costs in US dollars.
 
         `input_tokens` are all input tokens, the cached ones included. Cached tokens that have no
-        rate of their own cost what other input costs. Counts below zero are taken as zero.
+        rate of their own cost what other input costs. What is written for an hour costs twice as
+        much as other input (Anthropic's rule; lists have the rate of five minutes only). Counts
+        below zero are taken as zero.
         """
         read, write = max(cache_read_tokens, 0), max(cache_write_tokens, 0)
-        total = max(input_tokens, read + write)
+        hour = max(cache_write_hour_tokens, 0)
+        total = max(input_tokens, read + write + hour)
         rates = self.rates
         plain = _at(rates.input_mtok, total) or Decimal(0)
         by_token = (
-            (total - read - write) * plain
+            (total - read - write - hour) * plain
             + read * _or(_at(rates.cache_read_mtok, total), plain)
             + write * _or(_at(rates.cache_write_mtok, total), plain)
+            + hour * plain * 2
             + max(output_tokens, 0) * (_at(rates.output_mtok, total) or Decimal(0))
         )
         return by_token / _MILLION + (_at(rates.requests_kcount, total) or Decimal(0)) / 1000

@@ -63,8 +63,8 @@ WHERE workspace = $1 AND username = $2 AND session = $3
 ADD_TURN: LiteralString = """
 INSERT INTO holdfast.turns (
     workspace, username, session, number, record, model, started_at, predicted, untouched, input,
-    cached, output, expansions, expansion_tokens, cost, saved_cost)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+    cached, output, expansions, expansion_tokens, cost, saved_cost, failed)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 ON CONFLICT DO NOTHING
 RETURNING number
 """
@@ -73,7 +73,7 @@ _UPDATE_TURN: LiteralString = """
 UPDATE holdfast.turns SET
     record = $5, model = $6, started_at = $7, predicted = $8, untouched = $9, input = $10,
     cached = $11, output = $12, expansions = $13, expansion_tokens = $14, cost = $15,
-    saved_cost = $16
+    saved_cost = $16, failed = $17
 WHERE workspace = $1 AND username = $2 AND session = $3 AND number = $4
 RETURNING number
 """
@@ -199,7 +199,7 @@ def turn_values(scope: Scope, turn: Turn) -> tuple[object, ...]:
     return (
         *(*_key(scope), turn.number, rules.to_json(turn), turn.model, turn.started_at),
         *(usage.predicted, usage.untouched, usage.input, usage.cached, usage.output),
-        *(usage.expansions, usage.expansion_tokens, usage.cost, usage.saved_cost),
+        *(usage.expansions, usage.expansion_tokens, usage.cost, usage.saved_cost, usage.failed),
     )
 
 

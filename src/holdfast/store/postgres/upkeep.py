@@ -34,7 +34,8 @@ SELECT
     sum(expansions)::bigint AS expansions,
     sum(expansion_tokens)::bigint AS expansion_tokens,
     coalesce(sum(cost), 0) AS cost,
-    coalesce(sum(saved_cost), 0) AS saved_cost
+    coalesce(sum(saved_cost), 0) AS saved_cost,
+    count(*) FILTER (WHERE failed) AS failed
 FROM holdfast.turns
 WHERE workspace = $1 AND username = $2 AND $4 IN ('', session) AND started_at >= $5
 GROUP BY 1

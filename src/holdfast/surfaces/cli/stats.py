@@ -18,7 +18,7 @@ from rich.text import Text
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.store import Scope
-from holdfast.surfaces.proxy.report import By, report
+from holdfast.surfaces.proxy.report import By, percent, report
 
 from ._output import ColorOption, Output, OutputOption, remark, table
 from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
@@ -49,14 +49,15 @@ def stats(
     """Show what requests cost, and what they would have cost untouched.
 
     \b
-    untouched   input tokens as the clients sent them
-    sent        input tokens as they went out, by our count
-    saved       the difference; net is less the tokens that models opened again
-    reported    input tokens as providers report them, over all calls of an answer
-    cached      how much of that their caches held
+    requests    all of them; failed are those without an answer, which save nothing
+    untouched   input tokens as the clients asked
+    billed      input tokens over all calls of an answer, as providers report them (else as
+                we count them): what models opened and read again is in it
+    saved       untouched less billed, and its share of untouched; a minus is a loss
+    cached      how much of billed the providers' caches held, and its share of it
     opened      parts of stored content that models opened
-    saved $     in money, net of expansions and of what caches would have saved anyway;
-                only of models whose prices are known
+    saved $     in money, net of what caches would have saved on the untouched requests; a
+                minus is a loss; only of models whose prices are known, never the offline one
 
     Without --live the figures come from the store and cover all time; of sessions, the 50 last
     used are shown. With --live they come from the proxy, with the counters of its process. Narrow
@@ -67,7 +68,7 @@ def stats(
       holdfast stats
       holdfast stats --by day
       holdfast stats --live --by session
-      holdfast stats --output json | jq .totals.net_saved
+      holdfast stats --output json | jq .totals.saved
     """
     settings = Settings.load(output=output, color=color, store_url=store)
     out = Output(settings)
@@ -120,24 +121,23 @@ def _number(count: int) -> str:
     return f"{count:,}" if abs(count) < _LARGE else f"{count / 1e6:,.1f} M"
 
 
-def _saved(row: dict[str, Any]) -> str:
-    share = row["saved"] / row["untouched"] if row["untouched"] else 0.0
-    return f"{_number(row['saved'])} ({share:.0%})"
+def _share(part: int, total: int) -> str:
+    """A number, and its share in percent where there is something to be a share of."""
+    return f"{_number(part)} ({percent(part, total)}%)" if total else _number(part)
 
 
 _COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "requests": lambda row: _number(row["turns"]),
+    "failed": lambda row: _number(row["failed"]),
     "untouched": lambda row: _number(row["untouched"]),
-    "sent": lambda row: _number(row["predicted"]),
-    "saved": _saved,
-    "net": lambda row: _number(row["net_saved"]),
-    "reported": lambda row: _number(row["input"]),
-    "cached": lambda row: _number(row["cached"]),
+    "billed": lambda row: _number(row["input"]),
+    "saved": lambda row: _share(row["saved"], row["untouched"]),
+    "cached": lambda row: _share(row["cached"], row["input"]),
     "opened": lambda row: _number(row["expansions"]),
     "cost $": lambda row: f"{row['cost']:.4f}",
     "saved $": lambda row: f"{row['saved_cost']:.4f}",
 }
-_NARROW = ("requests", "untouched", "sent", "saved", "net", "saved $")
+_NARROW = ("requests", "untouched", "billed", "saved", "saved $")
 """What a terminal of 80 columns has room for."""
 
 

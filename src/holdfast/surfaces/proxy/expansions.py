@@ -63,11 +63,14 @@ class Expansions:
         else:
             results, following = await self._answers(hidden, self._room(sent) // 2), None
         self._rounds += 1
+        if self._rounds > self._caps.rounds + 1:
+            following = None
         self.used = Expanded(
             self.used.calls + len(results),
             self.used.tokens + sum(count(text) for _, text in results),
+            self.used.rounds + (following is not None),
         )
-        return Step(results, following if self._rounds <= self._caps.rounds + 1 else None)
+        return Step(results, following)
 
     async def _fitting(
         self, sent: Conversation, turn: tuple[bytes, ...], hidden: Sequence[Call]

@@ -46,9 +46,11 @@ class Metrics:
         gauge("open_streams", "Streams being sent.").set_function(open_streams)
 
         self._tokens = {
-            "untouched": counter("untouched_tokens", "Input as clients sent it.", by_model),
+            "untouched": counter("untouched_tokens", "Input as clients asked.", by_model),
             "predicted": counter("sent_tokens", "Input as it went out, counted by us.", by_model),
-            "input": counter("input_tokens", "Input as providers report it.", by_model),
+            "input": counter(
+                "input_tokens", "Input over all calls, as providers report it.", by_model
+            ),
             "cached": counter("cached_tokens", "Input read from providers' caches.", by_model),
             "output": counter("output_tokens", "Output as providers report it.", by_model),
             "expansions": counter("expansions", "Parts that models opened.", by_model),
@@ -57,9 +59,9 @@ class Metrics:
         self._cache_hits = counter("cache_hits", "Turns with cached input.", by_model)
         self._cost = counter("cost_dollars", "What turns cost, where prices are known.", by_model)
         # Savings can shrink, so they are no counters.
-        self._saved = gauge("saved_tokens", "Untouched less sent.", by_model)
-        self._net_saved = gauge("net_saved_tokens", "The same less expansions.", by_model)
+        self._saved = gauge("saved_tokens", "Untouched less input, over all calls.", by_model)
         self._saved_cost = gauge("saved_dollars", "Net of expansions and caches.", by_model)
+        self._failed = counter("failed_turns", "Turns without an answer.", by_model)
         self._edits = counter("edits", "What was done to requests.", ("action",))
         self._warnings = counter("warnings", "Warnings given.")
         self._prefix = histogram(
@@ -85,9 +87,9 @@ class Metrics:
                 counter.labels(model).inc(amount)
         if used.cached:
             self._cache_hits.labels(model).inc()
-        saved = used.untouched - used.predicted
-        self._saved.labels(model).inc(saved)
-        self._net_saved.labels(model).inc(saved - used.expansion_tokens)
+        self._saved.labels(model).inc(used.saved)
+        if used.failed:
+            self._failed.labels(model).inc()
         self._cost.labels(model).inc(used.cost or 0.0)
         self._saved_cost.labels(model).inc(used.saved_cost or 0.0)
         for edit in turn.edits:

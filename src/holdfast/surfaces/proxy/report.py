@@ -6,6 +6,7 @@ outlives the process.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import msgspec
@@ -20,30 +21,41 @@ MOST_SESSIONS = 50
 async def report(store: Store, scope: Scope, by: tuple[By, ...]) -> dict[str, Any]:
     """The totals, and the rows of each way of summing; of sessions the newest."""
     models = await store.usage(scope, by="model")
-    found: dict[str, Any] = {"totals": row(_total(models))}
+    told: dict[str, Any] = {"totals": row(_total(models))}
     for way in by:
-        rows = models if way == "model" else await store.usage(scope, by=way)
+        sums = models if way == "model" else await store.usage(scope, by=way)
         if way == "session":
-            rows = await _newest(store, scope, rows)
-        found[f"by_{way}"] = [row(one) for one in rows]
-    return found
+            sums = await _newest(store, scope, sums)
+        told[f"by_{way}"] = [row(total) for total in sums]
+    return told
 
 
 def row(total: UsageTotal) -> dict[str, Any]:
-    """A sum with what follows from it: saved is untouched less sent, net is less expansions."""
-    saved = total.untouched - total.predicted
-    made: dict[str, Any] = msgspec.to_builtins(total)
-    return made | {"saved": saved, "net_saved": saved - total.expansion_tokens}
+    """A sum with what follows from it: saved is untouched less input, over all calls."""
+    fields: dict[str, Any] = msgspec.to_builtins(total)
+    return fields | {"saved": total.saved}
 
 
-async def _newest(store: Store, scope: Scope, rows: list[UsageTotal]) -> list[UsageTotal]:
-    by_name = {one.name: one for one in rows}
+def percent(part: float, total: float) -> str:
+    """A share of a total that is not 0, in percent; a loss is below zero.
+
+    Tenths are shown, and never rounded up, where whole percents would say too much: 99.96 % is
+    not all of it, and a small loss not nothing.
+    """
+    share = 100 * part / total
+    if 0 < abs(share) < 1 or 99 < share < 100:
+        return f"{math.floor(share * 10) / 10:.1f}"
+    return f"{share:.0f}"
+
+
+async def _newest(store: Store, scope: Scope, sums: list[UsageTotal]) -> list[UsageTotal]:
+    by_name = {total.name: total for total in sums}
     records = await store.sessions(scope, limit=MOST_SESSIONS)
     return [by_name[record.session] for record in records if record.session in by_name]
 
 
-def _total(rows: list[UsageTotal]) -> UsageTotal:
+def _total(sums: list[UsageTotal]) -> UsageTotal:
     fields = [name for name in UsageTotal.__struct_fields__ if name != "name"]
     return UsageTotal(
-        name="total", **{field: sum(getattr(one, field) for one in rows) for field in fields}
+        name="total", **{field: sum(getattr(part, field) for part in sums) for field in fields}
     )

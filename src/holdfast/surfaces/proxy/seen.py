@@ -19,13 +19,12 @@ from contextlib import (
 )
 from hashlib import sha256
 
+from holdfast.engine import accounting
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store import Turn
 from holdfast.surfaces.proxy.sending import Reply
 
-CLIENT_LEFT = 499
-"""No answer has it: it stands where a client did not wait for its answer."""
-
+CLIENT_LEFT = accounting.CLIENT_LEFT
 _MODEL = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)
 _OUR_SESSION = re.compile(r"[0-9a-f]{32}")
 

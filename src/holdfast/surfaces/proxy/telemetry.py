@@ -79,7 +79,7 @@ def line(seen: Seen, status: int, turn: Turn | None) -> Fields:
         said.update(
             tokens=used.input,
             predicted=used.predicted,
-            saved=used.untouched - used.predicted,
+            saved=used.saved,
             cached=used.cached,
             edits=len(turn.edits),
             expansions=used.expansions,

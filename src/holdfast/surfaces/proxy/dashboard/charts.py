@@ -29,7 +29,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
 def stacked(name: str, parts: Sequence[str], bars: Sequence[Bar]) -> Html:
     """A chart with its legend; every bar has as many numbers as there are parts."""
-    top = max((sum(bar.parts) for bar in bars), default=0) or 1
+    top = max((sum(max(0, part) for part in bar.parts) for bar in bars), default=0) or 1
     drawn = element(
         "svg",
         _grid(top),

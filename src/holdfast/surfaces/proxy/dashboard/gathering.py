@@ -78,8 +78,11 @@ class Gathering:
         sessions = [
             SessionRow(record=record, totals=totals(await self._usage(record))) for record in shown
         ]
+        stored = await self._store.stats(self._scope)
         return Overview(
             url=url,
+            refs=stored.refs,
+            damaged=stored.damaged,
             today=totals(one for one in days if one.name == day(now)),
             ever=totals(days),
             days=days[-_DAYS:],

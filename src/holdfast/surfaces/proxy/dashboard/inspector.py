@@ -36,15 +36,17 @@ from holdfast.surfaces.proxy.dashboard.layout import (
     facts,
     moment,
     money,
+    number,
     page,
     pager,
     percent,
     ref_link,
     remark,
+    share,
     size,
     table,
 )
-from holdfast.surfaces.proxy.dashboard.views import Explained, net
+from holdfast.surfaces.proxy.dashboard.views import Explained
 from holdfast.wire import Conversation
 from holdfast.wire.blocks import text_of
 
@@ -103,11 +105,12 @@ def _turn_facts(shown: TurnShown) -> Html:
         ("time (UTC)", moment(turn.started_at)),
         ("model", turn.model),
         ("status", turn.status or "none"),
-        ("tokens predicted", f"{usage.predicted:,}"),
-        ("tokens billed", f"{usage.input:,}"),
-        ("tokens untouched", f"{usage.untouched:,}"),
-        ("saved, net", f"{net(usage):,}"),
+        ("tokens asked", number(usage.untouched)),
+        ("tokens predicted", number(usage.predicted)),
+        ("tokens billed", number(usage.input)),
+        ("tokens saved", share(usage.saved, usage.untouched)),
         ("cost", money(usage.cost)),
+        ("money saved", money(usage.saved_cost)),
         ("read from cache", f"{usage.cached:,}"),
         ("opened by the model", f"{usage.expansions:,} ({usage.expansion_tokens:,} tokens)"),
         ("prefix kept", percent(turn.prefix_share, 1)),

@@ -29,6 +29,9 @@ from holdfast.surfaces.proxy.dashboard.html import (
     ul,
 )
 from holdfast.surfaces.proxy.dashboard.views import Totals
+from holdfast.surfaces.proxy.report import percent as share_in_percent
+
+_DASH = "–"  # noqa: RUF001 a dash is a dash
 
 
 def page(title: str, *body: Any, crumbs: Sequence[tuple[str, str]] = ()) -> str:
@@ -70,20 +73,51 @@ def table(
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> Html:
-    """Names and values, as a list."""
-    return dl([div(dt(name), dd(value)) for name, value in pairs], class_="facts")
+    """Names and values, as a list; where the pointer rests on a name, it says what it means."""
+    return dl(
+        [div(dt(name, title=MEANINGS.get(name)), dd(value)) for name, value in pairs],
+        class_="facts",
+    )
+
+
+MEANINGS = {
+    "tokens asked": "Input tokens of the requests as clients asked, before anything was changed.",
+    "tokens billed": "Input tokens over all calls of an answer, as providers report them, else as "
+    "we count them: what models opened and read again is in it.",
+    "tokens saved": "Tokens asked less tokens billed, and their share of tokens asked. A minus is "
+    "a loss.",
+    "cost": "Of all calls, where prices are known; the offline model costs nothing.",
+    "money saved": "What the requests would have cost as asked, with what the vendors' caches "
+    "would have held of them, less what they did cost. A minus is a loss. Only of models whose "
+    "prices are known.",
+    "requests": "Those that failed have no answer: they save nothing, and cost what was reported.",
+    "read from vendors' caches": "Of the tokens billed, and their share of these.",
+}
+
+
+def savings(sums: Totals) -> list[tuple[str, str]]:
+    """What every page tells of savings, in the same words and numbers."""
+    return [
+        ("tokens asked", number(sums.untouched)),
+        ("tokens billed", number(sums.billed)),
+        ("tokens saved", share(sums.saved, sums.untouched)),
+        ("cost", money(sums.cost)),
+        ("money saved", money(sums.saved_cost)),
+    ]
+
+
+def requests(sums: Totals) -> str:
+    """How many requests, and how many of them failed."""
+    return f"{sums.requests:,}" + (f" ({sums.failed:,} failed)" if sums.failed else "")
 
 
 def figures(name: str, sums: Totals) -> Html:
     """Totals as a row of large numbers."""
     shown = (
-        ("requests", f"{sums.requests:,}"),
-        ("tokens sent", f"{sums.sent:,}"),
-        ("untouched", f"{sums.untouched:,}"),
-        ("saved, net", f"{sums.saved:,} ({percent(sums.saved, sums.untouched)})"),
-        ("saved, net of cost", money(sums.saved_cost)),
-        ("expansions", f"{sums.expansions:,}"),
-        ("read from vendors' caches", f"{sums.cached:,} ({percent(sums.cached, sums.read)})"),
+        ("requests", requests(sums)),
+        *savings(sums),
+        ("opened by models", f"{sums.expansions:,}"),
+        ("read from vendors' caches", share(sums.cached, sums.billed)),
     )
     return element("section", element("h2", name), facts(shown), class_="figures")
 
@@ -131,14 +165,28 @@ def _when(at: float) -> datetime:
 
 
 def percent(part: float, whole: float) -> str:
-    """A share."""
-    return f"{100 * part / whole:.0f}\u00a0%" if whole else "0\u00a0%"
+    """A share; a dash where there is nothing to be a share of."""
+    return f"{_minus(share_in_percent(part, whole))}\u00a0%" if whole else _DASH
+
+
+def number(count: int) -> str:
+    """A count; a loss has a minus."""
+    return _minus(f"{count:,}")
+
+
+def share(part: int, whole: int) -> str:
+    """A count, and its share of another."""
+    return f"{number(part)} ({percent(part, whole)})"
+
+
+def _minus(written: str) -> str:
+    return written.replace("-", "−")  # noqa: RUF001 as numbers are written
 
 
 def money(dollars: float | None) -> str:
     """An amount in US dollars; a dash if it is not known."""
     if dollars is None:
-        return "–"  # noqa: RUF001 a dash is a dash
+        return _DASH
     sign = "−" if dollars < 0 else ""  # noqa: RUF001 as numbers are written
     digits = 2 if abs(dollars) >= 1 or dollars == 0 else 4
     return f"{sign}${abs(dollars):,.{digits}f}"

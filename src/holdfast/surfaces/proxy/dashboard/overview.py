@@ -19,10 +19,14 @@ from holdfast.surfaces.proxy.dashboard.layout import (
     figures,
     moment,
     money,
+    number,
     page,
     pager,
     percent,
     remark,
+    requests,
+    savings,
+    share,
     table,
 )
 from holdfast.surfaces.proxy.dashboard.views import (
@@ -30,14 +34,13 @@ from holdfast.surfaces.proxy.dashboard.views import (
     SessionRow,
     Totals,
     TurnRow,
-    net,
     totals,
 )
 
 _CURL = """\
 curl {url}/v1/chat/completions -H 'content-type: application/json' \\
   -d '{{"model": "gpt-4o", "messages": [{{"role": "user", "content": "Hello?"}}]}}'"""
-_DAY_PARTS = ("read from vendors' caches", "sent anew", "left out, net")
+_DAY_PARTS = ("billed, from vendors' caches", "billed, new", "saved")
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +51,10 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     today: Totals
     ever: Totals
     days: Sequence[UsageTotal]
+    refs: int = 0
+    """Originals that were set aside."""
+    damaged: int = 0
+    """Of these, those that cannot be opened any more."""
     recent: Sequence[TurnRow]
     """The last requests of all sessions, in order."""
     warned: Sequence[TurnRow]
@@ -66,13 +73,23 @@ def overview_page(shown: Overview) -> str:
         "Dashboard",
         figures("Today (UTC)", shown.today),
         figures("Overall", shown.ever),
-        remark("Saved, net: tokens that clients sent and models did not have to read, less what "
-               "models opened again. Money also counts what vendors' caches would have saved."),
+        remark("Saved: tokens that clients asked with, less those billed over all calls, what "
+               "models opened again included; the share is of the tokens asked. Money also counts "
+               "what vendors' caches would have saved. A minus is a loss."),
+        _set_aside(shown.refs, shown.damaged),
         _requests_chart(shown.recent),
         _days_chart(shown.days),
         _warnings(shown.warned),
         _sessions(shown),
     )  # fmt: skip
+
+
+def _set_aside(refs: int, damaged: int) -> Html:
+    """What became of that which was left out of requests."""
+    fate = "and all can be opened."
+    if damaged:
+        fate = f"but {damaged:,} are damaged and cannot be: `holdfast store verify` names them."
+    return remark(f"What was left out is stored: {refs:,} originals, {fate}")
 
 
 def _welcome(url: str) -> Html:
@@ -96,8 +113,9 @@ def _requests_chart(recent: Sequence[TurnRow]) -> Html | None:
     return section(
         h2("Tokens by part, the last requests"),
         _parts_chart("Tokens of the last requests by part", recent),
-        remark("The whole bar is what the client sent. What was left out is split by the edits "
-               "made so far; what was left out is stored, and models can open it."),
+        remark("The whole bar is what the client asked, or what was sent if that was more; calls "
+               "that failed have none. What was left out is split by the edits made so far; it is "
+               "stored, and models can open it."),
     )  # fmt: skip
 
 
@@ -121,10 +139,12 @@ def _days_chart(days: Sequence[UsageTotal]) -> Html | None:
     if len(days) < 2:
         return None
     bars = []
-    for one in days:
-        parts = (one.cached, max(0, one.input - one.cached), max(0, net(one)))
-        said = ", ".join(f"{name} {n:,}" for name, n in zip(_DAY_PARTS, parts, strict=True))
-        bars.append(Bar(label=one.name, title=f"{one.name}: {said}", parts=parts))
+    for day in days:
+        parts = (day.cached, day.input - day.cached, day.saved)  # a loss has a number, and no bar
+        told = ", ".join(
+            f"{name} {number(tokens)}" for name, tokens in zip(_DAY_PARTS, parts, strict=True)
+        )
+        bars.append(Bar(label=day.name, title=f"{day.name}: {told}", parts=parts))
     return section(h2("Tokens by day"), stacked("Tokens by day", _DAY_PARTS, bars))
 
 
@@ -157,17 +177,22 @@ def _sessions(shown: Overview) -> Html:
             row.record.model,
             row.record.dialect,
             f"{row.record.turns:,}",
-            f"{row.totals.sent:,}",
-            f"{row.totals.saved:,}",
+            number(row.totals.untouched),
+            number(row.totals.billed),
+            share(row.totals.saved, row.totals.untouched),
+            money(row.totals.saved_cost),
             moment(row.record.updated_at),
         )
         for row in shown.sessions
     ]
-    columns = ("Session", "Model", "Dialect", "Turns", "Tokens sent", "Saved, net", "Used (UTC)")
+    columns = (
+        "Session", "Model", "Dialect", "Turns", "Tokens asked", "Tokens billed", "Tokens saved",
+        "Money saved", "Used (UTC)",
+    )  # fmt: skip
     newest = "" if shown.first else links.overview()
     return section(
         h2("Sessions"),
-        table("Sessions, the last used first", columns, listed, words=(1, 2, 6)),
+        table("Sessions, the last used first", columns, listed, words=(1, 2, 8)),
         pager(newest, shown.older, words=("Newest", "Older")),
     )
 
@@ -189,11 +214,9 @@ def session_page(shown: SessionShown) -> str:
     known = (
         ("model", record.model),
         ("dialect", record.dialect),
-        ("turns", f"{record.turns:,}"),
-        ("tokens sent", f"{sums.sent:,}"),
-        ("saved, net", f"{sums.saved:,} ({percent(sums.saved, sums.untouched)})"),
-        ("saved, net of cost", money(sums.saved_cost)),
-        ("expansions", f"{sums.expansions:,}"),
+        ("requests", requests(sums)),
+        *savings(sums),
+        ("opened by models", f"{sums.expansions:,}"),
         ("began (UTC)", moment(record.created_at)),
         ("state", "open" if record.closed_at is None else "closed"),
     )
@@ -208,17 +231,18 @@ def session_page(shown: SessionShown) -> str:
 
 def _turns(rows: Sequence[TurnRow]) -> Html:
     columns = (
-        "Turn", "Time (UTC)", "Model", "Predicted", "Billed", "Saved, net", "Edits", "Opened",
-        "Prefix kept", "ms", "Status", "Warnings",
+        "Turn", "Time (UTC)", "Model", "Tokens asked", "Tokens billed", "Tokens saved",
+        "Money saved", "Edits", "Opened", "Prefix kept", "ms", "Status", "Warnings",
     )  # fmt: skip
     listed = [
         (
             a(f"turn {row.turn.number}", href=links.turn(row.session, row.turn.number)),
             moment(row.turn.started_at),
             row.turn.model,
-            f"{row.turn.usage.predicted:,}",
-            f"{row.turn.usage.input:,}",
-            f"{net(row.turn.usage):,}",
+            number(row.turn.usage.untouched),
+            number(row.turn.usage.input),
+            share(row.turn.usage.saved, row.turn.usage.untouched),
+            money(row.turn.usage.saved_cost),
             len(row.turn.edits),
             row.turn.usage.expansions,
             percent(row.turn.prefix_share, 1),
@@ -228,4 +252,4 @@ def _turns(rows: Sequence[TurnRow]) -> Html:
         )
         for row in reversed(rows)
     ]
-    return table("Turns, the newest first", columns, listed, words=(1, 2, 11))
+    return table("Turns, the newest first", columns, listed, words=(1, 2, 12))

@@ -21,44 +21,35 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Usage in the words of the dashboard."""
 
     requests: int = 0
-    sent: int = 0
-    """Input tokens as they went out, by our count."""
+    failed: int = 0
+    """Of these, without an answer."""
     untouched: int = 0
-    """Input tokens as the clients sent them."""
+    """Input tokens as the clients asked."""
+    billed: int = 0
+    """Input tokens over all calls: as reported, else as counted."""
     saved: int = 0
-    """Net of what models opened again."""
+    """Untouched less billed."""
     cost: float = 0.0
     saved_cost: float = 0.0
     expansions: int = 0
     cached: int = 0
-    read: int = 0
-    """Input tokens that were billed: as reported, else as counted."""
-
-    @property
-    def cache_share(self) -> float:
-        """Share of the input that the vendors read from their caches."""
-        return self.cached / self.read if self.read else 0.0
+    """Of the input that was billed."""
 
 
 def totals(parts: Iterable[UsageTotal]) -> Totals:
     """Many sums of usage as one."""
-    found = list(parts)
+    sums = list(parts)
     return Totals(
-        requests=sum(one.turns for one in found),
-        sent=sum(one.predicted for one in found),
-        untouched=sum(one.untouched for one in found),
-        saved=sum(net(one) for one in found),
-        cost=sum(one.cost for one in found),
-        saved_cost=sum(one.saved_cost for one in found),
-        expansions=sum(one.expansions for one in found),
-        cached=sum(one.cached for one in found),
-        read=sum(one.input for one in found),
+        requests=sum(part.turns for part in sums),
+        failed=sum(part.failed for part in sums),
+        untouched=sum(part.untouched for part in sums),
+        billed=sum(part.input for part in sums),
+        saved=sum(part.saved for part in sums),
+        cost=sum(part.cost for part in sums),
+        saved_cost=sum(part.saved_cost for part in sums),
+        expansions=sum(part.expansions for part in sums),
+        cached=sum(part.cached for part in sums),
     )
-
-
-def net(usage: UsageTotal | TurnUsage) -> int:
-    """Tokens saved, less those that the model opened again; negative if it did not pay."""
-    return usage.untouched - usage.predicted - usage.expansion_tokens
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):

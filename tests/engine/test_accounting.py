@@ -1,0 +1,443 @@
+"""What turns cost and saved, to the last digit: dollars worked out here from vendors' rates.
+
+The rates stand here as numbers, so that a mistake in our prices cannot excuse one in our sums.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import holdfast
+from holdfast.engine.accounting import Counted, Expanded, turn_usage
+from holdfast.engine.vendor_cache import Life, cache_lives
+from holdfast.store.records import TurnUsage
+
+NOW = 1_800_000_000.0
+M = Decimal(1_000_000)
+GPT = SimpleNamespace(input=Decimal("1.25"), cached=Decimal("0.125"), output=Decimal(10))
+"""gpt-5, dollars per million tokens."""
+OPUS = SimpleNamespace(
+    input=Decimal(5),
+    cached=Decimal("0.5"),
+    written=Decimal("6.25"),
+    hour=Decimal(10),
+    output=Decimal(25),
+)
+"""claude-opus-4-5: 1.25 times the input for five minutes, twice for an hour."""
+FLASH = SimpleNamespace(input=Decimal("0.3"), cached=Decimal("0.03"))
+"""gemini-2.5-flash."""
+
+NOTHING_OPENED = Expanded()
+SHORT: frozenset[Life] = frozenset({"5m"})
+LONG: frozenset[Life] = frozenset({"1h"})
+
+
+def openai(tokens: int, cached: int = 0, output: int = 0) -> dict[str, Any]:
+    return {
+        "prompt_tokens": tokens,
+        "completion_tokens": output,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
+
+
+def anthropic(new: int, cached: int = 0, written: int = 0, hour: int = 0) -> dict[str, Any]:
+    return {
+        "input_tokens": new,
+        "output_tokens": 0,
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": written,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": written - hour,
+            "ephemeral_1h_input_tokens": hour,
+        },
+    }
+
+
+def used(
+    report: object,
+    *,
+    model: str = "gpt-5",
+    status: int = 200,
+    expanded: Expanded = NOTHING_OPENED,
+    **counted: Any,
+) -> TurnUsage:
+    return turn_usage(report, Counted(**counted), expanded, model=model, now=NOW, status=status)
+
+
+def dollars(*parts: tuple[int, Decimal]) -> Decimal:
+    return sum((tokens * rate for tokens, rate in parts), Decimal(0)) / M
+
+
+# --- the vendor's cache ---------------------------------------------------------------------------
+
+
+def test_a_fold_that_broke_the_cache_is_a_cost() -> None:
+    usage = used(openai(50_000), predicted=50_000, untouched=100_000, untouched_before=95_000)
+    cost = dollars((50_000, GPT.input))
+    instead = dollars((5_000, GPT.input), (95_000, GPT.cached))
+    assert usage.cost == float(cost) == 0.0625
+    assert usage.saved_cost == float(instead - cost) == -0.044375
+
+
+def test_a_request_that_kept_the_cache_saves_what_the_untouched_would_have_cost_more() -> None:
+    usage = used(
+        openai(50_000, cached=47_000, output=300),
+        predicted=50_000,
+        sent_before=47_000,
+        untouched=100_000,
+        untouched_before=95_000,
+    )
+    cost = dollars((3_000, GPT.input), (47_000, GPT.cached), (300, GPT.output))
+    instead = dollars((5_000, GPT.input), (95_000, GPT.cached), (300, GPT.output))
+    assert usage.cost == float(cost)
+    assert usage.saved_cost == float(instead - cost)
+    assert usage.saved_cost > 0
+
+
+def test_a_cache_that_was_cold_for_us_was_cold_for_the_untouched_request() -> None:
+    """The vendor had the beginning of ours and did not find it: it had forgotten the other too."""
+    usage = used(
+        openai(50_000),
+        predicted=50_000,
+        sent_before=47_000,
+        untouched=100_000,
+        untouched_before=95_000,
+    )
+    assert usage.saved_cost == float(dollars((50_000, GPT.input)))
+
+
+def test_a_beginning_too_short_to_be_cached_says_nothing_about_the_cache() -> None:
+    usage = used(
+        openai(50_000),
+        predicted=50_000,
+        sent_before=1_000,
+        untouched=100_000,
+        untouched_before=95_000,
+    )
+    instead = dollars((6_000, GPT.input), (94_000, GPT.cached))  # 1,000 of ours were not cached
+    assert usage.saved_cost == float(instead - dollars((50_000, GPT.input)))
+
+
+def test_a_first_request_finds_in_the_cache_what_others_left_there() -> None:
+    usage = used(openai(5_000, cached=2_048), predicted=5_000, untouched=9_000, sent_before=0)
+    cost = dollars((2_952, GPT.input), (2_048, GPT.cached))
+    instead = dollars((6_952, GPT.input), (2_048, GPT.cached))
+    assert usage.saved_cost == float(instead - cost)
+
+
+@pytest.mark.parametrize(
+    ("model", "untouched", "rates", "cached"),
+    [
+        ("gpt-5", 1_023, GPT, 0),
+        ("gpt-5", 1_024, GPT, 900),
+        ("gemini-2.5-flash", 2_047, FLASH, 0),
+        ("gemini-2.5-flash", 2_048, FLASH, 900),
+    ],
+)
+def test_short_requests_are_not_cached(
+    model: str, untouched: int, rates: SimpleNamespace, cached: int
+) -> None:
+    usage = used(
+        {"prompt_tokens": 500},
+        model=model,
+        predicted=500,
+        untouched=untouched,
+        untouched_before=900,
+    )
+    instead = dollars((untouched - cached, rates.input), (cached, rates.cached))
+    assert usage.saved_cost == float(instead - dollars((500, rates.input)))
+
+
+def test_anthropic_caches_nothing_that_was_not_marked() -> None:
+    usage = used(
+        anthropic(50_000),
+        model="claude-opus-4-5",
+        predicted=50_000,
+        untouched=100_000,
+        untouched_before=95_000,
+    )
+    assert usage.saved_cost == float(dollars((50_000, OPUS.input)))
+
+
+def test_a_fold_on_anthropic_is_written_anew_and_the_untouched_would_have_been_read() -> None:
+    usage = used(
+        anthropic(1_000, written=49_000),
+        model="claude-opus-4-5",
+        predicted=50_000,
+        untouched=100_000,
+        untouched_before=95_000,
+        cache_lives=SHORT,
+    )
+    cost = dollars((1_000, OPUS.input), (49_000, OPUS.written))
+    # 1,000 tokens stand behind the last mark; 4,000 are new before it.
+    instead = dollars((95_000, OPUS.cached), (4_000, OPUS.written), (1_000, OPUS.input))
+    assert usage.cost == float(cost)
+    assert usage.saved_cost == float(instead - cost)
+    assert usage.saved_cost < 0
+
+
+def test_what_the_untouched_request_would_have_written_is_counted() -> None:
+    """The first request: all of it is written, at 1.25 times the price."""
+    usage = used(
+        anthropic(0, written=20_000),
+        model="claude-opus-4-5",
+        predicted=20_000,
+        untouched=100_000,
+        cache_lives=SHORT,
+    )
+    assert usage.saved_cost == float(dollars((80_000, OPUS.written)))
+
+
+def test_an_hour_in_the_cache_costs_twice_the_input() -> None:
+    usage = used(
+        anthropic(0, written=20_000, hour=20_000),
+        model="claude-opus-4-5",
+        predicted=20_000,
+        untouched=100_000,
+        cache_lives=LONG,
+    )
+    assert usage.cost == float(dollars((20_000, OPUS.hour)))
+    assert usage.saved_cost == float(dollars((80_000, OPUS.hour)))
+
+
+def test_of_both_lives_an_hour_is_for_what_we_wrote_for_an_hour() -> None:
+    """System and tools, which stand first and are never folded."""
+    usage = used(
+        anthropic(0, written=20_000, hour=6_000),
+        model="claude-opus-4-5",
+        predicted=20_000,
+        untouched=100_000,
+        cache_lives=SHORT | LONG,
+    )
+    assert usage.cost == float(dollars((6_000, OPUS.hour), (14_000, OPUS.written)))
+    assert usage.saved_cost == float(dollars((80_000, OPUS.written)))
+
+
+@pytest.mark.parametrize(
+    ("lives", "idle", "held"),
+    [(SHORT, 299.0, True), (SHORT, 301.0, False), (LONG, 301.0, True), (LONG, 3_601.0, False)],
+)
+def test_a_marked_part_is_held_as_long_as_it_was_marked_for(
+    lives: frozenset[Life], idle: float, held: bool
+) -> None:
+    hour = 50_000 if lives == LONG else 0
+    usage = used(
+        anthropic(0, written=50_000, hour=hour),
+        model="claude-opus-4-5",
+        predicted=50_000,
+        untouched=100_000,
+        untouched_before=95_000,
+        idle_seconds=idle,
+        cache_lives=lives,
+    )
+    rate = OPUS.hour if hour else OPUS.written
+    read = 95_000 if held else 0
+    instead = dollars((read, OPUS.cached), (100_000 - read, rate))
+    assert usage.saved_cost == float(instead - dollars((50_000, rate)))
+
+
+@pytest.mark.parametrize("cached", [0, 4_000])
+def test_reads_that_are_reported_prove_a_cache_that_we_do_not_know(cached: int) -> None:
+    usage = used(
+        openai(5_000, cached=cached),
+        model="x-ai:grok-3",
+        predicted=5_000,
+        sent_before=4_000,
+        untouched=9_000,
+        untouched_before=8_000,
+    )
+    plain, read = Decimal(3), Decimal("0.75")  # grok-3
+    cost = dollars((5_000 - cached, plain), (cached, read))
+    held = 8_000 if cached else 0
+    instead = dollars((9_000 - held, plain), (held, read))
+    assert usage.saved_cost == float(instead - cost)
+
+
+def test_deepseek_says_in_its_own_words_what_it_had_cached() -> None:
+    usage = used({"prompt_tokens": 900, "prompt_cache_hit_tokens": 640}, predicted=900, untouched=9)
+    assert usage.cached == 640
+
+
+def test_a_report_that_is_an_object_is_read_as_one_in_json() -> None:
+    inside = SimpleNamespace(
+        prompt_tokens=900, completion_tokens=1,
+        prompt_tokens_details=SimpleNamespace(cached_tokens=640),
+    )  # fmt: skip
+    usage = used(SimpleNamespace(usage=inside), predicted=900, untouched=9)
+    assert (usage.input, usage.cached) == (900, 640)
+
+
+def test_more_cached_than_there_was_is_all_of_it() -> None:
+    usage = used(openai(100, cached=5_000), predicted=100, untouched=200)
+    assert (usage.input, usage.cached) == (100, 100)
+
+
+# --- unchanged, opened, failed, offline ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("cached", [0, 60_000, 95_000])
+def test_a_request_that_went_out_as_it_came_saves_nothing_and_costs_nothing_more(
+    cached: int,
+) -> None:
+    """Whatever the vendor's cache did, and however far off our count was."""
+    usage = used(
+        openai(101_234, cached=cached),
+        predicted=100_000,
+        untouched=100_000,
+        untouched_before=95_000,
+        sent_before=95_000,
+    )
+    assert (usage.saved, usage.saved_cost) == (0, 0.0)
+    assert usage.untouched == usage.input == 101_234
+
+
+def test_what_was_opened_is_paid_with_the_prompt_it_was_read_with() -> None:
+    """Two hidden calls: the prompt went out three times, and the report is the sum."""
+    usage = used(
+        openai(10_000 + 11_000 + 12_000, output=30),
+        predicted=10_000,
+        untouched=40_000,
+        expanded=Expanded(calls=2, tokens=2_000, rounds=2),
+    )
+    assert usage.saved == 40_000 - 33_000
+    cost = dollars((33_000, GPT.input), (30, GPT.output))
+    instead = dollars((40_000, GPT.input), (30, GPT.output))
+    assert usage.saved_cost == float(instead - cost)
+
+
+def test_opening_can_cost_more_than_was_saved() -> None:
+    usage = used(
+        openai(45_000), predicted=10_000, untouched=40_000, expanded=Expanded(3, 5_000, rounds=3)
+    )
+    assert usage.saved == -5_000
+    assert usage.saved_cost == float(-dollars((5_000, GPT.input)))
+
+
+def test_what_was_opened_is_predicted_where_nothing_is_reported() -> None:
+    usage = used(None, predicted=10_000, untouched=40_000, expanded=Expanded(1, 1_000, rounds=1))
+    assert usage.input == 10_000 + 11_000
+    assert usage.saved == 40_000 - 21_000
+
+
+def test_calls_are_priced_one_by_one() -> None:
+    """gemini-2.5-pro costs twice as much above 200,000 tokens; three calls of 90,000 are below."""
+    usage = used(
+        {"promptTokenCount": 270_000, "candidatesTokenCount": 30},
+        model="gemini-2.5-pro",
+        predicted=90_000,
+        untouched=150_000,
+        expanded=Expanded(2, 100, rounds=2),
+    )
+    assert usage.cost == float(dollars((270_000, Decimal("1.25")), (30, Decimal(10))))
+
+
+@pytest.mark.parametrize("status", [401, 404, 429, 500, 529])
+def test_a_call_that_failed_costs_and_saves_nothing(status: int) -> None:
+    usage = used(
+        {"error": {"message": "no"}}, status=status, predicted=50_000, untouched=100_000,
+        untouched_before=95_000,
+    )  # fmt: skip
+    assert usage == TurnUsage(failed=True, cost=0.0, saved_cost=0.0)
+    assert usage.saved == 0
+
+
+def test_calls_before_the_one_that_failed_were_billed_and_saved_nothing() -> None:
+    usage = used(
+        openai(10_000, output=20), status=429, predicted=10_000, untouched=40_000,
+        expanded=Expanded(1, 500, rounds=1),
+    )  # fmt: skip
+    cost = dollars((10_000, GPT.input), (20, GPT.output))
+    assert (usage.failed, usage.input, usage.untouched) == (True, 10_000, 0)
+    assert (usage.cost, usage.saved_cost) == (float(cost), float(-cost))
+    assert usage.saved == -10_000
+    unreported = used(
+        None, status=502, predicted=10_000, untouched=40_000, expanded=Expanded(1, 500, rounds=1)
+    )
+    assert unreported.input == 10_000
+
+
+def test_a_client_that_left_is_billed_all_the_same() -> None:
+    usage = used(None, status=499, predicted=10_000, untouched=40_000)
+    assert not usage.failed
+    assert usage.saved == 30_000
+    assert usage.cost == float(dollars((10_000, GPT.input)))
+
+
+def test_the_offline_model_costs_nothing_and_saves_no_money() -> None:
+    usage = used(openai(10_000, output=20), predicted=10_000, untouched=40_000, billed=False)
+    assert usage.saved == 30_000
+    assert usage.cost == 0.0
+    assert usage.saved_cost is None
+
+
+def test_money_of_a_model_without_a_price_is_unknown_not_zero() -> None:
+    usage = used(openai(10_000), model="ollama:qwen3:8b", predicted=10_000, untouched=40_000)
+    assert usage.saved == 30_000
+    assert (usage.cost, usage.saved_cost) == (None, None)
+
+
+counts = st.integers(0, 300_000)
+
+
+@given(
+    report=st.none() | st.builds(openai, counts, counts, counts) | st.builds(anthropic, counts),
+    sides=st.fixed_dictionaries(
+        dict.fromkeys(("predicted", "untouched", "untouched_before", "sent_before"), counts)
+    ),
+    model=st.sampled_from(["gpt-5", "claude-opus-4-5", "gemini-2.5-pro", "deepseek:deepseek-chat"]),
+    status=st.sampled_from([200, 429, 499, 502]),
+    rounds=st.integers(0, 4),
+)
+def test_savings_follow_from_the_numbers_beside_them(
+    report: object, sides: dict[str, int], model: str, status: int, rounds: int
+) -> None:
+    usage = used(
+        report, model=model, status=status, expanded=Expanded(rounds, 100, rounds), **sides
+    )
+    assert usage.saved == usage.untouched - usage.input <= usage.untouched
+    assert usage.cached + usage.cache_written <= usage.input
+    assert usage.cost is not None
+    assert usage.saved_cost is not None
+    assert usage.cost >= 0
+    if usage.failed:
+        assert usage.saved_cost == -usage.cost
+
+
+# --- what the client asked of the vendor's cache --------------------------------------------------
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+
+
+def marked(**parts: Any) -> Any:
+    body = {"model": "claude-opus-4-5", "max_tokens": 9,
+            "messages": [{"role": "user", "content": "Hi."}]}  # fmt: skip
+    return holdfast.read({**body, **parts}, "anthropic")
+
+
+def test_marks_are_seen_wherever_they_stand() -> None:
+    text = {"type": "text", "text": "Hi."}
+    tool = {"name": "t", "input_schema": {"type": "object"}}
+    user = {"role": "user", "content": [{**text, **MARK}]}
+    assert cache_lives(marked()) == frozenset()
+    assert cache_lives(marked(messages=[user])) == SHORT
+    assert cache_lives(marked(system=[{**text, **HOUR}])) == LONG
+    assert cache_lives(marked(tools=[{**tool, **HOUR}], messages=[user])) == SHORT | LONG
+    assert cache_lives(marked(**MARK)) == SHORT
+
+
+def test_words_about_marks_are_none() -> None:
+    said = '{"cache_control": {"type": "ephemeral"}}'
+    schema = {"type": "object", "properties": {"cache_control": {"type": "string"}}}
+    about = marked(
+        messages=[{"role": "user", "content": said}],
+        tools=[{"name": "t", "input_schema": schema}],
+        system=[{"type": "text", "text": said, "cache_control": None}],
+    )
+    assert cache_lives(about) == frozenset()
