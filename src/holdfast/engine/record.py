@@ -65,6 +65,21 @@ class Written(NamedTuple):
     """Share of the bytes sent that are the beginning of the request before."""
 
 
+class Repeated(NamedTuple):
+    """Shares of the bytes of a request that are the beginning of the one before."""
+
+    asked: float
+    sent: float
+
+
+def repeated(state: FitState, before: Sequence[Line]) -> Repeated:
+    """How much of a request the vendor may have cached: of what was asked, and of what is sent."""
+    return Repeated(
+        _same_share(state.asked, [name for line in before for name in line.originals]),
+        _same_share(state.sent, [line.sha256 for line in before]),
+    )
+
+
 def written(state: FitState, before: Sequence[Line]) -> Written:
     """A request as the change against the one before."""
     sent = state.sent.messages
@@ -98,7 +113,7 @@ def written(state: FitState, before: Sequence[Line]) -> Written:
         patches_of(state),
         _asked_sha256(state.asked),
         messages,
-        _prefix_share(state.sent, before, lines),
+        _same_share(state.sent, [line.sha256 for line in before]),
     )
 
 
@@ -139,11 +154,11 @@ def _packed(conversation: Conversation) -> bytes:
     return pack(frame, uneven_gaps(frame, spans, body))
 
 
-def _prefix_share(sent: Conversation, before: Sequence[Line], lines: Sequence[Line]) -> float:
-    same = _shared([line.sha256 for line in before], [line.sha256 for line in lines])
-    sizes = [len(bytes(message.span)) for message in sent.messages]
-    total = len(sent.frame.hollow) + sum(sizes)
-    return (len(sent.frame.head) + sum(sizes[:same])) / total if same else 0.0
+def _same_share(conversation: Conversation, before: Sequence[str]) -> float:
+    same = _shared(before, [sha256_of(message) for message in conversation.messages])
+    sizes = [len(memoryview(message.span)) for message in conversation.messages]
+    total = len(conversation.frame.hollow) + sum(sizes)
+    return (len(conversation.frame.head) + sum(sizes[:same])) / total if same else 0.0
 
 
 # --- what stands around the messages -------------------------------------------------------------

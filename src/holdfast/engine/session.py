@@ -16,6 +16,7 @@ from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
 from holdfast.engine.heads import head_of, sharing
 from holdfast.engine.record import asked_body, last_sides, state_of
+from holdfast.engine.vendor_cache import cache_lives
 from holdfast.engine.writer import TurnWriter, refuses_secrets
 from holdfast.errors import RefCollisionError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
@@ -158,11 +159,12 @@ class Session:
         milliseconds: float = 0.0,
         warnings: tuple[str, ...] = (),
         learn: bool = True,
+        billed: bool = True,
     ) -> Turn:
         """Write down a request that was sent, and learn from the usage that was reported.
 
         `hidden` is what of the answer the client never saw. Usage that is our own count teaches
-        nothing: then `learn` is false.
+        nothing: then `learn` is false. The offline model is not `billed`.
         """
         expanded = expanded or Expanded()
         if learn and usage is not None and not expanded.calls:
@@ -170,10 +172,15 @@ class Session:
         model = fitted.count.model
         now = self._clock()
         async with self._writing:  # a turn is written as what changed against the one before
+            share = self._writer.repeated(fitted.state)
             counted = Counted(
                 predicted=fitted.tokens,
                 untouched=fitted.untouched,
-                untouched_before=self._writer.untouched,
+                untouched_before=round(fitted.untouched * share.asked),
+                sent_before=round(fitted.tokens * share.sent),
+                idle_seconds=now - self.record.updated_at,
+                cache_lives=cache_lives(fitted.state.asked),
+                billed=billed,
             )
             turn = Turn(
                 number=0,
@@ -181,7 +188,7 @@ class Session:
                 model=model,
                 status=status,
                 edits=fitted.edits,
-                usage=turn_usage(usage, counted, expanded, model=model, now=now),
+                usage=turn_usage(usage, counted, expanded, model=model, now=now, status=status),
                 warnings=(*fitted.warnings, *warnings),
                 milliseconds=milliseconds,
             )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from holdfast.engine.record import Line, Sides, Written, last_sides, written
+from holdfast.engine.record import Line, Repeated, Sides, Written, last_sides, repeated, written
 from holdfast.errors import StoreConflictError
 from holdfast.fitting import FitState
 from holdfast.privacy import find
@@ -30,8 +30,6 @@ class TurnWriter:
         self, store: Store, scope: Scope, may_store: Callable[[bytes], bool] = lambda _: True
     ) -> None:
         self.record = SessionRecord(session=scope.session)
-        self.untouched = 0
-        """Tokens of the last request as the client asked it."""
         self._store = store
         self._scope = scope
         self._may_store = may_store
@@ -44,7 +42,6 @@ class TurnWriter:
         sides = last_sides(turns)
         self.record = record or SessionRecord(session=self._scope.session)
         self._lines = sides.lines if sides is not None else ()
-        self.untouched = turns[-1].usage.untouched if turns else 0
         return turns, sides
 
     async def turns(self, up_to: int | None = None) -> list[Turn]:
@@ -62,6 +59,10 @@ class TurnWriter:
         return tuple(
             msgspec.json.decode(stored[name], type=Kept) for name in names if name in stored
         )
+
+    def repeated(self, state: FitState) -> Repeated:
+        """How much of a request was in the one before."""
+        return repeated(state, self._lines)
 
     def was_deleted(self, known: SessionRecord | None) -> bool:
         """Whether the session we wrote to is gone, be it that there is another of its name."""
@@ -99,7 +100,6 @@ class TurnWriter:
         storable = {name: data for name, data in messages.items() if self._may_store(data)}
         await self._store.add_turn(self._scope, turn, record, storable)
         self.record, self._lines = record, change.lines
-        self.untouched = turn.usage.untouched
         return turn
 
 

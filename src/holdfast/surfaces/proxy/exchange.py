@@ -246,6 +246,7 @@ class Exchange:
                 hidden=self._hidden_answer,
                 milliseconds=elapsed,
                 learn=self._teaches(prepared.asked),
+                billed=self.incoming.route.family in self.service.upstreams,
             )
         )
 

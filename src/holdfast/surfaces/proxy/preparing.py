@@ -13,6 +13,7 @@ from holdfast.engine import Session
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted
 from holdfast.fitting.draft import origins_of
+from holdfast.store.records import saved_tokens
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX
@@ -45,7 +46,7 @@ class Prepared(NamedTuple):
         headers = {f"{PREFIX}session": self.session.name}
         if self.told is not None:
             headers[f"{PREFIX}tokens"] = str(self.told.tokens)
-            headers[f"{PREFIX}saved"] = str(self.told.untouched - self.told.tokens)
+            headers[f"{PREFIX}saved"] = str(saved_tokens(self.told.untouched, self.told.tokens))
             headers[f"{PREFIX}edits"] = str(len(self.told.edits))
             if self.told.final:
                 headers[f"{PREFIX}final"] = "true"
