@@ -17,6 +17,7 @@ from holdfast.trim import (
     AnchorPreservationManager,
     Bench,
     ContextOptimizationEngine,
+    FrozenHeadsTailsStrategy,
     Piece,
     Trimmed,
 )
@@ -25,7 +26,6 @@ from holdfast.trim.chains import states
 from holdfast.trim.edits import fold
 from holdfast.trim.pieces import pieces_of
 from holdfast.trim.standing import edits_of, originals_of, own_of, restored
-from holdfast.trim.strategies import ChainStrategy
 from holdfast.wire import Conversation, Message, Text
 from tests.trim.test_fit import DIALECTS, MODELS, long_scripts, talk
 from tests.wire.bodies import WRITERS
@@ -38,11 +38,8 @@ class Workshop:
 
     def __init__(self, body: Any, dialect: str, *, opener: str = "expand_ref") -> None:
         self.conversation = read(body, dialect)
-        model = MODELS[dialect]
-        anchors = AnchorPreservationManager().identify(self.conversation.messages)
-        places = [(n, n + 1) for n in range(len(self.conversation.messages))]
-        counted = count(self.conversation, model=model)
-        self.pieces = pieces_of(self.conversation, counted, anchors, places)
+        self.model = model = MODELS[dialect]
+        self.anchor(AnchorPreservationManager())
         self.stored: dict[str, bytes] = {}
         self.bench = Bench(
             dialect,
@@ -50,6 +47,13 @@ class Workshop:
             self.keep,
             opener,
         )
+
+    def anchor(self, manager: AnchorPreservationManager) -> None:
+        """Cut the conversation into pieces, with these anchors."""
+        anchors = manager.identify(self.conversation.messages)
+        places = [(n, n + 1) for n in range(len(self.conversation.messages))]
+        counted = count(self.conversation, model=self.model)
+        self.pieces = pieces_of(self.conversation, counted, anchors, places)
 
     def keep(self, kind: str, original: bytes, _tokens: float) -> str:
         if SECRET.encode() in original:
@@ -283,8 +287,7 @@ def test_a_tail_begins_with_a_turn() -> None:
         + [{"role": "user", "content": "And now?"}],
     }
     shop = Workshop(body, "openai-chat")
-    strategy = type(STRATEGIES["heads_tails"])(head=0, tail=2)
-    assert isinstance(strategy, ChainStrategy)
+    strategy = FrozenHeadsTailsStrategy(head=0, tail=2)
     state = next(states(strategy.chain(shop.pieces, shop.bench), 0))
     roles = [(piece.start, piece.kind) for piece in state.pieces[-3:]]
     assert roles == [(14, "user"), (15, "assistant"), (16, "user")]
