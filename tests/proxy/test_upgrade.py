@@ -116,5 +116,5 @@ def test_a_server_that_cannot_say_so_closes_the_websocket() -> None:
             "path": "/v1/responses",
             "headers": [(b"host", b"127.0.0.1")],
         }
-        proxy.do(application(proxy.service)(scope, receive, send))  # type: ignore[arg-type]
+        proxy.do(application(proxy.service)(scope, receive, send))
     assert sent == [{"type": "websocket.close"}]

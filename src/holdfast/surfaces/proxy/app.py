@@ -24,6 +24,12 @@ from holdfast.errors import (
     WireError,
 )
 from holdfast.surfaces.proxy.counting import count_answer
+from holdfast.surfaces.proxy.encodings import (
+    ACCEPTED,
+    UnknownEncodingError,
+    unpacked,
+    without_encoding,
+)
 from holdfast.surfaces.proxy.exchange import Exchange, Outcome
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import Fields, log
@@ -117,8 +123,7 @@ class ProxyApp:
         except HoldfastError as error:
             seen.failed_with(error)
             if not seen.status:
-                text = error_body(dialect, status_of(error), str(error), kind_of(error))
-                await _send(seen_send, Outcome(status_of(error), _JSON, text))
+                await _send(seen_send, _told(error, dialect))
         except OSError:
             raise  # the client is gone
         except Exception as error:  # noqa: BLE001  # a bug of ours; its text may hold content
@@ -149,8 +154,18 @@ class ProxyApp:
             await self._pass_through(scope, headers, body, send, seen)
             return
         query = scope.get("query_string", b"").decode("latin-1")
-        incoming = Incoming(found, path, query, headers, body, switches, seen)
+        plain = await self._plain(headers, body)
+        headers = without_encoding(headers)
+        incoming = Incoming(found, path, query, headers, plain, switches, seen)
         await _send(send, await self._outcome(incoming), _array_for(found, query))
+
+    async def _plain(self, headers: tuple[tuple[str, str], ...], body: bytes) -> bytes:
+        """The body as its client wrote it before packing it."""
+        named = [value for name, value in headers if name.lower() == "content-encoding"]
+        if not named:
+            return body
+        most = self.service.settings.max_body_bytes
+        return await asyncio.to_thread(unpacked, body, ",".join(named), most)
 
     async def _outcome(self, incoming: Incoming) -> Outcome:
         if incoming.route.counts:
@@ -178,8 +193,9 @@ class ProxyApp:
         upstream = self.service.upstreams.get(family) if family is not None else None
         if upstream is None:
             if (found := route(method, path)) is not None:  # bypass, with nothing to go to
-                incoming = Incoming(found, path, "", headers, body, Switches(), seen)
-                async with self.service.send(incoming, body) as reply:
+                plain = await self._plain(headers, body)
+                incoming = Incoming(found, path, "", headers, plain, Switches(), seen)
+                async with self.service.send(incoming, plain) as reply:
                     made = returned_headers(reply.headers, changed=False)
                     await _send(send, Outcome(reply.status, made, reply.chunks()))
                 return
@@ -199,6 +215,15 @@ class ProxyApp:
 
 
 _JSON = {"content-type": "application/json"}
+
+
+def _told(error: HoldfastError, dialect: str) -> Outcome:
+    """An error as an answer, in the client's dialect."""
+    status = status_of(error)
+    headers = _JSON
+    if isinstance(error, UnknownEncodingError):
+        headers = _JSON | {"accept-encoding": ACCEPTED}  # as RFC 9110, 15.5.16, asks for
+    return Outcome(status, headers, error_body(dialect, status, str(error), kind_of(error)))
 
 
 def _array_for(found: Route, query: str) -> ArrayWriter | None:
@@ -263,6 +288,7 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
 
 _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
     (TooSlowError, 408),
+    (UnknownEncodingError, 415),
     (LimitError, 413),
     (WireError, 400),
     (BudgetExceededError, 400),
