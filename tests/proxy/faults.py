@@ -44,6 +44,27 @@ async def reset_midway(spoken: Spoken) -> web.StreamResponse:
 
 
 @Fault
+async def reset_before_the_first_event(spoken: Spoken) -> web.StreamResponse:
+    """Begin a stream, and break the connection."""
+    response = await spoken.stream()
+    assert spoken.request.transport is not None
+    spoken.request.transport.close()
+    return response
+
+
+@Fault
+async def reset_inside_an_event(spoken: Spoken) -> web.StreamResponse:
+    """Break the connection in the middle of an event."""
+    response = await spoken.stream()
+    *whole, last = _first_half(spoken)
+    for event in [*whole, last[: len(last) // 2]]:
+        await response.write(event)
+    assert spoken.request.transport is not None
+    spoken.request.transport.close()
+    return response
+
+
+@Fault
 async def truncated(spoken: Spoken) -> web.StreamResponse:
     """End the answer cleanly, but too early: in the middle of an event, or of the JSON."""
     if not spoken.got.streams:

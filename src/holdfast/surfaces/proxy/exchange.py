@@ -23,6 +23,7 @@ from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT
 from holdfast.surfaces.proxy.sending import (
+    BrokenOffError,
     Got,
     Reply,
     UpstreamError,
@@ -137,10 +138,13 @@ class Exchange:
             async with aclosing(rounds):
                 async for out in rounds:
                     yield out
+            status = 502 if relay.broken else status  # it ended too early, in order: so does ours
             for out in relay.close():
                 yield out
         except HoldfastError as error:
             status = getattr(error, "status", 502)
+            if isinstance(error, BrokenOffError):
+                raise  # the client's own transfer breaks with it: see there
             for out in relay.error(status, str(error)):
                 yield out
         except (asyncio.CancelledError, GeneratorExit):
@@ -179,8 +183,8 @@ class Exchange:
                 self._said_all = following is None and not relay.failed
                 await ended(chunks)
             await calls.aclose()
-            if relay.broken:
-                raise UpstreamError("the upstream's answer broke off", fix="Try again.")
+            if relay.broken and sent is not prepared.body:  # without us there was no such call
+                raise BrokenOffError("the upstream broke off its answer", fix="Try again.")
             if following is None:
                 return
             reply = await calls.enter_async_context(self.service.send(self.incoming, following))
