@@ -109,21 +109,6 @@ class BudgetExceededError(HoldfastError):
 class ContextOptimizationError(HoldfastError):
     """Trimming could not reach the target."""
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        where: str = "",
-        fix: str = "",
-        limit: int | None = None,
-        planned: int | None = None,
-    ) -> None:
-        super().__init__(what, where=where, fix=fix)
-        self.limit = limit
-        """The limit of the request in tokens, if it is known."""
-        self.planned = planned
-        """The least tokens that the request would have, if they are known."""
-
 
 class AnchorPreservationError(ContextOptimizationError, BudgetExceededError):
     """What must be kept does not fit the budget on its own."""

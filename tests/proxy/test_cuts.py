@@ -24,20 +24,29 @@ WORDS = "What now?"
 Asking = Callable[..., str]
 
 
+_clients: list[Any] = []
+
+
 @cache
 def openai_client(url: str, retries: int) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=retries)
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=retries)
+    _clients.append(client)
+    return client
 
 
 @cache
 def anthropic_client(url: str, retries: int) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=url, api_key=KEY, max_retries=retries)
+    client = anthropic.Anthropic(base_url=url, api_key=KEY, max_retries=retries)
+    _clients.append(client)
+    return client
 
 
 @cache
 def gemini_client(url: str) -> genai.Client:
     how: Any = {"base_url": url}
-    return genai.Client(api_key=KEY, http_options=how)
+    client = genai.Client(api_key=KEY, http_options=how)
+    _clients.append(client)
+    return client
 
 
 def chat(url: str, *, stream: bool, retries: int = 0) -> str:
@@ -116,6 +125,13 @@ def upstream() -> Iterator[Upstream]:
 def proxy(upstream: Upstream) -> Iterator[Running]:
     with running_proxy({}, upstream.url) as running:
         yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed_clients() -> Iterator[None]:
+    yield
+    for client in _clients:
+        client.close()
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import (
-    AnchorPreservationError,
     BudgetExceededError,
     ContextOptimizationError,
     HoldfastError,
@@ -237,7 +236,7 @@ def _told(error: HoldfastError, dialect: str) -> Outcome:
     if isinstance(error, UnknownEncodingError):
         headers = _JSON | {"accept-encoding": ACCEPTED}  # as RFC 9110, 15.5.16, asks for
     message, kind = str(error), ""
-    if isinstance(error, BudgetExceededError | AnchorPreservationError):
+    if isinstance(error, BudgetExceededError):
         kind = OVERFLOW
         message = f"{overflow_message(dialect, error.planned, error.limit)} {message}"
     return Outcome(status, headers, error_body(dialect, status, message, kind))
