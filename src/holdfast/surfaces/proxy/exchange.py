@@ -74,6 +74,7 @@ class Exchange:
         """The latest request that went on from hidden calls."""
         self._hidden_answer: Kept | None = None
         """What of the answer the client never saw."""
+        self._linked = False
         self._said_all = False
         """The client has the end of its stream."""
 
@@ -263,8 +264,17 @@ class Exchange:
             return False
         return not any(asked.rest.get(name) for name in _HELD_BY_THE_PROVIDER)
 
+    def _link(self, prepared: Prepared) -> None:
+        """Let the client's next request be known: it may name this answer and hold no history."""
+        if self.first_id and not self._linked:
+            self._linked = True
+            chains = self.service.engine.chains
+            name = prepared.session.name
+            self.service.later(chains.answered(name, prepared.asked, self.first_id))
+
     def _hide(self, prepared: Prepared) -> None:
         """Keep the hidden calls for the client's next request, which will be without them."""
+        self._link(prepared)
         if not self.hops:
             return
         hops, self.hops = tuple(self.hops), []
