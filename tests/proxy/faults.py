@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import socket
+import struct
 from dataclasses import replace
 
 from aiohttp import web
@@ -26,6 +28,19 @@ async def reset(spoken: Spoken) -> web.StreamResponse:
     """Break the connection before a single byte."""
     assert spoken.request.transport is not None
     spoken.request.transport.abort()
+    return web.Response()
+
+
+@Fault
+async def reset_by_the_network(spoken: Spoken) -> web.StreamResponse:
+    """Reset the connection before a single byte, as a firewall or a crash does."""
+    transport = spoken.request.transport
+    assert transport is not None
+    # To linger for no time is to send a reset in the place of an end.
+    transport.get_extra_info("socket").setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
+    transport.abort()
     return web.Response()
 
 

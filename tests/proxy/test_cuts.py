@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import cache
+from http.client import IncompleteRead
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from tests.proxy import faults
 from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import Running, running_proxy
+from tests.proxy.harness import ask as ask_plainly
 from tests.proxy.spoken import says, text
 from tests.proxy.talking import anthropic, genai, openai
 from tests.proxy.upstream import Upstream
@@ -181,6 +183,28 @@ def test_a_client_that_tries_again_recovers(
         upstream.turns.extend([CUTS[cut], says(text("Here I am."))])
         assert CLIENTS[client](url, stream=False, retries=1) == "Here I am."
         assert len(upstream.requests) == 2
+
+
+@pytest.mark.parametrize("client", ["chat", "messages"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_reset_by_the_network_is_a_connection_error(
+    proxy: Running, upstream: Upstream, client: str, stream: bool
+) -> None:
+    upstream.turns.extend([faults.reset_by_the_network] * 2)
+    directly = outcome(CLIENTS[client], upstream.url, stream=stream)
+    assert directly in (openai.APIConnectionError, anthropic.APIConnectionError)
+    assert outcome(CLIENTS[client], proxy.url, stream=stream) is directly
+
+
+def test_an_array_that_ends_too_early_is_not_closed(proxy: Running, upstream: Upstream) -> None:
+    """Gemini's other way to stream: with its last bracket it would pass for a whole answer."""
+    upstream.turns.append(faults.cut_between_events)
+    url = f"{proxy.url}/v1beta/models/gemini-2.5-flash:streamGenerateContent"
+    body = b'{"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}'
+    with pytest.raises(IncompleteRead) as broken:
+        ask_plainly(url, body, {"x-goog-api-key": KEY})
+    assert broken.value.partial.startswith(b"[")
+    assert not broken.value.partial.rstrip().endswith(b"]")
 
 
 def test_a_cut_is_logged_with_its_place_and_counted_as_a_failure(

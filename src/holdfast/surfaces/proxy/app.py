@@ -32,7 +32,7 @@ from holdfast.surfaces.proxy.encodings import (
 from holdfast.surfaces.proxy.exchange import Exchange, Outcome
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import Fields, log
-from holdfast.surfaces.proxy.routes import Route, family_of, meant, route
+from holdfast.surfaces.proxy.routes import family_of, meant, route
 from holdfast.surfaces.proxy.seen import Seen
 from holdfast.surfaces.proxy.sending import BrokenOffError, UpstreamError
 from holdfast.surfaces.proxy.service import Service
@@ -166,7 +166,8 @@ class ProxyApp:
         plain = await self._plain(headers, body)
         headers = without_encoding(headers)
         incoming = Incoming(found, path, query, headers, plain, switches, seen)
-        await _send(send, await self._outcome(incoming), _array_for(found, query))
+        array = ArrayWriter() if incoming.wants_array else None
+        await _send(send, await self._outcome(incoming), array)
 
     async def _plain(self, headers: tuple[tuple[str, str], ...], body: bytes) -> bytes:
         """The body as its client wrote it before packing it."""
@@ -250,11 +251,6 @@ def _hung_up(scope: ASGIScope, seen: Seen, error: UpstreamError) -> bool:
     hang_up()
     seen.status = error.status
     return True
-
-
-def _array_for(found: Route, query: str) -> ArrayWriter | None:
-    """Gemini's clients that do not ask for events get a JSON array."""
-    return ArrayWriter() if found.streams and "alt=sse" not in query else None
 
 
 async def _whole(receive: Receive, most: int) -> bytes:

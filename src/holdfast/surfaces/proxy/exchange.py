@@ -184,7 +184,8 @@ class Exchange:
                 self._said_all = following is None and not relay.failed
                 await ended(chunks)
             await calls.aclose()
-            if relay.broken and sent is not prepared.body:  # without us there was no such call
+            # Without us there was no such call; and no array is closed before it is whole.
+            if relay.broken and (sent is not prepared.body or self.incoming.wants_array):
                 raise BrokenOffError("the upstream broke off its answer", fix="Try again.")
             if following is None:
                 return

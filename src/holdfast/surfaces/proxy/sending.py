@@ -162,7 +162,7 @@ def place_of(url: str) -> str:
 
 def failure(error: BaseException, place: str) -> UpstreamError:
     """Why there is no answer, without the words of libraries: they might hold content."""
-    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError | BrokenPipeError):
+    if _went_away(error):
         return _broken_off("closed the connection without an answer", place)
     for kinds, status, what, fix in _FAILURES:
         if isinstance(error, kinds) or isinstance(getattr(error, "os_error", None), kinds):
@@ -174,6 +174,15 @@ def failure(error: BaseException, place: str) -> UpstreamError:
     return UpstreamError("the upstream's answer is no HTTP", where=place, fix=_CHECK_ADDRESS)
 
 
+def _went_away(error: BaseException) -> bool:
+    """Whether a connection that had been made is gone: closed in order, or by a reset."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return False  # it was never made
+    return isinstance(error, aiohttp.ServerDisconnectedError) or (
+        isinstance(error, OSError) and error.errno in _GONE
+    )
+
+
 def _reason(error: OSError) -> str:
     """The system's own name for a failure, such as EHOSTUNREACH."""
     return errno.errorcode.get(error.errno or 0, type(error).__name__)
@@ -183,6 +192,7 @@ def _broken_off(what: str, place: str, status: int = 502) -> BrokenOffError:
     return BrokenOffError(f"the upstream {what}", status=status, where=place, fix="Try again.")
 
 
+_GONE = (errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE)
 _CHECK_ADDRESS = "Check the upstream's address with `holdfast config`, and that it is running."
 
 # In this order: what stands first is a special case of what follows.
