@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import socket
+import struct
 from dataclasses import replace
 
 from aiohttp import web
@@ -30,6 +32,19 @@ async def reset(spoken: Spoken) -> web.StreamResponse:
 
 
 @Fault
+async def reset_by_the_network(spoken: Spoken) -> web.StreamResponse:
+    """Reset the connection before a single byte, as a firewall or a crash does."""
+    transport = spoken.request.transport
+    assert transport is not None
+    # To linger for no time is to send a reset in the place of an end.
+    transport.get_extra_info("socket").setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
+    transport.abort()
+    return web.Response()
+
+
+@Fault
 async def reset_midway(spoken: Spoken) -> web.StreamResponse:
     """Break the connection in the middle of the answer."""
     if spoken.got.streams:
@@ -38,6 +53,27 @@ async def reset_midway(spoken: Spoken) -> web.StreamResponse:
             await response.write(event)
     else:
         response = await _first_half_of_the_body(spoken)
+    assert spoken.request.transport is not None
+    spoken.request.transport.close()
+    return response
+
+
+@Fault
+async def reset_before_the_first_event(spoken: Spoken) -> web.StreamResponse:
+    """Begin a stream, and break the connection."""
+    response = await spoken.stream()
+    assert spoken.request.transport is not None
+    spoken.request.transport.close()
+    return response
+
+
+@Fault
+async def reset_inside_an_event(spoken: Spoken) -> web.StreamResponse:
+    """Break the connection in the middle of an event."""
+    response = await spoken.stream()
+    *whole, last = _first_half(spoken)
+    for event in [*whole, last[: len(last) // 2]]:
+        await response.write(event)
     assert spoken.request.transport is not None
     spoken.request.transport.close()
     return response

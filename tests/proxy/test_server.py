@@ -490,17 +490,23 @@ def is_listening(url: str) -> bool:
     return True
 
 
-def test_serve_says_where_it_listens_and_where_requests_go(tmp_path: Path) -> None:
-    process = Process(tmp_path, "--store", "memory:", "--openai", "http://127.0.0.1:9")
+@pytest.mark.parametrize(
+    ("asked_for", "status", "where"),
+    [((), 404, "nobody: give --gemini URL"), (("--offline",), 200, "the offline model")],
+)
+def test_serve_says_where_it_listens_and_where_requests_go(
+    tmp_path: Path, asked_for: tuple[str, ...], status: int, where: str
+) -> None:
+    process = Process(tmp_path, "--store", "memory:", "--openai", "http://127.0.0.1:9", *asked_for)
     answered = ask(f"{process.url}/v1/messages", request_in("anthropic", chat("a disk is full")))
-    assert answered.status == 200
+    assert answered.status == status
     process.process.terminate()
     code, said = process.end()
     assert code == 0
     assert f"OPENAI_BASE_URL={process.url}/v1" in said
     assert f"ANTHROPIC_BASE_URL={process.url}\n" in said
     assert "openai    → http://127.0.0.1:9" in said
-    assert "gemini    → the offline model" in said
+    assert f"gemini    → {where}" in said
     assert "disk" not in said  # content is never logged
 
 

@@ -113,6 +113,11 @@ class Twins(RuleBasedStateMachine):
     def update_turn(self, scope: Scope, number: int, said: list[bytes]) -> None:
         self.both(lambda store: store.update_turn(scope, turn(number, said, status=200)))
 
+    @rule(scope=scopes, linked=st.lists(st.sampled_from(["r1", "r2", "r3"]), max_size=2))
+    def link(self, scope: Scope, linked: list[str]) -> None:
+        self.both(lambda store: store.link(scope, linked))
+        self.both(lambda store: store.session_linked(scope, "r1"))
+
     @rule(scope=scopes)
     def close_session(self, scope: Scope) -> None:
         self.both(lambda store: store.close_session(scope))

@@ -6,14 +6,17 @@ import pytest
 
 from holdfast.settings import Settings
 from holdfast.surfaces.cli.serve import _greet
+from holdfast.surfaces.proxy.server import Started
 
 
 def test_the_greeting_leads_to_the_dashboard_and_every_client(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    _greet(Settings(store_url="memory:"), "http://127.0.0.1:9", {"openai": "http://up"})
+    started = Started("http://127.0.0.1:9", {"openai": "http://up"}, answers_offline=False)
+    _greet(Settings(store_url="memory:"), started)
     said = capsys.readouterr().err
     assert "  dashboard → http://127.0.0.1:9/\n" in said
     assert "  export OPENAI_BASE_URL=http://127.0.0.1:9/v1\n" in said
     for name in ("ANTHROPIC", "GOOGLE_GEMINI"):
         assert f"  export {name}_BASE_URL=http://127.0.0.1:9\n" in said
+    assert "  gemini    → nobody: give --gemini URL, or --offline\n" in said

@@ -17,6 +17,7 @@ from typing import Any, Self
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite import cite as make_citation
 from holdfast.cite import count as count_text
+from holdfast.engine.chains import Chains
 from holdfast.engine.heads import heads
 from holdfast.engine.session import (
     Session,
@@ -34,6 +35,7 @@ from holdfast.store import Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
 from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
+from holdfast.wire.chained import held_under
 
 _MOST_SESSIONS = 1_000
 _MOST_BYTES = 64_000_000
@@ -63,6 +65,8 @@ class Holdfast:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._sizes: dict[str, int] = {}
         self._heads: dict[str, str] = {}
+        self.chains = Chains(store, self.scope)
+        """Sessions whose history a provider holds."""
         self._observed = 0
 
     @classmethod
@@ -186,7 +190,15 @@ class Holdfast:
             self._forget_unused()
 
     async def session_of(self, conversation: Conversation) -> Session:
-        """The session whose last request a conversation goes on from; a new one if none does."""
+        """The session whose last request a conversation goes on from; a new one if none does.
+
+        Where the provider holds the history, only its name tells: another conversation may well
+        have begun with the same few messages.
+        """
+        if held := held_under(conversation):
+            chained = await self.session(await self.chains.session_of(held)).load()
+            self.chains.remember(held, chained.name)  # should the client send it once more
+            return chained
         beginnings = heads(conversation.messages)
         name = next((self._heads[head] for head in beginnings if head in self._heads), "")
         if not name and beginnings:

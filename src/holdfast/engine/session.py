@@ -24,6 +24,7 @@ from holdfast.store import Scope, SessionRecord, Store, Turn
 from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
+from holdfast.wire.chained import held_under
 
 _LARGE_BYTES = 200_000
 _MOST_HIDDEN = 200
@@ -192,7 +193,9 @@ class Session:
                 warnings=(*fitted.warnings, *warnings),
                 milliseconds=milliseconds,
             )
-            head = head_of(fitted.state.asked.messages)
+            asked = fitted.state.asked
+            # What the provider holds the history of is known by its name: see engine/chains.py.
+            head = self.record.head if held_under(asked) else head_of(asked.messages)
             return await self._writer.add(turn, fitted.state, head, hidden)
 
     async def rebuild(self, turn: int) -> bytes:

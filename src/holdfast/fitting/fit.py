@@ -28,6 +28,7 @@ from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
 from holdfast.trim.strategies import ContextStrategy
 from holdfast.wire import write
 from holdfast.wire.answers import Kept
+from holdfast.wire.chained import held_under
 
 
 def fit_request(
@@ -49,9 +50,10 @@ def fit_request(
     if options.cites:
         draft = cite_arrivals(draft, options.rules, expansion_tool(draft.asked)[0], leaving)
     # Without refs before, only what is new is read; with refs, they may have been unfolded since.
-    shows = options.opens and names_ref(draft.now.messages[0 if refs else draft.known :])
-    if shows:
-        draft = offer(draft, options, new=not refs)
+    held = _provider_holds_refs(draft, state)
+    shows = held or names_ref(draft.now.messages[0 if refs else draft.known :])
+    if options.opens and shows:
+        draft = offer(draft, options, new=not (refs or held))
     floor = state.floor if state is not None and draft.known else 0
     folded = fold(draft, measure, options, floor, leaving)
     final = False
@@ -62,6 +64,11 @@ def fit_request(
     if not folded.fits:
         raise cannot_fit(folded, measure)
     return _fitted(folded, measure, options, state, leaving, final=final)
+
+
+def _provider_holds_refs(draft: Draft, state: FitState | None) -> bool:
+    """Whether there are refs in the history that a provider keeps: tools are offered anew."""
+    return bool(held_under(draft.asked)) and state is not None and expansion_tool(state.sent)[1]
 
 
 def _fitted(

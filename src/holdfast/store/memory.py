@@ -275,6 +275,15 @@ class MemoryStore:
                 raise rules.damaged(sha256)
         return {sha256: self._workspace(scope).data[sha256] for sha256 in known}
 
+    async def link(self, scope: Scope, names: Sequence[str]) -> None:
+        """Note under which names a provider holds the session's history."""
+        rules.check_session(scope)
+        self._shelf(scope).links.update(dict.fromkeys(names, scope.session))
+
+    async def session_linked(self, scope: Scope, name: str) -> str:
+        """The session whose history a provider holds under a name."""
+        return self._shelf(scope).links.get(name, "")
+
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over."""
         rules.check_session(scope)
@@ -299,6 +308,8 @@ class MemoryStore:
             if not sessions:
                 del shelf.messages[sha256]
                 self._sweep(scope, sha256)
+        for name in [name for name, session in shelf.links.items() if session == scope.session]:
+            del shelf.links[name]
         shelf.turns.pop(scope.session, None)
         shelf.sessions.pop(scope.session, None)
         return len(only)
@@ -403,6 +414,8 @@ class MemoryStore:
         for session, turns in sorted(shelf.turns.items()):
             for number in sorted(turns):
                 yield transfer.encode(transfer.TurnLine(session, turns[number]))
+        for name, session in sorted(shelf.links.items()):
+            yield transfer.encode(transfer.LinkLine(name, session))
         for ref in list(shelf.refs.values()):
             is_whole = not ref.removed and self._is_sound(scope, ref.sha256)
             yield transfer.encode(ref.line(workspace.data[ref.sha256] if is_whole else None))
@@ -433,6 +446,10 @@ class MemoryStore:
                 return shelf.sessions.setdefault(record.session, record) is record
             case transfer.TurnLine(session=session, record=turn):
                 return shelf.turns.setdefault(session, {}).setdefault(turn.number, turn) is turn
+            case transfer.LinkLine(name=name, session=session):
+                is_new = name not in shelf.links
+                shelf.links.setdefault(name, session)
+                return is_new
             case transfer.RefLine():
                 return self._restore_ref(scope, line)
             case transfer.MessageLine(sha256=sha256, sessions=sessions, data=data):

@@ -129,6 +129,16 @@ class Store(Protocol):
     async def messages(self, scope: Scope, hashes: Sequence[str]) -> dict[str, bytes]:
         """The bytes of messages and frames that turns of this scope name."""
 
+    async def link(self, scope: Scope, names: Sequence[str]) -> None:
+        """Note that a provider holds the history of `scope.session` under these names.
+
+        They are the provider's own, such as ids of responses. A name that was another session's
+        is this one's from now on.
+        """
+
+    async def session_linked(self, scope: Scope, name: str) -> str:
+        """The session whose history a provider holds under a name; empty if none does."""
+
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over: what only it refers to may go after the grace period.
 
@@ -136,7 +146,7 @@ class Store(Protocol):
         """
 
     async def delete_session(self, scope: Scope) -> int:
-        """Remove a session, its turns and the refs that only it used; how many refs went.
+        """Remove a session, its turns, links and the refs that only it used; how many refs went.
 
         They go without a trace, as with `forget`.
         """

@@ -110,6 +110,8 @@ class Shelf:
     turns: dict[str, dict[int, Turn]] = field(default_factory=dict)
     messages: dict[str, set[str]] = field(default_factory=dict)
     """The sessions that name a hash."""
+    links: dict[str, str] = field(default_factory=dict)
+    """The session whose history a provider holds under a name."""
     calibration: bytes | None = None
     audit: list[AuditEntry] = field(default_factory=list)
     _by_digits: dict[str, list[Ref]] = field(default_factory=dict)

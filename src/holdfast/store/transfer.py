@@ -15,7 +15,7 @@ from holdfast.errors import StoreError
 from holdfast.store.records import AuditEntry, SessionRecord, Turn
 from holdfast.store.refs import KIND, digest, parse
 
-VERSION = 1
+VERSION = 2
 
 _MOST_RECORDS = 200
 _MOST_BYTES = 4_000_000
@@ -38,6 +38,13 @@ class TurnLine(msgspec.Struct, frozen=True, tag="turn"):
 
     session: str
     record: Turn
+
+
+class LinkLine(msgspec.Struct, frozen=True, tag="link"):
+    """What a provider calls the history that it holds of a session; since version 2."""
+
+    name: str
+    session: str
 
 
 class RefLine(msgspec.Struct, frozen=True, kw_only=True, tag="ref"):
@@ -88,7 +95,9 @@ class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
     entry: AuditEntry
 
 
-Line = Header | SessionLine | TurnLine | RefLine | MessageLine | CalibrationLine | AuditLine
+Line = (
+    Header | SessionLine | TurnLine | LinkLine | RefLine | MessageLine | CalibrationLine | AuditLine
+)
 
 
 def encode(line: Line) -> bytes:

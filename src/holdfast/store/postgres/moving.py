@@ -26,6 +26,10 @@ SELECT session, record FROM holdfast.turns WHERE workspace = $1 AND username = $
 ORDER BY session, number
 """
 
+_LINKS: LiteralString = """
+SELECT name, session FROM holdfast.links WHERE workspace = $1 AND username = $2 ORDER BY name
+"""
+
 _REFS: LiteralString = """
 SELECT r.*, c.damage, c.codec, c.data, c.size AS content_size,
     ARRAY (
@@ -64,6 +68,12 @@ INSERT INTO holdfast.sessions (
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT DO NOTHING
 RETURNING session
+"""
+
+_ADD_LINK: LiteralString = """
+INSERT INTO holdfast.links (workspace, username, name, session) VALUES ($1, $2, $3, $4)
+ON CONFLICT DO NOTHING
+RETURNING name
 """
 
 _KNOWN_REF: LiteralString = """
@@ -122,6 +132,8 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
         yield transfer.SessionLine(sessions.record_of(row))
     async for row in rows(_TURNS):
         yield transfer.TurnLine(row["session"], rules.from_json(row["record"], Turn))
+    async for row in rows(_LINKS):
+        yield transfer.LinkLine(row["name"], row["session"])
     async for row in rows(_REFS):
         yield _ref_line(row)
     async for row in rows(_MESSAGES):
@@ -177,6 +189,8 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
         case transfer.TurnLine(session=session, record=turn):
             values = sessions.turn_values(scope.of(session), turn)
             return await _is_new(connection, sessions.ADD_TURN, *values)
+        case transfer.LinkLine(name=name, session=session):
+            return await _is_new(connection, _ADD_LINK, *who, name, session)
         case transfer.RefLine():
             return await _restore_ref(connection, scope, line)
         case transfer.MessageLine(sha256=sha256, sessions=named):

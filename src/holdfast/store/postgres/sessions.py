@@ -108,6 +108,15 @@ WHERE EXISTS (
 ORDER BY asked.place
 """
 
+_LINK: LiteralString = """
+INSERT INTO holdfast.links (workspace, username, name, session) VALUES ($1, $2, $4, $3)
+ON CONFLICT (workspace, username, name) DO UPDATE SET session = excluded.session
+"""
+
+_LINKED: LiteralString = """
+SELECT session FROM holdfast.links WHERE workspace = $1 AND username = $2 AND name = $3
+"""
+
 _CLOSE: LiteralString = """
 UPDATE holdfast.sessions SET closed_at = $4
 WHERE workspace = $1 AND username = $2 AND session = $3
@@ -133,6 +142,7 @@ ORDER BY r.number
 _DELETE: tuple[LiteralString, ...] = (
     "DELETE FROM holdfast.uses WHERE workspace = $1 AND username = $2 AND session = $3",
     "DELETE FROM holdfast.turns WHERE workspace = $1 AND username = $2 AND session = $3",
+    "DELETE FROM holdfast.links WHERE workspace = $1 AND username = $2 AND session = $3",
     "DELETE FROM holdfast.sessions WHERE workspace = $1 AND username = $2 AND session = $3",
 )
 
@@ -276,6 +286,23 @@ async def messages(
             raise rules.damaged(row["sha256"])
         found[row["sha256"]] = data
     return found
+
+
+async def link(database: Database, scope: Scope, names: Sequence[str]) -> None:
+    """Note under which names a provider holds the session's history."""
+    rules.check_session(scope)
+
+    async def work(connection: Connection) -> None:
+        # In one order for all, so that two who link the same names do not wait for each other.
+        await connection.executemany(_LINK, [(*_key(scope), name) for name in sorted(set(names))])
+
+    await database.transact(work)
+
+
+async def session_linked(database: Database, scope: Scope, name: str) -> str:
+    """The session whose history a provider holds under a name."""
+    rows = await database.fetch(_LINKED, scope.workspace, scope.user, name)
+    return str(rows[0]["session"]) if rows else ""
 
 
 async def close_session(database: Database, scope: Scope, now: float) -> None:

@@ -132,6 +132,14 @@ class PostgresStore:
         """The bytes of messages that this user's turns name."""
         return await sessions.messages(self._database, scope, hashes, self._clock())
 
+    async def link(self, scope: Scope, names: Sequence[str]) -> None:
+        """Note under which names a provider holds the session's history."""
+        await sessions.link(self._database, scope, names)
+
+    async def session_linked(self, scope: Scope, name: str) -> str:
+        """The session whose history a provider holds under a name."""
+        return await sessions.session_linked(self._database, scope, name)
+
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over."""
         await sessions.close_session(self._database, scope, self._clock())

@@ -61,6 +61,19 @@ def turn_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     return lines, rows[-1][:2] if more else None
 
 
+def link_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
+    """Links by name."""
+    rows, more = _pages(
+        db,
+        "SELECT name, session FROM links WHERE workspace = ? AND owner = ? AND name > ?"
+        " ORDER BY name LIMIT ?",
+        scope,
+        (after or "",),
+    )
+    lines: list[transfer.Line] = [transfer.LinkLine(name, session) for name, session in rows]
+    return lines, rows[-1][0] if more else None
+
+
 def ref_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     """Refs in the order of storing, with their contents."""
     rows, more = _pages(
@@ -144,6 +157,7 @@ def audit_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
 ALL: tuple[Read, ...] = (
     session_lines,
     turn_lines,
+    link_lines,
     ref_lines,
     message_lines,
     calibration_lines,
@@ -175,6 +189,11 @@ def _restore(
             is_new = not there or there[0].number != turn.number
             if is_new:
                 sessions.insert_turn(db, scope.of(session), turn)
+            return is_new
+        case transfer.LinkLine(name=name, session=session):
+            is_new = not sessions.linked(db, scope, name)
+            if is_new:
+                sessions.link(db, scope.of(session), [name])
             return is_new
         case transfer.RefLine():
             return _restore_ref(db, scope, line, packed)

@@ -171,6 +171,23 @@ def turns(db: apsw.Connection, scope: Scope, *, after: int, limit: int) -> list[
     return [rules.from_json(record, Turn) for (record,) in rows]
 
 
+def link(db: apsw.Connection, scope: Scope, names: Iterable[str]) -> None:
+    """Note under which names a provider holds the session's history."""
+    db.executemany(
+        "INSERT OR REPLACE INTO links (workspace, owner, name, session) VALUES (?, ?, ?, ?)",
+        [(scope.workspace, scope.user, name, scope.session) for name in names],
+    )
+
+
+def linked(db: apsw.Connection, scope: Scope, name: str) -> str:
+    """The session whose history a provider holds under a name."""
+    session = db.execute(
+        "SELECT session FROM links WHERE workspace = ? AND owner = ? AND name = ?",
+        (scope.workspace, scope.user, name),
+    ).get
+    return str(session or "")
+
+
 def close(db: apsw.Connection, scope: Scope, now: float) -> None:
     """Note that a session is over."""
     record = get(db, scope)
@@ -192,7 +209,7 @@ def delete(db: apsw.Connection, scope: Scope, now: float) -> int:
         originals.drop(db, scope, row, now)
     rows_named = db.execute(f"SELECT content FROM messages {_OF_SESSION}", _key(scope))  # noqa: S608
     named: list[int] = [content for (content,) in rows_named]
-    for table in ("uses", "messages", "turns", "sessions"):
+    for table in ("uses", "messages", "turns", "links", "sessions"):
         db.execute(f"DELETE FROM {table} {_OF_SESSION}", _key(scope))  # noqa: S608 - constants
     for content in named:
         originals.sweep(db, content)

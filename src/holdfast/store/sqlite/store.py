@@ -206,6 +206,15 @@ class SqliteStore:
             raise rules.damaged(lost[0])
         return whole
 
+    async def link(self, scope: Scope, names: Sequence[str]) -> None:
+        """Note under which names a provider holds the session's history."""
+        rules.check_session(scope)
+        await self._write(lambda db: sessions.link(db, scope, names))
+
+    async def session_linked(self, scope: Scope, name: str) -> str:
+        """The session whose history a provider holds under a name."""
+        return await self._read(lambda db: sessions.linked(db, scope, name))
+
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over."""
         rules.check_session(scope)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +11,10 @@ from holdfast.store.postgres.address import without_password
 
 from ._output import remark
 from ._store import StoreOption
+
+if TYPE_CHECKING:
+    from holdfast.surfaces.proxy.routes import Family
+    from holdfast.surfaces.proxy.server import Started
 
 _CURL = """\
 curl {url}/v1/chat/completions -H 'content-type: application/json' \\
@@ -34,6 +37,10 @@ def serve(
     openai: Annotated[str | None, _upstream("--openai", "OpenAI's")] = None,
     anthropic: Annotated[str | None, _upstream("--anthropic", "Anthropic's")] = None,
     gemini: Annotated[str | None, _upstream("--gemini", "Gemini's")] = None,
+    offline: Annotated[
+        bool | None,
+        typer.Option("--offline", help="Let the offline model answer where there is no upstream."),
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -44,8 +51,9 @@ def serve(
     """Run the proxy: change your client's base URL, and its calls fit.
 
     Long tool results are stored and cited; the model opens what it needs, unseen by the client.
-    Requests of a family without an upstream are answered by the offline model, which needs no
-    key and only quotes. Keys are the client's own, or those in the settings.
+    Without any upstream the offline model answers, which needs no key and only quotes. Where some
+    are given, requests of the other families are refused, unless --offline asks for that model.
+    Keys are the client's own, or those in the settings.
 
     \b
     Try it:
@@ -73,16 +81,21 @@ def serve(
         openai_upstream=openai,
         anthropic_upstream=anthropic,
         gemini_upstream=gemini,
+        serve_offline=offline,
         request_limit=limit,
     )
-    logs.configure(settings.log_format)
-    server.serve(settings, started=lambda where: _greet(settings, where.url, where.upstreams))
+    logs.configure(settings.log_format, debug=settings.context_debug)
+    server.serve(settings, started=lambda started: _greet(settings, started))
 
 
-def _greet(settings: Settings, url: str, upstreams: Mapping[Any, str]) -> None:
+def _greet(settings: Settings, started: Started) -> None:
+    url = started.url
     remark(f"Holdfast listens on {url} (Ctrl-C ends it)")
-    for family in ("openai", "anthropic", "gemini"):
-        to = upstreams.get(family, "the offline model, which only quotes")
+    families: tuple[Family, ...] = ("openai", "anthropic", "gemini")
+    for family in families:
+        nobody = f"nobody: give --{family} URL, or --offline"
+        offline = "the offline model, which only quotes"
+        to = started.upstreams.get(family, offline if started.answers_offline else nobody)
         remark(f"  {family:<9} → {to}")
     remark(f"  store     → {without_password(settings.store_url) or _default_store(settings)}")
     remark(f"  dashboard → {url}/")

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import (
-    AnchorPreservationError,
     BudgetExceededError,
     ContextOptimizationError,
     HoldfastError,
@@ -24,16 +23,22 @@ from holdfast.errors import (
     WireError,
 )
 from holdfast.surfaces.proxy.counting import count_answer
+from holdfast.surfaces.proxy.encodings import (
+    ACCEPTED,
+    UnknownEncodingError,
+    unpacked,
+    without_encoding,
+)
 from holdfast.surfaces.proxy.exchange import Exchange, Outcome
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import Fields, log
-from holdfast.surfaces.proxy.routes import Route, family_of, meant, route
+from holdfast.surfaces.proxy.routes import family_of, meant, route
 from holdfast.surfaces.proxy.seen import Seen
-from holdfast.surfaces.proxy.sending import UpstreamError
+from holdfast.surfaces.proxy.sending import BrokenOffError, UpstreamError
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import Switches, read_switches
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, returned_headers
-from holdfast.wire.answers import ArrayWriter, error_body
+from holdfast.wire.answers import OVERFLOW, ArrayWriter, error_body, overflow_message
 
 ASGIScope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -43,6 +48,9 @@ BODY_SECONDS = 60.0
 """How long a client may take to send its request."""
 TAKING_SECONDS = 300.0
 """How long a client may leave a piece of its answer untaken: its upstream is held meanwhile."""
+
+HANG_UP = "holdfast.hang_up"
+"""In the state of a scope: breaks the connection, so that its client sees no answer at all."""
 
 _DIALECTS = {"openai": "openai-chat", "anthropic": "anthropic", "gemini": "gemini"}
 
@@ -114,11 +122,16 @@ class ProxyApp:
 
         try:
             await self._served(scope, headers, body, seen_send, seen)
+        except BrokenOffError as error:
+            seen.failed_with(error)
+            why = Fields(event="broke_off", id=seen.id, upstream=error.where, why=error.what)
+            log.warning(why)
+            if not seen.status and not _hung_up(scope, seen, error):
+                await _send(seen_send, _told(error, dialect))
         except HoldfastError as error:
             seen.failed_with(error)
             if not seen.status:
-                text = error_body(dialect, status_of(error), str(error), kind_of(error))
-                await _send(seen_send, Outcome(status_of(error), _JSON, text))
+                await _send(seen_send, _told(error, dialect))
         except OSError:
             raise  # the client is gone
         except Exception as error:  # noqa: BLE001  # a bug of ours; its text may hold content
@@ -148,9 +161,21 @@ class ProxyApp:
         if found is None or switches.bypass or not self.service.settings.enable_token_management:
             await self._pass_through(scope, headers, body, send, seen)
             return
+        self.service.check_upstream(found.family)
         query = scope.get("query_string", b"").decode("latin-1")
-        incoming = Incoming(found, path, query, headers, body, switches, seen)
-        await _send(send, await self._outcome(incoming), _array_for(found, query))
+        plain = await self._plain(headers, body)
+        headers = without_encoding(headers)
+        incoming = Incoming(found, path, query, headers, plain, switches, seen)
+        array = ArrayWriter() if incoming.wants_array else None
+        await _send(send, await self._outcome(incoming), array)
+
+    async def _plain(self, headers: tuple[tuple[str, str], ...], body: bytes) -> bytes:
+        """The body as its client wrote it before packing it."""
+        named = [value for name, value in headers if name.lower() == "content-encoding"]
+        if not named:
+            return body
+        most = self.service.settings.max_body_bytes
+        return await asyncio.to_thread(unpacked, body, ",".join(named), most)
 
     async def _outcome(self, incoming: Incoming) -> Outcome:
         if incoming.route.counts:
@@ -174,12 +199,16 @@ class ProxyApp:
                 where=path[:100],
                 fix="The base URL of OpenAI's clients ends with /v1, that of Anthropic's does not.",
             )
-        family = family_of(path, frozenset(name.lower() for name, _ in headers))
+        found = route(method, path)
+        names = frozenset(name.lower() for name, _ in headers)
+        family = found.family if found is not None else family_of(path, names)
         upstream = self.service.upstreams.get(family) if family is not None else None
         if upstream is None:
-            if (found := route(method, path)) is not None:  # bypass, with nothing to go to
-                incoming = Incoming(found, path, "", headers, body, Switches(), seen)
-                async with self.service.send(incoming, body) as reply:
+            if found is not None:  # bypass, with nothing to go to
+                self.service.check_upstream(found.family)
+                plain = await self._plain(headers, body)
+                incoming = Incoming(found, path, "", headers, plain, Switches(), seen)
+                async with self.service.send(incoming, plain) as reply:
                     made = returned_headers(reply.headers, changed=False)
                     await _send(send, Outcome(reply.status, made, reply.chunks()))
                 return
@@ -201,9 +230,27 @@ class ProxyApp:
 _JSON = {"content-type": "application/json"}
 
 
-def _array_for(found: Route, query: str) -> ArrayWriter | None:
-    """Gemini's clients that do not ask for events get a JSON array."""
-    return ArrayWriter() if found.streams and "alt=sse" not in query else None
+def _told(error: HoldfastError, dialect: str) -> Outcome:
+    """An error as an answer, in the client's dialect."""
+    status = status_of(error)
+    headers = _JSON
+    if isinstance(error, UnknownEncodingError):
+        headers = _JSON | {"accept-encoding": ACCEPTED}  # as RFC 9110, 15.5.16, asks for
+    message, kind = str(error), ""
+    if isinstance(error, BudgetExceededError):
+        kind = OVERFLOW
+        message = f"{overflow_message(dialect, error.planned, error.limit)} {message}"
+    return Outcome(status, headers, error_body(dialect, status, message, kind))
+
+
+def _hung_up(scope: ASGIScope, seen: Seen, error: UpstreamError) -> bool:
+    """Break the connection as the upstream did, if the server can; a stream breaks by itself."""
+    hang_up = scope.get("state", {}).get(HANG_UP)
+    if hang_up is None:
+        return False
+    hang_up()
+    seen.status = error.status
+    return True
 
 
 async def _whole(receive: Receive, most: int) -> bytes:
@@ -263,6 +310,7 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
 
 _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
     (TooSlowError, 408),
+    (UnknownEncodingError, 415),
     (LimitError, 413),
     (WireError, 400),
     (BudgetExceededError, 400),
@@ -277,10 +325,3 @@ def status_of(error: HoldfastError) -> int:
     if isinstance(error, UpstreamError):
         return error.status
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 502)
-
-
-def kind_of(error: HoldfastError) -> str:
-    """The word by which programs know an error."""
-    if isinstance(error, BudgetExceededError | AnchorPreservationError):
-        return "context_length_exceeded"
-    return ""

@@ -23,6 +23,7 @@ from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT
 from holdfast.surfaces.proxy.sending import (
+    BrokenOffError,
     Got,
     Reply,
     UpstreamError,
@@ -73,6 +74,7 @@ class Exchange:
         """The latest request that went on from hidden calls."""
         self._hidden_answer: Kept | None = None
         """What of the answer the client never saw."""
+        self._linked = False
         self._said_all = False
         """The client has the end of its stream."""
 
@@ -137,10 +139,13 @@ class Exchange:
             async with aclosing(rounds):
                 async for out in rounds:
                     yield out
+            status = 502 if relay.broken else status  # it ended too early, in order: so does ours
             for out in relay.close():
                 yield out
         except HoldfastError as error:
             status = getattr(error, "status", 502)
+            if isinstance(error, BrokenOffError):
+                raise  # the client's own transfer breaks with it: see there
             for out in relay.error(status, str(error)):
                 yield out
         except (asyncio.CancelledError, GeneratorExit):
@@ -179,8 +184,9 @@ class Exchange:
                 self._said_all = following is None and not relay.failed
                 await ended(chunks)
             await calls.aclose()
-            if relay.broken:
-                raise UpstreamError("the upstream's answer broke off", fix="Try again.")
+            # Without us there was no such call; and no array is closed before it is whole.
+            if relay.broken and (sent is not prepared.body or self.incoming.wants_array):
+                raise BrokenOffError("the upstream broke off its answer", fix="Try again.")
             if following is None:
                 return
             reply = await calls.enter_async_context(self.service.send(self.incoming, following))
@@ -259,8 +265,17 @@ class Exchange:
             return False
         return not any(asked.rest.get(name) for name in _HELD_BY_THE_PROVIDER)
 
+    def _link(self, prepared: Prepared) -> None:
+        """Let the client's next request be known: it may name this answer and hold no history."""
+        if self.first_id and not self._linked:
+            self._linked = True
+            chains = self.service.engine.chains
+            name = prepared.session.name
+            self.service.later(chains.answered(name, prepared.asked, self.first_id))
+
     def _hide(self, prepared: Prepared) -> None:
         """Keep the hidden calls for the client's next request, which will be without them."""
+        self._link(prepared)
         if not self.hops:
             return
         hops, self.hops = tuple(self.hops), []

@@ -1,10 +1,12 @@
 """The gate before every route: who may not ask is refused before anything is read.
 
 gate: after safety, before server. It is wrapped around the whole application, so that a route
-cannot be forgotten.
+cannot be forgotten. WebSockets are refused here too: the proxy reads and edits requests of HTTP.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -17,6 +19,12 @@ HEALTH = "/healthz"
 """The one path that needs no token: it tells nothing but that the proxy runs."""
 
 
+UPGRADE_REQUIRED = 426
+_NO_WEBSOCKETS = "The proxy speaks no WebSocket: send the request as an HTTP POST."
+# A 426 names the protocol to use instead, and `Connection` goes with it (RFC 9110, 15.5.22, 7.8).
+_PLAIN_HTTP = [(b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade")]
+
+
 class Gate:
     """Lets a request in, or refuses it."""
 
@@ -26,17 +34,46 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Judge a request by its headers alone."""
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             return
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         refused = refusal(headers, self.settings)
-        if refused is None or (refused[0] == TOKEN_MISSING and scope["path"] == HEALTH):
+        if refused is not None and refused[0] == TOKEN_MISSING and scope["path"] == HEALTH:
+            refused = None
+        if refused is None and wants_websocket(scope["type"], headers):
+            refused = (UPGRADE_REQUIRED, _NO_WEBSOCKETS)
+        if refused is None:
             await self.app(scope, receive, send)
             return
-        status, why = refused
-        body = error_body(dialect_of(scope["method"], scope["path"], headers), status, why)
-        answer = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        if status == TOKEN_MISSING:
-            answer.append((b"www-authenticate", b"Bearer"))
-        await send({"type": "http.response.start", "status": status, "headers": answer})
-        await send({"type": "http.response.body", "body": body})
+        await _refuse(scope, headers, *refused, send)
+
+
+def wants_websocket(kind: str, headers: Mapping[str, str]) -> bool:
+    """Whether a request is to become a WebSocket: Codex tries that first, at /v1/responses.
+
+    Some servers tell by the kind of the scope; ours, which has no WebSockets, leaves the headers.
+    Passed on as a plain GET it would list or fetch something at the upstream, and the client would
+    try again for minutes; on a 426 it goes on over HTTP at once.
+    """
+    offers = headers.get("upgrade", "").lower().split(",")
+    return kind == "websocket" or "websocket" in [offer.strip() for offer in offers]
+
+
+async def _refuse(
+    scope: Scope, headers: Mapping[str, str], status: int, why: str, send: Send
+) -> None:
+    """Answer instead of the application, in the client's dialect."""
+    is_websocket = scope["type"] == "websocket"
+    if is_websocket and "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close"})  # before it is accepted: the server answers 403
+        return
+    method = "POST" if is_websocket else scope["method"]
+    body = error_body(dialect_of(method, scope["path"], headers), status, why)
+    answer = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    if status == TOKEN_MISSING:
+        answer.append((b"www-authenticate", b"Bearer"))
+    if status == UPGRADE_REQUIRED:
+        answer += _PLAIN_HTTP
+    kind = "websocket.http.response" if is_websocket else "http.response"
+    await send({"type": f"{kind}.start", "status": status, "headers": answer})
+    await send({"type": f"{kind}.body", "body": body})

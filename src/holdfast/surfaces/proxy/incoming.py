@@ -22,3 +22,8 @@ class Incoming(NamedTuple):
     body: bytes
     switches: Switches
     seen: Seen
+
+    @property
+    def wants_array(self) -> bool:
+        """Whether the stream goes out as a JSON array: Gemini's way without `alt=sse`."""
+        return self.route.streams and "alt=sse" not in self.query

@@ -38,10 +38,10 @@ class JsonFormatter(logging.Formatter):
         return json.dumps({"time": at, "level": record.levelname.lower(), **said})
 
 
-def configure(how: Literal["text", "json"]) -> None:
-    """Write what Holdfast logs to standard error."""
+def configure(how: Literal["text", "json"], *, debug: bool = False) -> None:
+    """Write what Holdfast logs to standard error; with `debug`, its looks at contexts too."""
     handler = logging.StreamHandler()
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter() if how == "json" else text)
     logging.basicConfig(handlers=[handler])
-    logging.getLogger("holdfast").setLevel(logging.INFO)
+    logging.getLogger("holdfast").setLevel(logging.DEBUG if debug else logging.INFO)

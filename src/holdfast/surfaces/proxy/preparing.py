@@ -80,6 +80,7 @@ class Preparing:
             session = engine.session(switches.session)
             warning = "the store is unavailable: the request went out as it came"
             return Prepared(conversation, self.incoming.body, session, warnings=(warning,))
+        self.service.telemetry.decided(self.incoming.seen, session.name, fitted)
         return Prepared(
             conversation, fitted.body, session, fitted, told=fitted, warnings=fitted.warnings
         )

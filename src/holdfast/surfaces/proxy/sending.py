@@ -7,6 +7,7 @@ dropped, never used again; nothing is retried, and no redirect is followed.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
@@ -27,11 +28,19 @@ _NOT_ADDED = ("accept", "accept-encoding", "content-type", "user-agent")
 
 
 class UpstreamError(ProviderError):
-    """The upstream could not be reached, or its answer broke off."""
+    """The upstream could not be reached, or did not answer as it should."""
 
     def __init__(self, what: str, *, status: int = 502, where: str = "", fix: str = "") -> None:
         super().__init__(what, where=where, fix=fix)
         self.status = status
+
+
+class BrokenOffError(UpstreamError):
+    """The upstream went away before its answer was whole.
+
+    The client is to see what it would see without us, a connection that breaks: that is what it
+    knows how to recover from. An error in the provider's words would tell it to give up.
+    """
 
 
 class Reply(Protocol):
@@ -41,7 +50,7 @@ class Reply(Protocol):
     headers: Mapping[str, str]
 
     def chunks(self) -> AsyncGenerator[bytes]:
-        """The body as it comes; UpstreamError where it breaks off."""
+        """The body as it comes; BrokenOffError where it breaks off."""
 
 
 class Sending(Protocol):
@@ -62,7 +71,8 @@ class _Sent(Protocol):
 
 
 class _HttpReply:
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, place: str) -> None:
+        self._place = place
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
         self._response = response
@@ -71,8 +81,12 @@ class _HttpReply:
         try:
             async for chunk in self._response.content.iter_any():
                 yield chunk
-        except (TimeoutError, aiohttp.ClientError) as error:
-            raise _failure(error) from error
+        except TimeoutError as error:
+            raise _broken_off(
+                "fell silent in the middle of its answer", self._place, 504
+            ) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise _broken_off("broke off its answer", self._place) from error
 
 
 class HttpSending:
@@ -130,29 +144,92 @@ class HttpSending:
                 auto_decompress=not raw,
             )
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
-            raise _failure(error) from error
+            raise failure(error, place_of(url)) from error
         try:
-            yield _HttpReply(response)
+            yield _HttpReply(response, place_of(url))
         finally:
             if not response.content.at_eof():
                 response.close()  # the connection goes with what was not read
             response.release()
 
 
-def _failure(error: BaseException) -> UpstreamError:
-    """What went wrong, without the upstream's own words: they might hold content."""
-    if isinstance(error, asyncio.TimeoutError):
+def place_of(url: str) -> str:
+    """Host and port of an address: what may be shown of it."""
+    parts = URL(url, encoded=True)
+    host = f"[{parts.host}]" if ":" in (parts.host or "") else parts.host
+    return f"{host}:{parts.port}"
+
+
+def failure(error: BaseException, place: str) -> UpstreamError:
+    """Why there is no answer, without the words of libraries: they might hold content."""
+    if _went_away(error):
+        return _broken_off("closed the connection without an answer", place)
+    for kinds, status, what, fix in _FAILURES:
+        if isinstance(error, kinds) or isinstance(getattr(error, "os_error", None), kinds):
+            return UpstreamError(f"the upstream {what}", status=status, where=place, fix=fix)
+    if isinstance(error, OSError):
         return UpstreamError(
-            "the upstream did not answer in time",
-            status=504,
-            fix="Try again; `upstream_idle_seconds` is how long the proxy waits.",
+            f"the upstream cannot be reached ({_reason(error)})", where=place, fix=_CHECK_ADDRESS
         )
-    if isinstance(error, aiohttp.ClientConnectorError | OSError):
-        return UpstreamError(
-            "the upstream cannot be reached",
-            fix="Check the upstream's address with `holdfast config`, and that it is running.",
-        )
-    return UpstreamError("the upstream's answer broke off", fix="Try again.")
+    return UpstreamError("the upstream's answer is no HTTP", where=place, fix=_CHECK_ADDRESS)
+
+
+def _went_away(error: BaseException) -> bool:
+    """Whether a connection that had been made is gone: closed in order, or by a reset."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return False  # it was never made
+    return isinstance(error, aiohttp.ServerDisconnectedError) or (
+        isinstance(error, OSError) and error.errno in _GONE
+    )
+
+
+def _reason(error: OSError) -> str:
+    """The system's own name for a failure, such as EHOSTUNREACH."""
+    return errno.errorcode.get(error.errno or 0, type(error).__name__)
+
+
+def _broken_off(what: str, place: str, status: int = 502) -> BrokenOffError:
+    return BrokenOffError(f"the upstream {what}", status=status, where=place, fix="Try again.")
+
+
+_GONE = (errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE)
+_CHECK_ADDRESS = "Check the upstream's address with `holdfast config`, and that it is running."
+
+# In this order: what stands first is a special case of what follows.
+_FAILURES: tuple[tuple[type[BaseException], int, str, str], ...] = (
+    (
+        aiohttp.ClientConnectorCertificateError,
+        502,
+        "has a TLS certificate that is not trusted",
+        "Check its address, or let this machine trust who signed it (SSL_CERT_FILE).",
+    ),
+    (
+        aiohttp.ClientSSLError,
+        502,
+        "cannot agree on TLS with the proxy",
+        "Check whether its address begins with https or http.",
+    ),
+    (
+        aiohttp.ClientConnectorDNSError,
+        502,
+        "has a name that DNS does not know",
+        "Check the upstream's address with `holdfast config`, and this machine's network.",
+    ),
+    (
+        aiohttp.ConnectionTimeoutError,
+        504,
+        f"did not take a connection within {_CONNECT_SECONDS:.0f} seconds",
+        _CHECK_ADDRESS,
+    ),
+    (
+        TimeoutError,
+        504,
+        "did not answer in time",
+        "Try again; `upstream_idle_seconds` is how long the proxy waits.",
+    ),
+    (ConnectionRefusedError, 502, "refused the connection: nothing listens there", _CHECK_ADDRESS),
+    (ConnectionResetError, 502, "reset the connection before it was made", _CHECK_ADDRESS),
+)
 
 
 class Got(NamedTuple):

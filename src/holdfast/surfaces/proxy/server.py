@@ -14,7 +14,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -22,12 +22,13 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount, Route
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy import dashboard, telemetry
-from holdfast.surfaces.proxy.app import ProxyApp
+from holdfast.surfaces.proxy.app import HANG_UP, ProxyApp
 from holdfast.surfaces.proxy.gate import HEALTH, Gate
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
@@ -80,6 +81,17 @@ async def _health(_: Request) -> PlainTextResponse:
     return PlainTextResponse("ok\n")
 
 
+def _protocol(*, app_state: dict[str, Any], **how: Any) -> asyncio.Protocol:
+    """HTTP whose requests can break their connection: ASGI itself has no word for that."""
+
+    def hang_up() -> None:
+        protocol.transport.close()
+
+    new: Any = AutoHTTPProtocol  # typed as any protocol, which takes no arguments
+    protocol = new(**how, app_state={**app_state, HANG_UP: hang_up})
+    return cast("asyncio.Protocol", protocol)
+
+
 class Server(uvicorn.Server):
     """Serves until `stop` is called; signals are its caller's business."""
 
@@ -88,6 +100,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 application(service),
                 lifespan="off",  # the engine is open already
+                http=_protocol,  # type: ignore[arg-type]  # any maker of protocols will do
                 ws="none",
                 log_config=None,
                 log_level="critical",  # its tracebacks might hold content; ours do not
@@ -155,7 +168,9 @@ class Started(NamedTuple):
 
     url: str
     upstreams: dict[Family, str]
-    """Address by family; what is missing is answered offline."""
+    """Address by family."""
+    answers_offline: bool = False
+    """Whether the offline model answers for the others; else they are refused."""
 
 
 def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
@@ -169,7 +184,9 @@ async def _serve(
 ) -> None:
     async with opened(settings) as service:
         to = {family: upstream.url for family, upstream in service.upstreams.items()}
-        server = Server(service, lambda: started(Started(base_url(listener), to)))
+        server = Server(
+            service, lambda: started(Started(base_url(listener), to, service.answers_offline))
+        )
         _spare_what_stays()
         with _stopped_by_signals(server):
             await server.serve(sockets=[listener])

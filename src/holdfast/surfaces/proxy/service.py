@@ -17,9 +17,17 @@ from holdfast.settings import Settings
 from holdfast.surfaces.proxy.expansions import Caps
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.recent import Recent
-from holdfast.surfaces.proxy.sending import HttpSending, Reply, Sending
+from holdfast.surfaces.proxy.routes import Family
+from holdfast.surfaces.proxy.sending import HttpSending, Reply, Sending, UpstreamError
 from holdfast.surfaces.proxy.telemetry import Telemetry
-from holdfast.surfaces.proxy.upstreams import address, configured, outgoing_headers, without
+from holdfast.surfaces.proxy.upstreams import (
+    OFFICIAL,
+    OWNERS,
+    address,
+    configured,
+    outgoing_headers,
+    without,
+)
 from holdfast.wire.strict import Limits
 
 if TYPE_CHECKING:
@@ -42,6 +50,9 @@ class Service:
         self.http = http
         self.offline = offline
         self.upstreams = configured(settings)
+        self.answers_offline = settings.serve_offline or not self.upstreams
+        """Whether the offline model answers for families without an upstream: where there is any,
+        an answer that only quotes would pass for the provider's."""
         self.telemetry = Telemetry(settings)
         self.limits = Limits(
             max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys
@@ -50,6 +61,16 @@ class Service:
         self.caps = Caps(rounds=settings.max_expansion_rounds, tokens=settings.max_expansion_tokens)
         self.most_bytes = settings.max_body_bytes
         self._background: set[asyncio.Task[Any]] = set()
+
+    def check_upstream(self, family: Family) -> None:
+        """Raise unless somebody answers a family's requests."""
+        if family not in self.upstreams and not self.answers_offline:
+            raise UpstreamError(
+                f"no upstream is set for {OWNERS[family]} requests",
+                status=404,
+                fix=f"Start the proxy with --{family} {OFFICIAL[family]} (or the setting "
+                f"{family}_upstream), or with --offline to have the offline model answer.",
+            )
 
     def send(self, incoming: Incoming, body: bytes) -> AbstractAsyncContextManager[Reply]:
         """Send a body where the request is to go."""

@@ -7,6 +7,7 @@ the answer and its turn is written down, so that telling never delays an answer.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -14,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from holdfast.errors import StoreError
+from holdfast.fitting import Fitted
 from holdfast.settings import Settings
 from holdfast.store import Turn
 from holdfast.surfaces.proxy.logs import Fields, log
@@ -30,6 +32,7 @@ class Telemetry:
     """Sees every request from its first byte to its last."""
 
     def __init__(self, settings: Settings) -> None:
+        self._debug = settings.context_debug
         self._open: set[Seen] = set()
         self.metrics = Metrics(
             lambda: len(self._open), lambda: sum(seen.streams for seen in self._open)
@@ -41,6 +44,11 @@ class Telemetry:
         seen = Seen(dialect, family, traceparent)
         self._open.add(seen)
         return seen
+
+    def decided(self, seen: Seen, session: str, fitted: Fitted) -> None:
+        """A request was made to fit; told only if the settings ask for it."""
+        if self._debug:
+            log.debug(context_line(seen, session, fitted))
 
     async def end(self, seen: Seen) -> None:
         """The client has its answer: wait for the turn's record, and tell."""
@@ -91,6 +99,27 @@ def line(seen: Seen, status: int, turn: Turn | None) -> Fields:
         said["store"] = "failed"
     said.update(added_ms=round(seen.added * 1000, 1), ms=round(seen.total * 1000, 1))
     return said
+
+
+def context_line(seen: Seen, session: str, fitted: Fitted) -> Fields:
+    """What was decided of a request's context, for `context_debug`: ids and numbers."""
+    actions = Counter(edit.action for edit in fitted.edits)
+    return Fields(
+        event="context",
+        id=seen.id,
+        session=session_id(session),
+        model=model_name(fitted.count.model),
+        limit=fitted.limit,
+        counted=fitted.tokens,
+        upper=fitted.count.upper,
+        left=fitted.limit - fitted.tokens,
+        messages=len(fitted.state.asked.messages),
+        sent=len(fitted.state.sent.messages),
+        edits=",".join(f"{action}:{times}" for action, times in sorted(actions.items())) or "none",
+        stored=len(fitted.contents),
+        warnings=len(fitted.warnings),
+        final=fitted.final,
+    )
 
 
 def routes(service: Service) -> list[BaseRoute]:

@@ -19,6 +19,7 @@ OFFICIAL: dict[Family, str] = {
     "anthropic": "https://api.anthropic.com",
     "gemini": "https://generativelanguage.googleapis.com",
 }
+OWNERS: dict[Family, str] = {"openai": "OpenAI's", "anthropic": "Anthropic's", "gemini": "Gemini's"}
 
 # What a hop says to the next hop only, and what the proxy says anew.
 _DROPPED = frozenset(
@@ -51,7 +52,7 @@ class Upstream(NamedTuple):
 
 
 def configured(settings: Settings) -> dict[Family, Upstream]:
-    """The upstreams that the settings name; a family without one is answered offline.
+    """The upstreams that the settings name.
 
     A key without an address means the vendor's own.
     """

@@ -5,7 +5,7 @@ whole, each using only what stands before it. Pure: bytes in, bytes out.
 """
 
 from holdfast.wire.answers.compose import Said, compose_answer, stream_answer
-from holdfast.wire.answers.failures import error_body, error_event
+from holdfast.wire.answers.failures import OVERFLOW, error_body, error_event, overflow_message
 from holdfast.wire.answers.gemini import ArrayWriter
 from holdfast.wire.answers.relay import Relay
 from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, add_usage
@@ -23,6 +23,7 @@ from holdfast.wire.answers.whole import Answer, join_answers, read_answer, total
 
 __all__ = [
     "NOTHING_SAID",
+    "OVERFLOW",
     "Answer",
     "ArrayWriter",
     "Call",
@@ -39,6 +40,7 @@ __all__ = [
     "error_body",
     "error_event",
     "join_answers",
+    "overflow_message",
     "read_answer",
     "rejoin",
     "split",

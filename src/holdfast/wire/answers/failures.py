@@ -43,6 +43,36 @@ _GEMINI = {
 }
 
 
+# What each provider says of a request that is too long, with the numbers and without: frameworks
+# know it by these very words (langchain-anthropic, langchain-openai, litellm, Claude Code).
+_OVERFLOWS = {
+    "anthropic": (
+        "prompt is too long: {needed} tokens > {limit} maximum.",
+        "prompt is too long: more tokens than the maximum.",
+    ),
+    "gemini": (
+        "The input token count ({needed}) exceeds the maximum number of tokens allowed ({limit}).",
+        "The input token count exceeds the maximum number of tokens allowed.",
+    ),
+    "openai": (
+        "This model's maximum context length is {limit} tokens. However, your messages resulted "
+        "in {needed} tokens.",
+        "This model's maximum context length is less than your messages resulted in.",
+    ),
+}
+OVERFLOW = "context_length_exceeded"
+"""The kind of that error."""
+
+
+def overflow_message(dialect: str, needed: int | None, limit: int | None) -> str:
+    """What the provider itself would say of a request that does not fit."""
+    numbered, bare = _OVERFLOWS.get(dialect, _OVERFLOWS["openai"])
+    if needed is None or limit is None:
+        return bare
+    # A count may exceed by its upper bound alone; nobody would believe "900 tokens > 1000 maximum".
+    return numbered.format(needed=max(needed, limit + 1), limit=limit)
+
+
 def error_body(dialect: str, status: int, message: str, kind: str = "") -> bytes:
     """The body of an error answer.
 
