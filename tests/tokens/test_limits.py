@@ -285,8 +285,28 @@ def test_overrides_of_the_settings_reach_the_limits(tmp_path: Any) -> None:
     assert limits.input_budget == 1_000_000 - 8192
 
 
+def test_a_mode_in_the_settings_reaches_the_limits(tmp_path: Any) -> None:
+    (tmp_path / "holdfast.toml").write_text(
+        "[model_context_overrides]\n"
+        '"gemini:pro" = { mode = "combined" }\n'
+        'ollama = { context_window = 32768, mode = "input_only" }\n'
+    )
+    settings = Settings.load(cwd=tmp_path, environ={})
+    registry = ModelContextRegistry(settings)
+    assert registry.resolve("gemini:pro").mode == "combined"
+    assert registry.resolve("ollama:llama3.2").input_budget == 32_768
+    assert "mode=" in repr(settings)
+
+
 @pytest.mark.parametrize(
-    "text", ['"a:b" = 5', '"a:b" = { context_window = -1 }', '"a:b" = { window = 1 }']
+    "text",
+    [
+        '"a:b" = 5',
+        '"a:b" = { context_window = -1 }',
+        '"a:b" = { window = 1 }',
+        '"a:b" = { mode = "shared" }',
+        '"a:b" = { context_window = "combined" }',
+    ],
 )
 def test_bad_overrides_in_the_file_are_found_when_it_is_read(tmp_path: Any, text: str) -> None:
     (tmp_path / "holdfast.toml").write_text(f"[model_context_overrides]\n{text}\n")

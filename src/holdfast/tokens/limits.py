@@ -349,12 +349,12 @@ def _override(value: object, where: str) -> Override:
     try:
         if isinstance(value, Override):
             return value
-        return msgspec.convert(value, Override)
+        return msgspec.convert(value, Override, from_attributes=True)
     except ValueError as error:
         raise SettingsError(
             f"not limits of a model: {str(error)[:200]}",
             where=where,
-            fix="It takes context_window, max_output_tokens, output_reserved and cli_overhead.",
+            fix=f"It takes {', '.join(Override.__struct_fields__)}.",
         ) from None
 
 
