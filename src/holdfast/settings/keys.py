@@ -72,8 +72,8 @@ class Key(NamedTuple):
         return kind if least is None else f"{kind}, at least {least}"
 
     def shown(self, value: object) -> object:
-        """Return the value as it may be printed: a secret is masked."""
-        return "********" if self.secret and value else value
+        """Return the value as it may be printed: plain, a secret masked."""
+        return "********" if self.secret and value else msgspec.to_builtins(value)
 
     def convert(self, value: object, *, is_text: bool) -> object:
         """Return the value in the setting's type, or raise `ValueError`.

@@ -34,10 +34,6 @@ class ModelLimits(
     cli_overhead: _Tokens | None = None
     """What a command-line program puts before the user's text."""
 
-    def __repr__(self) -> str:
-        stated = (f"{name}={value!r}" for name, value in msgspec.to_builtins(self).items())
-        return f"{type(self).__name__}({', '.join(stated)})"
-
 
 class Settings(Definitions, frozen=True, kw_only=True):
     """Every setting of Holdfast. A key arrives with the code that obeys it, never before."""

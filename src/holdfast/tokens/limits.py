@@ -274,8 +274,13 @@ class ModelContextRegistry:
         return None if origins["max_output_tokens"] == "default" else limits.max_output_tokens
 
     def overhead(self, provider_id: str) -> int:
-        """Return the tokens that the id's command-line program puts before the user's text."""
+        """Return the tokens that the id's command-line program puts before the user's text.
+
+        0 if the model is reached through an API: no program stands before it.
+        """
         id_ = ProviderId.parse(provider_id)
+        if not id_.is_program:
+            return 0
         for _, override in self._configured(id_):
             if override.cli_overhead is not None:
                 return override.cli_overhead
@@ -324,13 +329,14 @@ class ModelContextRegistry:
 
 
 def get_effective_context(provider_id: str, registry: ModelContextRegistry) -> int:
-    """Return the window that is left to the user of a command-line program.
+    """Return the window that is left to the user of a command-line program, or of an API.
 
     Only the program's own prompt is subtracted: in a one-off request, output takes no room from
     input. Raises `SettingsError` if the prompt alone fills the window.
     """
     id_ = registry.normalize_provider_id(provider_id)
-    window, overhead = registry.resolve(id_).context_window, registry.overhead(id_)
+    # Not of `id_`: the transport, which says whether there is a program, is not part of it.
+    window, overhead = registry.resolve(id_).context_window, registry.overhead(provider_id)
     if not 0 <= overhead < window:
         raise SettingsError(
             f"the program's own prompt of {overhead:,} tokens leaves nothing of a window of "

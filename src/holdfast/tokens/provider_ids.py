@@ -58,6 +58,21 @@ class ProviderId(msgspec.Struct, frozen=True):
         """Whether the model runs on a machine of the user's."""
         return self.provider in _names().local
 
+    @property
+    def is_program(self) -> bool:
+        """Whether the model is reached through a command-line program, with a prompt of its own.
+
+        The transport says so. Without one, the names of programs are theirs (`codex:…`), except
+        where an API has the same name: of those only the short names that no API knows
+        (`gemini:flash`). A provider that nobody knows may be one (requirement 000-15).
+        """
+        if self.transport:
+            return self.transport == "cli"
+        names = _names()
+        if self.provider in names.programs:
+            return self.provider not in names.programs_and_apis or self.key in names.stands_for
+        return self.provider not in names.providers
+
     def format(self) -> str:
         """Return the id with its transport, so that `parse` gives the same value again."""
         return f"[{self.transport}]{self.id}" if self.transport else self.id
@@ -103,6 +118,8 @@ class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     providers: frozenset[str]
     local: frozenset[str]
+    programs: frozenset[str]
+    programs_and_apis: frozenset[str]
     tagged: tuple[str, ...]
     provider_aliases: dict[str, str]
     id_aliases: dict[str, str]
