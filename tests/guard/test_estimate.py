@@ -1,3 +1,5 @@
+"""What is not sent yet, in tokens: 002-08, 002-29, 002-36 to 002-38, 002-54, C14."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -44,6 +46,87 @@ def test_role_content_calls_and_structure_all_count(tokenizer: str | None) -> No
     assert estimate_messages_tokens([], tokenizer) == 0
     text = "Be brief."
     assert sizes[0] > resolve_tokenizer(tokenizer)(text)
+
+
+LONG = "word " * 3000
+RESULTS: dict[str, list[dict[str, Any]]] = {
+    "openai-chat": [MESSAGES[2], {"role": "tool", "tool_call_id": "c1", "content": LONG}],
+    "anthropic": [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": LONG}]}
+    ],
+    "anthropic, in parts": [
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c",
+                    "content": [{"type": "text", "text": LONG}],
+                }
+            ],
+        }
+    ],
+    "anthropic, behind plain texts": [
+        *({"role": role, "content": "-"} for role in ("user", "assistant") * 20),
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": LONG}]},
+    ],
+    "gemini": [
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"name": "f", "response": {"result": LONG}}}],
+        }
+    ],
+    "converse": [
+        {
+            "role": "user",
+            "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": LONG}]}}],
+        }
+    ],
+    "openai-responses": [
+        {"role": "user", "content": "-"},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": LONG},
+    ],
+    "openai-responses, in parts": [
+        {
+            "type": "function_call_output",
+            "call_id": "c",
+            "output": [{"type": "input_text", "text": LONG}],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("tokenizer", [*MODELS, "o200k_base", None])
+@pytest.mark.parametrize("written", RESULTS)
+def test_a_tools_result_counts_in_whatever_dialect_it_is_written(
+    written: str, tokenizer: str | None
+) -> None:
+    assert 3750 <= estimate_messages_tokens(RESULTS[written], tokenizer) <= 4200
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        f"p{n}": {"type": "string", "description": "words that say what it is"} for n in range(30)
+    },
+}
+NAMED = {"name": "f", "description": "A tool."}
+TOOLS: dict[str, dict[str, Any]] = {
+    "openai-chat": {"type": "function", "function": NAMED | {"parameters": SCHEMA}},
+    "anthropic": NAMED | {"input_schema": SCHEMA},
+    "gemini": {"functionDeclarations": [NAMED | {"parameters": SCHEMA}]},
+    "converse": {"toolSpec": NAMED | {"inputSchema": {"json": SCHEMA}}},
+    "openai-responses": {"type": "function", **NAMED, "parameters": SCHEMA},
+}
+
+
+@pytest.mark.parametrize("tokenizer", [*MODELS, None])
+@pytest.mark.parametrize("written", TOOLS)
+def test_a_tools_schema_counts_in_whatever_dialect_it_is_written(
+    written: str, tokenizer: str | None
+) -> None:
+    assert estimate_tool_schema_tokens([TOOLS[written]], tokenizer) > 350
 
 
 @pytest.mark.parametrize("tokenizer", [*MODELS, "o200k_base", "cl100k_base"])

@@ -1,7 +1,7 @@
 """Tokens of what is not sent yet, rather too many than too few.
 
-estimate: after targets; stands on counting. Where a report shows the tokenizer's count, the guard
-takes the larger of that and a quarter of the bytes.
+estimate: after targets and plain; stands on counting. Where a report shows the tokenizer's count,
+the guard takes the larger of that and a quarter of the bytes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from functools import lru_cache
 from typing import Any
 
 from holdfast.errors import TokenCountingError
+from holdfast.guard.plain import conversation_of, offering
 from holdfast.guard.targets import TargetContextConfig
 from holdfast.tokens import count, estimate_tokens
 from holdfast.tokens.families import UNKNOWN, family_of
 from holdfast.tokens.vocabulary import shared
-from holdfast.wire import Conversation, Text, Thinking, ToolCall, ToolResult, read
+from holdfast.wire import Conversation, Text, Thinking, ToolCall, ToolResult
 from holdfast.wire.strict import encode
 
 Tokenizer = Callable[[str], int]
@@ -45,10 +46,10 @@ def estimate_messages_tokens(
 ) -> int:
     """Tokens of a conversation without its tool schemas: roles, contents, calls and structure.
 
-    A plain list holds messages as OpenAI Chat writes them.
+    A plain list holds messages as any of the dialects writes them; all in one.
     """
     if not isinstance(messages, Conversation):
-        messages = read({"messages": list(messages)}, "openai-chat")
+        messages = conversation_of(messages)
     if not messages.messages and not messages.system:
         return 0
     texts = list(_texts(messages))
@@ -62,13 +63,12 @@ def estimate_messages_tokens(
 def estimate_tool_schema_tokens(
     tools: Sequence[Mapping[str, Any]], tokenizer_id: str | None
 ) -> int:
-    """Tokens that tool definitions, as OpenAI Chat writes them, add to a request."""
+    """Tokens that tool definitions, as any of the dialects writes them, add to a request."""
     if not tools:
         return 0
     if tokenizer_id is None:
         return by_length(encode(list(tools)).decode())
-    request = {"messages": [{"role": "user", "content": "-"}], "tools": list(tools)}
-    return count(read(request, "openai-chat"), model=tokenizer_id).parts.tools
+    return count(offering(tools), model=tokenizer_id).parts.tools
 
 
 def tool_output_tokens(targets: Iterable[TargetContextConfig]) -> Tokenizer:
