@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast.settings import Settings
 
 PACKAGE = Path(holdfast.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -62,17 +61,6 @@ def test_only_settings_reads_the_environment(path: Path) -> None:
 def test_only_the_command_line_imports_what_draws(path: Path) -> None:
     drawing = DRAWING & imported_packages(ast.parse(path.read_text("utf-8")))
     assert not drawing or name_of(path).startswith("surfaces/cli/")
-
-
-@pytest.mark.parametrize("key", [key.name for key in Settings.defined()])
-def test_every_setting_is_obeyed_somewhere(key: str) -> None:
-    callers = [
-        name_of(path)
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Attribute) and node.attr == key and name_of(path) != "settings.py"
-    ]
-    assert callers, f"nothing reads settings.{key}"
 
 
 @pytest.mark.parametrize(
