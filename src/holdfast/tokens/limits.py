@@ -112,7 +112,7 @@ class Override(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tokens that a command-line program puts before the user's text."""
 
 
-class Overhead(NamedTuple):
+class CliOverhead(NamedTuple):
     """What a command-line program puts before the user's text."""
 
     tokens: int
@@ -158,7 +158,7 @@ class _OverheadRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _LimitTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of limits.toml."""
 
     default: _Row
@@ -183,9 +183,9 @@ def _limits(row: _Row, provider: str, model: str) -> ModelContextLimits:
     )
 
 
-def _load() -> _Table:
+def _load() -> _LimitTable:
     text = files(__package__).joinpath("limits.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), _Table)
+    return msgspec.convert(tomllib.loads(text), _LimitTable)
 
 
 _TABLE = _load()
@@ -196,8 +196,8 @@ DEFAULT_MODEL_LIMITS: Mapping[str, ModelContextLimits] = MappingProxyType(dict(_
 LIMIT_SOURCES: Mapping[str, str] = MappingProxyType(dict(_TABLE.sources()))
 """Where the numbers of `DEFAULT_MODEL_LIMITS` come from, by the same keys."""
 
-CLI_OVERHEAD_PROVENANCE: Mapping[str, Overhead] = MappingProxyType(
-    {name: Overhead(row.tokens, row.source) for name, row in _TABLE.overhead.items()}
+CLI_OVERHEAD_PROVENANCE: Mapping[str, CliOverhead] = MappingProxyType(
+    {name: CliOverhead(row.tokens, row.source) for name, row in _TABLE.overhead.items()}
 )
 """What each command-line program puts before the user's text, and how we know."""
 

@@ -113,7 +113,7 @@ class _Bedrock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vendors: frozenset[str]
 
 
-class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _NameTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of provider_ids.toml."""
 
     providers: frozenset[str]
@@ -131,9 +131,9 @@ class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def _names() -> _Names:
+def _names() -> _NameTable:
     text = files(__package__).joinpath("provider_ids.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), _Names)
+    return msgspec.convert(tomllib.loads(text), _NameTable)
 
 
 def _checked(provider_id: str) -> str:

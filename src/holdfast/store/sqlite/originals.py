@@ -86,7 +86,7 @@ class RefRow(NamedTuple):
         )
 
 
-class Opened(NamedTuple):
+class OpenedRef(NamedTuple):
     """A ref with its content."""
 
     row: RefRow
@@ -264,12 +264,12 @@ def find(db: apsw.Connection, scope: Scope, ref: str) -> RefRow | None:
     return rules.choose(name, _named(db, scope, name), lambda row: (row.ref_id, row.sha256))
 
 
-def open_ref(db: apsw.Connection, scope: Scope, ref: str) -> Opened | None:
+def open_ref(db: apsw.Connection, scope: Scope, ref: str) -> OpenedRef | None:
     """A ref and its content, unless it was removed."""
     row = find(db, scope, ref)
     if row is None or row.content is None:
         return None
-    return Opened(row, original(db, row))
+    return OpenedRef(row, original(db, row))
 
 
 def original(db: apsw.Connection, row: RefRow) -> bytes | None:
