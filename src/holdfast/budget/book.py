@@ -106,10 +106,10 @@ class Book:
             is_report and usage.output is not None,
             overhead or Overhead(),
         )
-        known = self.find(request_id)
-        if known is not None:
-            entry = known.after(entry, usage)
-            self._add(known, -1)
+        earlier = self.find(request_id)
+        if earlier is not None:
+            entry = earlier.after(entry, usage)
+            self._add(earlier, -1)
         self._add(entry)
         if request_id is not None:
             self._keep(request_id, entry)
@@ -120,7 +120,7 @@ class Book:
 
     def providers(self) -> tuple[ProviderUsage, ...]:
         """Each provider's sums, the largest first."""
-        found = (
+        usages = (
             ProviderUsage(
                 name,
                 sums.requests,
@@ -130,7 +130,9 @@ class Book:
             )
             for name, sums in self._providers.items()
         )
-        return tuple(sorted(found, key=lambda one: (-one.input - one.output, one.provider)))
+        return tuple(
+            sorted(usages, key=lambda usage: (-usage.input - usage.output, usage.provider))
+        )
 
     def _place(self, provider: str) -> str:
         if provider in self._providers or len(self._providers) < MOST_PROVIDERS:

@@ -34,17 +34,17 @@ def offering(tools: Sequence[Mapping[str, Any]]) -> Conversation:
     offered = list(tools)
     match dialect:
         case "gemini":
-            said = {"contents": [{"role": "user", "parts": [{"text": "-"}]}], "tools": offered}
+            request = {"contents": [{"role": "user", "parts": [{"text": "-"}]}], "tools": offered}
         case "converse":
-            said = {
+            request = {
                 "messages": [{"role": "user", "content": [{"text": "-"}]}],
                 "toolConfig": {"tools": offered},
             }
         case "openai-responses":
-            said = {"input": "-", "tools": offered}
+            request = {"input": "-", "tools": offered}
         case _:
-            said = {"messages": [{"role": "user", "content": "-"}], "tools": offered}
-    return read(said, dialect)
+            request = {"messages": [{"role": "user", "content": "-"}], "tools": offered}
+    return read(request, dialect)
 
 
 def _dialect_of_messages(messages: Sequence[Mapping[str, Any]]) -> str:

@@ -156,8 +156,8 @@ _FIX = "Write it as provider:model, for example openai:gpt-4o."
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> ProviderId:
     transport = ""
-    while found := _TRANSPORT.match(text):
-        transport, text = transport or found[1].strip().lower(), text[found.end() :]
+    while prefix := _TRANSPORT.match(text):
+        transport, text = transport or prefix[1].strip().lower(), text[prefix.end() :]
     provider, model = _split(text.strip())
     provider, model = _provider(provider), model.strip()
     alias = _names().id_aliases.get(f"{provider}:{model}".lower().removeprefix("unknown:"))
@@ -221,17 +221,17 @@ def _owner(text: str) -> str | None:
     lowered = text.lower()
     if ":" in lowered and lowered.startswith(_names().tagged):
         return None
-    found = [start for start in _names().bare_models if lowered.startswith(start)]
-    return _names().bare_models[max(found, key=len)] if found else None
+    beginnings = [start for start in _names().bare_models if lowered.startswith(start)]
+    return _names().bare_models[max(beginnings, key=len)] if beginnings else None
 
 
 @lru_cache(maxsize=4096)
 def _references(id_: ProviderId) -> tuple[ProviderId, ...]:
     if id_.is_local:
         return (id_,)
-    known = dict.fromkeys(_names_of(id_))
-    undated = [msgspec.structs.replace(one, model=_undated(one)) for one in known]
-    return tuple(known | dict.fromkeys(undated))
+    names = dict.fromkeys(_names_of(id_))
+    undated = [msgspec.structs.replace(name, model=_undated(name)) for name in names]
+    return tuple(names | dict.fromkeys(undated))
 
 
 def _undated(id_: ProviderId) -> str:
