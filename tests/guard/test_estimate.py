@@ -105,6 +105,43 @@ def test_a_tools_result_counts_in_whatever_dialect_it_is_written(
     assert 3750 <= estimate_messages_tokens(RESULTS[written], tokenizer) <= 4200
 
 
+TEXT = {"type": "text", "text": LONG}
+UNREAD: dict[str, list[dict[str, Any]]] = {
+    "anthropic, of an MCP server": [{"type": "mcp_tool_result", "content": [TEXT]}],
+    "anthropic, search result": [{"type": "search_result", "content": [TEXT]}],
+    "anthropic, compaction": [{"type": "compaction", "content": LONG}],
+    "anthropic, document": [{"type": "document", "source": {"type": "text", "data": LONG}}],
+    "anthropic, of a sandbox": [
+        {"type": "bash_code_execution_tool_result", "content": {"stdout": LONG}}
+    ],
+}
+
+
+@pytest.mark.parametrize("tokenizer", [*MODELS, "o200k_base", None])
+@pytest.mark.parametrize("written", UNREAD)
+def test_what_no_dialect_reads_is_not_taken_for_nothing(
+    written: str, tokenizer: str | None
+) -> None:
+    messages = [{"role": "user", "content": [{"type": "tool_result", "content": "-"}]}]
+    messages.append({"role": "assistant", "content": UNREAD[written]})
+    assert 3000 <= estimate_messages_tokens(messages, tokenizer) <= 4200
+
+
+def test_new_kinds_of_items_count_too() -> None:
+    item = {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": LONG}]}
+    code = {"role": "user", "parts": [{"executableCode": {"code": LONG}}]}
+    for tokenizer in (None, "openai:gpt-4o"):
+        assert estimate_messages_tokens([item], tokenizer) >= 3750
+        assert estimate_messages_tokens([code], tokenizer) >= 3750
+
+
+def test_an_image_is_not_measured_by_its_bytes() -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo" * 30_000}
+    messages = [{"role": "user", "content": [{"type": "image", "source": source}]}]
+    for tokenizer in (None, "anthropic:claude-sonnet-4-5"):
+        assert estimate_messages_tokens(messages, tokenizer) < 5_000
+
+
 SCHEMA = {
     "type": "object",
     "properties": {
