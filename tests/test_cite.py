@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.cite import CitingRules, cite, count
+from holdfast.cite import CitingRules, cite, count, is_long
 from holdfast.errors import PrivacyError, StoreError
 from holdfast.store.refs import REF, canonical
 
@@ -76,6 +76,14 @@ def test_few_characters_of_many_bytes_are_cited() -> None:
     assert len(text.encode()) == 3000
     assert cite(text).ref_id == ""
     assert cite(text, rules=CitingRules(threshold_bytes=2_999)).ref_id != ""
+
+
+@pytest.mark.parametrize("threshold", [100, 1_000, 3_001, 20_000])
+def test_a_threshold_of_any_size_is_obeyed(threshold: int) -> None:
+    rules = CitingRules(threshold=threshold)
+    assert not is_long("x" * threshold, rules)
+    assert not is_long("\N{CJK UNIFIED IDEOGRAPH-4E2D}" * threshold, rules)
+    assert is_long("x" * (threshold + 1), rules)
 
 
 def test_errors_of_a_log_are_quoted_with_their_place() -> None:

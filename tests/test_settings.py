@@ -408,6 +408,31 @@ def test_sample_as_it_is_changes_nothing(tmp_path: Path) -> None:
 # The value
 
 
+def test_a_tilde_in_data_dir_is_the_users_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Settings(data_dir="~/kept").data_folder == tmp_path / "kept"
+    assert Settings(data_dir="kept~").data_folder == Path("kept~")
+
+
+def test_a_tilde_of_nobody_is_a_typed_error() -> None:
+    with pytest.raises(SettingsError, match="data_dir") as caught:
+        _ = Settings(data_dir="~nobody-of-that-name/kept").data_folder
+    assert caught.value.fix
+
+
+def test_a_time_to_live_of_zero_is_for_good_in_every_setting_that_has_one() -> None:
+    times = [key.name for key in Settings.defined() if key.name.endswith("_ttl_hours")]
+    assert times == ["content_ttl_hours", "content_archive_ttl_hours"]
+    for hours, seconds in ((0.0, None), (0.5, 1800.0), (72.0, 259_200.0)):
+        settings = Settings(content_ttl_hours=hours, content_archive_ttl_hours=hours)
+        assert settings.content_ttl_seconds == seconds
+        assert settings.content_archive_ttl_seconds == seconds
+    for key in Settings.defined():
+        assert key.name not in times or "0 is for good" in key.help
+
+
 def test_settings_are_frozen() -> None:
     settings: Any = Settings()
     with pytest.raises(AttributeError):

@@ -42,8 +42,11 @@ class CitingRules(msgspec.Struct, frozen=True, kw_only=True):
 
     threshold: int = 1_000
     """Content of more characters than this is cited."""
-    threshold_bytes: int = 3_000
-    """And content of more bytes than this, however few characters they are."""
+    threshold_bytes: int | None = None
+    """And content of more bytes than this, however few characters they are.
+
+    None: three times the characters, so that a higher threshold is not undone by the bytes.
+    """
     most_tokens: int = 400
     privacy: Policy = "allow"
     """What happens to secrets and personal data: shown, masked in the citation, or refused."""
@@ -175,7 +178,8 @@ def is_long(text: str, rules: CitingRules) -> bool:
     """Whether a content is one to be cited."""
     if len(text) > rules.threshold:
         return True
-    return len(text.encode("utf-8", "surrogatepass")) > rules.threshold_bytes
+    most = rules.threshold_bytes if rules.threshold_bytes is not None else 3 * rules.threshold
+    return len(text.encode("utf-8", "surrogatepass")) > most
 
 
 def count(text: str) -> int:

@@ -112,6 +112,15 @@ def test_clean_up_removes_what_is_older_than_the_configured_hours(
         assert archive.retrieve(old) == "old"
 
 
+def test_zero_hours_keep_an_original_for_good(tmp_path: Path) -> None:
+    clock = Clock()
+    with ContentArchive(settings(content_archive_ttl_hours=0), tmp_path, clock=clock) as archive:
+        name = archive.archive("kept")
+        clock.advance(10_000 * HOUR)
+        assert archive.cleanup_expired() == 0
+        assert archive.retrieve(name) == "kept"
+
+
 def test_archiving_again_makes_it_live_longer(tmp_path: Path) -> None:
     clock = Clock()
     with ContentArchive(settings(), tmp_path, clock=clock) as archive:

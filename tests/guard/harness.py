@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 from holdfast.guard import (
@@ -27,6 +29,31 @@ class Told(list[GuardMessage]):
 
     def of(self, kind: type[_Kind]) -> list[_Kind]:
         return [message for message in self if isinstance(message, kind)]
+
+
+class Handles:
+    """A store whose handles cost so many tokens, and what it was given to keep."""
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+        self.outputs: list[str] = []
+
+    def handle(self, _output: str) -> str:
+        return str(self.tokens)
+
+    def keep(self, output: str) -> None:
+        self.outputs.append(output)
+
+
+class AwaitedHandles(Handles):
+    """The same, to be awaited: the output is kept when the event loop comes back."""
+
+    def keep(self, output: str) -> Awaitable[None]:  # type: ignore[override]  # the other colour
+        async def work() -> None:
+            await asyncio.sleep(0)
+            self.outputs.append(output)
+
+        return work()
 
 
 def guard(*limits: int, **arguments: Any) -> ContextGuard:

@@ -1,3 +1,5 @@
+"""What is not sent yet, in tokens: 002-08, 002-29, 002-36 to 002-38, 002-54, C14."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -44,6 +46,124 @@ def test_role_content_calls_and_structure_all_count(tokenizer: str | None) -> No
     assert estimate_messages_tokens([], tokenizer) == 0
     text = "Be brief."
     assert sizes[0] > resolve_tokenizer(tokenizer)(text)
+
+
+LONG = "word " * 3000
+RESULTS: dict[str, list[dict[str, Any]]] = {
+    "openai-chat": [MESSAGES[2], {"role": "tool", "tool_call_id": "c1", "content": LONG}],
+    "anthropic": [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": LONG}]}
+    ],
+    "anthropic, in parts": [
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c",
+                    "content": [{"type": "text", "text": LONG}],
+                }
+            ],
+        }
+    ],
+    "anthropic, behind plain texts": [
+        *({"role": role, "content": "-"} for role in ("user", "assistant") * 20),
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": LONG}]},
+    ],
+    "gemini": [
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"name": "f", "response": {"result": LONG}}}],
+        }
+    ],
+    "converse": [
+        {
+            "role": "user",
+            "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": LONG}]}}],
+        }
+    ],
+    "openai-responses": [
+        {"role": "user", "content": "-"},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": LONG},
+    ],
+    "openai-responses, in parts": [
+        {
+            "type": "function_call_output",
+            "call_id": "c",
+            "output": [{"type": "input_text", "text": LONG}],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("tokenizer", [*MODELS, "o200k_base", None])
+@pytest.mark.parametrize("written", RESULTS)
+def test_a_tools_result_counts_in_whatever_dialect_it_is_written(
+    written: str, tokenizer: str | None
+) -> None:
+    assert 3750 <= estimate_messages_tokens(RESULTS[written], tokenizer) <= 4200
+
+
+TEXT = {"type": "text", "text": LONG}
+UNREAD: dict[str, list[dict[str, Any]]] = {
+    "anthropic, of an MCP server": [{"type": "mcp_tool_result", "content": [TEXT]}],
+    "anthropic, search result": [{"type": "search_result", "content": [TEXT]}],
+    "anthropic, compaction": [{"type": "compaction", "content": LONG}],
+    "anthropic, document": [{"type": "document", "source": {"type": "text", "data": LONG}}],
+    "anthropic, of a sandbox": [
+        {"type": "bash_code_execution_tool_result", "content": {"stdout": LONG}}
+    ],
+}
+
+
+@pytest.mark.parametrize("tokenizer", [*MODELS, "o200k_base", None])
+@pytest.mark.parametrize("written", UNREAD)
+def test_what_no_dialect_reads_is_not_taken_for_nothing(
+    written: str, tokenizer: str | None
+) -> None:
+    messages = [{"role": "user", "content": [{"type": "tool_result", "content": "-"}]}]
+    messages.append({"role": "assistant", "content": UNREAD[written]})
+    assert 3000 <= estimate_messages_tokens(messages, tokenizer) <= 4200
+
+
+def test_new_kinds_of_items_count_too() -> None:
+    item = {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": LONG}]}
+    code = {"role": "user", "parts": [{"executableCode": {"code": LONG}}]}
+    for tokenizer in (None, "openai:gpt-4o"):
+        assert estimate_messages_tokens([item], tokenizer) >= 3750
+        assert estimate_messages_tokens([code], tokenizer) >= 3750
+
+
+def test_an_image_is_not_measured_by_its_bytes() -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo" * 30_000}
+    messages = [{"role": "user", "content": [{"type": "image", "source": source}]}]
+    for tokenizer in (None, "anthropic:claude-sonnet-4-5"):
+        assert estimate_messages_tokens(messages, tokenizer) < 5_000
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        f"p{n}": {"type": "string", "description": "words that say what it is"} for n in range(30)
+    },
+}
+NAMED = {"name": "f", "description": "A tool."}
+TOOLS: dict[str, dict[str, Any]] = {
+    "openai-chat": {"type": "function", "function": NAMED | {"parameters": SCHEMA}},
+    "anthropic": NAMED | {"input_schema": SCHEMA},
+    "gemini": {"functionDeclarations": [NAMED | {"parameters": SCHEMA}]},
+    "converse": {"toolSpec": NAMED | {"inputSchema": {"json": SCHEMA}}},
+    "openai-responses": {"type": "function", **NAMED, "parameters": SCHEMA},
+}
+
+
+@pytest.mark.parametrize("tokenizer", [*MODELS, None])
+@pytest.mark.parametrize("written", TOOLS)
+def test_a_tools_schema_counts_in_whatever_dialect_it_is_written(
+    written: str, tokenizer: str | None
+) -> None:
+    assert estimate_tool_schema_tokens([TOOLS[written]], tokenizer) > 350
 
 
 @pytest.mark.parametrize("tokenizer", [*MODELS, "o200k_base", "cl100k_base"])

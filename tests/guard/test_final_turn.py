@@ -1,3 +1,5 @@
+"""The last turn of a session, its tools and its words: 002-22, 002-24 to 002-27."""
+
 from __future__ import annotations
 
 import pytest
@@ -84,6 +86,15 @@ def test_the_model_is_asked_for_meta_alone_while_the_report_is_locked() -> None:
     assert text == meta_guidance("ab")
     assert "`a` and `b`, and nothing else" in text
     assert "agent__final_report" not in text
+
+
+@pytest.mark.parametrize("required", [frozenset[str](), frozenset({"sources"})])
+def test_nothing_more_is_asked_once_report_and_meta_are_complete(required: frozenset[str]) -> None:
+    it = guard(1000)
+    it.enforce_final_turn("turn_preflight")
+    report = FinalReport(required_meta=required).with_meta(*required)
+    assert "final report now" in it.guidance(report)
+    assert it.guidance(report.with_report()) == ""
 
 
 def test_guidance_without_a_final_tool_asks_for_the_report_itself() -> None:

@@ -15,7 +15,7 @@ from holdfast.guard import (
 )
 from tests.guard.harness import MODEL, PROVIDER, Told, guard
 
-# Counters and projections
+# Counters and projections: 002-04 to 002-08, 002-14, 002-51, C18
 
 
 def test_a_projection_is_the_sum_of_the_four_counters() -> None:
@@ -116,7 +116,7 @@ def test_tokens_below_zero_are_refused(act: str) -> None:
         getattr(it, act)(-1)
 
 
-# Evaluation at the limit
+# Evaluation at the limit: 002-02, 002-03, 002-15, C42
 
 
 @pytest.mark.parametrize(("projected", "blocked"), [(999, 0), (1000, 0), (1001, 1)])
@@ -150,7 +150,7 @@ def test_a_blocked_entry_has_all_the_numbers() -> None:
     )
 
 
-# Several targets
+# Several targets: 002-16 to 002-19, 002-39, C19
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_after_the_shrink_only_the_target_that_fits_takes_the_final_turn() -> No
     assert it.preflight(PROVIDER, f"{MODEL}-1") == "final"
 
 
-# The forced final turn
+# The forced final turn: 002-18, 002-20 to 002-23, 002-48, 002-52, C16, X07
 
 
 def test_final_turn_shrinks_the_schema_and_evaluates_again() -> None:

@@ -1,3 +1,5 @@
+"""Where a session may send, and how much it takes: 002-01, 002-09 to 002-13, 002-41, 002-49, C2."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""Room for what tools answer: 002-28 to 002-35, 002-40."""
+
 from __future__ import annotations
 
 import asyncio
@@ -5,10 +7,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from holdfast import StoreError
-from holdfast.guard import ContextGuardEvent, OverflowMode, ToolReservation
-from tests.guard.harness import Told, guard
+from holdfast import SettingsError, StoreError
+from holdfast.guard import ContextGuardEvent, OverflowMode, ToolPolicy, ToolReservation
+from holdfast.store import Content, Scope, Store, open_store
+from holdfast.store.refs import digest, ref_id
+from tests.guard.harness import AwaitedHandles, Handles, Told, guard
 
 
 @pytest.mark.parametrize(("tokens", "ok"), [("999", True), ("1000", True), ("1001", False)])
@@ -125,29 +131,28 @@ def test_a_reservation_never_raises_and_raise_mode_forces_nothing(mode: Overflow
     assert it.forced_final_turn_reason == (None if mode == "raise" else "context")
 
 
-# With a store
+# With a store: 002-35, C43, X08
 
 
 def test_an_output_that_does_not_fit_is_stored_and_its_handle_reserved() -> None:
-    kept: dict[str, str] = {}
-    it = guard(1000, store=lambda output: kept.setdefault(output, "7"))
+    store = Handles(7)
+    it = guard(1000, store=store)
     assert it.reserve_tool_output("5000") == ToolReservation(
         ok=True, tokens=7, text="7", stored=True
     )
-    assert kept == {"5000": "7"}
+    assert store.outputs == ["5000"]
     assert it.counters.new == 7
     assert it.forced_final_turn_reason is None
 
 
 def test_an_output_that_fits_is_not_stored() -> None:
-    def never(output: str) -> str:
-        raise AssertionError(output)
-
-    assert guard(1000, store=never).reserve_tool_output("1000").text == "1000"
+    store = Handles(7)
+    assert guard(1000, store=store).reserve_tool_output("1000").text == "1000"
+    assert store.outputs == []
 
 
 def test_output_over_the_byte_limit_is_budgeted_as_its_handle() -> None:
-    it = guard(1000, store=lambda _: "7", tool_response_max_bytes=3)
+    it = guard(1000, store=Handles(7), tool_response_max_bytes=3)
     assert it.reserve_tool_output("100").text == "100"
     assert it.reserve_tool_output("0100") == ToolReservation(
         ok=True, tokens=7, text="7", stored=True
@@ -155,7 +160,7 @@ def test_output_over_the_byte_limit_is_budgeted_as_its_handle() -> None:
 
 
 def test_the_handle_is_returned_even_if_its_reservation_fails() -> None:
-    it = guard(1000, current_tokens=995, store=lambda _: "7")
+    it = guard(1000, current_tokens=995, store=Handles(7))
     assert it.reserve_tool_output("5000") == ToolReservation(
         ok=False, tokens=7, reason="token_budget_exceeded", text="7", stored=True
     )
@@ -163,21 +168,123 @@ def test_the_handle_is_returned_even_if_its_reservation_fails() -> None:
 
 
 def test_a_failing_store_leaves_the_counters_as_they_were() -> None:
-    def broken(output: str) -> str:
-        raise StoreError(f"no room for {len(output)} characters")
+    class Full(Handles):
+        def keep(self, output: str) -> None:
+            raise StoreError(f"no room for {len(output)} characters")
 
-    it = guard(1000, store=broken)
+    it = guard(1000, store=Full(7))
     with pytest.raises(StoreError, match="no room"):
         it.reserve_tool_output("5000")
     assert it.counters.new == 0
     assert not it.tool_budget_exceeded
 
 
+def test_a_store_may_have_to_be_awaited() -> None:
+    store = AwaitedHandles(7)
+    it = guard(1000, store=store)
+    assert asyncio.run(it.areserve_tool_output("5000")) == ToolReservation(
+        ok=True, tokens=7, text="7", stored=True
+    )
+    assert store.outputs == ["5000"]
+    assert it.counters.new == 7
+
+
+def test_the_store_of_the_engine_serves_as_it_is_documented() -> None:
+    async def work() -> None:
+        store = await open_store("memory:")
+        it = guard(1000, store=StoreOfOutputs(store, Scope()))
+        reservation = await it.areserve_tool_output("5000")
+        stored = await store.get(Scope(), StoreOfOutputs.ref_of("5000"))
+        assert reservation.stored
+        assert stored is not None
+        assert stored.data == b"5000"
+        await store.close()
+
+    asyncio.run(work())
+
+
+class StoreOfOutputs:
+    """Tool outputs in a store of ours; here a handle costs as many tokens as it is long."""
+
+    def __init__(self, store: Store, scope: Scope) -> None:
+        self.store = store
+        self.scope = scope
+
+    @staticmethod
+    def ref_of(output: str) -> str:
+        return ref_id("tool", digest(output.encode()))
+
+    def handle(self, output: str) -> str:
+        return str(len(self.ref_of(output)))
+
+    async def keep(self, output: str) -> None:
+        data = output.encode()
+        content = Content(ref_id=self.ref_of(output), kind="tool", sha256=digest(data), data=data)
+        await self.store.put(self.scope, [content])
+
+
+def test_a_store_that_need_not_be_awaited_serves_both_ways() -> None:
+    store = Handles(7)
+    it = guard(1000, store=store)
+    assert asyncio.run(it.areserve_tool_output("5000")) == it.reserve_tool_output("5000")
+    assert store.outputs == ["5000", "5000"]
+
+
+def test_a_store_that_must_be_awaited_is_refused_where_nobody_can_wait() -> None:
+    store = AwaitedHandles(7)
+    it = guard(1000, store=store)
+    assert it.reserve_tool_output("900").ok  # what fits needs no store
+    with pytest.raises(SettingsError, match="Await areserve_tool_output"):
+        it.reserve_tool_output("5000")
+    assert store.outputs == []
+    assert it.counters.new == 900
+
+
+@given(
+    limits=st.lists(st.integers(0, 60), min_size=1, max_size=3),
+    policy=st.sampled_from(["any", "all"]),
+    mode=st.sampled_from(["force_final", "raise", "best_effort"]),
+    handle=st.none() | st.integers(0, 12),
+    most_bytes=st.none() | st.integers(0, 6),
+    outputs=st.lists(
+        st.tuples(
+            st.builds("{:0{}}".format, st.integers(0, 70), st.integers(1, 8)),
+            st.sampled_from(["", "search", "agent__final_report", "agent__progress_report"]),
+        ),
+        max_size=8,
+    ),
+)
+def test_a_preview_and_the_reservation_that_follows_agree_in_every_case(
+    limits: list[int],
+    policy: ToolPolicy,
+    mode: OverflowMode,
+    handle: int | None,
+    most_bytes: int | None,
+    outputs: list[tuple[str, str]],
+) -> None:
+    store = None if handle is None else Handles(handle)
+    it = guard(
+        *limits,
+        tool_policy=policy,
+        on_overflow=mode,
+        store=store,
+        tool_response_max_bytes=most_bytes,
+    )
+    for output, tool in outputs:
+        stored_before = [] if store is None else list(store.outputs)
+        counters_before = it.counters
+        preview = it.preview_tool_output(output, tool)
+        assert it.counters == counters_before
+        assert store is None or store.outputs == stored_before
+        assert it.reserve_tool_output(output, tool) == preview
+        assert store is None or (len(store.outputs) > len(stored_before)) == preview.stored
+
+
 def test_a_reservation_shows_no_text() -> None:
     assert "secret" not in repr(ToolReservation(ok=True, tokens=1, text="secret"))
 
 
-# At the same time
+# At the same time: 002-28, 002-34, X07
 
 
 @pytest.mark.parametrize("tokens", [1, 7, 600])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import shutil
 import stat
@@ -71,7 +70,7 @@ def test_folder_and_files_are_for_their_owner_alone_whatever_the_umask(
     sqlite: Opener, umask: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = file_of(sqlite)
-    monkeypatch.delattr(os, "fchmod")  # private from birth, not made so a moment later
+    monkeypatch.delattr(Path, "chmod")  # private from birth, not made so a moment later
 
     async def work(store: Store) -> set[int]:
         await filled(store)
@@ -149,33 +148,6 @@ def test_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
         asyncio.run(open_store("postgresql://me:pa55@host/x"))
     assert "holdfast[postgres]" in str(raised.value)
     assert "pa55" not in str(raised.value)
-
-
-def _open_and_put(url: str, process: int) -> None:
-    async def put(number: int) -> None:
-        store = await open_store(url)
-        await store.put(HERE, [content(f"of process {process}, store {number}")])
-        await store.close()
-
-    async def main() -> None:
-        await asyncio.gather(*map(put, range(4)))
-
-    asyncio.run(main())
-
-
-def test_many_may_open_a_fresh_file_at_once(sqlite: Opener) -> None:
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_open_and_put, args=(sqlite.url, n)) for n in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0, 0]
-
-    async def work(store: Store) -> int:
-        return (await store.stats(HERE)).refs
-
-    assert sqlite.run(work) == 8
 
 
 def test_newer_store_is_refused_and_left_alone(sqlite: Opener) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -16,6 +17,12 @@ def test_config_shows_every_setting_with_value_and_origin(cli: Cli) -> None:
     assert shown["max_json_keys"] == {"value": 7, "origin": f"file {path}:1"}
     assert shown["color"] == {"value": "never", "origin": "environment HOLDFAST_COLOR"}
     assert shown["output"] == {"value": "auto", "origin": "default"}
+
+
+def test_config_shows_limits_of_models_as_they_were_written(cli: Cli) -> None:
+    limits = {"ollama": {"context_window": 32768, "mode": "combined"}}
+    cli.monkeypatch.setenv("HOLDFAST_MODEL_CONTEXT_OVERRIDES", json.dumps(limits))
+    assert cli("config").json["model_context_overrides"]["value"] == limits
 
 
 def test_config_shows_options_as_arguments(cli: Cli) -> None:

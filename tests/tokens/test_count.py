@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from holdfast import TokenCount, count, estimate_tokens, read, register_counter, write
 from holdfast.errors import LimitError, TokenCountingError, WireError
 from holdfast.tokens import UnknownModelWarning
-from holdfast.tokens.reading import Recent, recent
+from holdfast.tokens.reading import RecentReadings, recent
 from holdfast.tokens.vocabulary import Memory
 from holdfast.wire import Conversation, Limits
 from tests.wire.bodies import DIALECTS, WRITERS, scripts, styles, words
@@ -170,7 +170,7 @@ def test_few_conversations_are_kept_to_go_on_from() -> None:
     for n in range(40):
         count({"messages": [{"role": "user", "content": f"conversation {n}"}]}, model="gpt-4o")
     assert len(recent) <= 16
-    small = Recent(most_bytes=1000)
+    small = RecentReadings(most_bytes=1000)
     for n in range(40):
         small.read(
             json.dumps(chat({"role": "user", "content": f"{n}" * 100})).encode(), None, Limits()

@@ -136,6 +136,47 @@ def test_effective_context_is_the_window_less_the_programs_prompt(id_: str, left
     assert get_effective_context(id_, ModelContextRegistry()) == left
 
 
+@pytest.mark.parametrize(
+    "id_",
+    [
+        "openai:gpt-4o",
+        "gpt-4o",
+        "anthropic:claude-sonnet-4-5",
+        "google:gemini-2.5-pro",
+        "gemini:gemini-2.5-pro",
+        "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "openrouter:anthropic/claude-sonnet-4.5",
+        "ollama:llama3.2",
+        "some-model-of-mine",
+    ],
+)
+def test_an_api_has_no_program_that_takes_a_part_of_its_window(id_: str) -> None:
+    registry = ModelContextRegistry()
+    assert registry.overhead(id_) == 0
+    assert get_effective_context(id_, registry) == registry.resolve(id_).context_window
+
+
+def test_a_small_local_window_is_the_users_own() -> None:
+    registry = ModelContextRegistry(Config({"ollama": {"context_window": 32_768}}))
+    assert get_effective_context("ollama:llama3.2", registry) == 32_768
+
+
+@pytest.mark.parametrize(
+    ("id_", "overhead"),
+    [
+        ("[cli]openai:gpt-4o", 40_000),
+        ("[cli]gemini:gemini-2.5-pro", 40_000),
+        ("[cli]claude:sonnet", 60_000),
+        ("[api]claude:sonnet", 0),
+        ("opencode:openai/gpt-5.2-codex", 40_000),
+    ],
+)
+def test_the_transport_says_whether_a_program_stands_before_the_model(
+    id_: str, overhead: int
+) -> None:
+    assert ModelContextRegistry().overhead(id_) == overhead
+
+
 def test_overhead_can_be_overridden_by_provider_and_by_model() -> None:
     config = Config({"claude": {"cli_overhead": 50_000}, "claude:haiku": {"cli_overhead": 0}})
     registry = ModelContextRegistry(config)
@@ -285,8 +326,27 @@ def test_overrides_of_the_settings_reach_the_limits(tmp_path: Any) -> None:
     assert limits.input_budget == 1_000_000 - 8192
 
 
+def test_a_mode_in_the_settings_reaches_the_limits(tmp_path: Any) -> None:
+    (tmp_path / "holdfast.toml").write_text(
+        "[model_context_overrides]\n"
+        '"gemini:pro" = { mode = "combined" }\n'
+        'ollama = { context_window = 32768, mode = "input_only" }\n'
+    )
+    settings = Settings.load(cwd=tmp_path, environ={})
+    registry = ModelContextRegistry(settings)
+    assert registry.resolve("gemini:pro").mode == "combined"
+    assert registry.resolve("ollama:llama3.2").input_budget == 32_768
+
+
 @pytest.mark.parametrize(
-    "text", ['"a:b" = 5', '"a:b" = { context_window = -1 }', '"a:b" = { window = 1 }']
+    "text",
+    [
+        '"a:b" = 5',
+        '"a:b" = { context_window = -1 }',
+        '"a:b" = { window = 1 }',
+        '"a:b" = { mode = "shared" }',
+        '"a:b" = { context_window = "combined" }',
+    ],
 )
 def test_bad_overrides_in_the_file_are_found_when_it_is_read(tmp_path: Any, text: str) -> None:
     (tmp_path / "holdfast.toml").write_text(f"[model_context_overrides]\n{text}\n")

@@ -18,7 +18,7 @@ OTHERS = "(others)"
 """Where providers are counted that come after the first `MOST_PROVIDERS`."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Booking(msgspec.Struct, frozen=True):
     """One request."""
 
     provider: str
@@ -29,14 +29,14 @@ class Entry(msgspec.Struct, frozen=True):
     output_known: bool = False
     overhead: Overhead = Overhead()
 
-    def after(self, later: Entry, usage: Usage) -> Entry:
+    def after(self, later: Booking, usage: Usage) -> Booking:
         """This request after a later word on it; `usage` says on which sides there was one.
 
         The last report wins, side by side. An estimate never takes the place of a report.
         """
         takes_input = usage.input is not None and (later.input_known or not self.input_known)
         takes_output = usage.output is not None and (later.output_known or not self.output_known)
-        return Entry(
+        return Booking(
             later.provider if takes_input or takes_output else self.provider,
             later.input if takes_input else self.input,
             later.output if takes_output else self.output,
@@ -58,7 +58,7 @@ class Sums(msgspec.Struct):
     tools: int = 0
     formatting: int = 0
 
-    def add(self, entry: Entry, sign: int = 1) -> None:
+    def add(self, entry: Booking, sign: int = 1) -> None:
         """Count a request; with -1, take it out again."""
         self.requests += sign
         self.input += sign * entry.input
@@ -82,9 +82,9 @@ class Book:
         self.sums = Sums()
         self.changes = 0
         self._providers: dict[str, Sums] = {}
-        self._open: dict[str, Entry] = {}
+        self._open: dict[str, Booking] = {}
 
-    def find(self, request_id: str | None) -> Entry | None:
+    def find(self, request_id: str | None) -> Booking | None:
         """The request of that id, while it can be corrected."""
         return None if request_id is None else self._open.get(request_id)
 
@@ -98,7 +98,7 @@ class Book:
         overhead: Overhead | None = None,
     ) -> None:
         """Count a request, or what came to be known of one that was counted before."""
-        entry = Entry(
+        entry = Booking(
             self._place(provider),
             usage.input or 0,
             usage.output or 0,
@@ -106,10 +106,10 @@ class Book:
             is_report and usage.output is not None,
             overhead or Overhead(),
         )
-        known = self.find(request_id)
-        if known is not None:
-            entry = known.after(entry, usage)
-            self._add(known, -1)
+        earlier = self.find(request_id)
+        if earlier is not None:
+            entry = earlier.after(entry, usage)
+            self._add(earlier, -1)
         self._add(entry)
         if request_id is not None:
             self._keep(request_id, entry)
@@ -120,7 +120,7 @@ class Book:
 
     def providers(self) -> tuple[ProviderUsage, ...]:
         """Each provider's sums, the largest first."""
-        found = (
+        usages = (
             ProviderUsage(
                 name,
                 sums.requests,
@@ -130,14 +130,16 @@ class Book:
             )
             for name, sums in self._providers.items()
         )
-        return tuple(sorted(found, key=lambda one: (-one.input - one.output, one.provider)))
+        return tuple(
+            sorted(usages, key=lambda usage: (-usage.input - usage.output, usage.provider))
+        )
 
     def _place(self, provider: str) -> str:
         if provider in self._providers or len(self._providers) < MOST_PROVIDERS:
             return provider
         return OTHERS
 
-    def _add(self, entry: Entry, sign: int = 1) -> None:
+    def _add(self, entry: Booking, sign: int = 1) -> None:
         self.changes += 1
         self.sums.add(entry, sign)
         of_provider = self._providers.setdefault(entry.provider, Sums())
@@ -145,7 +147,7 @@ class Book:
         if not of_provider.requests:
             del self._providers[entry.provider]
 
-    def _keep(self, request_id: str, entry: Entry) -> None:
+    def _keep(self, request_id: str, entry: Booking) -> None:
         self._open.pop(request_id, None)
         self._open[request_id] = entry
         if len(self._open) > MOST_REQUESTS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from holdfast.budget.book import Book, Entry
+from holdfast.budget.book import Book, Booking
 from holdfast.budget.ledger import KINDS, Allowance, Kind, Overhead, TokenBudget
 from holdfast.budget.report import (
     BudgetInfo,
@@ -180,7 +180,7 @@ class TokenBudgetManager:
         snapshot = self.snapshot()
         return TokenBudgetReport(snapshot, warnings_of(snapshot, WARN_PERCENT))
 
-    def _budget(self, without: Entry | None = None) -> TokenBudget:
+    def _budget(self, without: Booking | None = None) -> TokenBudget:
         sums = self._book.sums
         used_input, used_output = sums.input, sums.output
         if without is not None:

@@ -78,15 +78,15 @@ class TokenBudgetReport(msgspec.Struct, frozen=True):
 
 def warnings_of(snapshot: TokenBudgetSnapshot, warn_percent: float) -> tuple[str, ...]:
     """What should be said: limits that are nearly or wholly used, and reports that were refused."""
-    found = [
+    warnings = [
         warning
         for kind in KINDS
         if (warning := side_warning(kind, snapshot.budget.side(kind), warn_percent))
     ]
     if snapshot.refused:
         reports = "report" if snapshot.refused == 1 else "reports"
-        found.append(f"{snapshot.refused:,} {reports} of usage made no sense and did not count")
-    return tuple(found)
+        warnings.append(f"{snapshot.refused:,} {reports} of usage made no sense and did not count")
+    return tuple(warnings)
 
 
 def side_warning(kind: str, side: Allowance, warn_percent: float) -> str:

@@ -66,7 +66,7 @@ class ContentArchive:
             data=data,
             meta={"metadata": json.dumps(metadata, default=str)} if metadata else {},
             flags=flags(found),
-            ttl_seconds=self.config.content_archive_ttl_hours * 3600,
+            ttl_seconds=self.config.content_archive_ttl_seconds,
         )
         self._with_store(lambda store: store.put(_SCOPE, [made]))
         return sha256

@@ -1,7 +1,7 @@
 """Keep an agent's session inside its models' windows, and end it in time.
 
-targets · counters · final_turn · telemetry · tool_budget → estimate · evaluation → reports → guard,
-each using only what stands before it.
+targets · counters · final_turn · plain · telemetry · tool_budget → estimate · evaluation →
+reports → guard, each using only what stands before it.
 """
 
 from holdfast.guard.counters import Counters
@@ -31,7 +31,7 @@ from holdfast.guard.telemetry import (
     Trigger,
     log,
 )
-from holdfast.guard.tool_budget import OverflowMode, ToolPolicy, ToolReservation
+from holdfast.guard.tool_budget import OutputStore, OverflowMode, ToolPolicy, ToolReservation
 
 __all__ = [
     "DEFAULT_CONTEXT_BUFFER_TOKENS",
@@ -48,6 +48,7 @@ __all__ = [
     "FinalReport",
     "GuardMessage",
     "Listener",
+    "OutputStore",
     "OverflowMode",
     "RequestMetrics",
     "Status",

@@ -1,28 +1,31 @@
 """Tokens of what is not sent yet, rather too many than too few.
 
-estimate: after targets; stands on counting. Where a report shows the tokenizer's count, the guard
-takes the larger of that and a quarter of the bytes.
+estimate: after targets and plain; stands on counting. Where a report shows the tokenizer's count,
+the guard takes the larger of that and a quarter of the bytes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from holdfast.errors import TokenCountingError
+from holdfast.guard.plain import conversation_of, offering
 from holdfast.guard.targets import TargetContextConfig
 from holdfast.tokens import count, estimate_tokens
 from holdfast.tokens.families import UNKNOWN, family_of
 from holdfast.tokens.vocabulary import shared
-from holdfast.wire import Conversation, Text, Thinking, ToolCall, ToolResult, read
-from holdfast.wire.strict import encode
+from holdfast.wire import Conversation, Message, Text, Thinking, ToolCall, ToolResult
+from holdfast.wire.blocks import Block, Media, Opaque
+from holdfast.wire.strict import Place, encode
 
 Tokenizer = Callable[[str], int]
 
 _MESSAGE_TOKENS = 8
 """Role and separators of a message where no renderer knows them."""
+_SEALED_LENGTH = 512
 
 
 def resolve_tokenizer(tokenizer_id: str | None) -> Tokenizer:
@@ -45,10 +48,10 @@ def estimate_messages_tokens(
 ) -> int:
     """Tokens of a conversation without its tool schemas: roles, contents, calls and structure.
 
-    A plain list holds messages as OpenAI Chat writes them.
+    A plain list holds messages as any of the dialects writes them; all in one.
     """
     if not isinstance(messages, Conversation):
-        messages = read({"messages": list(messages)}, "openai-chat")
+        messages = conversation_of(messages)
     if not messages.messages and not messages.system:
         return 0
     texts = list(_texts(messages))
@@ -62,13 +65,12 @@ def estimate_messages_tokens(
 def estimate_tool_schema_tokens(
     tools: Sequence[Mapping[str, Any]], tokenizer_id: str | None
 ) -> int:
-    """Tokens that tool definitions, as OpenAI Chat writes them, add to a request."""
+    """Tokens that tool definitions, as any of the dialects writes them, add to a request."""
     if not tools:
         return 0
     if tokenizer_id is None:
         return by_length(encode(list(tools)).decode())
-    request = {"messages": [{"role": "user", "content": "-"}], "tools": list(tools)}
-    return count(read(request, "openai-chat"), model=tokenizer_id).parts.tools
+    return count(offering(tools), model=tokenizer_id).parts.tools
 
 
 def tool_output_tokens(targets: Iterable[TargetContextConfig]) -> Tokenizer:
@@ -104,10 +106,12 @@ def _is_vocabulary(name: str) -> bool:
     return True
 
 
-def _texts(conversation: Conversation) -> Iterable[str]:
+def _texts(conversation: Conversation) -> Iterator[str]:
     blocks = [block for block in conversation.system if block.owner is None]
     for message in conversation.messages:
         blocks.extend(message.blocks)
+        if any(map(_is_unread, message.blocks)):
+            yield from _unread_texts(message)
     for block in blocks:
         match block:
             case Text() | Thinking() | ToolResult():
@@ -116,3 +120,42 @@ def _texts(conversation: Conversation) -> Iterable[str]:
                 arguments = block.arguments
                 yield block.name
                 yield arguments if isinstance(arguments, str) else encode(arguments).decode()
+
+
+def _is_unread(block: Block) -> bool:
+    """Whether a block may hold text that it does not give: a result of parts of a new kind too."""
+    return isinstance(block, Opaque | Media) or (isinstance(block, ToolResult) and not block.text)
+
+
+def _unread_texts(message: Message) -> Iterator[str]:
+    """The texts inside of blocks that no dialect reads: results of servers' tools, documents.
+
+    New kinds arrive before we know them, and nobody knows how they are counted; but a session must
+    not fill its window with what the guard took for nothing.
+    """
+    value = message.value
+    for block in message.blocks:
+        if _is_unread(block):
+            for text in _strings(_at(value, block.place)):
+                # Images and sealed contents are long runs without a space, and no measure of
+                # their tokens.
+                if len(text) < _SEALED_LENGTH or len(text[:_SEALED_LENGTH].split()) > 1:
+                    yield text
+
+
+def _at(value: Any, place: Place) -> Any:
+    for key in place:
+        value = value[key]
+    return value
+
+
+def _strings(value: Any) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                yield text
+            case dict(inner):
+                waiting.extend(inner.values())
+            case list(items):
+                waiting.extend(items)

@@ -82,7 +82,12 @@ class FinalReport(msgspec.Struct, frozen=True, kw_only=True):
         final_tools: Iterable[str] = (FINAL_REPORT_TOOL,),
         extra_tools: Iterable[str] = (),
     ) -> str:
-        """Return what to tell the model before its turn; empty in an ordinary turn."""
+        """Return what to tell the model before its turn; empty in an ordinary turn.
+
+        Empty too once the session is ready: asked again, a model writes its report again.
+        """
+        if self.ready:
+            return ""
         if self.locked:
             return meta_guidance(self.missing_meta)
         if reason is None:

@@ -1,9 +1,9 @@
 """Keep a session inside the windows of all its targets, and end it in time.
 
 guard: after targets, counters, tool_budget and final_turn, before surfaces. It decides and counts;
-it never sends, stores or trims. One lock is held around pure arithmetic only: texts are counted
-before it is taken, and listeners are called after it is released, so that threads and tasks of an
-event loop can use the same guard.
+it never sends or trims, and what is to be stored it hands to the caller's store. One lock is held
+around pure arithmetic only: texts are counted and stored before it is taken, and listeners are
+called after it is released, so that threads and tasks of an event loop can use the same guard.
 
 A turn goes: `set_schema`, `preflight`, `commit` and send, `observe_usage`, then for each tool
 `can_execute_tool` and `reserve_tool_output`.
@@ -28,12 +28,13 @@ from holdfast.guard.reports import Outbox
 from holdfast.guard.targets import TargetContextConfig
 from holdfast.guard.telemetry import Listener, RequestMetrics, Trigger, log
 from holdfast.guard.tool_budget import (
+    OutputStore,
     OverflowMode,
-    Store,
     ToolPolicy,
     ToolReservation,
+    answered,
     checked,
-    refused,
+    must_be_awaited,
 )
 
 Status = Literal["ok", "skip", "final"]
@@ -47,7 +48,7 @@ class ContextGuard:
 
     `current_tokens` is the conversation so far; `estimate` counts a tool's output as a message (by
     default with the tokenizers of the targets, the largest count); `store` keeps outputs that are
-    larger than `tool_response_max_bytes` or do not fit, and returns their handles.
+    larger than `tool_response_max_bytes` or do not fit, and their handles take their place.
     """
 
     def __init__(  # noqa: PLR0913 - named arguments, of which most sessions need one
@@ -61,7 +62,7 @@ class ContextGuard:
         internal_tools: Iterable[str] = (PROGRESS_TOOL,),
         current_tokens: int = 0,
         estimate: Tokenizer | None = None,
-        store: Store | None = None,
+        store: OutputStore | None = None,
         tool_response_max_bytes: int | None = None,
         listener: Listener | None = None,
         debug: bool = False,
@@ -243,24 +244,61 @@ class ContextGuard:
         Reservations made at the same time see each other. With a store, an output that does not
         fit is replaced by its handle, and refused only if that does not fit either. Internal tools
         are never refused. Never raises `BudgetExceededError`: with `raise` it refuses alone.
+
+        Raises:
+            SettingsError: the store must be awaited; see `areserve_tool_output`.
         """
-        if tool in self.internal_tools:
-            return self._reserve(output, stored=False, last=True, always=True)
-        size = len(output.encode(errors="replace")) if self._max_bytes is not None else 0
-        if self._store is None:
-            return self._reserve(output, stored=False, last=True)
-        if size <= (self._max_bytes or 0):
-            found = self._reserve(output, stored=False, last=False)
-            if found.ok:
-                return found
-        return self._reserve(self._store(output), stored=True, last=True)
+        outcome = self._reserve_whole(output, tool)
+        if isinstance(outcome, ToolReservation):
+            return outcome
+        keeping = outcome.keep(output)
+        if keeping is not None:
+            raise must_be_awaited(keeping)
+        return self._reserve(outcome.handle(output), stored=True, last=True)
+
+    async def areserve_tool_output(self, output: str, tool: str = "") -> ToolReservation:
+        """Do as `reserve_tool_output`, with a store that may have to be awaited."""
+        outcome = self._reserve_whole(output, tool)
+        if isinstance(outcome, ToolReservation):
+            return outcome
+        keeping = outcome.keep(output)
+        if keeping is not None:
+            await keeping
+        return self._reserve(outcome.handle(output), stored=True, last=True)
 
     def preview_tool_output(self, output: str, tool: str = "") -> ToolReservation:
-        """Say what reserving the output itself would answer now, and change nothing."""
-        tokens = self._estimate(output)
-        if tool in self.internal_tools or self._has_room(self.evaluate(tokens)):
-            return ToolReservation(ok=True, tokens=tokens, text=output)
-        return refused(tokens, output, stored=False)
+        """Say what a reservation would answer now, and change nothing.
+
+        Nothing is stored either: a handle in the answer does not open anything yet.
+        """
+        whole, store = self._ways(output, tool)
+        if store is None or whole:
+            answer = self._previewed(output, stored=False, always=tool in self.internal_tools)
+            if store is None or answer.ok:
+                return answer
+        return self._previewed(store.handle(output), stored=True)
+
+    def _ways(self, output: str, tool: str) -> tuple[bool, OutputStore | None]:
+        """Whether an output may stand whole, and the store whose handle may take its place."""
+        if self._store is None or tool in self.internal_tools:
+            return True, None
+        most = self._max_bytes
+        return most is None or len(output.encode(errors="replace")) <= most, self._store
+
+    def _previewed(self, text: str, *, stored: bool, always: bool = False) -> ToolReservation:
+        tokens = self._estimate(text)
+        ok = always or self._has_room(self.evaluate(tokens))
+        return answered(ok, tokens, text, stored=stored)
+
+    def _reserve_whole(self, output: str, tool: str) -> ToolReservation | OutputStore:
+        """Reserve an output as it is; else return the store that is to keep it."""
+        whole, store = self._ways(output, tool)
+        if store is None or whole:
+            internal = tool in self.internal_tools
+            reservation = self._reserve(output, stored=False, last=store is None, always=internal)
+            if store is None or reservation.ok:
+                return reservation
+        return store
 
     def _reserve(
         self, text: str, *, stored: bool, last: bool, always: bool = False
@@ -279,9 +317,7 @@ class ContextGuard:
                     self._force("tool_preflight", evaluation, outbox)
             outbox.tool(tokens, evaluation, ok=ok, stored=stored)
         outbox.deliver()
-        if ok:
-            return ToolReservation(ok=True, tokens=tokens, text=text, stored=stored)
-        return refused(tokens, text, stored=stored)
+        return answered(ok, tokens, text, stored=stored)
 
     # --- under the lock ------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@ tool_budget: before the guard, which holds the lock; only shapes and small rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar, get_args
+import inspect
+from collections.abc import Awaitable
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import msgspec
 
@@ -22,8 +23,15 @@ even that does not fit. `best_effort`: the same last turn, sent even if it does 
 ToolPolicy = Literal["any", "all"]
 """Output is refused if any target has no room for it, or only if all have none."""
 
-Store = Callable[[str], str]
-"""Keeps an output and returns the handle that stands for it in the conversation."""
+
+class OutputStore(Protocol):
+    """Keeps outputs outside of the conversation, each under a handle that stands for it there."""
+
+    def handle(self, output: str) -> str:
+        """Return what will stand for an output, the same for the same one; keep nothing."""
+
+    def keep(self, output: str) -> Awaitable[None] | None:
+        """Keep an output, so that its handle opens it; wait for it here, or return an awaitable."""
 
 
 _Choice = TypeVar("_Choice", bound=str)
@@ -61,12 +69,25 @@ class ToolReservation(msgspec.Struct, frozen=True, kw_only=True):
         return f"<ToolReservation ok={self.ok}, {self.tokens} tokens, stored={self.stored}>"
 
 
-def refused(tokens: int, text: str, *, stored: bool) -> ToolReservation:
-    """Say that there is no room."""
+def answered(ok: bool, tokens: int, text: str, *, stored: bool) -> ToolReservation:
+    """Say that there is room for a text, or that there is none."""
+    if ok:
+        return ToolReservation(ok=True, tokens=tokens, text=text, stored=stored)
     return ToolReservation(
         ok=False,
         tokens=tokens,
         reason="token_budget_exceeded",
         text=text if stored else "",
         stored=stored,
+    )
+
+
+def must_be_awaited(keeping: Awaitable[None]) -> SettingsError:
+    """Return the error of a store that nobody can wait for here."""
+    if inspect.iscoroutine(keeping):
+        keeping.close()  # else Python warns later, and far from here, that it was never awaited
+    return SettingsError(
+        "the store must be awaited, and nothing was kept",
+        where="store",
+        fix="Await areserve_tool_output instead of calling reserve_tool_output.",
     )

@@ -112,7 +112,7 @@ class Override(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tokens that a command-line program puts before the user's text."""
 
 
-class Overhead(NamedTuple):
+class CliOverhead(NamedTuple):
     """What a command-line program puts before the user's text."""
 
     tokens: int
@@ -158,7 +158,7 @@ class _OverheadRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _LimitTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of limits.toml."""
 
     default: _Row
@@ -183,9 +183,9 @@ def _limits(row: _Row, provider: str, model: str) -> ModelContextLimits:
     )
 
 
-def _load() -> _Table:
+def _load() -> _LimitTable:
     text = files(__package__).joinpath("limits.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), _Table)
+    return msgspec.convert(tomllib.loads(text), _LimitTable)
 
 
 _TABLE = _load()
@@ -196,8 +196,8 @@ DEFAULT_MODEL_LIMITS: Mapping[str, ModelContextLimits] = MappingProxyType(dict(_
 LIMIT_SOURCES: Mapping[str, str] = MappingProxyType(dict(_TABLE.sources()))
 """Where the numbers of `DEFAULT_MODEL_LIMITS` come from, by the same keys."""
 
-CLI_OVERHEAD_PROVENANCE: Mapping[str, Overhead] = MappingProxyType(
-    {name: Overhead(row.tokens, row.source) for name, row in _TABLE.overhead.items()}
+CLI_OVERHEAD_PROVENANCE: Mapping[str, CliOverhead] = MappingProxyType(
+    {name: CliOverhead(row.tokens, row.source) for name, row in _TABLE.overhead.items()}
 )
 """What each command-line program puts before the user's text, and how we know."""
 
@@ -274,8 +274,13 @@ class ModelContextRegistry:
         return None if origins["max_output_tokens"] == "default" else limits.max_output_tokens
 
     def overhead(self, provider_id: str) -> int:
-        """Return the tokens that the id's command-line program puts before the user's text."""
+        """Return the tokens that the id's command-line program puts before the user's text.
+
+        0 if the model is reached through an API: no program stands before it.
+        """
         id_ = ProviderId.parse(provider_id)
+        if not id_.is_program:
+            return 0
         for _, override in self._configured(id_):
             if override.cli_overhead is not None:
                 return override.cli_overhead
@@ -324,13 +329,14 @@ class ModelContextRegistry:
 
 
 def get_effective_context(provider_id: str, registry: ModelContextRegistry) -> int:
-    """Return the window that is left to the user of a command-line program.
+    """Return the window that is left to the user of a command-line program, or of an API.
 
     Only the program's own prompt is subtracted: in a one-off request, output takes no room from
     input. Raises `SettingsError` if the prompt alone fills the window.
     """
     id_ = registry.normalize_provider_id(provider_id)
-    window, overhead = registry.resolve(id_).context_window, registry.overhead(id_)
+    # Not of `id_`: the transport, which says whether there is a program, is not part of it.
+    window, overhead = registry.resolve(id_).context_window, registry.overhead(provider_id)
     if not 0 <= overhead < window:
         raise SettingsError(
             f"the program's own prompt of {overhead:,} tokens leaves nothing of a window of "
@@ -349,12 +355,12 @@ def _override(value: object, where: str) -> Override:
     try:
         if isinstance(value, Override):
             return value
-        return msgspec.convert(value, Override)
+        return msgspec.convert(value, Override, from_attributes=True)
     except ValueError as error:
         raise SettingsError(
             f"not limits of a model: {str(error)[:200]}",
             where=where,
-            fix="It takes context_window, max_output_tokens, output_reserved and cli_overhead.",
+            fix=f"It takes {', '.join(Override.__struct_fields__)}.",
         ) from None
 
 

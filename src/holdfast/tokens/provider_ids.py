@@ -58,6 +58,21 @@ class ProviderId(msgspec.Struct, frozen=True):
         """Whether the model runs on a machine of the user's."""
         return self.provider in _names().local
 
+    @property
+    def is_program(self) -> bool:
+        """Whether the model is reached through a command-line program, with a prompt of its own.
+
+        The transport says so. Without one, the names of programs are theirs (`codex:…`), except
+        where an API has the same name: of those only the short names that no API knows
+        (`gemini:flash`). A provider that nobody knows may be one (requirement 000-15).
+        """
+        if self.transport:
+            return self.transport == "cli"
+        names = _names()
+        if self.provider in names.programs:
+            return self.provider not in names.programs_and_apis or self.key in names.stands_for
+        return self.provider not in names.providers
+
     def format(self) -> str:
         """Return the id with its transport, so that `parse` gives the same value again."""
         return f"[{self.transport}]{self.id}" if self.transport else self.id
@@ -98,11 +113,13 @@ class _Bedrock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vendors: frozenset[str]
 
 
-class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _NameTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of provider_ids.toml."""
 
     providers: frozenset[str]
     local: frozenset[str]
+    programs: frozenset[str]
+    programs_and_apis: frozenset[str]
     tagged: tuple[str, ...]
     provider_aliases: dict[str, str]
     id_aliases: dict[str, str]
@@ -114,9 +131,9 @@ class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def _names() -> _Names:
+def _names() -> _NameTable:
     text = files(__package__).joinpath("provider_ids.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), _Names)
+    return msgspec.convert(tomllib.loads(text), _NameTable)
 
 
 def _checked(provider_id: str) -> str:
@@ -139,8 +156,8 @@ _FIX = "Write it as provider:model, for example openai:gpt-4o."
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> ProviderId:
     transport = ""
-    while found := _TRANSPORT.match(text):
-        transport, text = transport or found[1].strip().lower(), text[found.end() :]
+    while prefix := _TRANSPORT.match(text):
+        transport, text = transport or prefix[1].strip().lower(), text[prefix.end() :]
     provider, model = _split(text.strip())
     provider, model = _provider(provider), model.strip()
     alias = _names().id_aliases.get(f"{provider}:{model}".lower().removeprefix("unknown:"))
@@ -204,17 +221,17 @@ def _owner(text: str) -> str | None:
     lowered = text.lower()
     if ":" in lowered and lowered.startswith(_names().tagged):
         return None
-    found = [start for start in _names().bare_models if lowered.startswith(start)]
-    return _names().bare_models[max(found, key=len)] if found else None
+    beginnings = [start for start in _names().bare_models if lowered.startswith(start)]
+    return _names().bare_models[max(beginnings, key=len)] if beginnings else None
 
 
 @lru_cache(maxsize=4096)
 def _references(id_: ProviderId) -> tuple[ProviderId, ...]:
     if id_.is_local:
         return (id_,)
-    known = dict.fromkeys(_names_of(id_))
-    undated = [msgspec.structs.replace(one, model=_undated(one)) for one in known]
-    return tuple(known | dict.fromkeys(undated))
+    names = dict.fromkeys(_names_of(id_))
+    undated = [msgspec.structs.replace(name, model=_undated(name)) for name in names]
+    return tuple(names | dict.fromkeys(undated))
 
 
 def _undated(id_: ProviderId) -> str:

@@ -45,7 +45,7 @@ def read_request(body: object, dialect: str | None, limits: Limits) -> Conversat
         raise
 
 
-class Recent:
+class RecentReadings:
     """The conversations that were read last, so that the next turn is read as what was added.
 
     At most 16, and 64 MB of them.
@@ -83,7 +83,7 @@ class Recent:
         return len(self._kept)
 
 
-recent = Recent()
+recent = RecentReadings()
 """What `count` keeps."""
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -114,19 +115,25 @@ def _translated(error: apsw.Error, where: str) -> StoreError:
     )
 
 
+_making = threading.Lock()
+
+
 def prepare(path: Path) -> None:
     """Make folder and file for their owner alone.
 
     SQLite gives its other files (-wal, -shm) the rights of this one, so that at no moment anyone
     else can open any of them.
     """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-    try:
-        if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077 and hasattr(os, "fchmod"):
-            os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
+    real = Path(os.path.realpath(path))  # a link to a file that is not there yet is followed
+    real.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Closing a descriptor drops every lock of this process on the file, those of SQLite too
+    # (https://sqlite.org/howtocorrupt.html, 2.2). So a file that is there is never opened here,
+    # and while one is made no other thread gets as far as connecting to it.
+    with _making, suppress(FileExistsError):
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+        os.close(os.open(real, flags, 0o600))
+    if stat.S_IMODE(real.stat().st_mode) & 0o077:
+        real.chmod(0o600)
 
 
 def connect(path: Path, *, busy_seconds: float, read_only: bool = False) -> apsw.Connection:
@@ -160,7 +167,12 @@ def migrate(path: Path, busy_seconds: float) -> None:
 def _migrate(path: Path, busy_seconds: float) -> None:
     db = connect(path, busy_seconds=busy_seconds)
     try:
-        version = _version(db, path)
+        # A transaction: another process that migrates between two of the values would make the
+        # file look like one of another program, with tables but without our mark.
+        db.execute("BEGIN")
+        with rolled_back_on_failure(db):
+            version = _version(db, path)
+            db.execute("COMMIT")
         steps = _steps()
         if version == len(steps):
             return
@@ -191,6 +203,7 @@ def rolled_back_on_failure(db: apsw.Connection) -> Iterator[None]:
 
 
 def _version(db: apsw.Connection, path: Path) -> int:
+    """Return how far the schema is; inside of a transaction, for it reads three values."""
     version = int(db.execute("PRAGMA user_version").get)
     program = int(db.execute("PRAGMA application_id").get)
     tables = int(db.execute("SELECT count(*) FROM sqlite_schema").get)

@@ -214,24 +214,24 @@ def _restore(
 
 
 def _has_entry(db: apsw.Connection, scope: Scope, entry: AuditEntry) -> bool:
-    found = db.execute(
+    rows = db.execute(
         "SELECT 1 FROM audit WHERE workspace = ? AND owner = ? AND at = ? AND entry = ?",
         (scope.workspace, scope.user, entry.at, rules.to_json(entry)),
     )
-    return found.get is not None
+    return rows.get is not None
 
 
 def _restore_ref(
     db: apsw.Connection, scope: Scope, line: transfer.RefLine, packed: Mapping[str, Packed]
 ) -> bool:
-    known = originals.claim(db, scope, line.ref_id, line.sha256)
+    earlier = originals.claim(db, scope, line.ref_id, line.sha256)
     stored = None
     if line.data is not None:
         stored = originals.keep(db, scope, line.sha256, line.size, packed[line.sha256])
-    if known is not None and (known.content is not None or stored is None):
-        originals.use(db, scope, known.id, line.uses)
+    if earlier is not None and (earlier.content is not None or stored is None):
+        originals.use(db, scope, earlier.id, line.uses)
         return False
-    if known is not None:
-        db.execute("DELETE FROM refs WHERE id = ?", (known.id,))
+    if earlier is not None:
+        db.execute("DELETE FROM refs WHERE id = ?", (earlier.id,))
     originals.use(db, scope, originals.insert(db, scope, line, stored), line.uses)
     return True

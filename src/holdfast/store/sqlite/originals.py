@@ -86,7 +86,7 @@ class RefRow(NamedTuple):
         )
 
 
-class Opened(NamedTuple):
+class OpenedRef(NamedTuple):
     """A ref with its content."""
 
     row: RefRow
@@ -103,14 +103,14 @@ def put(
 
 
 def _put(db: apsw.Connection, scope: Scope, content: Content, packed: Packed, now: float) -> None:
-    known = claim(db, scope, content.ref_id, content.sha256)
+    earlier = claim(db, scope, content.ref_id, content.sha256)
     stored = keep(db, scope, content.sha256, len(content.data), packed)
-    if known is not None and known.content is not None:
-        action, row = "seen again", known.id
-        content = _refresh(db, known, content, now)
+    if earlier is not None and earlier.content is not None:
+        action, row = "seen again", earlier.id
+        content = _refresh(db, earlier, content, now)
     else:
-        if known is not None:
-            db.execute("DELETE FROM refs WHERE id = ?", (known.id,))
+        if earlier is not None:
+            db.execute("DELETE FROM refs WHERE id = ?", (earlier.id,))
         action, row = "stored", insert(db, scope, _new(content, now), stored)
     use(db, scope, row, (scope.session,))
     entry = AuditEntry(
@@ -139,22 +139,22 @@ def claim(db: apsw.Connection, scope: Scope, ref_id: str, sha256: str) -> RefRow
 
 def keep(db: apsw.Connection, scope: Scope, sha256: str, size: int, packed: Packed) -> int:
     """Store bytes once per workspace, healing what is damaged; return their row."""
-    found = db.execute(
+    stored = db.execute(
         "SELECT id, damage FROM contents WHERE workspace = ? AND sha256 = ?",
         (scope.workspace, sha256),
     ).fetchone()
-    if found is None:
+    if stored is None:
         db.execute(
             "INSERT INTO contents (workspace, sha256, size, codec, data) VALUES (?, ?, ?, ?, ?)",
             (scope.workspace, sha256, size, packed.codec, packed.data),
         )
         return db.last_insert_rowid()
-    if found[1] is not None:
+    if stored[1] is not None:
         db.execute(
             "UPDATE contents SET size = ?, codec = ?, data = ?, damage = NULL WHERE id = ?",
-            (size, packed.codec, packed.data, found[0]),
+            (size, packed.codec, packed.data, stored[0]),
         )
-    return int(found[0])
+    return int(stored[0])
 
 
 def _new(content: Content, now: float) -> RefLine:
@@ -196,12 +196,12 @@ def insert(db: apsw.Connection, scope: Scope, ref: RefLine, stored: int | None) 
 
 def _refresh(db: apsw.Connection, row: RefRow, content: Content, now: float) -> Content:
     """Complete a known ref, and return what is known now."""
-    known = row.detail
+    earlier = row.detail
     detail = Detail(
-        summary=known.summary or content.summary,
-        compressed=known.compressed or content.compressed,
-        meta=known.meta or content.meta,
-        flags=known.flags or content.flags,
+        summary=earlier.summary or content.summary,
+        compressed=earlier.compressed or content.compressed,
+        meta=earlier.meta or content.meta,
+        flags=earlier.flags or content.flags,
     )
     tokens = row.tokens or content.tokens
     expires_at = rules.longer(row.expires_at, rules.expiry(now, content.ttl_seconds))
@@ -264,12 +264,12 @@ def find(db: apsw.Connection, scope: Scope, ref: str) -> RefRow | None:
     return rules.choose(name, _named(db, scope, name), lambda row: (row.ref_id, row.sha256))
 
 
-def open_ref(db: apsw.Connection, scope: Scope, ref: str) -> Opened | None:
+def open_ref(db: apsw.Connection, scope: Scope, ref: str) -> OpenedRef | None:
     """A ref and its content, unless it was removed."""
     row = find(db, scope, ref)
     if row is None or row.content is None:
         return None
-    return Opened(row, original(db, row))
+    return OpenedRef(row, original(db, row))
 
 
 def original(db: apsw.Connection, row: RefRow) -> bytes | None:
@@ -292,14 +292,14 @@ def note_access(db: apsw.Connection, scope: Scope, ref: int, now: float) -> None
 
 def mark_damaged(db: apsw.Connection, scope: Scope, sha256: str, now: float) -> bool:
     """Set a content apart, unless someone healed it meanwhile; whether it is damaged."""
-    found = db.execute(
+    stored = db.execute(
         f"SELECT id, size, codec, damage, {DATA} FROM contents"  # noqa: S608 - constants
         " WHERE workspace = ? AND sha256 = ?",
         (scope.workspace, sha256),
     ).fetchone()
-    if found is None:
+    if stored is None:
         return False
-    id_, size, codec, damage, data = found
+    id_, size, codec, damage, data = stored
     if damage is not None:
         return True
     if unpack(codec, data, size=size, sha256=sha256) is not None:
@@ -368,8 +368,8 @@ def newest(
 
 def forget(db: apsw.Connection, scope: Scope, refs: Sequence[str], now: float) -> int:
     """Remove refs without a trace."""
-    found = [row for row in (find(db, scope, ref) for ref in refs) if row is not None]
-    gone = list({row.id: row for row in found}.values())
+    rows = [row for row in (find(db, scope, ref) for ref in refs) if row is not None]
+    gone = list({row.id: row for row in rows}.values())
     for row in gone:
         drop(db, scope, row, now)
     return len(gone)

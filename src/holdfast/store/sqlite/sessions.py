@@ -29,8 +29,8 @@ def _key(scope: Scope) -> tuple[str, str, str]:
 
 def get(db: apsw.Connection, scope: Scope) -> SessionRecord | None:
     """The session that the scope names."""
-    found = db.execute(f"SELECT record FROM sessions {_OF_SESSION}", _key(scope)).get  # noqa: S608
-    return None if found is None else rules.from_json(found, SessionRecord)
+    record = db.execute(f"SELECT record FROM sessions {_OF_SESSION}", _key(scope)).get  # noqa: S608
+    return None if record is None else rules.from_json(record, SessionRecord)
 
 
 def latest(db: apsw.Connection, scope: Scope, *, limit: int, before: str) -> list[SessionRecord]:
@@ -51,13 +51,13 @@ def latest(db: apsw.Connection, scope: Scope, *, limit: int, before: str) -> lis
 
 def with_head(db: apsw.Connection, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
     """The open session with the first of these heads."""
-    found = db.execute(
+    record = db.execute(
         "SELECT s.record FROM json_each(?) AS h CROSS JOIN sessions AS s ON s.head = h.value"
         " WHERE s.workspace = ? AND s.owner = ? AND s.closed_at IS NULL"
         " ORDER BY h.key, s.updated_at DESC, s.session DESC LIMIT 1",
         (json.dumps([head for head in heads if head]), scope.workspace, scope.user),
     ).get
-    return None if found is None else rules.from_json(found, SessionRecord)
+    return None if record is None else rules.from_json(record, SessionRecord)
 
 
 def save(db: apsw.Connection, scope: Scope, record: SessionRecord) -> None:
@@ -234,11 +234,11 @@ def usage(
 
 def calibration(db: apsw.Connection, scope: Scope) -> bytes | None:
     """What was learnt from reported usage."""
-    found = db.execute(
+    data = db.execute(
         "SELECT data FROM calibrations WHERE workspace = ? AND owner = ?",
         (scope.workspace, scope.user),
     ).get
-    return None if found is None else bytes(found)
+    return None if data is None else bytes(data)
 
 
 def save_calibration(db: apsw.Connection, scope: Scope, data: bytes) -> None:

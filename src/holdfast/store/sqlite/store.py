@@ -116,10 +116,10 @@ class SqliteStore:
 
     async def get(self, scope: Scope, ref: str) -> Stored | None:
         """Open a ref."""
-        found = await self._read(lambda db: originals.open_ref(db, scope, ref))
-        if found is None:
+        opened = await self._read(lambda db: originals.open_ref(db, scope, ref))
+        if opened is None:
             return None
-        row, data = found
+        row, data = opened
         if data is None:
             await self._set_apart(scope, row.sha256)
             raise rules.damaged(row.ref_id)
@@ -139,8 +139,8 @@ class SqliteStore:
 
     async def info(self, scope: Scope, ref: str) -> RefInfo | None:
         """What is known of a ref."""
-        found = await self._read_all(lambda db: originals.find(db, scope, ref))
-        return None if found is None else found.info(self._clock())
+        row = await self._read_all(lambda db: originals.find(db, scope, ref))
+        return None if row is None else row.info(self._clock())
 
     async def refs(
         self, scope: Scope, *, kind: str = "", limit: int = 100, before: str = ""
@@ -196,12 +196,12 @@ class SqliteStore:
         """The bytes of messages that this user's turns name."""
 
         def job(db: apsw.Connection) -> dict[str, bytes | None]:
-            found = sessions.stored_messages(db, scope, rules.distinct(hashes))
-            return {message.sha256: message.original() for message in found}
+            stored = sessions.stored_messages(db, scope, rules.distinct(hashes))
+            return {message.sha256: message.original() for message in stored}
 
-        found = await self._read(job)
-        whole = {sha256: data for sha256, data in found.items() if data is not None}
-        if lost := [sha256 for sha256 in found if sha256 not in whole]:
+        stored = await self._read(job)
+        whole = {sha256: data for sha256, data in stored.items() if data is not None}
+        if lost := [sha256 for sha256 in stored if sha256 not in whole]:
             await self._set_apart(scope, *lost)
             raise rules.damaged(lost[0])
         return whole
@@ -260,18 +260,18 @@ class SqliteStore:
 
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""
-        found: list[Damage] = []
+        damages: list[Damage] = []
         total = await self._read(lambda db: upkeep.count_contents(db, scope))
         done, after = 0, ""
         while True:
             part = await self._read(partial(upkeep.check, scope=scope, after=after, limit=_PART))
             if part.unsound:
-                found += await self._set_apart(scope, *part.unsound)
+                damages += await self._set_apart(scope, *part.unsound)
             done, after = done + part.read, part.last
             if progress is not None and part.read:
                 progress(done, max(done, total))
             if part.read < _PART:
-                return found
+                return damages
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""

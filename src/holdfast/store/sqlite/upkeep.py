@@ -121,7 +121,7 @@ def check(db: apsw.Connection, scope: Scope, *, after: str, limit: int) -> Check
 
 def set_apart(db: apsw.Connection, scope: Scope, hashes: Sequence[str], now: float) -> list[Damage]:
     """Mark what is damaged, of what was found unsound."""
-    found = []
+    damages = []
     for sha256 in hashes:
         if originals.mark_damaged(db, scope, sha256, now):
             id_ = db.execute(
@@ -129,8 +129,8 @@ def set_apart(db: apsw.Connection, scope: Scope, hashes: Sequence[str], now: flo
                 (scope.workspace, sha256),
             ).get
             refs = tuple(sorted(row.ref_id for row in originals.of_content(db, scope, id_)))
-            found.append(Damage(sha256=sha256, why=rules.DAMAGE, refs=refs))
-    return found
+            damages.append(Damage(sha256=sha256, why=rules.DAMAGE, refs=refs))
+    return damages
 
 
 def candidates(

@@ -6,12 +6,11 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
-from holdfast.settings import Settings, user_data_folder
+from holdfast.settings import Settings
 from holdfast.store import Scope, Store, open_store
 
 StoreOption = Annotated[
@@ -36,18 +35,13 @@ def with_store(settings: Settings, work: Callable[[Store], Awaitable[_T]]) -> _T
     """Open the store, work with it, close it."""
 
     async def main() -> _T:
-        store = await open_store(settings.store_url, folder=data_folder(settings))
+        store = await open_store(settings.store_url, folder=settings.data_folder)
         try:
             return await work(store)
         finally:
             await store.close()
 
     return asyncio.run(main())
-
-
-def data_folder(settings: Settings) -> Path | None:
-    """Where Holdfast keeps things; None if nowhere."""
-    return user_data_folder() if settings.data_dir == "auto" else Path(settings.data_dir)
 
 
 class Progress:

@@ -12,14 +12,14 @@ from typing import Protocol
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render import claude, gemini, openai, template
 from holdfast.tokens.render.parts import Envelope
-from holdfast.tokens.render.request import Context, Request, View
+from holdfast.tokens.render.request import BareRequest, Context, View
 from holdfast.tokens.vocabulary import CountText
 
 
 class Renderer(Protocol):
     """One way to show a request to a model; each is a module with these names."""
 
-    def envelope(self, made: Request, k: Constants, count: CountText) -> Envelope:
+    def envelope(self, made: BareRequest, k: Constants, count: CountText) -> Envelope:
         """Tokens of everything but the messages."""
 
     def message(self, view: View, context: Context, k: Constants, count: CountText) -> float:

@@ -12,7 +12,7 @@ import re
 
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render.parts import Envelope, arguments_value, spaced_json
-from holdfast.tokens.render.request import Context, Request, View, answer_schema, thinks
+from holdfast.tokens.render.request import BareRequest, Context, View, answer_schema, thinks
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Tool, ToolCall
 from holdfast.wire.values import inner, take
@@ -35,7 +35,7 @@ def text_tokens(text: str, k: Constants, count: CountText) -> float:
     )
 
 
-def envelope(made: Request, k: Constants, count: CountText) -> Envelope:
+def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
     """Tokens of everything but the messages."""
     formatting = k["base"]
     if made.last_speaker == "assistant":

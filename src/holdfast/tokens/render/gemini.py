@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render.parts import Envelope, arguments_value
-from holdfast.tokens.render.request import Context, Request, View
+from holdfast.tokens.render.request import BareRequest, Context, View
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Tool
 from holdfast.wire.values import first, inner, take
@@ -20,7 +20,7 @@ _VOCABULARY = "gemma3"
 _DEEPEST = 12
 
 
-def envelope(made: Request, k: Constants, count: CountText) -> Envelope:
+def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
     """Tokens of everything but the messages."""
     text = "".join(made.system)
     system = count(_VOCABULARY, text) + (k["content"] if text else 0)
@@ -36,7 +36,7 @@ def envelope(made: Request, k: Constants, count: CountText) -> Envelope:
     return Envelope(system, tools, formatting)
 
 
-def _declaration(made: Request, tool: Tool, k: Constants, count: CountText) -> float:
+def _declaration(made: BareRequest, tool: Tool, k: Constants, count: CountText) -> float:
     total = k["tool"] + count(_VOCABULARY, tool.name)
     if tool.description:
         total += k["tool_description"] + count(_VOCABULARY, tool.description)

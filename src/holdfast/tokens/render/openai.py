@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render import typescript
 from holdfast.tokens.render.parts import Envelope, arguments_text, compact_json
-from holdfast.tokens.render.request import Context, Request, Schema, View, answer_schema
+from holdfast.tokens.render.request import BareRequest, Context, Schema, View, answer_schema
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Text, Tool, ToolCall, ToolResult
 from holdfast.wire.values import take
@@ -25,7 +25,7 @@ _UNSHOWN = frozenset(
 )
 
 
-def envelope(made: Request, k: Constants, count: CountText) -> Envelope:
+def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
     """Tokens of everything but the messages."""
     if made.dialect == "openai-responses":
         return _responses_envelope(made, k, count)
@@ -55,7 +55,7 @@ def envelope(made: Request, k: Constants, count: CountText) -> Envelope:
     return Envelope(system, tools, formatting, per_answer)
 
 
-def _responses_envelope(made: Request, k: Constants, count: CountText) -> Envelope:
+def _responses_envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
     vocabulary = k.text("vocabulary")
     system = sum(
         3 + count(vocabulary, "developer") + count(vocabulary, text) + k["system"]
@@ -81,7 +81,7 @@ def _functions(tools: tuple[Tool, ...]) -> list[Tool]:
     return [tool for tool in tools if not tool.hosted]
 
 
-def _is_custom(made: Request, tool: Tool) -> bool:
+def _is_custom(made: BareRequest, tool: Tool) -> bool:
     return made.definition(tool).get("type") == "custom"
 
 

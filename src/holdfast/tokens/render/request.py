@@ -100,7 +100,7 @@ def view(message: Message, dialect: str) -> View:
     )
 
 
-class Request(msgspec.Struct, frozen=True):
+class BareRequest(msgspec.Struct, frozen=True):
     """Everything of a request but its messages."""
 
     dialect: str
@@ -130,7 +130,7 @@ class Request(msgspec.Struct, frozen=True):
         return isinstance(self.choice, dict) or self.choice in ("required", "any")
 
 
-def request(conversation: Conversation, *, has_system: bool) -> Request:
+def request(conversation: Conversation, *, has_system: bool) -> BareRequest:
     """Look at the frame of a request; `has_system` says whether a message is a system one."""
     dialect = DIALECTS[conversation.dialect]
     rest = conversation.rest
@@ -138,7 +138,7 @@ def request(conversation: Conversation, *, has_system: bool) -> Request:
     first = conversation.messages[0] if conversation.messages else None
     inline = first is not None and first.role == "system"
     end = "".join(map(_text, first.blocks))[-40:] if first is not None and inline else None
-    return Request(
+    return BareRequest(
         conversation.dialect,
         rest,
         system,
@@ -164,7 +164,7 @@ class Schema(NamedTuple):
     """The object that carries it, name and all."""
 
 
-def answer_schema(made: Request) -> Schema | None:
+def answer_schema(made: BareRequest) -> Schema | None:
     """The JSON schema that the answer must follow, where the request states one."""
     rest = made.rest
     match made.dialect:
@@ -189,7 +189,7 @@ def answer_schema(made: Request) -> Schema | None:
     return Schema(take(spec, "name"), take(spec, "description"), schema or {}, spec)
 
 
-def thinks(made: Request) -> bool:
+def thinks(made: BareRequest) -> bool:
     """Whether the request asks Claude to think aloud, in any of the ways to say so."""
     rest = made.rest
     extra = inner(rest, "additionalModelRequestFields")

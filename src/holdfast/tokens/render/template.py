@@ -11,7 +11,7 @@ import re
 
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render.parts import Envelope, arguments_value, compact_json, spaced_json
-from holdfast.tokens.render.request import Context, Request, View, answer_schema
+from holdfast.tokens.render.request import BareRequest, Context, View, answer_schema
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Tool, ToolCall
 from holdfast.wire.values import take
@@ -19,7 +19,7 @@ from holdfast.wire.values import take
 _THOUGHT = re.compile(r"<think>.*?</think>\s*", re.DOTALL)
 
 
-def envelope(made: Request, k: Constants, count: CountText) -> Envelope:
+def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
     """Tokens of everything but the messages."""
     vocabulary = k.text("vocabulary")
     tools = [tool for tool in made.tools if not tool.hosted]
@@ -45,7 +45,7 @@ def envelope(made: Request, k: Constants, count: CountText) -> Envelope:
     return Envelope(system + _history(made, k, count), shown, formatting)
 
 
-def _history(made: Request, k: Constants, count: CountText) -> float:
+def _history(made: BareRequest, k: Constants, count: CountText) -> float:
     """The earlier turns of Cohere's first API, which stand beside the message."""
     history = made.rest.get("chat_history")
     if made.dialect != "cohere" or not isinstance(history, list):
@@ -55,7 +55,7 @@ def _history(made: Request, k: Constants, count: CountText) -> float:
     return sum(k["user"] + k["text_scale"] * count(vocabulary, text) for text in texts)
 
 
-def _tool(made: Request, tool: Tool, k: Constants, count: CountText) -> float:
+def _tool(made: BareRequest, tool: Tool, k: Constants, count: CountText) -> float:
     """One tool as JSON, whole or only its function."""
     shown: dict[str, object] = {
         "name": tool.name,

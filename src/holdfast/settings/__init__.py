@@ -1,0 +1,22 @@
+"""settings: the only room that reads the environment and the settings file.
+
+keys → sources → definitions → table, each using only what stands before it.
+"""
+
+from holdfast.settings.definitions import Definitions
+from holdfast.settings.keys import PREFIX, Key, Secret, Traced
+from holdfast.settings.sources import FILE_NAME, MAX_FILE_BYTES, user_data_folder
+from holdfast.settings.table import ModelLimits, Settings
+
+__all__ = [
+    "FILE_NAME",
+    "MAX_FILE_BYTES",
+    "PREFIX",
+    "Definitions",
+    "Key",
+    "ModelLimits",
+    "Secret",
+    "Settings",
+    "Traced",
+    "user_data_folder",
+]

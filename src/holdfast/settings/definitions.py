@@ -1,0 +1,83 @@
+"""What every table of settings can do: load itself, say where each value is from, write a sample.
+
+definitions: after sources. `Settings` is the table of Holdfast; tests bring tables of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Self
+
+import msgspec
+
+from holdfast import _toml
+from holdfast.errors import SettingsError
+from holdfast.settings.keys import Key, Traced, keys_of
+from holdfast.settings.sources import FILE_NAME, gather, joined, unknown_variables
+
+
+class Definitions(msgspec.Struct, frozen=True, kw_only=True):
+    """What every table of settings can do; `Settings` is the table of Holdfast."""
+
+    @classmethod
+    def defined(cls) -> tuple[Key, ...]:
+        """Return all settings in the order they are defined."""
+        return tuple(keys_of(cls))
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        **arguments: object,
+    ) -> Self:
+        """Return the settings in force, or raise a `SettingsError` that names every problem."""
+        traced = cls.trace(cwd=cwd, environ=environ, **arguments)
+        return cls(**{key.name: value for key, value, _ in traced})
+
+    @classmethod
+    def trace(
+        cls,
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        **arguments: object,
+    ) -> list[Traced]:
+        """Return each setting in force with its origin, or raise as `load` does."""
+        environ = os.environ if environ is None else environ
+        traced, problems = gather(cls.defined(), cwd, environ, arguments)
+        if problems:
+            raise joined(problems)
+        return traced
+
+    @classmethod
+    def check(
+        cls,
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> list[SettingsError]:
+        """Return everything that is wrong, unknown `HOLDFAST_*` variables included."""
+        environ = os.environ if environ is None else environ
+        _, problems = gather(cls.defined(), cwd, environ, {})
+        return [*problems, *unknown_variables(cls.defined(), environ)]
+
+    @classmethod
+    def sample(cls) -> str:
+        """Return a settings file with each default behind a `#`, ready to be changed."""
+        head = (
+            f"# {FILE_NAME}: every setting with its default.\n"
+            "# Remove the # before a key to change it. The environment variable named\n"
+            "# beside it sets the same, and wins over this file.\n"
+        )
+        return head + "".join(
+            f"\n# {key.help}\n# {key.expects.capitalize()}. Environment: {key.variable}\n"
+            f"#{key.name} = {_toml.literal(key.default)}\n"
+            for key in cls.defined()
+        )
+
+    def __repr__(self) -> str:
+        shown = (f"{key.name}={key.shown(getattr(self, key.name))!r}" for key in self.defined())
+        return f"{type(self).__name__}({', '.join(shown)})"

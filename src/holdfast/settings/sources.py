@@ -1,0 +1,205 @@
+"""Where values come from: the settings file, the environment, arguments; and what is wrong there.
+
+sources: after keys. A value is taken from the first of: argument, environment (`HOLDFAST_<KEY>`),
+file, default. The file is the one named by `HOLDFAST_CONFIG`, else the first `holdfast.toml` found
+from the working directory upwards, else the one in the user's configuration folder. An empty
+variable and an argument of None count as not given.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import inspect
+
+from holdfast import _toml
+from holdfast.errors import SettingsError
+from holdfast.settings.keys import PREFIX, Key, Traced
+
+FILE_NAME = "holdfast.toml"
+MAX_FILE_BYTES = 262_144
+
+_CONFIG_VARIABLE = "HOLDFAST_CONFIG"
+_RESERVED_VARIABLES = frozenset({_CONFIG_VARIABLE, "HOLDFAST_DATA"})
+"""Variables that are no settings: the settings file, and the data folder of the tests."""
+
+_OTHER_FILE = f"Mend it, or name another file with {_CONFIG_VARIABLE}."
+_SEE_SAMPLE = "Compare with `holdfast config --sample`."
+_LISTED_PROBLEMS = 10
+
+
+class _Given(NamedTuple):
+    """A value that some source gives for a name, which may be no setting at all."""
+
+    name: str
+    value: object
+    origin: str
+    is_text: bool = False
+
+
+def gather(
+    keys: tuple[Key, ...],
+    cwd: str | os.PathLike[str] | None,
+    environ: Mapping[str, str],
+    arguments: Mapping[str, object],
+) -> tuple[list[Traced], list[SettingsError]]:
+    """Ask every source, the strongest last, and collect all that is wrong with any of them."""
+    by_name = {key.name: key for key in keys}
+    traced = {key.name: Traced(key, key.default, "default") for key in keys}
+    problems: list[SettingsError] = []
+    given: list[_Given] = []
+    try:
+        given += _from_file(Path("" if cwd is None else cwd), environ)
+    except SettingsError as problem:
+        problems.append(problem)
+    given += _from_environment(keys, environ)
+    given += [_Given(*item, "argument") for item in arguments.items() if item[1] is not None]
+
+    for item in given:
+        key = by_name.get(item.name)
+        if key is None:
+            problems.append(_unknown(item, by_name))
+            continue
+        try:
+            value = key.convert(item.value, is_text=item.is_text)
+        except ValueError as error:
+            problems.append(_unfit(item, key, error))
+        else:
+            traced[key.name] = Traced(key, value, item.origin)
+    return list(traced.values()), problems
+
+
+def _from_environment(keys: Iterable[Key], environ: Mapping[str, str]) -> Iterator[_Given]:
+    for key in keys:
+        if text := environ.get(key.variable):
+            yield _Given(key.name, text, f"environment {key.variable}", is_text=True)
+
+
+def _from_file(cwd: Path, environ: Mapping[str, str]) -> Iterator[_Given]:
+    path = _find_file(cwd, environ)
+    if path is None:
+        return
+    text = _read(path)
+    try:
+        values = _toml.parse(text)
+    except _toml.TomlError as error:
+        where = f"{path}:{error.line}" if error.line else str(path)
+        raise SettingsError(f"not TOML: {error.reason}", where=where, fix=_SEE_SAMPLE) from None
+    lines = _toml.key_lines(text)
+    for name, value in values.items():
+        yield _Given(name, value, f"file {path}:{lines[name]}")
+
+
+def _find_file(cwd: Path, environ: Mapping[str, str]) -> Path | None:
+    if named := environ.get(_CONFIG_VARIABLE):
+        return cwd / named
+    folders = [*_upwards(cwd), *_user_folder(environ)]
+    # A broken link counts as found: silence about it would hide the mistake.
+    return next((f / FILE_NAME for f in folders if os.path.lexists(f / FILE_NAME)), None)
+
+
+def _upwards(folder: Path) -> Iterator[Path]:
+    try:
+        here = folder.absolute()
+    except OSError:  # the working directory was deleted under us
+        return
+    yield here
+    yield from here.parents
+
+
+def _user_folder(environ: Mapping[str, str]) -> Iterator[Path]:
+    if base := environ.get("XDG_CONFIG_HOME") or environ.get("APPDATA"):
+        yield Path(base) / "holdfast"
+    elif home := environ.get("HOME"):
+        yield Path(home) / ".config" / "holdfast"
+
+
+def user_data_folder(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Return where Holdfast keeps things if `data_dir` is auto; None if nowhere."""
+    environ = os.environ if environ is None else environ
+    if base := environ.get("XDG_DATA_HOME") or environ.get("LOCALAPPDATA"):
+        return Path(base) / "holdfast"
+    home = environ.get("HOME")
+    return Path(home) / ".local" / "share" / "holdfast" if home else None
+
+
+def _read(path: Path) -> str:
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and str(path) != os.devnull:
+            raise SettingsError(
+                "the settings file is not a regular file", where=str(path), fix=_OTHER_FILE
+            )
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(
+            f"the settings file cannot be read: {error.strerror}", where=str(path), fix=_OTHER_FILE
+        ) from error
+    if len(data) > MAX_FILE_BYTES:
+        raise SettingsError(
+            f"the settings file is larger than {MAX_FILE_BYTES:,} bytes",
+            where=str(path),
+            fix=_OTHER_FILE,
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SettingsError(
+            "the settings file is not UTF-8", where=f"{path}:{line}", fix="Save it as UTF-8."
+        ) from None
+
+
+def unknown_variables(keys: Iterable[Key], environ: Mapping[str, str]) -> list[SettingsError]:
+    """Return a problem for each variable that begins like ours and sets nothing."""
+    variables = {key.variable for key in keys}
+    return [
+        _unknown(_Given(name, environ[name], "environment"), variables)
+        for name in sorted(environ)
+        if name.startswith(PREFIX) and name not in variables | _RESERVED_VARIABLES
+    ]
+
+
+def _unknown(item: _Given, names: Iterable[str]) -> SettingsError:
+    return SettingsError(
+        f"unknown setting {item.name[:100]!r}",
+        where=_place(item),
+        fix=_did_you_mean(item.name, names) or "Run `holdfast config` to see all settings.",
+    )
+
+
+def _unfit(item: _Given, key: Key, error: ValueError) -> SettingsError:
+    inside_table = isinstance(key.type, inspect.DictType) and " - at " in str(error)
+    reason = f": {str(error)[:200]}" if inside_table else ""
+    return SettingsError(
+        f"{key.name} must be {key.expects}{reason}",
+        where=_place(item),
+        fix=_did_you_mean(str(item.value), key.choices)
+        or "Compare with `holdfast config --sample`.",
+    )
+
+
+def _place(item: _Given) -> str:
+    return item.origin.removeprefix("file ")
+
+
+def _did_you_mean(word: str, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word[:100], names, n=1)
+    return f"Did you mean {close[0]!r}?" if close else ""
+
+
+def joined(problems: list[SettingsError]) -> SettingsError:
+    """Return one error that names every problem."""
+    if len(problems) == 1:
+        return problems[0]
+    summary = "; ".join(f"{p.what} (at {p.where})" for p in problems[:_LISTED_PROBLEMS])
+    return SettingsError(
+        f"{len(problems)} problems with the settings: {summary}",
+        fix="Run `holdfast config --check` to see them one by one.",
+    )

@@ -1,0 +1,226 @@
+"""Every setting of Holdfast: its type with bounds, what it means, its default.
+
+table: the last of this folder. From each field come the environment variable, the key of
+`holdfast.toml`, the checks, the output of `holdfast config` and the sample file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from holdfast.errors import SettingsError
+from holdfast.settings.definitions import Definitions
+from holdfast.settings.keys import Secret
+from holdfast.settings.sources import user_data_folder
+
+_Tokens = Annotated[int, Meta(ge=0)]
+
+
+class ModelLimits(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """What `model_context_overrides` says of a model or provider; None leaves it as it is."""
+
+    context_window: Annotated[int, Meta(ge=1)] | None = None
+    max_output_tokens: _Tokens | None = None
+    output_reserved: _Tokens | None = None
+    """Room kept for an answer whose size the request does not give."""
+    mode: Literal["input_only", "combined"] | None = None
+    """Whether the window is for input alone, or shared with output."""
+    cli_overhead: _Tokens | None = None
+    """What a command-line program puts before the user's text."""
+
+
+class Settings(Definitions, frozen=True, kw_only=True):
+    """Every setting of Holdfast. A key arrives with the code that obeys it, never before."""
+
+    max_body_bytes: Annotated[
+        int, Meta(ge=1, description="Largest request body that is read, in bytes.")
+    ] = 33_554_432
+    max_json_keys: Annotated[
+        int, Meta(ge=1, description="Most object keys that a request body may hold.")
+    ] = 800_000
+    color: Annotated[
+        Literal["auto", "always", "never"],
+        Meta(description="When the command line uses colour; auto: in a terminal."),
+    ] = "auto"
+    output: Annotated[
+        Literal["auto", "table", "json"],
+        Meta(description="What commands print; auto: a table in a terminal, JSON in a pipe."),
+    ] = "auto"
+    data_dir: Annotated[
+        str,
+        Meta(
+            description="Folder for what Holdfast keeps, ~ being your home; auto: the user's "
+            "data folder."
+        ),
+    ] = "auto"
+    store_url: Annotated[
+        Secret[str],
+        Meta(
+            description="Where originals are kept: memory:, sqlite:///path or postgresql://…; "
+            "empty: holdfast.db in data_dir."
+        ),
+    ] = ""
+    model_context_overrides: Annotated[
+        dict[str, ModelLimits],
+        Meta(
+            description="Limits that win over our own, by model or provider: "
+            '{ "gemini:flash" = { context_window = 1000000, output_reserved = 8192 } }.'
+        ),
+    ] = msgspec.field(default_factory=dict)
+    cite_threshold: Annotated[
+        int, Meta(ge=1, description="Tool results of more characters than this are cited.")
+    ] = 1000
+    cite_max_tokens: Annotated[
+        int, Meta(ge=60, description="Most tokens that a citation may cost.")
+    ] = 400
+    privacy_policy: Annotated[
+        Literal["allow", "mask", "refuse"],
+        Meta(
+            description="Secrets and personal data in what is cited: allow, "
+            "mask them in citations, or refuse to store it."
+        ),
+    ] = "allow"
+    content_ttl_hours: Annotated[
+        float, Meta(ge=0, description="How long originals stay fresh, in hours; 0 is for good.")
+    ] = 0.0
+    enable_token_management: Annotated[
+        bool,
+        Meta(
+            description="Whether the proxy makes requests fit; off: everything passes through, "
+            "byte for byte."
+        ),
+    ] = True
+    enable_content_citations: Annotated[
+        bool,
+        Meta(description="Whether results of an agent's actions are cited; else they stay whole."),
+    ] = True
+    content_archive_enabled: Annotated[
+        bool, Meta(description="Whether the content archive keeps originals on the disk.")
+    ] = False
+    content_archive_ttl_hours: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="How long the archive keeps an original, in hours; 0 is for good.",
+        ),
+    ] = 72.0
+    research_archive_dir: Annotated[
+        str, Meta(description="Folder of the content archive; empty: archive in data_dir.")
+    ] = ""
+    serve_host: Annotated[
+        str,
+        Meta(
+            description="Address that the proxy listens on; others than this machine's own "
+            "need serve_token."
+        ),
+    ] = "127.0.0.1"
+    serve_port: Annotated[
+        int, Meta(ge=0, le=65_535, description="Port of the proxy; 0: any that is free.")
+    ] = 8787
+    serve_token: Annotated[
+        Secret[str],
+        Meta(
+            description="What clients of the proxy must send, as x-holdfast-token or as "
+            "their API key."
+        ),
+    ] = ""
+    serve_names: Annotated[
+        list[str],
+        Meta(description="Host names that the proxy answers to, beside this machine's own."),
+    ] = msgspec.field(default_factory=list)
+    openai_upstream: Annotated[
+        str,
+        Meta(
+            description="Address of an API like OpenAI's, such as https://api.openai.com or "
+            "http://localhost:11434; empty without openai_key: the offline model."
+        ),
+    ] = ""
+    openai_key: Annotated[
+        Secret[str], Meta(description="Key for openai_upstream; empty: the client's own.")
+    ] = ""
+    anthropic_upstream: Annotated[
+        str,
+        Meta(
+            description="Address of Anthropic's API; empty without anthropic_key: the offline "
+            "model."
+        ),
+    ] = ""
+    anthropic_key: Annotated[
+        Secret[str], Meta(description="Key for anthropic_upstream; empty: the client's own.")
+    ] = ""
+    gemini_upstream: Annotated[
+        str,
+        Meta(description="Address of Gemini's API; empty without gemini_key: the offline model."),
+    ] = ""
+    gemini_key: Annotated[
+        Secret[str], Meta(description="Key for gemini_upstream; empty: the client's own.")
+    ] = ""
+    upstream_idle_seconds: Annotated[
+        float, Meta(ge=1, description="How long the proxy waits for the next byte of an upstream.")
+    ] = 300.0
+    request_limit: Annotated[
+        int, Meta(ge=0, description="Most input tokens of a request; 0: what the model can take.")
+    ] = 0
+    max_expansion_rounds: Annotated[
+        int,
+        Meta(ge=1, description="How often one answer may open stored content before it must end."),
+    ] = 8
+    max_expansion_tokens: Annotated[
+        int, Meta(ge=200, description="Most tokens of stored content that one answer may open.")
+    ] = 16_000
+    context_debug: Annotated[
+        bool, Meta(description="Whether the guard's looks at a request that must end are logged.")
+    ] = False
+    on_store_failure: Annotated[
+        Literal["pass", "refuse"],
+        Meta(
+            description="What the proxy does while the store is unavailable: pass requests "
+            "through as they are, or refuse them."
+        ),
+    ] = "pass"
+    log_format: Annotated[
+        Literal["text", "json"],
+        Meta(description="How the proxy logs: lines of key=value, or of JSON."),
+    ] = "text"
+    otel_endpoint: Annotated[
+        str,
+        Meta(
+            description="OpenTelemetry collector that gets a span per request, such as "
+            "http://localhost:4318; empty: none. Needs the extra otel."
+        ),
+    ] = ""
+
+    @property
+    def data_folder(self) -> Path | None:
+        """The folder that `data_dir` means; None if there is nowhere."""
+        if self.data_dir == "auto":
+            return user_data_folder()
+        try:
+            return Path(self.data_dir).expanduser()
+        except RuntimeError:  # a user whom nobody knows, or no home at all
+            raise SettingsError(
+                "there is no such home folder",
+                where="data_dir",
+                fix="Write the whole path instead of ~.",
+            ) from None
+
+    @property
+    def content_ttl_seconds(self) -> float | None:
+        """How long originals stay fresh; None is for good."""
+        return _seconds(self.content_ttl_hours)
+
+    @property
+    def content_archive_ttl_seconds(self) -> float | None:
+        """How long the archive keeps an original; None is for good."""
+        return _seconds(self.content_archive_ttl_hours)
+
+
+def _seconds(hours: float) -> float | None:
+    """Hours as a time to live: 0 is none, in every setting, for keeping is what we are for."""
+    return hours * 3600 if hours else None

@@ -1,0 +1,154 @@
+"""What each setting changes in the library: an observation for any value, or why there is none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from holdfast import BudgetExceededError
+from holdfast.engine import Holdfast
+from holdfast.facades import ContentArchive
+from holdfast.facades.actions import action_message
+from holdfast.settings import Settings
+from holdfast.store.refs import REF
+from tests.fitting.test_citing import chat
+from tests.wiring.wired import LONG, PROSE, SECRET, Wired, lifetime
+
+_T = TypeVar("_T")
+HOUR = 3600
+
+
+def with_engine(work: Callable[[Holdfast], Awaitable[_T]], **settings: Any) -> _T:
+    async def main() -> _T:
+        async with Holdfast.open(
+            settings=Settings(**{"store_url": "memory:"} | settings)
+        ) as engine:
+            return await work(engine)
+
+    return asyncio.run(main())
+
+
+def is_cited(threshold: int, _: Path) -> object:
+    async def work(engine: Holdfast) -> bool:
+        return bool((await engine.cite(LONG)).ref_id)
+
+    return with_engine(work, cite_threshold=threshold)
+
+
+def citation_is_short(most: int, _: Path) -> object:
+    async def work(engine: Holdfast) -> bool:
+        return len((await engine.cite(PROSE)).text) < 500
+
+    return with_engine(work, cite_max_tokens=most)
+
+
+def citation_shows_secret(policy: str, _: Path) -> object:
+    async def work(engine: Holdfast) -> bool:
+        return SECRET in (await engine.cite(f"key {SECRET}\n{LONG}")).text
+
+    return with_engine(work, privacy_policy=policy)
+
+
+def lifetime_of_cited(hours: float, _: Path) -> object:
+    async def work(engine: Holdfast) -> float | None:
+        return await lifetime(engine, (await engine.cite(LONG)).ref_id)
+
+    return with_engine(work, content_ttl_hours=hours)
+
+
+def fit_cites(enabled: bool, _: Path) -> object:
+    async def work(engine: Holdfast) -> bool:
+        fitted = await engine.session("s").fit(chat(LONG * 40), limit=8_000)
+        return b"content_citation" in fitted.body or REF.search(fitted.body.decode()) is not None
+
+    message = asyncio.run(
+        action_message([], [], "agent", settings=Settings(enable_content_citations=enabled))
+    )
+    try:
+        cites = with_engine(work, enable_content_citations=enabled)
+    except BudgetExceededError:
+        cites = False
+    return "citations" in message["content"], cites
+
+
+def file_made_in(data_dir: str, folder: Path) -> object:
+    async def work(_: Holdfast) -> None:
+        return None
+
+    with_engine(work, store_url="", data_dir=str(folder / data_dir))
+    return [path.relative_to(folder).as_posix() for path in folder.glob("*/holdfast.db")]
+
+
+def file_of_the_url(name: str, folder: Path) -> object:
+    async def work(engine: Holdfast) -> str:
+        return engine.store.url.removeprefix(f"sqlite:///{folder}/")
+
+    return with_engine(work, store_url=f"sqlite:///{folder}/{name}")
+
+
+def archived(enabled: bool, folder: Path) -> object:
+    with ContentArchive(Settings(content_archive_enabled=enabled), folder) as archive:
+        return archive.retrieve(archive.archive("text"))
+
+
+def archived_after_a_day(hours: float, folder: Path) -> object:
+    now = [1_800_000_000.0]
+    config = Settings(content_archive_enabled=True, content_archive_ttl_hours=hours)
+    with ContentArchive(config, folder, clock=lambda: now[0]) as archive:
+        name = archive.archive("text")
+        now[0] += 24 * HOUR
+        archive.cleanup_expired()
+        return archive.retrieve(name)
+
+
+def folder_of_the_archive(name: str, folder: Path) -> object:
+    named = str(folder / name) if name else ""
+    config = Settings(
+        content_archive_enabled=True, data_dir=str(folder / "data"), research_archive_dir=named
+    )
+    with ContentArchive(config) as archive:
+        archive.archive("text")
+    return sorted(path.parent.relative_to(folder).as_posix() for path in folder.rglob("*.db"))
+
+
+ARGUMENT = "the library takes it as an argument of the call: "
+SERVING = "about the proxy's own address and clients; the library listens to nobody"
+SENDING = "about where requests are sent; the library sends none"
+READING = "the library is handed bodies that its caller holds already; `read` takes `limits`"
+
+LIBRARY: dict[str, Wired | str] = {
+    "max_body_bytes": READING,
+    "max_json_keys": READING,
+    "color": "the command line's: see below",
+    "output": "the command line's: see below",
+    "data_dir": Wired(file_made_in, "one", "two"),
+    "store_url": Wired(file_of_the_url, "a.db", "b.db"),
+    "cite_threshold": Wired(is_cited, 4_000, 5_000),
+    "cite_max_tokens": Wired(citation_is_short, 100, 800),
+    "privacy_policy": Wired(citation_shows_secret, "allow", "mask"),
+    "content_ttl_hours": Wired(lifetime_of_cited, 0.0, 2.0),
+    "enable_token_management": "whoever wants no token management does not call `fit`",
+    "enable_content_citations": Wired(fit_cites, True, False),
+    "content_archive_enabled": Wired(archived, True, False),
+    "content_archive_ttl_hours": Wired(archived_after_a_day, 23.0, 25.0),
+    "research_archive_dir": Wired(folder_of_the_archive, "", "mine"),
+    "serve_host": SERVING,
+    "serve_port": SERVING,
+    "serve_token": SERVING,
+    "serve_names": SERVING,
+    "openai_upstream": SENDING,
+    "openai_key": SENDING,
+    "anthropic_upstream": SENDING,
+    "anthropic_key": SENDING,
+    "gemini_upstream": SENDING,
+    "gemini_key": SENDING,
+    "upstream_idle_seconds": SENDING,
+    "request_limit": ARGUMENT + "`limit`",
+    "max_expansion_rounds": "the caller of the library runs the loop, and ends it",
+    "max_expansion_tokens": ARGUMENT + "`max_tokens` of `expand`",
+    "on_store_failure": "the library raises StoreUnavailableError: the caller decides",
+    "log_format": "a library does not configure its caller's logging",
+    "otel_endpoint": "a library does not configure its caller's tracing",
+}

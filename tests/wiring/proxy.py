@@ -1,0 +1,305 @@
+"""What each setting changes in the running proxy: an observation for any value, or why none."""
+
+from __future__ import annotations
+
+import http.server
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from holdfast import SettingsError
+from holdfast.store.refs import REF
+from tests.fitting.test_citing import chat, log
+from tests.proxy.faults import stall
+from tests.proxy.gatekeeper import KEY, Got
+from tests.proxy.harness import Answered, Running, ask, path_of, request_in, running_proxy
+from tests.proxy.spoken import call, says, text
+from tests.proxy.test_server import Process
+from tests.proxy.upstream import Upstream
+from tests.wire.answers.streams import Script
+from tests.wiring.wired import LONG, PROSE, SECRET, Observe, Wired, lifetime
+
+HEADERS = {
+    "authorization": f"Bearer {KEY}",
+    "x-goog-api-key": KEY,
+    "anthropic-version": "2023-06-01",
+}
+CHAT = path_of("openai-chat")
+
+
+def asked(
+    proxy: Running,
+    body: dict[str, Any] | None = None,
+    dialect: str = "openai-chat",
+    headers: Mapping[str, str] | None = None,
+) -> Answered:
+    sent_body = request_in(dialect, chat(question="Hello?") if body is None else body)
+    return ask(proxy.url + path_of(dialect), sent_body, {**HEADERS, **(headers or {})})
+
+
+@contextmanager
+def proxied(**settings: Any) -> Iterator[tuple[Running, Upstream]]:
+    with Upstream() as upstream:
+        upstream.always = says(text("Well."))
+        with running_proxy(settings, upstream.url) as proxy:
+            yield proxy, upstream
+
+
+def sent_texts(body: dict[str, Any], **settings: Any) -> str:
+    """What the provider gets of a request, as text."""
+    with proxied(**settings) as (proxy, upstream):
+        assert asked(proxy, body).status == 200
+        return upstream.requests[0].texts
+
+
+def status_of(body: dict[str, Any], **settings: Any) -> int:
+    with running_proxy(settings) as proxy:
+        return asked(proxy, body).status
+
+
+def body_is_taken(most: int, _: Path) -> object:
+    return status_of(chat(question="x" * 5_000), max_body_bytes=most)
+
+
+def keys_are_taken(most: int, _: Path) -> object:
+    return status_of(chat(*["short"] * 10), max_json_keys=most)
+
+
+def proxy_file_made_in(data_dir: str, folder: Path) -> object:
+    with running_proxy({"store_url": "", "data_dir": str(folder / data_dir)}) as proxy:
+        asked(proxy)
+    return [path.relative_to(folder).as_posix() for path in folder.glob("*/holdfast.db")]
+
+
+def proxy_store(name: str, folder: Path) -> object:
+    with running_proxy({"store_url": f"sqlite:///{folder}/{name}"}) as proxy:
+        asked(proxy)
+    return [path.name for path in folder.glob("*.db")]
+
+
+def proxy_cites(threshold: int, _: Path) -> object:
+    return LONG in sent_texts(chat(LONG), cite_threshold=threshold)
+
+
+def proxy_citation_is_short(most: int, _: Path) -> object:
+    return len(sent_texts(chat(PROSE), cite_max_tokens=most)) < 500
+
+
+def proxy_shows_secret(policy: str, _: Path) -> object:
+    return SECRET in sent_texts(chat(f"key {SECRET}\n{LONG}"), privacy_policy=policy)
+
+
+def proxy_lifetime(hours: float, _: Path) -> object:
+    with proxied(content_ttl_hours=hours) as (proxy, upstream):
+        asked(proxy, chat(LONG))
+        proxy.settled()
+        engine = proxy.service.engine
+        ref = REF.search(upstream.requests[0].texts)
+        assert ref is not None
+        return proxy.do(lifetime(engine, ref[0]))
+
+
+def proxy_changes(enabled: bool, _: Path) -> object:
+    body = chat(LONG * 5)
+    with proxied(enable_token_management=enabled) as (proxy, upstream):
+        asked(proxy, body)
+        return upstream.requests[0].body == request_in("openai-chat", body)
+
+
+def proxy_cites_results(enabled: bool, _: Path) -> object:
+    return LONG in sent_texts(chat(LONG), enable_content_citations=enabled)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+PORTS = (free_port(), free_port())
+
+
+def proxy_port(port: int, _: Path) -> object:
+    with running_proxy({"serve_port": port}) as proxy:
+        return proxy.url.rpartition(":")[2]
+
+
+def proxy_host(host: str, _: Path) -> object:
+    with running_proxy({"serve_host": host}) as proxy:
+        assert asked(proxy).status == 200
+        return proxy.url.rpartition(":")[0]
+
+
+def proxy_wants_token(token: str, _: Path) -> object:
+    with running_proxy({"serve_token": token}) as proxy:
+        return asked(proxy).status, asked(proxy, headers={"x-holdfast-token": "t0ken"}).status
+
+
+def proxy_answers_to(names: list[str], _: Path) -> object:
+    with running_proxy({"serve_names": names}) as proxy:
+        return asked(proxy, headers={"host": "gateway.example"}).status
+
+
+def arrives(family: str, dialect: str) -> Observe:
+    """Whether a request goes to the upstream of the settings, or to the offline model."""
+
+    def observe(named: bool, _: Path) -> object:
+        with Upstream() as upstream:
+            upstream.always = says(text("Well."))
+            settings = {f"{family}_upstream": upstream.url} if named else {}
+            with running_proxy(settings) as proxy:
+                assert asked(proxy, dialect=dialect).status == 200
+            return len(upstream.requests)
+
+    return observe
+
+
+def key_sent(family: str, dialect: str, header: str) -> Observe:
+    """Whose key the upstream gets: the client's, or that of the settings."""
+
+    def observe(key: str, _: Path) -> object:
+        with proxied(**{f"{family}_key": key}) as (proxy, upstream):
+            asked(proxy, dialect=dialect, headers={"x-api-key": KEY})
+            sent_headers = {
+                name.lower(): value for name, value in upstream.requests[0].headers.items()
+            }
+            return sent_headers[header].removeprefix("Bearer ") == key
+
+    return observe
+
+
+def proxy_waits(seconds: float, _: Path) -> object:
+    with proxied(upstream_idle_seconds=seconds) as (proxy, upstream):
+        upstream.turns.append(stall)
+        try:
+            body = request_in("openai-chat", chat(question="Hello?"))
+            return ask(proxy.url + CHAT, body, HEADERS, patience=2).status
+        except TimeoutError:
+            return "still waiting"
+
+
+def proxy_limit(most: int, _: Path) -> object:
+    questions = [{"role": "user", "content": f"{n}: " + "why " * 50} for n in range(60)]
+    answers = [{"role": "assistant", "content": f"{n}: " + "so " * 50} for n in range(60)]
+    messages = [message for pair in zip(questions, answers, strict=True) for message in pair]
+    body = {"model": "gpt-4o", "messages": [*messages, {"role": "user", "content": "And now?"}]}
+    with proxied(request_limit=most) as (proxy, _upstream):
+        return int(asked(proxy, body).headers["x-holdfast-tokens"]) <= 3_000
+
+
+def opening(got: Got) -> Script:
+    """A model that opens the citation again and again, and a little of it each time."""
+    ref = REF.search(got.texts)
+    assert ref is not None
+    return says(call("expand_ref", {"ref_id": ref[0], "lines": "1-5"}, f"c{len(got.texts)}"))
+
+
+def calls_until_the_end(rounds: int, _: Path) -> object:
+    with proxied(max_expansion_rounds=rounds) as (proxy, upstream):
+        upstream.always = opening
+        asked(proxy, chat(log(600)))
+        return len(upstream.requests)
+
+
+def tokens_opened(most: int, _: Path) -> object:
+    def opening_much(got: Got) -> Script:
+        ref = REF.search(got.texts)
+        assert ref is not None
+        return says(call("expand_ref", {"ref_id": ref[0], "max_tokens": 4_000}, "c1"))
+
+    with proxied(max_expansion_tokens=most) as (proxy, upstream):
+        upstream.turns.extend([opening_much, says(text("Enough."))])
+        asked(proxy, chat(log(600)))
+        first, second = upstream.requests
+        return len(second.texts) - len(first.texts) < 3_000
+
+
+def answer_without_store(then: str, folder: Path) -> object:
+    settings = {"store_url": f"sqlite:///{folder}/store.db", "on_store_failure": then}
+    with proxied(**settings) as (proxy, _upstream):
+        proxy.do(proxy.service.engine.store.close())
+        return asked(proxy, chat(LONG)).status
+
+
+def lines_of_the_log(how: str, folder: Path) -> object:
+    (folder / "holdfast.toml").write_text(f'log_format = "{how}"\n')
+    process = Process(folder, "--store", "memory:")
+    process.process.send_signal(signal.SIGTERM)
+    _, said = process.end()
+    return '"event": "stopped"' in said, "event=stopped" in said
+
+
+class Collector(http.server.BaseHTTPRequestHandler):
+    """Takes spans, and remembers that there were some."""
+
+    paths: list[str]
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.paths.append(self.path)
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: the test tells."""
+
+
+def spans(named: bool, _: Path) -> object:
+    """What a collector gets; without the extra, that the proxy says what to install."""
+    paths: list[str] = []
+    handler = type("Remembering", (Collector,), {"paths": paths})
+    with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            endpoint = f"http://127.0.0.1:{server.server_port}" if named else ""
+            with running_proxy({"otel_endpoint": endpoint}) as proxy:
+                asked(proxy)
+                proxy.settled()
+        except SettingsError as error:
+            return "holdfast[otel]" in error.fix
+        finally:
+            server.shutdown()
+            thread.join()
+    return paths
+
+
+ARCHIVE = "the archive is for code that does not await; the proxy keeps originals in its store"
+PROXY: dict[str, Wired | str] = {
+    "max_body_bytes": Wired(body_is_taken, 1_000, 100_000),
+    "max_json_keys": Wired(keys_are_taken, 10, 10_000),
+    "color": "the proxy draws nothing in a terminal",
+    "output": "the proxy answers in the client's dialect",
+    "data_dir": Wired(proxy_file_made_in, "one", "two"),
+    "store_url": Wired(proxy_store, "a.db", "b.db"),
+    "cite_threshold": Wired(proxy_cites, 4_000, 5_000),
+    "cite_max_tokens": Wired(proxy_citation_is_short, 100, 800),
+    "privacy_policy": Wired(proxy_shows_secret, "allow", "mask"),
+    "content_ttl_hours": Wired(proxy_lifetime, 0.0, 2.0),
+    "enable_token_management": Wired(proxy_changes, True, False),
+    "enable_content_citations": Wired(proxy_cites_results, True, False),
+    "content_archive_enabled": ARCHIVE,
+    "content_archive_ttl_hours": ARCHIVE,
+    "research_archive_dir": ARCHIVE,
+    "serve_host": Wired(proxy_host, "127.0.0.1", "127.0.0.2"),
+    "serve_port": Wired(proxy_port, *PORTS),
+    "serve_token": Wired(proxy_wants_token, "", "t0ken"),
+    "serve_names": Wired(proxy_answers_to, [], ["gateway.example"]),
+    "openai_upstream": Wired(arrives("openai", "openai-chat"), False, True),
+    "openai_key": Wired(key_sent("openai", "openai-chat", "authorization"), "", "sk-ours"),
+    "anthropic_upstream": Wired(arrives("anthropic", "anthropic"), False, True),
+    "anthropic_key": Wired(key_sent("anthropic", "anthropic", "x-api-key"), "", "sk-ours"),
+    "gemini_upstream": Wired(arrives("gemini", "gemini"), False, True),
+    "gemini_key": Wired(key_sent("gemini", "gemini", "x-goog-api-key"), "", "sk-ours"),
+    "upstream_idle_seconds": Wired(proxy_waits, 0.2, 60.0),
+    "request_limit": Wired(proxy_limit, 3_000, 0),
+    "max_expansion_rounds": Wired(calls_until_the_end, 1, 3),
+    "max_expansion_tokens": Wired(tokens_opened, 300, 4_000),
+    "on_store_failure": Wired(answer_without_store, "pass", "refuse"),
+    "log_format": Wired(lines_of_the_log, "text", "json"),
+    "otel_endpoint": Wired(spans, False, True),
+}

@@ -1,0 +1,37 @@
+"""What the tables of settings hold, and the contents that they are tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from holdfast.engine import Holdfast
+from holdfast.store import Scope
+from tests.fitting.test_citing import log
+from tests.privacy.made import UPPER, run
+
+Observe = Callable[[Any, Path], object]
+
+
+class Wired(NamedTuple):
+    """Two values of a setting, and what is to be seen of each."""
+
+    observe: Observe
+    first: object
+    second: object
+
+
+LONG = log(150)
+"""A result of some 4,500 characters."""
+PROSE = "\n\n".join(
+    f"Chapter {n} tells of {run(5 + n % 7)} and of {run(9 + n % 5)[::-1]}, who met {n} times."
+    for n in range(200)
+)
+SECRET = "AKIA" + run(16, UPPER)
+
+
+async def lifetime(engine: Holdfast, ref: str) -> float | None:
+    info = await engine.store.info(Scope(), ref)
+    assert info is not None
+    return None if info.expires_at is None else round(info.expires_at - info.created_at)
