@@ -33,7 +33,7 @@ from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
-from holdfast.tokens import Calibration
+from holdfast.tokens import Calibration, ModelContextRegistry
 from holdfast.wire import Conversation
 from holdfast.wire.chained import held_under
 
@@ -272,4 +272,9 @@ def fit_options(settings: Settings) -> FitOptions:
         privacy=settings.privacy_policy,
         ttl_seconds=hours * 3600 if hours else None,
     )
-    return FitOptions(rules=rules, cites=settings.enable_content_citations, opens=True)
+    return FitOptions(
+        rules=rules,
+        cites=settings.enable_content_citations,
+        opens=True,
+        registry=ModelContextRegistry(settings),
+    )

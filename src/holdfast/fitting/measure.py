@@ -10,7 +10,7 @@ import msgspec
 from holdfast.fitting.options import FitOptions
 from holdfast.tokens import TokenCount, count
 from holdfast.tokens.counting import Correction, message_tokens
-from holdfast.tokens.limits import input_limit
+from holdfast.tokens.requested import request_limit
 from holdfast.wire import Conversation, Message
 
 
@@ -33,8 +33,7 @@ class Measure(msgspec.Struct, frozen=True):
         model = options.model or asked.model or ""
         most = options.limit
         if most is None:
-            limits = options.registry.resolve(model or "unknown:unknown")
-            most = input_limit(limits, output=options.output)
+            most = request_limit(asked, options.registry, model=model, output=options.output)
         return cls(model, options.platform, calibration, most, options.limit is None)
 
     def count(self, conversation: Conversation) -> TokenCount:

@@ -134,11 +134,18 @@ class Settings(Definitions, frozen=True, kw_only=True):
         list[str],
         Meta(description="Host names that the proxy answers to, beside this machine's own."),
     ] = msgspec.field(default_factory=list)
+    serve_offline: Annotated[
+        bool,
+        Meta(
+            description="Whether the proxy's offline model answers for families without an "
+            "upstream; where no upstream is set at all, it does."
+        ),
+    ] = False
     openai_upstream: Annotated[
         str,
         Meta(
             description="Address of an API like OpenAI's, such as https://api.openai.com or "
-            "http://localhost:11434; empty without openai_key: the offline model."
+            "http://localhost:11434; empty without openai_key: none."
         ),
     ] = ""
     openai_key: Annotated[
@@ -146,17 +153,14 @@ class Settings(Definitions, frozen=True, kw_only=True):
     ] = ""
     anthropic_upstream: Annotated[
         str,
-        Meta(
-            description="Address of Anthropic's API; empty without anthropic_key: the offline "
-            "model."
-        ),
+        Meta(description="Address of Anthropic's API; empty without anthropic_key: none."),
     ] = ""
     anthropic_key: Annotated[
         Secret[str], Meta(description="Key for anthropic_upstream; empty: the client's own.")
     ] = ""
     gemini_upstream: Annotated[
         str,
-        Meta(description="Address of Gemini's API; empty without gemini_key: the offline model."),
+        Meta(description="Address of Gemini's API; empty without gemini_key: none."),
     ] = ""
     gemini_key: Annotated[
         Secret[str], Meta(description="Key for gemini_upstream; empty: the client's own.")
@@ -175,7 +179,11 @@ class Settings(Definitions, frozen=True, kw_only=True):
         int, Meta(ge=200, description="Most tokens of stored content that one answer may open.")
     ] = 16_000
     context_debug: Annotated[
-        bool, Meta(description="Whether the guard's looks at a request that must end are logged.")
+        bool,
+        Meta(
+            description="Whether the proxy logs what was decided of each request's context, and "
+            "the guard's looks at it: ids and numbers, no content."
+        ),
     ] = False
     on_store_failure: Annotated[
         Literal["pass", "refuse"],
