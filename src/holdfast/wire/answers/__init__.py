@@ -9,7 +9,14 @@ from holdfast.wire.answers.failures import error_body, error_event
 from holdfast.wire.answers.gemini import ArrayWriter
 from holdfast.wire.answers.rejoining import rejoin
 from holdfast.wire.answers.relay import Relay
-from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, add_usage
+from holdfast.wire.answers.shared import (
+    NOTHING_SAID,
+    Call,
+    Hidden,
+    add_usage,
+    context_usage,
+    input_tokens,
+)
 from holdfast.wire.answers.sse import Event, EventParser, write_event
 from holdfast.wire.answers.turns import (
     Hop,
@@ -35,9 +42,11 @@ __all__ = [
     "Said",
     "add_usage",
     "compose_answer",
+    "context_usage",
     "continuation",
     "error_body",
     "error_event",
+    "input_tokens",
     "join_answers",
     "read_answer",
     "rejoin",
