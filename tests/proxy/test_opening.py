@@ -133,8 +133,8 @@ def test_the_client_is_told_the_last_context_and_in_headers_the_sum(
     dialect: str, stream: bool
 ) -> None:
     turns = [opening(n, lines="1-5") for n in range(2)]
-    script = (*turns, says(text("Read.")))
-    with Upstream(*script) as upstream, running_proxy({}, upstream.url) as proxy:
+    last = says(text("Read."))
+    with Upstream(*turns, last) as upstream, running_proxy({}, upstream.url) as proxy:
         answered = asked(proxy, dialect, stream=stream)
         shown = [got.tokens for got in upstream.requests]
         assert usage_of(dialect, answered, stream=stream)[0] == shown[-1]
