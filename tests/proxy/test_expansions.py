@@ -145,12 +145,12 @@ def test_a_model_that_is_refused_is_told_three_times_and_loses_the_tool_at_last(
 
 
 def test_room_is_made_before_a_page_is_refused() -> None:
-    """The request is full; a fold frees what the turn, the page and the next turn need."""
+    """The request is nearly full; a fold frees what the turn, the page and the next turn need."""
     needs: list[int] = []
     folded = read(chat("short", question="Folded."))
 
     def room(conversation: Conversation) -> int:
-        free = 3_000 if conversation.messages[0] is folded.messages[0] else 40
+        free = 3_000 if conversation.messages[0] is folded.messages[0] else 270
         return free - 10 * len(conversation.messages)
 
     async def make_room(_: Conversation, tokens: int) -> Conversation | None:
