@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from holdfast.settings import Settings
+from holdfast.store.records import Turn
 from holdfast.surfaces.proxy.server import Server, base_url, listen, opened
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.answers import EventParser
@@ -199,3 +200,10 @@ def usage_of(dialect: str, answered: Answered, *, stream: bool = False) -> tuple
             used = values[-1]["usageMetadata"]
             return used["promptTokenCount"], used["candidatesTokenCount"]
     return used["input_tokens"], used["output_tokens"]
+
+
+def turns_of(proxy: Running, answered: Answered) -> list[Turn]:
+    """What was written down of the session of an answer."""
+    proxy.settled()
+    session = proxy.service.engine.session(answered.headers["x-holdfast-session"])
+    return proxy.do(proxy.service.engine.store.turns(session.scope))

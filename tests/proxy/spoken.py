@@ -123,7 +123,8 @@ def _anthropic(script: Script) -> dict[str, Any]:
 def _gemini(script: Script) -> dict[str, Any]:
     def part_of(part: Part) -> dict[str, Any]:
         if part.kind == "call":
-            made = {"id": part.id, "name": part.name, "args": json.loads(part.text)}
+            given = {"id": part.id} if part.id else {}  # Gemini before 3 gives none
+            made = {**given, "name": part.name, "args": json.loads(part.text)}
             return {"functionCall": made, "thoughtSignature": "c2lnbmVk"}
         return {"text": part.text, **({"thought": True} if part.kind == "thinking" else {})}
 

@@ -10,19 +10,18 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from holdfast.store import Turn
 from holdfast.surfaces.proxy import app
 from tests.fitting.test_citing import chat, log
 from tests.proxy import faults
 from tests.proxy.harness import (
     DIALECTS,
     Answered,
-    Running,
     ask,
     path_of,
     request_in,
     running_proxy,
     text_of,
+    turns_of,
     usage_of,
 )
 from tests.proxy.spoken import says, text
@@ -43,12 +42,6 @@ async def _lingers(spoken: Spoken) -> web.StreamResponse:
 
 LINGERS = Fault(_lingers)
 """All was said, and the connection stays open."""
-
-
-def turns_of(proxy: Running, answered: Answered) -> list[Turn]:
-    proxy.settled()
-    session = proxy.service.engine.session(answered.headers["x-holdfast-session"])
-    return proxy.do(proxy.service.engine.store.turns(session.scope))
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

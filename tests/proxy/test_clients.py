@@ -68,7 +68,7 @@ def test_a_client_reads_a_log_that_would_not_fit(dialect: str, stream: bool) -> 
             assert "Let me look." in second.text
             assert second.text.endswith("Step 77 went well.")
             assert second.calls == [], "the proxy's own tool is not the client's to see"
-            assert second.usage[0] == spent(upstream, 1, 2)
+            assert second.usage[0] == spent(upstream, 2)
             assert OPENED in upstream.requests[2].texts
 
             assert talk.ask("Thank you.").text == "You are welcome."

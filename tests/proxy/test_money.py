@@ -10,9 +10,8 @@ from holdfast.engine import Holdfast
 from holdfast.store.memory import MemoryStore
 from tests.fitting.test_citing import chat, log
 from tests.proxy import faults
-from tests.proxy.harness import DIALECTS, ask, path_of, request_in, running_proxy
+from tests.proxy.harness import DIALECTS, ask, path_of, request_in, running_proxy, turns_of
 from tests.proxy.spoken import says, text
-from tests.proxy.test_accounts import turns_of
 from tests.proxy.test_opening import HEADERS, opening
 from tests.proxy.upstream import Upstream
 

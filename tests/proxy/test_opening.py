@@ -21,6 +21,8 @@ from tests.proxy.harness import (
     request_in,
     running_proxy,
     text_of,
+    turns_of,
+    usage_of,
 )
 from tests.proxy.spoken import call, says, text
 from tests.proxy.upstream import Upstream
@@ -31,7 +33,7 @@ HEADERS = {
     "x-goog-api-key": KEY,
     "anthropic-version": "2023-06-01",
 }
-TOLD = "No more can be opened"
+TOLD = "Nothing more can be opened"
 LINES = 600
 
 
@@ -75,6 +77,46 @@ def test_a_model_that_opens_too_much_is_told_and_then_answers(dialect: str, stre
         assert len(upstream.requests) == 4  # one opens, two go on, and one was told
 
 
+def withdrawn(got: Got) -> bool:
+    """Whether the request forbids the proxy's tool, by the providers' documentation."""
+    choice: Any = got.value.get("tool_choice")
+    allowed: Any = choice.get("allowed_tools", choice) if isinstance(choice, dict) else {}
+    match got.dialect:
+        case "openai-chat":
+            return bool(allowed) and allowed["tools"] == [
+                {"type": "function", "function": {"name": "read_log"}}
+            ]
+        case "openai-responses":
+            return bool(allowed) and allowed["tools"] == [{"type": "function", "name": "read_log"}]
+        case "anthropic":
+            return bool(choice == {"type": "none"})
+    calling = got.value.get("toolConfig", {}).get("functionCallingConfig")
+    return bool(calling == {"mode": "VALIDATED", "allowedFunctionNames": ["read_log"]})
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_does_not_listen_loses_the_tool_and_goes_on(
+    dialect: str, stream: bool
+) -> None:
+    numbers = iter(range(99))
+
+    def turn(got: Got) -> Script:
+        if withdrawn(got):
+            return says(text("I go on without."))
+        return opening(next(numbers), lines="1-5")(got)
+
+    with Upstream() as upstream:
+        upstream.always = turn
+        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "I go on without."
+        assert upstream.refused == []
+        # One opens, two go on, and it was told three times.
+        assert [withdrawn(got) for got in upstream.requests] == [False] * 5 + [True]
+        tools = [got.value["tools"] for got in upstream.requests]
+        assert tools == [tools[0]] * 6, "the prefix changed"
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_model_that_never_stops_opening_is_stopped(dialect: str, stream: bool) -> None:
     turns = [opening(n, lines="1-5") for n in range(9)]
@@ -83,7 +125,37 @@ def test_a_model_that_never_stops_opening_is_stopped(dialect: str, stream: bool)
             answered = asked(proxy, dialect, stream=stream)
             assert text_of(dialect, answered, stream=stream) == NOTHING_SAID
         assert upstream.refused == []
-        assert len(upstream.requests) == 4
+        assert len(upstream.requests) == 6
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_client_is_told_the_last_context_and_in_headers_the_sum(
+    dialect: str, stream: bool
+) -> None:
+    turns = [opening(n, lines="1-5") for n in range(2)]
+    last = says(text("Read."))
+    with Upstream(*turns, last) as upstream, running_proxy({}, upstream.url) as proxy:
+        answered = asked(proxy, dialect, stream=stream)
+        shown = [got.tokens for got in upstream.requests]
+        assert usage_of(dialect, answered, stream=stream)[0] == shown[-1]
+        if not stream:
+            assert answered.headers["x-holdfast-calls"] == "3"
+            assert answered.headers["x-holdfast-input-tokens"] == str(sum(shown))
+        [turn] = turns_of(proxy, answered)
+        assert turn.usage.input == sum(shown)
+
+
+def test_usage_that_the_client_did_not_ask_for_is_asked_for_in_every_call() -> None:
+    body = json.loads(request_in("openai-chat", chat(log(LINES)), stream=True))
+    del body["stream_options"]
+    with Upstream(opening(1, lines="1-5"), says(text("Read."))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = ask(proxy.url + path_of("openai-chat"), body, HEADERS)
+            assert b"prompt_tokens" not in answered.body
+            [turn] = turns_of(proxy, answered)
+            assert turn.usage.input == sum(got.tokens for got in upstream.requests)
+        options = [got.value["stream_options"] for got in upstream.requests]
+        assert options == [{"include_usage": True}] * 2
 
 
 @pytest.mark.parametrize("calls", [1, 3])

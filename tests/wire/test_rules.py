@@ -38,6 +38,10 @@ def answer(*ids: str, before: list[JSON] | None = None, after: list[JSON] | None
     return {"role": "user", "content": [*(before or []), *results, *(after or [])]}
 
 
+def said(*blocks: JSON) -> JSON:
+    return {"role": "assistant", "content": list(blocks)}
+
+
 def text(words: str, **more: Any) -> JSON:
     return {"type": "text", "text": words, **more}
 
@@ -266,6 +270,23 @@ ANTHROPIC = [
         claude(*[ASK] * 100_001),
         "$.messages[100000]",
         claude(*[ASK] * 100_000),
+    ),
+    Example(
+        "A17",
+        claude(
+            *(ASK, said(thinking(), text("a")), ASK, said(text("b")), ASK),
+            *(said(thinking(), text("c")), ASK),
+            model="claude-opus-5-5",
+            thinking=ENABLED,
+        ),
+        "$.messages[3]",
+        claude(
+            *(ASK, said(text("a")), ASK, said(text("b")), ASK),  # the front may go
+            *(use("t1", before=[thinking()]), answer("t1"), said(text("c")), ASK),
+            *(said(thinking(), text("d")), ASK),
+            model="claude-opus-5-5",
+            thinking=ENABLED,
+        ),
     ),
 ]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.errors import AnchorPreservationError, BudgetExceededError
+from holdfast.errors import BudgetExceededError
 from holdfast.expand.tool import write as write_tool
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.folding import Folded
@@ -23,11 +23,11 @@ from holdfast.guard.telemetry import log as tell
 from holdfast.store.records import Edit
 from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import asks
+from holdfast.trim.engine import cannot_fit as anchors_cannot_fit
 from holdfast.wire import DIALECTS, Conversation, Entry, Message, Text
 from holdfast.wire.blocks import Tool
 from holdfast.wire.frame import take_apart
 from holdfast.wire.strict import decode, encode
-from holdfast.wire.tools import with_member
 
 # How each dialect says that no tool may be called, and that one must be.
 _CHOICE = {
@@ -145,7 +145,7 @@ def _forbidden(draft: Draft) -> Draft:
         why="the model is asked to come to an end",
         where=f"$.{_CHOICE[now.dialect]}",
     )
-    return draft.with_frame(with_member(now, (_CHOICE[now.dialect],), encode(choice)), edit)
+    return draft.with_frame(now.with_field(_CHOICE[now.dialect], choice), edit)
 
 
 def _only(name: str, dialect: str) -> Any:
@@ -209,29 +209,18 @@ _NOTHING = {"type": "object", "properties": {}}
 
 
 def cannot_fit(smallest: Folded, measure: Measure) -> BudgetExceededError:
-    """What is in the way, in the client's own numbering: tools, system text, kept messages."""
+    """What is in the way: tools that leave no room, else what must be kept."""
     least = measure.size(smallest.counted)
-    parts = smallest.counted.parts
-    draft = smallest.draft
-    each = smallest.counted.message_tokens or (0.0,) * len(draft.origins)
-    longest = sorted(
-        (
-            (tokens, start)
-            for tokens, (start, stop) in zip(each, draft.origins, strict=True)
-            if stop > start
-        ),
-        reverse=True,
+    tools = smallest.counted.parts.tools
+    if smallest.trimmed is not None and tools <= measure.most // 2:
+        return anchors_cannot_fit(smallest.trimmed, tokens=least, limit=measure.most)
+    return BudgetExceededError(
+        f"the request cannot be made to fit: at least {least:,} tokens are needed, and "
+        f"{measure.most:,} are allowed; its {len(smallest.draft.asked.tools)} tools have "
+        f"{tools:,}",
+        where="$.tools",
+        fix="Offer fewer tools, or raise the limit.",
+        kind="input",
+        limit=measure.most,
+        planned=least,
     )
-    kept = ", ".join(f"message {start} ({tokens:,.0f})" for tokens, start in longest[:4])
-    tools = f"{len(draft.asked.tools)} tools {parts.tools:,}, " if parts.tools else ""
-    what = (
-        f"the request cannot be made to fit: at least {least:,} tokens are needed and "
-        f"{measure.most:,} are allowed; {tools}system text {parts.system:,}, messages that must "
-        f"be kept {parts.messages:,}: {kept}"
-    )
-    numbers: dict[str, Any] = {"kind": "input", "limit": measure.most, "planned": least}
-    if parts.tools > measure.most // 2:
-        fix = "Offer fewer tools: they leave too little room for anything else."
-        return BudgetExceededError(what, where="$.tools", fix=fix, **numbers)
-    fix = "Raise the limit, shorten what is named, or keep fewer anchors."
-    return AnchorPreservationError(what, where="messages", fix=fix, **numbers)

@@ -22,6 +22,7 @@ from holdfast.fitting.offering import ask_for_usage, offer
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.state import FitState, Fitted
 from holdfast.fitting.taking import take_up
+from holdfast.fitting.unbinding import unbind
 from holdfast.tokens import ModelContextRegistry
 from holdfast.tokens.counting import Correction
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
@@ -63,6 +64,7 @@ def fit_request(
         folded = last or folded
     if not folded.fits:
         raise cannot_fit(folded, measure)
+    folded = unbind(folded, state, measure)
     return _fitted(folded, measure, options, state, leaving, final=final)
 
 

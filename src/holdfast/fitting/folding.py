@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from holdfast.errors import ContextOptimizationError
 from holdfast.fitting.arrival import expansion_tool
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.leaving import Leaving
@@ -18,6 +17,7 @@ from holdfast.fitting.offering import offer
 from holdfast.fitting.options import FitOptions
 from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import AnchorPreservationManager
+from holdfast.trim.chains import Trimmed
 from holdfast.trim.engine import ContextOptimizationEngine
 from holdfast.trim.pieces import Bench, pieces_of
 from holdfast.wire import Conversation
@@ -42,6 +42,8 @@ class Folded(NamedTuple):
     fits: bool = True
     exhausted: bool = False
     """Nothing more may go, and what is left leaves hardly any room."""
+    trimmed: Trimmed | None = None
+    """The pieces that are left, where some went."""
 
 
 def fold(
@@ -66,7 +68,6 @@ def fold(
             break
     if smallest.draft.edits == offered.edits and measure.fits(counted):
         return Folded(draft, counted, floor)  # there is nothing that may go, and no need to
-    _check_rules(draft.now, smallest.draft.now, measure.model)
     size = measure.size(smallest.counted)
     return smallest._replace(
         fits=size <= measure.most,
@@ -101,21 +102,20 @@ def _steps(
     for trimmed in ladder:
         messages = tuple(message for piece in trimmed.pieces for message in piece.messages)
         smaller = draft.with_messages(messages, *trimmed.edits)
-        yield Folded(smaller, measure.count(smaller.now), 0)
+        if _keeps_rules(draft.now, smaller.now, measure.model):
+            yield Folded(smaller, measure.count(smaller.now), 0, trimmed=trimmed)
 
 
-def _check_rules(before: Conversation, after: Conversation, model: str) -> None:
-    """Refuse a trim that broke a rule: exchanges stay whole, so only what is new is looked at."""
+def _keeps_rules(before: Conversation, after: Conversation, model: str) -> bool:
+    """Whether a trim broke no rule: exchanges stay whole, so only what is new is looked at.
+
+    To drop what stood between two messages may bring together what must not stand side by side;
+    such a state is passed over, and the next one taken.
+    """
     places = {id(message): n for n, message in enumerate(before.messages)}
     now = [places.get(id(message), -1) for message in after.messages]
     touched = [n for n, place in enumerate(now) if place < 0]
     ends = [-1, *now, len(before.messages)]
     seams = [n for n in range(len(ends) - 1) if ends[n] < 0 or ends[n + 1] != ends[n] + 1]
     violations = check_at(after.seen(), after.context(model), touched=touched, seams=seams)
-    broken = next(violations, None)
-    if broken is not None:
-        raise ContextOptimizationError(
-            f"the trimmed request would break rule {broken.rule}",
-            where=broken.path,
-            fix="Choose another strategy, or repair the request first: see holdfast.repair.",
-        )
+    return next(violations, None) is None

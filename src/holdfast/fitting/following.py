@@ -78,7 +78,7 @@ def _on_new_bytes(message: Message, moved: dict[int, Message]) -> Message:
     originals = tuple(moved.get(id(original), original) for original in stand.originals)
     if stand.fold is not None:
         follower = copied(message)  # a digest has no marks
-    elif len(originals) == 1 and (span := _with_shown_results(message, stand, originals[0])):
+    elif originals and (span := _with_shown_results(message, stand, originals[stand.own])):
         follower = Message(span, message.role, DIALECTS[message.dialect])
     else:
         follower = _marked_like(message, originals)
@@ -90,7 +90,7 @@ def _with_shown_results(message: Message, stand: Stand, now: Message) -> bytes |
     """The client's new bytes with the results that were shown; None if they do not pair up."""
     dialect = DIALECTS[now.dialect]
     span = bytes(now.span)
-    texts = [list(result_texts(one)) for one in (stand.originals[0], message, now)]
+    texts = [list(result_texts(one)) for one in (stand.originals[stand.own], message, now)]
     if not texts[1] or len({len(each) for each in texts}) != 1:
         return None
     for (_, _, was), (_, _, shown), (_, block, _) in zip(*texts, strict=True):
@@ -105,7 +105,7 @@ def _marked_like(message: Message, originals: tuple[Message, ...]) -> Message:
     Marks that the client took away must go with it: a provider takes only four.
     """
     value = unmarked(message.value)
-    mark = _last_mark(originals[-1].value) if originals else None
+    mark = _last_mark(originals[-1].value)
     content = value.get("content")
     if mark is not None and isinstance(content, list) and isinstance(content[-1], dict):
         content[-1] = {**content[-1], _MARK: mark}

@@ -10,9 +10,7 @@ from holdfast.fitting.arrival import expansion_tool
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.options import FitOptions
 from holdfast.store.records import Edit
-from holdfast.wire import Conversation
-from holdfast.wire.strict import encode
-from holdfast.wire.tools import with_member, with_tool
+from holdfast.wire.tools import with_tool
 
 _OFFER = Edit(
     action="offer",
@@ -47,13 +45,5 @@ def ask_for_usage(draft: Draft, *, new: bool) -> Draft:
     options = given if isinstance(given, dict) else {}
     if options.get("include_usage"):
         return draft
-    changed = with_member(
-        draft.now, ("stream_options",), encode({**options, "include_usage": True})
-    )
+    changed = draft.now.with_field("stream_options", {**options, "include_usage": True})
     return draft.with_frame(changed, _ASK_FOR_USAGE, new=new)
-
-
-def asks_for_usage(conversation: Conversation) -> bool:
-    """Whether a request itself wants to be told its usage."""
-    options = conversation.rest.get("stream_options")
-    return isinstance(options, dict) and options.get("include_usage") is True

@@ -74,6 +74,7 @@ def _one_by_one(start: int, stop: int) -> tuple[tuple[int, int], ...]:
 
 def _with_hidden(draft: Draft, hidden: Sequence[Kept], model: str, platform: str) -> Draft:
     """Bring back the calls that the proxy answered itself, among what did not go out before."""
+    hidden = [answer for answer in hidden if answer.dialect in ("", draft.now.dialect)]
     if not hidden:
         return draft
     own = {tool.name for tool in draft.asked.tools}

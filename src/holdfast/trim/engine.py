@@ -201,6 +201,9 @@ def cannot_fit(smallest: Trimmed, *, tokens: float, limit: float) -> AnchorPrese
         where="messages",
         fix=f"Raise the limit to {math.ceil(tokens):,} or more, offer fewer tools, "
         f"or give up anchors: {_named(surplus)}.",
+        kind="input",
+        limit=math.floor(limit),
+        planned=math.ceil(tokens),
     )
 
 

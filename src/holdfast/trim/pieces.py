@@ -14,6 +14,7 @@ from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import Anchor, asks
 from holdfast.trim.standing import Fold, fold_of
 from holdfast.wire import Conversation, Message
+from holdfast.wire.staying import stays
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -62,7 +63,8 @@ def pieces_of(
                 origins[stop - 1][1],
                 sum(each[start:stop]),
                 exchange.kind,
-                bool(held),
+                # What acts by its place is no anchor of anyone's, and yet may not go.
+                bool(held) or any(map(stays, exchange.messages)),
                 fold_of(exchange.messages[0]),
                 max(held, key=lambda anchor: anchor.priority) if held else None,
             )

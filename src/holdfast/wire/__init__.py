@@ -1,8 +1,8 @@
 """The wire layer: every provider's requests, read without losing a byte.
 
-strict → blocks · surrogates · images → values · dialect → (one file per dialect) → rules →
-frame · exchanges · message → conversation → detect → reader → validate → repair → convert, each
-using only what stands before it.
+strict → blocks · surrogates · images → values · dialect → (one file per dialect) → rules → staying
+→ frame · exchanges · message → conversation → withdrawing → detect → reader → thinking · validate
+→ repair → convert, each using only what stands before it.
 """
 
 from holdfast.wire.blocks import (
@@ -25,7 +25,9 @@ from holdfast.wire.message import Message
 from holdfast.wire.reader import DIALECTS, read, write
 from holdfast.wire.repair import Action, Repaired, repair
 from holdfast.wire.rules import RULES, Rule, Violation
+from holdfast.wire.staying import stays
 from holdfast.wire.strict import Limits
+from holdfast.wire.thinking import is_bound, without_thinking
 from holdfast.wire.validate import validate
 
 __all__ = [
@@ -53,8 +55,11 @@ __all__ = [
     "Violation",
     "convert",
     "detect",
+    "is_bound",
     "read",
     "repair",
+    "stays",
     "validate",
+    "without_thinking",
     "write",
 ]

@@ -27,6 +27,9 @@ NAME = "anthropic"
 LISTS: tuple[Place, ...] = (("messages",),)
 INLINE_SYSTEM = False
 
+SERVER_USES = ("server_tool_use", "mcp_tool_use")
+"""Calls of tools that the provider runs; the result stands behind, in a block of its own."""
+
 # `system` inside the list is the mid-conversation instruction of the newest models.
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
@@ -87,7 +90,13 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
             media_type = take(part, "source", "media_type")
             return Media(kind=kind, media_type=media_type, place=place, slot=place, owner=owner)
         case _:
-            return Opaque(type=str(kind), place=place, owner=owner)
+            return Opaque(
+                type=str(kind),
+                opens=take(part, "id") if kind in SERVER_USES else "",
+                closes=take(part, "tool_use_id"),
+                place=place,
+                owner=owner,
+            )
 
 
 def tools(body: Any) -> tuple[Tool, ...]:

@@ -96,6 +96,10 @@ class Opaque(Block, frozen=True, kw_only=True):
     """Anything else: kept and written as it is."""
 
     type: str
+    opens: str = ""
+    """The id by which a later block refers to it, such as a server tool's result to its use."""
+    closes: str = ""
+    """The id of the earlier block that it belongs to."""
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):

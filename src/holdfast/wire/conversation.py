@@ -148,7 +148,7 @@ class Conversation:
                 touched.add(index)
         frame = self._frame
         if hollow != frame.hollow:
-            frame = msgspec.structs.replace(take_apart(hollow, self._dialect)[0], gap=frame.gap)
+            frame = self._frame_of(hollow)
         seams = {n for index in touched for n in (index, index + 1)}
         return self._edited(frame, tuple(messages), touched=touched, seams=seams)
 
@@ -213,7 +213,17 @@ class Conversation:
         """These messages in another body, unchecked."""
         return Conversation(self._dialect, frame, self.messages, exchanges=self._exchanges)
 
+    def with_field(self, name: str, value: Any) -> Conversation:
+        """These messages in the same body with one of its own fields set, unchecked."""
+        hollow = splice(self._frame.hollow, (name,), encode(value))
+        return self.with_frame(self._frame_of(hollow))
+
     # --- how edits are made --------------------------------------------------------------------
+
+    def _frame_of(self, hollow: bytes) -> Frame:
+        """The frame of another body without messages, with the gaps of this one."""
+        frame, _ = take_apart(hollow, self._dialect)
+        return msgspec.structs.replace(frame, gap=self._frame.gap)
 
     def _new_content(self, block: Block, text: str) -> Any:
         slotted = bool(block.slot) or (isinstance(block, Text) and self._frame.bare)

@@ -3,7 +3,9 @@
 exchanges: used by conversation; knows blocks, not dialects.
 
 A call and its results are one exchange, the whole parallel batch included: separated, every
-provider refuses the request.
+provider refuses the request. So are a server tool's use and its result, a search for tools and
+what it gave, a program and its output, with all that stands between them. What must stay at its
+place is an exchange of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from holdfast.wire.blocks import ToolCall, ToolResult
+from holdfast.wire.blocks import Opaque, Thinking, ToolCall, ToolResult
+from holdfast.wire.staying import stays
 
 if TYPE_CHECKING:
     from holdfast.wire.message import Message
@@ -34,6 +37,11 @@ class Exchange(msgspec.Struct, frozen=True):
     """False if a call has no result or a result no call."""
 
     @property
+    def stays(self) -> bool:
+        """Whether it must neither be moved nor folded nor dropped: see `staying`."""
+        return any(map(stays, self.messages))
+
+    @property
     def stop(self) -> int:
         """Index behind its last message."""
         return self.start + len(self.messages)
@@ -47,7 +55,7 @@ def group(messages: Sequence[Message], start: int = 0) -> list[Exchange]:
     ids = [_Ids(message) for message in messages[start:]]
     answers: dict[str, list[int]] = defaultdict(list)
     for i in range(len(ids) - 1, -1, -1):
-        for call_id in ids[i].answered:
+        for call_id in (*ids[i].answered, *ids[i].closed):
             answers[call_id].append(i)  # the nearest one last
 
     exchanges = []
@@ -65,41 +73,67 @@ def group(messages: Sequence[Message], start: int = 0) -> list[Exchange]:
 class _Ids:
     """Which calls a message makes and which it answers."""
 
-    __slots__ = ("answered", "called", "is_assistant")
+    __slots__ = (
+        "answered",
+        "called",
+        "closed",
+        "is_assistant",
+        "opened",
+        "refers",
+        "stays",
+        "thinks",
+    )
 
     def __init__(self, message: Message) -> None:
         self.is_assistant = message.role == "assistant"
+        self.stays = stays(message)
+        self.thinks = bool(message.blocks) and isinstance(message.blocks[-1], Thinking)
         self.called = [b.id for b in message.blocks if isinstance(b, ToolCall)]
         self.answered = [b.call_id for b in message.blocks if isinstance(b, ToolResult)]
+        opaque = [b for b in message.blocks if isinstance(b, Opaque)]
+        self.opened = [b.opens for b in opaque if b.opens]
+        self.closed = [b.closes for b in opaque if b.closes]
+        self.refers = any(b.type == "item_reference" for b in opaque)
+        """It stands for an item that the provider keeps, which may be a call."""
 
 
 def _extent(ids: list[_Ids], start: int, answers: dict[str, list[int]]) -> tuple[int, bool]:
     """Where the exchange that begins at `start` ends, and whether it is complete."""
     if ids[start].answered:
         return start + 1, False  # a result whose call is gone
-    if not ids[start].is_assistant:
+    if not ids[start].is_assistant and not ids[start].opened:
         return start + 1, True
 
     must_reach = start  # the last message that answers a call seen so far
     has_calls = has_results = False
     complete = True
+    staying = ids[start].stays
     stop = start
     while stop < len(ids):
         this = ids[stop]
         answering = bool(this.answered) and has_calls
-        # Items or messages of one assistant turn stay together until its results begin.
+        # Items or messages of one assistant turn stay together until its results begin; reasoning
+        # stays with the item that it led to.
         talking = this.is_assistant and not has_results
-        if not (stop <= must_reach or answering or talking):
+        apart = this.stays != staying and not ids[stop - 1].thinks
+        if stop > must_reach and not answering and (apart or not talking):
             break
         for call_id in this.called:
-            waiting = answers[call_id]
-            while waiting and waiting[-1] <= stop:
-                waiting.pop()
-            if waiting:
-                must_reach = max(must_reach, waiting[-1])
-            else:
-                complete = False
-        has_calls = has_calls or bool(this.called)
+            answer = _answer(answers[call_id], stop)
+            must_reach = max(must_reach, answer)
+            complete = complete and answer > stop
+        for block_id in this.opened:
+            # What the provider runs itself may be unanswered, as in a turn that paused.
+            must_reach = max(must_reach, _answer(answers[block_id], stop))
+        staying = this.stays
+        has_calls = has_calls or bool(this.called) or this.refers
         has_results = has_results or bool(this.answered)
         stop += 1
     return stop, complete
+
+
+def _answer(waiting: list[int], after: int) -> int:
+    """The nearest answer behind a message, of those that wait; `after` if there is none."""
+    while waiting and waiting[-1] <= after:
+        waiting.pop()
+    return waiting[-1] if waiting else after

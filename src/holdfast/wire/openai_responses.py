@@ -47,6 +47,23 @@ ANSWERED_BY = {
 }
 _ANSWERS = frozenset(ANSWERED_BY.values())
 
+# Items that belong together and are never edited: which field of the first the second names, and
+# by which of its own. A search that the provider runs itself has no call_id.
+_PAIRS = {
+    "tool_search_call": ("call_id", ""),
+    "tool_search_output": ("", "call_id"),
+    "program": ("call_id", ""),
+    "program_output": ("", "call_id"),
+    "mcp_approval_request": ("id", ""),
+    "mcp_approval_response": ("", "approval_request_id"),
+}
+# Items that are the client's: what it adds for the model, or wants of the provider.
+_CLIENTS: dict[str, Role] = {
+    "additional_tools": "system",
+    "compaction_trigger": "system",
+    "mcp_approval_response": "tool",
+}
+
 
 def check(message: Any, place: Place) -> Role:
     if isinstance(message, str) and place == LISTS[0]:
@@ -55,7 +72,7 @@ def check(message: Any, place: Place) -> Role:
     if not isinstance(kind, str):
         raise misshapen(kind, (*place, "type"), "text")
     if kind != "message":
-        return "tool" if kind in _ANSWERS else "assistant"
+        return "tool" if kind in _ANSWERS else _CLIENTS.get(kind, "assistant")
     role = role_of(message, _ROLES, place)
     if not isinstance(message.get("content"), (str, list)):
         raise misshapen(message.get("content"), (*place, "content"), "text or a list of parts")
@@ -81,6 +98,11 @@ def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
     if kind in _ANSWERS:
         output = message.get("output")
         inner = _content(output, ("output",), owner) if isinstance(output, (str, list)) else ()
+        if kind == "computer_call_output":  # a screenshot, and no text may stand for it
+            shot = Media(kind="image", place=("output",), owner=owner)
+            return (
+                ToolResult(call_id=take(message, "call_id"), text="", parts=(shot,), owner=owner),
+            )
         result = ToolResult(
             call_id=take(message, "call_id"),
             text=join_text(inner) if inner else json_text(output),
@@ -97,7 +119,9 @@ def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
             for block in _content(message[key], (key,), owner)
         ]
         return (Thinking(text=join_text(thoughts), owner=owner),)
-    return (Opaque(type=kind, owner=owner),)
+    opens, closes = _PAIRS.get(kind, ("", ""))
+    item = Opaque(type=kind, opens=take(message, opens), closes=take(message, closes), owner=owner)
+    return (item,)
 
 
 def _content(content: Any, place: Place, owner: Message | None) -> tuple[Block, ...]:

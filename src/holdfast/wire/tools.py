@@ -36,16 +36,6 @@ def with_tool(conversation: Conversation, definition: Mapping[str, Any]) -> Conv
     return conversation.with_frame(_replace(frame, start, stop, listed))
 
 
-def with_member(conversation: Conversation, place: Place, value: bytes) -> Conversation:
-    """Set a member of the body, which may be there already; everything else keeps its bytes."""
-    frame = conversation.frame
-    hollow = frame.hollow
-    if _find(conversation.rest, place) is None:
-        return conversation.with_frame(_put(frame, hollow, place, value))
-    start, stop = offsets(hollow, place)
-    return conversation.with_frame(_replace(frame, start, stop, value))
-
-
 def _extended(raw: bytes, offered: list[Any], definition: Mapping[str, Any]) -> bytes:
     """A list of tools with one more; Gemini groups its functions, and one group is enough."""
     for n, group in enumerate(offered):

@@ -55,7 +55,7 @@ class Script:
 
 def signature(part: Part) -> str:
     """Gemini's signatures are bytes in base64."""
-    return base64.b64encode(part.id.encode()).decode()
+    return base64.b64encode((part.id or part.name).encode()).decode()
 
 
 def sse(value: Any, name: str = "") -> bytes:
@@ -253,7 +253,8 @@ def _gemini(script: Script) -> list[bytes]:
     groups: list[list[Any]] = []
     for part in script.parts:
         if part.kind == "call":
-            call = {"id": part.id, "name": part.name, "args": json.loads(part.text)}
+            given = {"id": part.id} if part.id else {}  # Gemini before 3 gives none
+            call = {**given, "name": part.name, "args": json.loads(part.text)}
             groups.append([{"functionCall": call, "thoughtSignature": signature(part)}])
         elif part.kind == "thinking":
             groups.extend([{"text": piece, "thought": True}] for piece in part.pieces)

@@ -140,8 +140,9 @@ def test_openai_chat_takes_a_joined_stream() -> None:
     assert choice.message.content == "Let me look.\n\nIt is 42."
     assert [call.function.name for call in choice.message.tool_calls] == ["look_up"]
     assert choice.finish_reason == "tool_calls"
-    assert (final.usage.prompt_tokens, final.usage.total_tokens) == (20, 30)
-    assert final.usage.prompt_tokens_details.cached_tokens == 6
+    assert (final.usage.prompt_tokens, final.usage.total_tokens) == (10, 20)
+    assert final.usage.prompt_tokens_details.cached_tokens == 3
+    assert final.usage.model_dump()["holdfast"] == {"calls": 2, "input_tokens": 20}
 
 
 def test_openai_responses_takes_a_joined_stream() -> None:
@@ -155,7 +156,8 @@ def test_openai_responses_takes_a_joined_stream() -> None:
         "function_call",
     ]
     assert final.output_text == "Let me look.It is 42."
-    assert final.usage.input_tokens == 20
+    assert final.usage.input_tokens == 10
+    assert final.usage.model_dump()["holdfast"] == {"calls": 2, "input_tokens": 20}
 
 
 def test_anthropic_takes_a_joined_stream() -> None:
@@ -165,8 +167,8 @@ def test_anthropic_takes_a_joined_stream() -> None:
     assert final.content[0].signature == "signed hm"
     assert final.content[3].input == {"q": 1}
     assert final.stop_reason == "tool_use"
-    assert (final.usage.input_tokens, final.usage.output_tokens) == (20, 10)
-    assert final.usage.cache_read_input_tokens == 6
+    assert (final.usage.input_tokens, final.usage.output_tokens) == (10, 10)
+    assert final.usage.cache_read_input_tokens == 3
 
 
 def test_gemini_takes_a_joined_stream() -> None:
@@ -176,7 +178,7 @@ def test_gemini_takes_a_joined_stream() -> None:
     words = "".join(part.text for part in parts if part.text and not part.thought)
     assert words == "Let me look.\n\nIt is 42."
     assert [part.function_call.name for part in parts if part.function_call] == ["look_up"]
-    assert chunks[-1].usage_metadata.prompt_token_count == 20
+    assert chunks[-1].usage_metadata.prompt_token_count == 10
     assert chunks[-1].usage_metadata.candidates_token_count == 10
 
 
@@ -222,10 +224,10 @@ def whole(dialect: str) -> bytes:
 def test_every_client_takes_joined_answers_in_one_piece() -> None:
     with serving(whole("openai-chat"), stream=False) as url, open_ai(url) as client:
         chat = client.chat.completions.create(model="m", messages=HI)
-    assert (chat.choices[0].message.content, chat.usage.total_tokens) == ("Let me look.", 12)
+    assert (chat.choices[0].message.content, chat.usage.total_tokens) == ("Let me look.", 11)
     with serving(whole("openai-responses"), stream=False) as url, open_ai(url) as client:
         final = client.responses.create(model="m", input="Hi")
-    assert (final.output_text, final.usage.input_tokens) == ("Let me look.", 8)
+    assert (final.output_text, final.usage.input_tokens) == ("Let me look.", 7)
     with serving(whole("anthropic"), stream=False) as url, open_anthropic(url) as client:
         message = client.messages.create(**ASKED, messages=HI)
     assert (message.stop_reason, message.usage.output_tokens) == ("tool_use", 4)
@@ -234,7 +236,7 @@ def test_every_client_takes_joined_answers_in_one_piece() -> None:
         answer = client.models.generate_content(model="m", contents="Hi")
         client.close()
     assert answer.function_calls[0].name == "look_up"
-    assert answer.usage_metadata.total_token_count == 12
+    assert answer.usage_metadata.total_token_count == 11
 
 
 def test_every_client_raises_our_errors_as_its_own() -> None:

@@ -18,6 +18,7 @@ from holdfast.wire.answers import (
     Said,
     add_usage,
     compose_answer,
+    context_usage,
     error_body,
     error_event,
     join_answers,
@@ -114,8 +115,10 @@ def test_joined_answers_say_all_that_is_not_hidden_and_what_it_cost(
     all_hidden = not text and not shown(last) and (before or last.calls)
     wanted = NOTHING_SAID if all_hidden else text
     assert "".join("".join(answer.texts).split()) == "".join(wanted.split())
-    spent = Usage(sum(s.input_tokens for s in several), sum(s.output_tokens for s in several))
-    assert reported_usage(answer.usage) == reported_usage(total_usage(bodies, dialect)) == spent
+    output = sum(s.output_tokens for s in several)
+    spent = Usage(sum(s.input_tokens for s in several), output)
+    assert reported_usage(total_usage(bodies, dialect)) == spent
+    assert reported_usage(answer.usage) == Usage(last.input_tokens, output)
 
 
 def _without_visible(said: Said, number: int) -> Said:
@@ -239,3 +242,106 @@ def test_usage_is_summed_count_by_count() -> None:
 @given(junk_values, junk_values)
 def test_usage_that_is_junk_is_summed_without_harm(one: Any, other: Any) -> None:
     assert add_usage({"x": one}, {"x": other}).keys() == {"x"}
+
+
+FIRST: dict[str, dict[str, Any]] = {
+    "anthropic": {
+        "input_tokens": 10,
+        "cache_read_input_tokens": 130_000,
+        "cache_creation_input_tokens": 500,
+        "cache_creation": {"ephemeral_5m_input_tokens": 500},
+        "output_tokens": 40,
+        "server_tool_use": {"web_search_requests": 1},
+    },
+    "openai-chat": {
+        "prompt_tokens": 130_510,
+        "prompt_tokens_details": {"cached_tokens": 130_000},
+        "completion_tokens": 40,
+        "completion_tokens_details": {"reasoning_tokens": 30},
+        "total_tokens": 130_550,
+        "cost": 0.5,
+    },
+    "openai-responses": {
+        "input_tokens": 130_510,
+        "input_tokens_details": {"cached_tokens": 130_000},
+        "output_tokens": 40,
+        "output_tokens_details": {"reasoning_tokens": 30},
+        "total_tokens": 130_550,
+    },
+    "gemini": {
+        "promptTokenCount": 130_510,
+        "cachedContentTokenCount": 130_000,
+        "candidatesTokenCount": 10,
+        "thoughtsTokenCount": 30,
+        "totalTokenCount": 130_550,
+    },
+}
+LAST: dict[str, dict[str, Any]] = {
+    "anthropic": {
+        "input_tokens": 7,
+        "cache_read_input_tokens": 131_000,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": 2,
+    },
+    "openai-chat": {
+        "prompt_tokens": 131_007,
+        "prompt_tokens_details": {"cached_tokens": 0},
+        "completion_tokens": 2,
+        "total_tokens": 131_009,
+        "cost": 0.25,
+    },
+    "openai-responses": {"input_tokens": 131_007, "output_tokens": 2, "total_tokens": 131_009},
+    # What is zero Gemini leaves out.
+    "gemini": {
+        "promptTokenCount": 131_007,
+        "candidatesTokenCount": 2,
+        "totalTokenCount": 131_009,
+    },
+}
+TOLD: dict[str, dict[str, Any]] = {
+    "anthropic": {
+        "input_tokens": 7,
+        "cache_read_input_tokens": 131_000,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": 42,
+        "server_tool_use": {"web_search_requests": 1},
+    },
+    "openai-chat": {
+        "prompt_tokens": 131_007,
+        "prompt_tokens_details": {"cached_tokens": 0},
+        "completion_tokens": 42,
+        "completion_tokens_details": {"reasoning_tokens": 30},
+        "total_tokens": 131_049,
+        "cost": 0.75,
+    },
+    "openai-responses": {
+        "input_tokens": 131_007,
+        "output_tokens": 42,
+        "output_tokens_details": {"reasoning_tokens": 30},
+        "total_tokens": 131_049,
+    },
+    "gemini": {
+        "promptTokenCount": 131_007,
+        "candidatesTokenCount": 12,
+        "thoughtsTokenCount": 30,
+        "totalTokenCount": 131_049,
+    },
+}
+
+
+@every_dialect
+def test_the_client_is_told_the_context_of_the_last_call_and_all_that_was_generated(
+    dialect: str,
+) -> None:
+    assert context_usage(FIRST[dialect], LAST[dialect]) == TOLD[dialect]
+    again = context_usage(TOLD[dialect], LAST[dialect])
+    assert reported_usage(again) == Usage(131_007, 44)
+    total = next((again[key] for key in ("total_tokens", "totalTokenCount") if key in again), None)
+    assert total in (None, 131_051)
+
+
+@every_dialect
+def test_a_last_call_that_reports_nothing_leaves_the_context_of_the_one_before(
+    dialect: str,
+) -> None:
+    assert context_usage(FIRST[dialect], {}) == FIRST[dialect]

@@ -11,13 +11,14 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.engine import Expanded
 from holdfast.errors import (
     HoldfastError,
 )
 from holdfast.expand.tool import NAME, OTHER_NAME
+from holdfast.fitting import Fitted
 from holdfast.surfaces.proxy.expansions import Expansions
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
@@ -32,13 +33,15 @@ from holdfast.surfaces.proxy.sending import (
     received,
 )
 from holdfast.surfaces.proxy.service import Service
+from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.upstreams import returned_headers
-from holdfast.wire import Conversation, read, write
+from holdfast.wire import Conversation, write
 from holdfast.wire.answers import (
     Call,
     Hop,
     Kept,
     Relay,
+    input_tokens,
     join_answers,
     read_answer,
     total_usage,
@@ -70,10 +73,10 @@ class Exchange:
         self._started = time.perf_counter()
         self._own_tools: frozenset[str] = frozenset()
         self._preparing = Preparing(service, incoming)
-        self._sent: Conversation | None = None
-        """The latest request that went on from hidden calls."""
         self._hidden_answer: Kept | None = None
         """What of the answer the client never saw."""
+        self._refitted: Fitted | None = None
+        """What went out in the end, where history was folded to make room for an expansion."""
         self._linked = False
         self._said_all = False
         """The client has the end of its stream."""
@@ -106,7 +109,7 @@ class Exchange:
         """An answer in one piece, after as many calls as the model's expansions took."""
         bodies: list[bytes] = []
         expansions = self._expansions(prepared)
-        sent: bytes | None = prepared.body
+        sent: Conversation | None = _sent_in(prepared)
         while sent is not None:
             status = got.status
             if status < 400:
@@ -121,11 +124,12 @@ class Exchange:
             self._keep_id(answer.id)
             sent = await self._next(sent, answer.turn, answer.calls, expansions)
             if sent is not None:
-                async with self.service.send(self.incoming, sent) as reply:
+                async with self.service.send(self.incoming, write(sent)) as reply:
                     got = await received(reply, self.service.most_bytes)
-        self._note(prepared, 200, total_usage(bodies, self.dialect), expansions.used)
+        billed = total_usage(bodies, self.dialect)
+        self._note(prepared, 200, billed, expansions.used)
         joined = join_answers(bodies, self.dialect, self._is_hidden)
-        return Outcome(got.status, got.headers, joined)
+        return Outcome(got.status, got.headers | _account(billed, len(bodies)), joined)
 
     async def _stream(
         self, prepared: Prepared, reply: Reply, calls: AsyncExitStack
@@ -163,7 +167,8 @@ class Exchange:
         reply: Reply,
         calls: AsyncExitStack,
     ) -> AsyncGenerator[bytes]:
-        following: bytes | None = prepared.body
+        first = _sent_in(prepared)
+        following: Conversation | None = first
         while following is not None:
             sent = following
             async with aclosing(reply.chunks()) as chunks:
@@ -185,18 +190,22 @@ class Exchange:
                 await ended(chunks)
             await calls.aclose()
             # Without us there was no such call; and no array is closed before it is whole.
-            if relay.broken and (sent is not prepared.body or self.incoming.wants_array):
+            if relay.broken and (sent is not first or self.incoming.wants_array):
                 raise BrokenOffError("the upstream broke off its answer", fix="Try again.")
             if following is None:
                 return
-            reply = await calls.enter_async_context(self.service.send(self.incoming, following))
+            reply = await calls.enter_async_context(
+                self.service.send(self.incoming, write(following))
+            )
             if reply.status >= 300:
                 status = reply.status if reply.status >= 400 else 502
                 raise UpstreamError("the upstream refused to go on", status=status)
             for out in relay.continue_with():
                 yield out
 
-    async def _after(self, sent: bytes, relay: Relay, expansions: Expansions) -> bytes | None:
+    async def _after(
+        self, sent: Conversation, relay: Relay, expansions: Expansions
+    ) -> Conversation | None:
         """The request that goes on from a stream; None if it failed, or was the last."""
         if relay.failed:
             return None
@@ -205,25 +214,47 @@ class Exchange:
         return await self._next(sent, relay.assistant_turn, asked, expansions)
 
     async def _next(
-        self, sent: bytes, turn: tuple[bytes, ...], asked: Sequence[Call], expansions: Expansions
-    ) -> bytes | None:
+        self,
+        sent: Conversation,
+        turn: tuple[bytes, ...],
+        asked: Sequence[Call],
+        expansions: Expansions,
+    ) -> Conversation | None:
         """Answer the hidden calls of a turn: the request that goes on from it, if one does."""
         hidden = [call for call in asked if self._is_hidden(call.name)]
         if not hidden:
             if self.hops:
                 self.hops.append(Hop(turn))
             return None
-        before = read(sent, self.dialect, previous=self._sent, limits=self.service.limits)
         alone = len(hidden) == len(asked)
-        turn = with_own_ids(turn, before, self._is_hidden)
+        turn = with_own_ids(turn, sent, self._is_hidden)
         hidden = [c for c in turn_calls(turn, self.dialect) if self._is_hidden(c.name)]
-        results, self._sent = await expansions.step(before, turn, hidden, alone=alone)
+        results, following = await expansions.step(sent, turn, hidden, alone=alone)
         self.hops.append(Hop(turn, results))
-        return write(self._sent) if self._sent is not None else None
+        return following
 
     def _expansions(self, prepared: Prepared) -> Expansions:
-        room = partial(self._preparing.room, prepared)
-        return Expansions(self.service.engine, self.service.caps, room)
+        return Expansions(
+            self.service.engine,
+            self.service.caps,
+            partial(self._preparing.room, prepared),
+            self._is_hidden,
+            partial(self._make_room, prepared),
+        )
+
+    async def _make_room(
+        self, prepared: Prepared, sent: Conversation, tokens: int
+    ) -> Conversation | None:
+        """Fold what went out until it may grow by some tokens; what was opened since stays."""
+        before = self._refitted or prepared.fitted
+        if before is None:
+            return None
+        self._refitted = await self._preparing.folded(prepared, before, tokens) or before
+        if self._refitted is before:
+            return None
+        since = sent.messages[len(before.state.sent.messages) :]
+        folded = self._refitted.state.sent
+        return folded.with_messages(folded.messages + since)
 
     def _is_hidden(self, name: str) -> bool:
         return name in (NAME, OTHER_NAME) and name not in self._own_tools
@@ -239,13 +270,14 @@ class Exchange:
     ) -> None:
         """Write down what happened, once the client has its answer."""
         self._hide(prepared)
-        if prepared.fitted is None:
+        fitted = self._refitted or prepared.fitted
+        if fitted is None:
             return
         elapsed = (time.perf_counter() - self._started) * 1000
         self.incoming.seen.turn = self.service.later(
             self.service.engine.observe(
                 prepared.session,
-                prepared.fitted,
+                fitted,
                 usage,
                 status=status,
                 expanded=expanded,
@@ -284,8 +316,25 @@ class Exchange:
             index=len(prepared.asked.messages),
             seen_id=self.first_id,
             last_id=self.last_id,
+            dialect=self.dialect,
         )
         prepared.session.hide(self._hidden_answer)
+
+
+def _sent_in(prepared: Prepared) -> Conversation:
+    """The conversation that went out, from which hidden calls go on."""
+    return prepared.asked if prepared.fitted is None else prepared.fitted.state.sent
+
+
+def _account(billed: dict[str, Any], calls: int) -> dict[str, str]:
+    """What all calls of an answer were shown, where there were several.
+
+    The usage in the answer is of the last one: clients take it for the size of their conversation.
+    """
+    if calls < 2:
+        return {}
+    shown = str(input_tokens(billed))
+    return {f"{PREFIX}calls": str(calls), f"{PREFIX}input-tokens": shown}
 
 
 class _Pieces:

@@ -1,12 +1,13 @@
 """Answer the model's own calls to open refs, and go on from them, under caps that it is told of.
 
 expansions: after sending, before exchange. The request that goes on holds the model's turn and
-what was opened: it is counted as a whole before it may go out.
+what was opened: it is counted as a whole before it may go out. A model that may open no more is
+told so and goes on with its task; in the last step it cannot call the tool any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -16,20 +17,33 @@ from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import parse_call
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Call, continuation
+from holdfast.wire.answers import Call, Hidden, continuation
+from holdfast.wire.withdrawing import withdraw
 
 _LEAST_ROOM = 120
-_NO_MORE = "[No more can be opened in this turn: {why}. Answer with what you have.]"
+"""Tokens that are worth opening something for: a page's head and a few lines."""
+_NO_MORE = (
+    "[Nothing more can be opened in this answer: {why}. Go on with the task with what you have.]"
+)
+_MOST_TELLINGS = 3
+"""Times that a model is told that it may open no more; with the last one the tool is withdrawn.
+
+Models that were told once sometimes try another ref before they believe it.
+"""
 
 Results = tuple[tuple[Call, str], ...]
 """Calls with what each was answered."""
+Room = Callable[[Conversation], int]
+"""Says how many tokens a request may still grow by."""
+MakeRoom = Callable[[Conversation, int], Awaitable[Conversation | None]]
+"""Folds a request until it may grow by some tokens; None if that cannot be."""
 
 
 class Caps(NamedTuple):
     """How much one answer may open."""
 
     rounds: int = 8
-    """Times that it may open something; once more it is told that it may not."""
+    """Times that it may open something; from then on it is told that it may not."""
     calls: int = 24
     tokens: int = 16_000
 
@@ -42,76 +56,116 @@ class Step(NamedTuple):
     """The request that goes on; None where the answer ends here."""
 
 
+class _Answers(NamedTuple):
+    """What calls were answered, and how much of it was opened."""
+
+    results: Results = ()
+    opened: int = 0
+    tokens: int = 0
+
+
 class Expansions:
     """The calls of one answer, and what they were given."""
 
-    def __init__(self, engine: Holdfast, caps: Caps, room: Callable[[Conversation], int]) -> None:
-        """Begin; `room` says how many tokens a request may still grow by."""
+    def __init__(
+        self,
+        engine: Holdfast,
+        caps: Caps,
+        room: Room,
+        hidden: Hidden,
+        make_room: MakeRoom | None = None,
+    ) -> None:
+        """Begin; `hidden` says of a tool's name whether it is ours.
+
+        Without `make_room` what does not fit is not opened.
+        """
         self._engine = engine
         self._caps = caps
         self._room = room
+        self._hidden = hidden
+        self._make_room = make_room
         self._rounds = 0
+        self._tellings = 0
         self.used = Expanded()
         """What was opened."""
 
     async def step(
-        self, sent: Conversation, turn: tuple[bytes, ...], hidden: Sequence[Call], *, alone: bool
+        self, sent: Conversation, turn: tuple[bytes, ...], calls: Sequence[Call], *, alone: bool
     ) -> Step:
         """Answer the hidden calls of a turn; where they are not alone, it is the client's."""
         if alone:
-            results, following = await self._fitting(sent, turn, hidden)
+            answers, following = await self._fitting(sent, turn, calls)
         else:
-            results, following = await self._answers(hidden, self._room(sent) // 2), None
+            answers, following = await self._answers(calls, self._room(sent) // 2), None
         self._rounds += 1
-        if self._rounds > self._caps.rounds + 1:
+        if not answers.opened:
+            self._tellings += 1
+        if following is not None and self._tellings == _MOST_TELLINGS:
+            following = withdraw(following, self._hidden)
+        if self._tellings > _MOST_TELLINGS:  # it calls what it cannot call: no end of that
             following = None
         self.used = Expanded(
-            self.used.calls + len(results),
-            self.used.tokens + sum(count(text) for _, text in results),
+            self.used.calls + answers.opened,
+            self.used.tokens + answers.tokens,
             self.used.rounds + (following is not None),
         )
-        return Step(results, following)
+        return Step(answers.results, following)
 
     async def _fitting(
-        self, sent: Conversation, turn: tuple[bytes, ...], hidden: Sequence[Call]
-    ) -> Step:
+        self, sent: Conversation, turn: tuple[bytes, ...], calls: Sequence[Call]
+    ) -> tuple[_Answers, Conversation | None]:
         """Results with which the request that goes on fits; without it if none would."""
+        unanswered = [(call, "") for call in calls]
         try:
-            room = self._room(continuation(sent, turn, [(call, "") for call in hidden]))
+            room = self._room(continuation(sent, turn, unanswered))
         except EditError:  # such as a call with an id that was used before
-            return Step(await self._answers(hidden, self._room(sent) // 2), None)
-        results: Results = ()
+            return await self._answers(calls, self._room(sent) // 2), None
+        if room // 2 < _LEAST_ROOM * len(calls) and self._make_room is not None:
+            # Half of the room is given away at once, so twice of what is asked for is needed.
+            needed = self._room(sent) - room + 2 * self._wanted(calls)
+            folded = await self._make_room(sent, needed)
+            if folded is not None:
+                sent, room = folded, self._room(continuation(folded, turn, unanswered))
+        answers = _Answers()
         # At most half at once, so that the model can open more and still be told to end. What is
         # opened is measured by one vocabulary, and may count for more in the model's own.
         for share in (room // 2, room // 4, 0):
-            results = await self._answers(hidden, share)
-            following = continuation(sent, turn, results)
+            answers = await self._answers(calls, share)
+            following = continuation(sent, turn, answers.results)
             if self._room(following) >= 0:
-                return Step(results, following)
-        return Step(results, None)
+                return answers, following
+        return answers, None
 
-    async def _answers(self, calls: Sequence[Call], room: int) -> Results:
+    def _wanted(self, calls: Sequence[Call]) -> int:
+        """Tokens that calls ask for, within the caps; at least what it takes to tell them no."""
+        left = max(self._caps.tokens - self.used.tokens, 0)
+        return max(min(sum(map(_wanted, calls)), left), _LEAST_ROOM * len(calls))
+
+    async def _answers(self, calls: Sequence[Call], room: int) -> _Answers:
         """What each call is answered; never silence."""
-        results: list[tuple[Call, str]] = []
-        tokens = self.used.tokens
+        answers = _Answers()
         for n, call in enumerate(calls):
-            share = min(self._caps.tokens - tokens, room) // (len(calls) - n)
-            why = self._reached(self.used.calls + n, tokens)
+            left = self._caps.tokens - self.used.tokens - answers.tokens
+            share = min(left, room) // (len(calls) - n)
+            why = self._reached(self.used.calls + answers.opened, left)
             if not why and share < _LEAST_ROOM:
                 why = "there is no room left in the context window"
             text = _NO_MORE.format(why=why) if why else await self._opened(call, share)
-            results.append((call, text))
-            spent = count(text)
-            tokens += spent
-            room -= spent
-        return tuple(results)
+            room -= count(text)
+            answers = _Answers(
+                (*answers.results, (call, text)),
+                answers.opened + (not why),
+                answers.tokens + (0 if why else count(text)),
+            )
+        return answers
 
-    def _reached(self, calls: int, tokens: int) -> str:
+    def _reached(self, calls: int, left: int) -> str:
+        """Which cap is reached, in the words that the model is told; nothing if none is."""
         if self._rounds >= self._caps.rounds:
-            return "this is the last time"
+            return f"you have opened something {self._caps.rounds} times"
         if calls >= self._caps.calls:
-            return f"{self._caps.calls} were opened"
-        if tokens >= self._caps.tokens:
+            return f"{self._caps.calls} parts were opened"
+        if left < _LEAST_ROOM:
             return f"{self._caps.tokens:,} tokens were opened"
         return ""
 
@@ -124,3 +178,10 @@ class Expansions:
             return f"[{error}]"
         except StoreError:
             return "[The store cannot be read just now. Answer with what you have.]"
+
+
+def _wanted(call: Call) -> int:
+    try:
+        return parse_call(call.arguments)[1].max_tokens
+    except ExpandError:
+        return _LEAST_ROOM

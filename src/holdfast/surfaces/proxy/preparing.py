@@ -113,6 +113,22 @@ class Preparing:
         fitted = Fitted(body, counted, told.limit, (), state, untouched=counted.tokens)
         return Prepared(conversation, body, session, fitted, told, told.warnings)
 
+    async def folded(self, prepared: Prepared, before: Fitted, tokens: int) -> Fitted | None:
+        """The request folded until it may grow by some tokens; None if that cannot be."""
+        limit = before.limit - tokens
+        if limit <= 0 or self.incoming.switches.read_only:
+            return None
+        options = msgspec.structs.replace(
+            self.options(prepared.asked), limit=limit, ends=False, high_water=1.0
+        )
+        try:
+            fitted = await prepared.session.fit(prepared.asked, options)
+        except (BudgetExceededError, ContextOptimizationError, StoreError):
+            return None
+        return msgspec.structs.replace(
+            fitted, limit=before.limit, edits=before.edits + fitted.edits
+        )
+
     def count(self, conversation: Conversation, model: str) -> TokenCount:
         """Count with what was learnt."""
         return count(conversation, model=model, calibration=self.service.engine.calibration)

@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from holdfast.tokens.families import Constants
+from holdfast.tokens.render.foreign import SEALED_CHARACTERS
 from holdfast.tokens.render.parts import Envelope, arguments_value
 from holdfast.tokens.render.request import BareRequest, Context, View
 from holdfast.tokens.vocabulary import CountText
@@ -101,10 +102,12 @@ def message(view: View, context: Context, k: Constants, count: CountText) -> flo
     if view.dialect == "gemini":
         parts = view.value["parts"]
         listed = parts if isinstance(parts, list) else [parts]
-        return k["content"] + sum(_part(part, k, count) for part in listed)
+        other = count(_VOCABULARY, view.foreign.text) + view.foreign.tokens(SEALED_CHARACTERS)
+        return k["content"] + sum(_part(part, k, count) for part in listed) + other
     if view.speaker == "system":
         return count(_VOCABULARY, view.text) + k["content"]
     total = k["content"] + count(_VOCABULARY, view.text)
+    total += count(_VOCABULARY, view.foreign.text) + view.foreign.tokens(SEALED_CHARACTERS)
     for call in view.calls:
         total += k["call"] + count(_VOCABULARY, call.name)
         total += _value(arguments_value(call.arguments), k["call_key"], count)

@@ -24,6 +24,9 @@ _UNSHOWN = frozenset(
     "$schema additionalProperties required strict default maxItems minItems maximum minimum".split()
 )
 
+_SEALED_CHARACTERS = 11.0
+"""Characters of a sealed compaction to a token, from recorded requests (10.5 and 12.5)."""
+
 
 def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
     """Tokens of everything but the messages."""
@@ -67,6 +70,8 @@ def _responses_envelope(made: BareRequest, k: Constants, count: CountText) -> En
     for tool in made.tools:
         if _is_custom(made, tool):
             tools += _custom(tool, made.definition(tool), k, count)
+        elif made.definition(tool).get("type") == "namespace":
+            tools += count(vocabulary, compact_json(_listing(made.definition(tool))))
     formatting = k["base"]
     schema = answer_schema(made)
     if schema is not None:
@@ -102,6 +107,19 @@ def _custom(tool: Tool, definition: dict[str, Any], k: Constants, count: CountTe
     grammar = take(definition, "format", "definition")
     text = f"{note}\ntype {tool.name} = (FREEFORM) => any;\n\n{grammar}"
     return count(k.text("vocabulary"), text) + k["custom_tool"]
+
+
+def _listing(namespace: dict[str, Any]) -> dict[str, Any]:
+    """A namespace as it is shown: of tools that are loaded later, only what they are for."""
+    inside = namespace.get("tools")
+    tools = [
+        {key: tool[key] for key in tool if key not in ("parameters", "defer_loading")}
+        if tool.get("defer_loading") is True
+        else tool
+        for tool in (inside if isinstance(inside, list) else ())
+        if isinstance(tool, dict)
+    ]
+    return {**namespace, "tools": tools}
 
 
 def _forced(choice: Any, k: Constants, count: CountText) -> float:
@@ -151,9 +169,10 @@ def message(view: View, context: Context, k: Constants, count: CountText) -> flo
         _result(result, answer, k, count, parallel=not in_responses)
         for result, answer in zip(view.results, context.answers, strict=True)
     )
+    vocabulary = k.text("vocabulary")
+    total += count(vocabulary, view.foreign.text) + view.foreign.tokens(_SEALED_CHARACTERS)
     if view.results and not view.texts:
         return total
-    vocabulary = k.text("vocabulary")
     name = "" if in_responses else take(view.value, "name")
     total += 1 + count(vocabulary, name) if name and not view.results else 0
     frame = k["assistant"] if view.speaker == "assistant" else 0
@@ -163,6 +182,8 @@ def message(view: View, context: Context, k: Constants, count: CountText) -> flo
     if not view.calls:
         if in_responses and not view.texts and view.speaker == "assistant":
             return total  # a reasoning item, or one that the provider makes itself
+        if in_responses and not view.texts and view.foreign.text:
+            return total  # tools that the client adds
         return total + 3 + count(vocabulary, view.role) + count(vocabulary, text) + frame
     if text:
         total += 4 + count(vocabulary, text) + k["assistant"]

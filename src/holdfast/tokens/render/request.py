@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.tokens.render.foreign import Foreign, foreign
 from holdfast.tokens.render.parts import arguments_value
 from holdfast.wire import (
     DIALECTS,
@@ -16,6 +17,7 @@ from holdfast.wire import (
     Conversation,
     Media,
     Message,
+    Opaque,
     Text,
     Thinking,
     Tool,
@@ -52,6 +54,8 @@ class View(msgspec.Struct, frozen=True):
     """Reasoning beside the content, as OpenAI-compatible services carry it."""
     thoughts: str
     """Reasoning inside the content."""
+    foreign: Foreign = Foreign()
+    """Blocks that no renderer knows."""
 
     @property
     def text(self) -> str:
@@ -72,6 +76,7 @@ def view(message: Message, dialect: str) -> View:
     media: list[Media] = []
     beside: list[str] = []
     inside: list[str] = []
+    others: list[Opaque] = []
     for block in message.blocks:
         match block:
             case Text():
@@ -81,15 +86,22 @@ def view(message: Message, dialect: str) -> View:
             case ToolResult():
                 results.append(block)
                 media.extend(part for part in block.parts if isinstance(part, Media))
+                # Converse's JSON values are in the text of the result.
+                others.extend(
+                    part for part in block.parts if isinstance(part, Opaque) and part.type != "json"
+                )
             case Media():
                 media.append(block)
             case Thinking():
                 beside_content = len(block.place) == 1 and block.place != ("content",)
                 (beside if beside_content else inside).append(block.text)
+            case Opaque():
+                others.append(block)
+    value = message.value
     return View(
         dialect,
         message.role,
-        message.value,
+        value,
         tuple(texts),
         tuple(calls),
         tuple(results),
@@ -97,7 +109,14 @@ def view(message: Message, dialect: str) -> View:
         # Some services send the same reasoning under two names.
         next(filter(None, beside), ""),
         "".join(inside),
+        foreign([_at(value, block) for block in others]) if others else Foreign(),
     )
+
+
+def _at(value: Any, block: Block) -> Any:
+    for step in block.place:
+        value = value[step]
+    return value
 
 
 class BareRequest(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from holdfast.tokens.families import Constants
+from holdfast.tokens.render.foreign import SEALED_CHARACTERS
 from holdfast.tokens.render.parts import Envelope, arguments_value, compact_json, spaced_json
 from holdfast.tokens.render.request import BareRequest, Context, View, answer_schema
 from holdfast.tokens.vocabulary import CountText
@@ -75,7 +76,9 @@ def message(view: View, context: Context, k: Constants, count: CountText) -> flo
     """Tokens of one message with its frame."""
     vocabulary = k.text("vocabulary")
     text = view.text
-    total = 0.0
+    total = k["text_scale"] * count(vocabulary, view.foreign.text) + view.foreign.tokens(
+        SEALED_CHARACTERS
+    )
     for result in view.results:
         total += k["result"] + k["text_scale"] * count(vocabulary, result.text)
         total += k["result_id"] * count(vocabulary, result.call_id)

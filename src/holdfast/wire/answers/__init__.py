@@ -1,20 +1,27 @@
 """The answer side of the wire: providers' answers read, hidden in part, joined and written.
 
 sse → shared → chat_pieces · failures · joiner → (one file per dialect) → compose · relay · turns ·
-whole, each using only what stands before it. Pure: bytes in, bytes out.
+whole → marks → rejoining, each using only what stands before it. Pure: bytes in, bytes out.
 """
 
 from holdfast.wire.answers.compose import Said, compose_answer, stream_answer
 from holdfast.wire.answers.failures import OVERFLOW, error_body, error_event, overflow_message
 from holdfast.wire.answers.gemini import ArrayWriter
+from holdfast.wire.answers.rejoining import rejoin
 from holdfast.wire.answers.relay import Relay
-from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, add_usage
+from holdfast.wire.answers.shared import (
+    NOTHING_SAID,
+    Call,
+    Hidden,
+    add_usage,
+    context_usage,
+    input_tokens,
+)
 from holdfast.wire.answers.sse import Event, EventParser, write_event
 from holdfast.wire.answers.turns import (
     Hop,
     Kept,
     continuation,
-    rejoin,
     split,
     turn_calls,
     with_own_ids,
@@ -36,9 +43,11 @@ __all__ = [
     "Said",
     "add_usage",
     "compose_answer",
+    "context_usage",
     "continuation",
     "error_body",
     "error_event",
+    "input_tokens",
     "join_answers",
     "overflow_message",
     "read_answer",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.wire.answers.joiner import Joiner, changed
-from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, add_usage, dicts, load, text
+from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, dicts, joined_usage, load, text
 from holdfast.wire.answers.sse import Event, write_event
 from holdfast.wire.strict import encode
 from holdfast.wire.values import inner, take
@@ -57,9 +57,7 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> 
     stop = bodies[-1].get("stop_reason")
     if stop == "tool_use" and not any(block.get("type") == "tool_use" for block in blocks):
         stop = "end_turn"
-    usage: dict[str, Any] = {}
-    for body in bodies:
-        usage = add_usage(usage, usage_of(body))
+    usage = joined_usage([usage_of(body) for body in bodies])
     first = {key: bodies[0][key] for key in ("id",) if key in bodies[0]}
     return {**bodies[-1], **first, "content": blocks, "stop_reason": stop, "usage": usage}
 
@@ -151,7 +149,7 @@ class AnthropicJoiner(Joiner):
         if self.holding:
             self.tail.append((event, value))
         elif self.continued and kind == "message_delta":
-            out.append(changed({**value, "usage": self.total}, event))
+            out.append(changed({**value, "usage": self.reported}, event))
         else:
             out.append(event.raw)
 
@@ -161,7 +159,7 @@ class AnthropicJoiner(Joiner):
             delta = inner(value, "delta")
             if delta.get("stop_reason") == "tool_use" and not self.visible:
                 delta = {**delta, "stop_reason": "end_turn"}
-            value = {**value, "delta": delta, "usage": self.total}
+            value = {**value, "delta": delta, "usage": self.reported}
         out.append(changed(value, event))
 
     def say(self, words: str, out: list[bytes]) -> None:

@@ -1,7 +1,7 @@
 """Gemini's answers: candidates made of parts; in a stream, chunks that each hold some parts.
 
-gemini: after joiner. Every chunk reports the usage so far, so that the last one counts; those of
-a later upstream stream report the sum. Only the first candidate can be continued.
+gemini: after joiner. Every chunk reports the usage so far, so that the last one counts.
+Only the first candidate can be continued.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from holdfast.wire.answers.shared import (
     PARAGRAPH,
     Call,
     Hidden,
-    add_usage,
     calls_in,
     dicts,
+    joined_usage,
     text,
 )
 from holdfast.wire.answers.sse import Event, EventParser, write_event
@@ -72,9 +72,7 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> 
         if not any(_says(part) for part in parts):
             parts.append({"text": note or NOTHING_SAID})
         candidates[0] = _with_parts(candidates[0], parts)
-    usage: dict[str, Any] = {}
-    for body in bodies:
-        usage = add_usage(usage, usage_of(body))
+    usage = joined_usage([usage_of(body) for body in bodies])
     first = {key: bodies[0][key] for key in ("responseId",) if key in bodies[0]}
     return {**bodies[-1], **first, "candidates": candidates, "usageMetadata": usage}
 
@@ -194,7 +192,7 @@ class GeminiJoiner(Joiner):
         """Give a chunk that is not quite what came."""
         value = {**value, **self._identity}
         if isinstance(value.get("usageMetadata"), dict):
-            value["usageMetadata"] = self.total
+            value["usageMetadata"] = self.reported
         ends = [one for one in kept if one.get("finishReason")]
         if ends and self.holding:
             # What the end says besides is passed on at once.
@@ -244,7 +242,7 @@ class GeminiJoiner(Joiner):
     def end(self, value: Any, event: Event, out: list[bytes]) -> None:
         """Give an end that was held back."""
         if "usageMetadata" in value:
-            value = {**value, "usageMetadata": self.total}
+            value = {**value, "usageMetadata": self.reported}
         out.append(changed(value, event))
 
     def say(self, words: str, out: list[bytes]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from holdfast.wire.answers.shared import Call, Hidden, add_usage, load
+from holdfast.wire.answers.shared import Call, Hidden, add_usage, context_usage, load, with_account
 from holdfast.wire.answers.sse import Event, write_event
 from holdfast.wire.strict import encode
 
@@ -28,7 +28,10 @@ class Joiner(ABC):
         self.spoken = False
         """The client was given text or a call."""
         self.billed: dict[str, Any] = {}
-        """The usage of the upstream streams before this one."""
+        """The usage of the upstream streams before this one, summed."""
+        self.told: dict[str, Any] = {}
+        """The same as the client is told of it."""
+        self.streams = 1
         self.failed = False
         self._reset()
 
@@ -52,8 +55,14 @@ class Joiner(ABC):
 
     @property
     def total(self) -> dict[str, Any]:
-        """The usage of all upstream streams."""
+        """The usage of all upstream streams, summed: what was billed."""
         return add_usage(self.billed, self.usage)
+
+    @property
+    def reported(self) -> dict[str, Any]:
+        """The usage that the client is told: the context of the latest stream, all output."""
+        usage = context_usage(self.told, self.usage)
+        return with_account(usage, self.total, self.streams)
 
     def take(self, event: Event, out: list[bytes]) -> None:
         """Take an event of the upstream; put what the client gets into `out`."""
@@ -76,7 +85,9 @@ class Joiner(ABC):
 
     def restart(self) -> None:
         """Make ready for the next upstream stream."""
+        self.told = context_usage(self.told, self.usage)
         self.billed = self.total
+        self.streams += 1
         self.continued = True
         self._reset()
 

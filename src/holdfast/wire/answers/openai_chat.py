@@ -16,8 +16,8 @@ from holdfast.wire.answers.shared import (
     PARAGRAPH,
     Call,
     Hidden,
-    add_usage,
     dicts,
+    joined_usage,
     load,
     text,
 )
@@ -75,9 +75,7 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> 
                     message[key] = PARAGRAPH.join(filter(None, said))
         if not _says(message):
             message["content"] = note or NOTHING_SAID
-    usage: dict[str, Any] = {}
-    for body in bodies:
-        usage = add_usage(usage, usage_of(body))
+    usage = joined_usage([usage_of(body) for body in bodies])
     first = {key: bodies[0][key] for key in _IDENTITY if key in bodies[0]}
     billed = {"usage": usage} if usage else {}
     return {**bodies[-1], **first, "choices": choices, **billed}
@@ -227,7 +225,7 @@ class ChatJoiner(Joiner):
     def _give(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
         """Give a chunk that is not quite what came."""
         if isinstance(value.get("usage"), dict):
-            value = {**value, "usage": self.total}
+            value = {**value, "usage": self.reported}
         choices = dicts(value.get("choices"))
         ends = [{**choice, "delta": {}} for choice in choices if choice.get("finish_reason")]
         if ends and self.holding:
@@ -299,7 +297,7 @@ class ChatJoiner(Joiner):
             for choice in dicts(value.get("choices"))
         ]
         if isinstance(value.get("usage"), dict):
-            value = {**value, "usage": self.total}
+            value = {**value, "usage": self.reported}
         out.append(changed({**value, **self._identity, "choices": choices}, event))
 
     def _shows_calls(self, choice: dict[str, Any]) -> bool:

@@ -14,9 +14,9 @@ from holdfast.wire.answers.shared import (
     NOTHING_SAID,
     Call,
     Hidden,
-    add_usage,
     calls_in,
     dicts,
+    joined_usage,
     text,
 )
 from holdfast.wire.answers.sse import Event, write_event
@@ -63,9 +63,7 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> 
     items = [item for body in bodies for item in turn_of(body) if not _is_hidden(item, hidden)]
     if not any(_says(item) for item in items):
         items.append(message_item(_note_id(items), note or NOTHING_SAID))
-    usage: dict[str, Any] = {}
-    for body in bodies:
-        usage = add_usage(usage, usage_of(body))
+    usage = joined_usage([usage_of(body) for body in bodies])
     return _joined(bodies[-1], bodies[0], items, usage, hidden)
 
 
@@ -207,7 +205,7 @@ class ResponsesJoiner(Joiner):
 
     def _joined(self, response: dict[str, Any]) -> dict[str, Any]:
         items = [*self._earlier, *self._visible_items(), *self._said]
-        return _joined(response, self._first, items, self.total, self.hidden)
+        return _joined(response, self._first, items, self.reported, self.hidden)
 
     def _visible_items(self) -> list[Any]:
         return [item for item in self.messages() if not _is_hidden(item, self.hidden)]

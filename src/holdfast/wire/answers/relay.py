@@ -39,8 +39,8 @@ JOINERS: dict[str, type[Joiner]] = {
 class Relay:
     """One client stream, made of one upstream stream or of several that follow each other.
 
-    What came without a hidden call leaves byte for byte as it came. Usage is summed over all
-    upstream streams (see `add_usage`), so it says what was billed and not what one call took.
+    What came without a hidden call leaves byte for byte as it came. The client is told the size of
+    the latest upstream call's context (see `context_usage`); `usage` is the sum, as it was billed.
     """
 
     def __init__(
@@ -169,6 +169,11 @@ class Relay:
     def usage(self) -> dict[str, Any]:
         """What all upstream streams reported, summed, in the dialect's own form."""
         return self._joiner.total
+
+    @property
+    def reported(self) -> dict[str, Any]:
+        """What the client is told of it: the latest stream's input, the output of all."""
+        return self._joiner.reported
 
     @property
     def stop_reason(self) -> str:

@@ -5,7 +5,7 @@ shared: after sse, before the dialects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -118,3 +118,68 @@ def _add_lists(one: list[Any], other: list[Any]) -> list[Any]:
         known = total.get(modality)
         total[modality] = {**add_usage(known, item), "modality": modality} if known else item
     return list(total.values())
+
+
+# What a call was shown: the size of the context, as clients take it. The rest of a usage is what
+# was generated or done, which adds up over calls.
+_CONTEXT = frozenset(
+    "input_tokens input_tokens_details cache_read_input_tokens cache_creation_input_tokens "
+    "cache_creation prompt_tokens prompt_tokens_details prompt_cache_hit_tokens "
+    "prompt_cache_miss_tokens promptTokenCount promptTokensDetails cachedContentTokenCount "
+    "cacheTokensDetails toolUsePromptTokenCount toolUsePromptTokensDetails".split()
+)
+_INPUTS = ("input_tokens", "prompt_tokens", "promptTokenCount")
+_TOTALS = ("total_tokens", "totalTokenCount")
+
+
+def context_usage(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    """The usage of two upstream calls as the client is told: the later one's input, all output.
+
+    Clients take the input for the size of their conversation and compact by it: told the sum of
+    eight calls, Claude Code and Codex did so at a third of the window.
+    """
+    if not later.keys() & _CONTEXT:  # it reported nothing, or only what it generated
+        return add_usage(earlier, later)
+    generated = {key: value for key, value in earlier.items() if key not in _CONTEXT}
+    usage = add_usage(generated, later)
+    for key in _TOTALS:
+        if _count(later, key):
+            usage[key] = _count(later, key) + _generated(earlier, key)
+    return usage
+
+
+def _generated(usage: dict[str, Any], total: str) -> int:
+    """Output of calls, as the difference of their total and their input: no list of its parts."""
+    return max(_count(usage, total) - sum(_count(usage, key) for key in _INPUTS), 0)
+
+
+def _count(usage: dict[str, Any], key: str) -> int:
+    value = usage.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def input_tokens(usage: dict[str, Any]) -> int:
+    """Tokens that calls were shown, cached ones included."""
+    # Only Anthropic leaves the cached ones out of its input.
+    apart = ("cache_read_input_tokens", "cache_creation_input_tokens")
+    return sum(_count(usage, key) for key in (*_INPUTS, *apart))
+
+
+def with_account(usage: dict[str, Any], billed: dict[str, Any], calls: int) -> dict[str, Any]:
+    """A client's usage with what all calls were billed for, where there were several.
+
+    Under a name of our own: the official clients and the frameworks on them keep or skip members
+    that they do not know.
+    """
+    if calls < 2 or not usage:
+        return usage
+    return {**usage, "holdfast": {"calls": calls, "input_tokens": input_tokens(billed)}}
+
+
+def joined_usage(usages: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The usage of several whole answers as the client is told it."""
+    told: dict[str, Any] = {}
+    billed: dict[str, Any] = {}
+    for usage in usages:
+        told, billed = context_usage(told, usage), add_usage(billed, usage)
+    return with_account(told, billed, len(usages))

@@ -1,10 +1,7 @@
-"""The request side of hidden calls: to go on after them, and to bring them back later.
+"""The request side of hidden calls: what is kept of them, and the request that goes on from them.
 
-turns: after the dialects. It works on whole requests through `wire`, so that every message it
-does not touch keeps its very bytes.
-
-The client never saw the hidden calls, so its next request is without them and their results. The
-provider must have them: it is shown its own turn again, exactly, with all that was answered.
+turns: after the dialects, before rejoining, which brings them back later. It works on whole
+requests through `wire`, so that every message it does not touch keeps its very bytes.
 """
 
 from __future__ import annotations
@@ -19,15 +16,11 @@ from holdfast.wire import (
     DIALECTS,
     Conversation,
     Entry,
-    Message,
-    Text,
     ToolResult,
-    read,
-    write,
 )
 from holdfast.wire.answers import anthropic, gemini, openai_chat, openai_responses
 from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, calls_in, dicts
-from holdfast.wire.strict import decode, encode, splice
+from holdfast.wire.strict import decode, encode
 from holdfast.wire.values import take
 
 _WITHOUT = {
@@ -59,6 +52,8 @@ class Kept(msgspec.Struct, frozen=True):
     """OpenAI's Responses: the id of the response that the client knows, that of the first hop."""
     last_id: str = ""
     """The id of the last hop's response."""
+    dialect: str = ""
+    """What the answer was written in: a session may speak several."""
 
     @property
     def size(self) -> int:
@@ -86,8 +81,8 @@ def continuation(
     Raises `EditError` where the provider would refuse it, such as for a call without a result.
     """
     dialect = conversation.dialect
-    said = [decode(raw) for raw in _sendable(turn, conversation)]
-    answers = _results(dialect, results)
+    said = [decode(raw) for raw in sendable(turn, conversation)]
+    answers = results_in(dialect, results)
     longer = conversation.insert(len(conversation.messages), *said, *answers)
     if dialect == "openai-responses" and conversation.rest.get("conversation"):
         # The provider keeps this conversation, and has put its own turn into it.
@@ -139,7 +134,7 @@ def _name(call: dict[str, Any]) -> str:
     return take(call, "name") or take(call, "function", "name")
 
 
-def _sendable(turn: Sequence[bytes], conversation: Conversation) -> list[bytes]:
+def sendable(turn: Sequence[bytes], conversation: Conversation) -> list[bytes]:
     """What of a turn can be sent back.
 
     OpenAI's Responses take reasoning only if it was stored or sealed, and led to an item.
@@ -160,7 +155,8 @@ def _reasoning(item: Any) -> str:
     return "sealed" if item.get("encrypted_content") else "bare"
 
 
-def _results(dialect: str, results: Sequence[tuple[Call, str]]) -> list[Any]:
+def results_in(dialect: str, results: Sequence[tuple[Call, str]]) -> list[Any]:
+    """What was answered, as messages of a dialect."""
     blocks = tuple(
         ToolResult(call_id=call.id, name=call.name, text=answer) for call, answer in results
     )
@@ -174,164 +170,3 @@ def _results(dialect: str, results: Sequence[tuple[Call, str]]) -> list[Any]:
 def _without_empty_id(part: dict[str, Any]) -> dict[str, Any]:
     given = part["functionResponse"]
     return {"functionResponse": {k: v for k, v in given.items() if k != "id" or v}}
-
-
-# --- bringing hidden calls back ----------------------------------------------------------------
-
-
-def rejoin(conversation: Conversation, kept: Sequence[Kept], hidden: Hidden) -> Conversation:
-    """The client's request with the hidden calls of earlier answers back in their places.
-
-    An answer that the client has changed or dropped is left as the client has it. If nothing is
-    brought back, the very conversation is given back; else all messages beside are the same ones.
-    """
-    if conversation.dialect == "openai-responses":
-        conversation = _follow_chain(conversation, kept)
-    messages = list(conversation.messages)
-    places = _find(messages, kept, conversation.dialect, hidden)
-    for (start, stop), one in sorted(places.items(), key=lambda item: item[0], reverse=True):
-        messages[start:] = _with_hidden(messages[stop:], one, conversation)
-    return conversation.with_messages(tuple(messages)) if places else conversation
-
-
-Look = str | tuple[tuple[str, str, bytes], ...]
-"""What a turn is known by."""
-
-
-def _find(
-    messages: Sequence[Message], kept: Sequence[Kept], dialect: str, hidden: Hidden
-) -> dict[tuple[int, int], Kept]:
-    """Where the client's versions of answers stand: runs of assistant messages."""
-    runs: dict[Look, list[tuple[int, int]]] = {}
-    for start, stop in _runs(messages) if kept else ():
-        runs.setdefault(_look(messages[start:stop]), []).append((start, stop))
-    found: dict[tuple[int, int], Kept] = {}
-    for one in kept:
-        looks = _looks(one, dialect, hidden)
-        alike = [run for look in looks for run in runs.get(look, ()) if run not in found]
-        if alike:
-            found[min(alike, key=lambda run: abs(run[0] - one.index))] = one
-    return found
-
-
-def _runs(messages: Sequence[Message]) -> list[tuple[int, int]]:
-    """The turns of the assistant: messages or items that follow each other."""
-    runs: list[tuple[int, int]] = []
-    for n, message in enumerate(messages):
-        if message.role != "assistant":
-            continue
-        if runs and runs[-1][1] == n:
-            runs[-1] = (runs[-1][0], n + 1)
-        else:
-            runs.append((n, n + 1))
-    return runs
-
-
-def _looks(kept: Kept, dialect: str, hidden: Hidden) -> list[Look]:
-    """What the client's version of an answer may be known by."""
-    shown = [
-        _message(raw, dialect) for hop in kept.hops for raw in split(hop.turn, dialect, hidden)
-    ]
-    look = _look(shown)
-    if not isinstance(look, str):
-        return [look]
-    return [one for one in (look, look + _squeezed(kept.note)) if one]
-
-
-def _look(messages: Sequence[Message]) -> Look:
-    """A turn's calls, or if it has none its words: clients change the rest, and white space."""
-    calls = tuple(
-        (call.id, "", b"") if call.id else ("", call.name, encode(call.arguments))
-        for message in messages
-        for call in message.calls
-    )
-    if calls:
-        return calls
-    words = [b.text for message in messages for b in message.blocks if isinstance(b, Text)]
-    return _squeezed("".join(words))
-
-
-def _squeezed(words: str) -> str:
-    return "".join(words.split())
-
-
-def _with_hidden(following: list[Message], kept: Kept, conversation: Conversation) -> list[Message]:
-    """An answer with all its hops, and the messages that follow it."""
-    dialect = conversation.dialect
-    whole: list[Message] = []
-    for hop in kept.hops:
-        whole.extend(_message(raw, dialect) for raw in _sendable(hop.turn, conversation))
-        if hop is not kept.hops[-1]:
-            whole.extend(_made(value, dialect) for value in _results(dialect, hop.results))
-        elif hop.results:
-            following = _JOIN_RESULTS.get(dialect, _in_front)(following, hop, dialect)
-    return [*whole, *following]
-
-
-def _in_front(following: list[Message], hop: Hop, dialect: str) -> list[Message]:
-    """Results as messages of their own, before those of the client."""
-    return [*(_made(value, dialect) for value in _results(dialect, hop.results)), *following]
-
-
-def _in_one_message(following: list[Message], hop: Hop, dialect: str) -> list[Message]:
-    """Anthropic: all results stand in the user message that follows, before anything else."""
-    [made] = _results(dialect, hop.results)
-    if not (following and following[0].role == "user"):
-        return [_made(made, dialect), *following]
-    given = following[0].value
-    content = given["content"]
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    together = {**given, "content": [*made["content"], *parts]}
-    return [_made(together, dialect), *following[1:]]
-
-
-def _in_order(following: list[Message], hop: Hop, dialect: str) -> list[Message]:
-    """Gemini: as many responses as calls in one content, in their order, for ids may be missing."""
-    [made] = _results(dialect, hop.results)
-    if not (following and following[0].results):
-        return [_made(made, dialect), *following]
-    given = following[0].value
-    parts = given["parts"] if isinstance(given["parts"], list) else [given["parts"]]
-    places = {block.place[-1] for block in following[0].results}
-    theirs = [part for n, part in enumerate(parts) if n in places or parts is not given["parts"]]
-    rest = [part for part in parts if part not in theirs]
-    ours = list(made["parts"])
-    known = [call for call, _ in hop.results]
-    ordered = []
-    for call in turn_calls(hop.turn, dialect):
-        queue = ours if call in known else theirs
-        if call in known:
-            known.remove(call)
-        if queue:
-            ordered.append(queue.pop(0))
-    together = {**given, "parts": [*ordered, *ours, *theirs, *rest]}
-    return [_made(together, dialect), *following[1:]]
-
-
-_JOIN_RESULTS = {"anthropic": _in_one_message, "gemini": _in_order}
-
-
-def _follow_chain(conversation: Conversation, kept: Sequence[Kept]) -> Conversation:
-    """Where the provider keeps the history: go on from the last hop, which the client never saw."""
-    previous = conversation.rest.get("previous_response_id")
-    one = next((one for one in kept if previous and one.seen_id == previous), None)
-    if one is None:
-        return conversation
-    body = write(conversation)
-    if one.last_id and one.last_id != previous:
-        body = splice(body, ("previous_response_id",), encode(one.last_id))
-        conversation = read(body, conversation.dialect)
-    results = one.hops[-1].results
-    if not results:
-        return conversation
-    longer = _in_front(list(conversation.messages), one.hops[-1], conversation.dialect)
-    return conversation.with_messages(tuple(longer))
-
-
-def _message(raw: bytes, dialect: str) -> Message:
-    spoken = DIALECTS[dialect]
-    return Message(raw, spoken.check(decode(raw), ()), spoken)
-
-
-def _made(value: Any, dialect: str) -> Message:
-    return _message(encode(value), dialect)

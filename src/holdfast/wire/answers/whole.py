@@ -65,7 +65,7 @@ def read_answer(body: bytes, dialect: str) -> Answer:
 
 
 def join_answers(bodies: Sequence[bytes], dialect: str, hidden: Hidden, note: str = "") -> bytes:
-    """The answers of several upstream calls as one, without hidden calls and with usage summed.
+    """The answers of several upstream calls as one, without hidden calls; usage: `context_usage`.
 
     One answer that hides nothing is given back byte for byte. None is empty: where all was hidden,
     `note` or a sentence that says so stands for it.

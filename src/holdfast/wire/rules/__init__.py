@@ -1,6 +1,13 @@
 """The rules of the providers: data with their sources, and the checks that look for them."""
 
-from holdfast.wire.rules import anthropic, converse, gemini, openai_chat, openai_responses
+from holdfast.wire.rules import (
+    anthropic,
+    anthropic_thinking,
+    converse,
+    gemini,
+    openai_chat,
+    openai_responses,
+)
 from holdfast.wire.rules.rule import RULES, Rule, Violation, check_all, rule
 
 __all__ = [
@@ -8,6 +15,7 @@ __all__ = [
     "Rule",
     "Violation",
     "anthropic",
+    "anthropic_thinking",
     "check_all",
     "converse",
     "gemini",

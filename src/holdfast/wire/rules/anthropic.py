@@ -1,4 +1,4 @@
-"""What Anthropic's Messages API demands (A1 to A16 of the collected provider rules)."""
+"""What Anthropic's Messages API demands (A1 to A10, A13, A14 and A16 of the collected rules)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from holdfast.wire.blocks import (
     Media,
     Opaque,
     Text,
-    Thinking,
     ToolCall,
     ToolResult,
     text_of,
@@ -28,7 +27,6 @@ from holdfast.wire.rules.common import (
 )
 from holdfast.wire.rules.rule import Context, Finding, Seen, rule
 from holdfast.wire.strict import Place
-from holdfast.wire.values import take
 
 
 def _turns(messages: Sequence[Seen]) -> list[list[Seen]]:
@@ -252,71 +250,26 @@ def _takes_prefill(model: str) -> bool:
     return (int(match[1]), int(match[2] or 0)) < (4, 6)
 
 
-A11 = rule(
-    "A11",
-    ANTHROPIC,
-    "With thinking on, the assistant turn whose tool results come last starts with its thinking.",
-    source="opencode#3077",
-)
-
-
-@A11.ends
-def open_turn_keeps_its_thinking(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    thinking = context.body.get("thinking")
-    if not (isinstance(thinking, dict) and thinking.get("type") == "enabled" and messages):
-        return
-    if not any(isinstance(block, ToolResult) for block in messages[-1].blocks):
-        return
-    for n in range(len(messages) - 1, -1, -1):
-        seen = messages[n]
-        if seen.role == "assistant" and (n == 0 or messages[n - 1].role != "assistant"):
-            if not (seen.blocks and isinstance(seen.blocks[0], Thinking)):
-                yield seen.place, "thinking is on, but this turn does not start with thinking"
-            return
-
-
-A12 = rule(
-    "A12",
-    ANTHROPIC,
-    "Thinking blocks of the latest assistant message are sent back as they came, and signed.",
-    source="claude-code#63203",
-)
-
-
-@A12.ends
-def latest_thinking_is_signed(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    for n in range(len(messages) - 1, -1, -1):
-        seen = messages[n]
-        if seen.role != "assistant":
-            continue
-        for block in seen.blocks:
-            if isinstance(block, Thinking):
-                part = seen.value["content"][block.place[-1]]
-                proof = part.get("signature" if part["type"] == "thinking" else "data")
-                if not (isinstance(proof, str) and proof):
-                    yield at(seen, block), "the thinking block has lost its signature"
-        return
-
-
 A13 = rule(
     "A13",
     ANTHROPIC,
-    "Every result of a server tool stands behind its server_tool_use, in the same message.",
-    source="sdk-python#961",
+    "Every result of a server tool stands behind its server_tool_use; not always in the same "
+    "message, for a turn may pause, or run code that calls the client's tools in between.",
+    source="sdk-python#961; docs.anthropic.com, pause_turn and programmatic tool calling",
 )
 
 
-@A13.message
-def server_tools_are_paired(seen: Seen, context: Context) -> Iterator[Finding]:
-    made = set()
-    for block in seen.blocks:
-        if not isinstance(block, Opaque) or seen.role != "assistant":
-            continue
-        part = seen.value["content"][block.place[-1]]
-        if block.type in ("server_tool_use", "mcp_tool_use"):
-            made.add(take(part, "id"))
-        elif block.type.endswith("_tool_result") and take(part, "tool_use_id") not in made:
-            yield at(seen, block), "the server tool's use is missing before its result"
+@A13.body
+def server_tools_are_paired(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    uses = set()
+    for seen in messages:
+        for block in seen.blocks if seen.role == "assistant" else ():
+            if not isinstance(block, Opaque):
+                continue
+            if block.opens:
+                uses.add(block.opens)
+            elif block.type.endswith("_tool_result") and block.closes not in uses:
+                yield at(seen, block), "the server tool's use is missing before its result"
 
 
 A14 = rule(
@@ -365,33 +318,6 @@ def _marked(parts: Any, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
                 yield from _marked(part.get("content"), (*place, n, "content"))
             if "cache_control" in part:
                 yield (*place, n), part
-
-
-A15 = rule(
-    "A15",
-    ANTHROPIC,
-    "budget_tokens is at least 1024 and, without tools, below max_tokens; no tool is forced "
-    "while thinking is on.",
-    source="docs.anthropic.com, extended thinking",
-)
-
-
-@A15.body
-def thinking_budget_is_legal(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    body = context.body
-    thinking = body.get("thinking")
-    if not (isinstance(thinking, dict) and thinking.get("type") == "enabled"):
-        return
-    budget, most = thinking.get("budget_tokens"), body.get("max_tokens")
-    place: Place = ("thinking", "budget_tokens")
-    if not isinstance(budget, int) or budget < 1024:
-        yield place, "budget_tokens must be at least 1024"
-    # Interleaved thinking lifts this limit; it is switched on by a header and needs tools.
-    elif isinstance(most, int) and budget >= most and not body.get("tools"):
-        yield place, "budget_tokens must be below max_tokens"
-    choice = body.get("tool_choice")
-    if isinstance(choice, dict) and choice.get("type") in ("any", "tool"):
-        yield ("tool_choice",), "a tool cannot be forced while thinking is on"
 
 
 _MOST_BYTES, _MOST_MESSAGES, _MOST_IMAGES, _MOST_PIXELS = 32 * 1024 * 1024, 100_000, 100, 8000

@@ -1,0 +1,83 @@
+"""Let go of thinking that an edit has made invalid.
+
+unbinding: after folding, before fit. On models with preserved thinking a thinking block is bound
+to the exact system, tools and messages that it was an answer to; the provider refuses the request
+once something before it has changed. Thinking may go from a place on, and then all of it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.fitting.draft import Draft, where
+from holdfast.fitting.folding import Folded
+from holdfast.fitting.following import unmarked
+from holdfast.fitting.measure import Measure
+from holdfast.fitting.state import FitState
+from holdfast.store.records import Edit
+from holdfast.wire import Conversation, Message
+from holdfast.wire.thinking import is_bound, without_thinking
+
+_SWITCHED_OFF = Edit(
+    action="thinking",
+    what="switched thinking off for this request",
+    why="a turn that calls tools must begin with its thinking, which is bound to other messages",
+    where="$.thinking",
+)
+
+
+def unbind(folded: Folded, state: FitState | None, measure: Measure) -> Folded:
+    """Take out the thinking behind the first place that is not as the model saw it."""
+    draft = folded.draft
+    if not is_bound(measure.model, draft.asked.rest):
+        return folded
+    # What was sent last time is what the latest thinking answered; before that, what was asked.
+    seen = state.sent if state is not None and draft.known else draft.asked
+    start = _first_change(seen, draft.now)
+    if start is None:
+        return folded
+    freed = without_thinking(draft.now, start)
+    if freed is draft.now:
+        return folded
+    draft = draft.changed(draft.now.with_messages(freed.messages), _explaining(draft, measure))
+    draft = draft.with_frame(freed, _SWITCHED_OFF)
+    return folded._replace(draft=draft, counted=measure.count(draft.now))
+
+
+def _first_change(seen: Conversation, now: Conversation) -> int | None:
+    """The first message that is not as it was seen; None if all that was seen is unchanged."""
+    for name in ("system", "tools"):
+        if _unmarked(seen.rest.get(name)) != _unmarked(now.rest.get(name)):
+            return 0
+    for n, (old, new) in enumerate(zip(seen.messages, now.messages, strict=False)):
+        same = old is new or bytes(old.span) == bytes(new.span)
+        if not same and unmarked(old.value) != unmarked(new.value):
+            return n
+    return None if len(now.messages) >= len(seen.messages) else len(now.messages)
+
+
+def _unmarked(value: Any) -> Any:
+    """System text or tools without cache marks, which providers do not compare."""
+    parts = value if isinstance(value, list) else [value]
+    return [unmarked(part) for part in parts]
+
+
+def _explaining(draft: Draft, measure: Measure) -> Any:
+    def explain(
+        old: Sequence[Message], now: Sequence[Message], start: int, stop: int
+    ) -> tuple[Edit, ...]:
+        return (
+            Edit(
+                action="thinking",
+                what="took out thinking",
+                why="it is bound to messages before it that have changed",
+                where=where(start, stop),
+                from_tokens=round(measure.tokens(draft.now, tuple(old))),
+                to_tokens=round(measure.tokens(draft.now, tuple(now))),
+                start=start,
+                stop=stop,
+            ),
+        )
+
+    return explain

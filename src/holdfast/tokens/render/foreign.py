@@ -1,0 +1,72 @@
+"""The text of blocks that no renderer knows: what a provider's own tools did, or new items.
+
+foreign: before request. How a provider shows these to its model is not documented, so their text
+is counted as JSON; what is sealed is counted by its length, and pictures as one picture.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from holdfast.tokens.render.parts import compact_json
+
+_UNSHOWN = frozenset(
+    "type id call_id tool_use_id status execution fingerprint signature caller container_id "
+    "file_id approval_request_id cache_control citations page_age retrieved_at".split()
+)
+"""Fields that address or seal a block rather than say something."""
+_SEALED = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"})
+_PICTURES = {"image_generation_call": "result"}
+"""Items that hold a picture, and where."""
+SEALED_CHARACTERS = 4.0
+"""Characters of sealed text to a token, where nothing is known of the provider."""
+PICTURE_TOKENS = 1_100
+"""A picture of the usual size."""
+
+
+class Foreign(NamedTuple):
+    """What is to be counted of blocks that are not known."""
+
+    text: str = ""
+    sealed: int = 0
+    """Characters that only the provider can read."""
+    pictures: int = 0
+
+    def tokens(self, characters: float) -> float:
+        """Tokens of what is no text, at so many sealed characters to a token."""
+        return self.sealed / characters + PICTURE_TOKENS * self.pictures
+
+
+def foreign(values: list[Any]) -> Foreign:
+    """What is to be counted of the values of blocks."""
+    texts: list[str] = []
+    sealed = 0
+    pictures = 0
+    for value in values:
+        if not isinstance(value, dict):
+            continue
+        picture = _PICTURES.get(str(value.get("type")), "")
+        pictures += bool(value.get(picture))
+        shown, characters = _parted({key: value[key] for key in value if key != picture})
+        sealed += characters
+        texts.append(compact_json(shown) if shown else "")
+    return Foreign("\n".join(filter(None, texts)), sealed, pictures)
+
+
+def _parted(value: Any) -> tuple[Any, int]:
+    """A value without what is not shown, and how many characters of it are sealed."""
+    if isinstance(value, list):
+        pairs = [_parted(item) for item in value]
+        return [shown for shown, _ in pairs], sum(sealed for _, sealed in pairs)
+    if not isinstance(value, dict):
+        return value, 0
+    shown: dict[str, Any] = {}
+    total = 0
+    base64 = value.get("type") == "base64"
+    for key, field in value.items():
+        if key in _SEALED or (base64 and key == "data"):
+            total += len(field) if isinstance(field, str) else 0
+        elif key not in _UNSHOWN and field is not None:
+            shown[key], sealed = _parted(field)
+            total += sealed
+    return shown, total

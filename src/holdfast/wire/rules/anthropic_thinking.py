@@ -1,0 +1,147 @@
+"""What Anthropic demands of thinking (A11, A12, A15 and A17 of the collected provider rules)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from holdfast.wire.anthropic import NAME as ANTHROPIC
+from holdfast.wire.blocks import Thinking, ToolResult
+from holdfast.wire.rules.common import at
+from holdfast.wire.rules.rule import Context, Finding, Seen, rule
+from holdfast.wire.strict import Place
+
+A11 = rule(
+    "A11",
+    ANTHROPIC,
+    "With thinking enabled, the assistant turn whose tool results come last starts with its "
+    "thinking; adaptive thinking leaves that to the model.",
+    source="opencode#3077; recorded adaptive requests whose last tool turn starts with text",
+)
+
+
+@A11.ends
+def open_turn_keeps_its_thinking(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    thinking = context.body.get("thinking")
+    if not (isinstance(thinking, dict) and thinking.get("type") == "enabled" and messages):
+        return
+    if not any(isinstance(block, ToolResult) for block in messages[-1].blocks):
+        return
+    for n in range(len(messages) - 1, -1, -1):
+        seen = messages[n]
+        if seen.role == "assistant" and (n == 0 or messages[n - 1].role != "assistant"):
+            if not (seen.blocks and isinstance(seen.blocks[0], Thinking)):
+                yield seen.place, "thinking is on, but this turn does not start with thinking"
+            return
+
+
+A12 = rule(
+    "A12",
+    ANTHROPIC,
+    "Thinking blocks of the latest assistant message are sent back as they came, and signed.",
+    source="claude-code#63203",
+)
+
+
+@A12.ends
+def latest_thinking_is_signed(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    for n in range(len(messages) - 1, -1, -1):
+        seen = messages[n]
+        if seen.role != "assistant":
+            continue
+        for block in seen.blocks:
+            if isinstance(block, Thinking):
+                part = seen.value["content"][block.place[-1]]
+                proof = part.get("signature" if part["type"] == "thinking" else "data")
+                if not (isinstance(proof, str) and proof):
+                    yield at(seen, block), "the thinking block has lost its signature"
+        return
+
+
+A15 = rule(
+    "A15",
+    ANTHROPIC,
+    "budget_tokens is at least 1024 and, without tools, below max_tokens; no tool is forced "
+    "while thinking is on.",
+    source="docs.anthropic.com, extended thinking",
+)
+
+
+@A15.body
+def thinking_budget_is_legal(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+    body = context.body
+    thinking = body.get("thinking")
+    if not (isinstance(thinking, dict) and thinking.get("type") == "enabled"):
+        return
+    budget, most = thinking.get("budget_tokens"), body.get("max_tokens")
+    place: Place = ("thinking", "budget_tokens")
+    if not isinstance(budget, int) or budget < 1024:
+        yield place, "budget_tokens must be at least 1024"
+    # Interleaved thinking lifts this limit; it is switched on by a header and needs tools.
+    elif isinstance(most, int) and budget >= most and not body.get("tools"):
+        yield place, "budget_tokens must be below max_tokens"
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict) and choice.get("type") in ("any", "tool"):
+        yield ("tool_choice",), "a tool cannot be forced while thinking is on"
+
+
+# Models whose thinking is bound to all that stands before it, and no other model's: the check is
+# of the model, so an id that is not listed here is not bound. Collected on 2026-11-16.
+_PRESERVING = re.compile(
+    r"claude-(?:fable-5[-.][12]|mythos-5[-.][12]|(?:opus|sonnet|haiku)-5[-.]5)(?!\d)"
+)
+
+
+def has_preserved_thinking(model: str) -> bool:
+    """Whether a model's thinking is bound to the exact system, tools and messages before it."""
+    return _PRESERVING.search(model) is not None
+
+
+def drops_what_is_bound(thinking: dict[str, Any]) -> bool:
+    """Whether a request has the provider drop thinking that is bound to another conversation."""
+    binding = thinking.get("block_binding")
+    behavior = binding.get("prefix_mismatch_behavior") if isinstance(binding, dict) else None
+    return behavior == "drop_block"
+
+
+A17 = rule(
+    "A17",
+    ANTHROPIC,
+    "On models with preserved thinking (Fable and Mythos 5.1 and 5.2, Opus, Sonnet and Haiku 5.5) "
+    "thinking is removed from the front of the history, never from the middle. Its signature "
+    "covers all that stands before it, which only the provider can verify.",
+    source="platform.claude.com, preserved thinking; CLIProxyAPI#5422; anthropic-sdk-python#1598",
+)
+
+
+@A17.body
+def thinking_is_not_missing_in_the_middle(
+    messages: Sequence[Seen], context: Context
+) -> Iterator[Finding]:
+    thinking = context.body.get("thinking")
+    # Adaptive thinking may leave a turn without any by itself; enabled, every turn has some.
+    if not (isinstance(thinking, dict) and thinking.get("type") == "enabled"):
+        return
+    if not has_preserved_thinking(context.model) or drops_what_is_bound(thinking):
+        return
+    thought = False
+    bare: list[Seen] = []
+    """The beginnings of turns without thinking, since one with it."""
+    for turn in _answers(messages):
+        if any(isinstance(block, Thinking) for seen in turn for block in seen.blocks):
+            yield from ((seen.place, "this turn has lost its thinking") for seen in bare)
+            thought, bare = True, []
+        elif thought and turn:
+            bare.append(turn[0])
+
+
+def _answers(messages: Sequence[Seen]) -> list[list[Seen]]:
+    """What the assistant said between two questions, its calls and their results between."""
+    turns: list[list[Seen]] = [[]]
+    for seen in messages:
+        if seen.role == "assistant":
+            turns[-1].append(seen)
+        elif seen.role == "user" and not seen.results:
+            turns.append([])
+    return turns

@@ -1,0 +1,92 @@
+"""Thinking that is bound to what stands before it, and how to let go of it.
+
+thinking: after conversation. On models with preserved thinking a thinking block's signature covers
+the exact system, tools and messages before it; after an edit before it the provider refuses the
+request ("bound to a different conversation"). Nothing here can verify a signature: it says when
+the rule holds, and takes thinking out from a place on, which is always allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.wire.blocks import Thinking, ToolResult
+from holdfast.wire.conversation import Conversation
+from holdfast.wire.message import Message
+from holdfast.wire.reader import dialect_named
+from holdfast.wire.rules.anthropic_thinking import drops_what_is_bound, has_preserved_thinking
+from holdfast.wire.strict import encode, items, splice
+from holdfast.wire.values import inner
+
+_DIALECTS = ("anthropic", "converse")
+"""The dialects in which thinking is a block of a message's content."""
+
+
+def is_bound(model: str, body: Any) -> bool:
+    """Whether an edit invalidates the thinking behind it; `body` is `Conversation.rest`."""
+    return has_preserved_thinking(model) and not drops_what_is_bound(_thinking(body))
+
+
+def _thinking(body: Any) -> dict[str, Any]:
+    """What a request asks for; Converse carries it among the model's own fields."""
+    return inner(body, "thinking") or inner(body, "additionalModelRequestFields", "thinking")
+
+
+def without_thinking(conversation: Conversation, start: int) -> Conversation:
+    """The same request without thinking in the messages from `start` on.
+
+    Untouched messages are the same objects. A message of nothing but thinking goes: the API joins
+    its neighbours (A9). Where thinking is enabled and the last turn still calls tools, a turn
+    without thinking is refused (A11): there, thinking is switched off for this request.
+    """
+    if conversation.dialect not in _DIALECTS:
+        return conversation
+    messages = list(conversation.messages[:start])
+    for message in conversation.messages[start:]:
+        messages.extend(_without(message))
+    same = len(messages) == len(conversation.messages)
+    if same and all(map(_is, messages, conversation.messages)):
+        return conversation
+    return _unless_demanded(conversation.with_messages(tuple(messages)))
+
+
+def _is(message: Message, other: Message) -> bool:
+    return message is other
+
+
+def _without(message: Message) -> list[Message]:
+    """A message without its thinking, the other blocks in their very bytes; none if all was."""
+    gone = {block.place[-1] for block in message.blocks if isinstance(block, Thinking)}
+    if not gone or message.role != "assistant":
+        return [message]
+    content = msgspec.json.decode(message.span, type=_Content).content
+    left = [block for n, block in enumerate(items(content)) if n not in gone]
+    if not left:
+        return []
+    span = splice(message.span, ("content",), encode(left))
+    return [Message(span, message.role, dialect_named(message.dialect))]
+
+
+class _Content(msgspec.Struct):
+    content: msgspec.Raw
+
+
+def _unless_demanded(conversation: Conversation) -> Conversation:
+    if conversation.dialect != "anthropic" or not _demands(conversation.rest):
+        return conversation
+    if not _calls_tools(conversation.messages):
+        return conversation
+    return conversation.with_field("thinking", {"type": "disabled"})
+
+
+def _demands(body: Any) -> bool:
+    """Whether a turn must start with thinking: adaptive thinking leaves that to the model."""
+    return inner(body, "thinking").get("type") == "enabled"
+
+
+def _calls_tools(messages: Sequence[Message]) -> bool:
+    """Whether the last message answers calls, so that the turn before it goes on."""
+    return bool(messages) and any(isinstance(block, ToolResult) for block in messages[-1].blocks)

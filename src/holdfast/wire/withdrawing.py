@@ -1,0 +1,95 @@
+"""Forbid tools for one request without touching their definitions, so that the prefix stays.
+
+withdrawing: after conversation. Tools stand first in what a provider caches; to take one out of the
+list would have all of it read again. What the model may call is said beside the list instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdfast.wire.blocks import Tool
+from holdfast.wire.conversation import Conversation
+from holdfast.wire.rules.common import openai_answers
+from holdfast.wire.values import first, inner, take
+
+Withdrawn = Callable[[str], bool]
+"""Says of a tool's name whether it may not be called."""
+
+
+def withdraw(conversation: Conversation, withdrawn: Withdrawn) -> Conversation:
+    """The same request, in which the model may not call the tools that are withdrawn."""
+    others = [tool for tool in conversation.tools if not withdrawn(tool.name)]
+    match conversation.dialect:
+        case "openai-chat":
+            choice = _openai_choice(conversation, others, _chat_name, nested=True)
+        case "openai-responses":
+            choice = _openai_choice(conversation, others, _responses_name, nested=False)
+        case "anthropic":
+            # It can forbid all tools or none. The model's words are worth more than its next
+            # call: without this it would end with nothing said.
+            choice = {"type": "none"}
+        case "gemini":
+            return _gemini(conversation, others, withdrawn)
+        case _:
+            return conversation
+    return conversation if choice is None else conversation.with_field("tool_choice", choice)
+
+
+Named = Callable[[dict[str, Any]], dict[str, Any]]
+"""A tool's definition as a choice of tools names it."""
+
+
+def _openai_choice(
+    conversation: Conversation, others: Sequence[Tool], name: Named, *, nested: bool
+) -> Any:
+    """What may be called; None if the request says so already."""
+    given = conversation.rest.get("tool_choice")
+    if isinstance(given, dict) and given.get("type") != "allowed_tools":
+        return None  # one tool is forced, which is the client's
+    # Only OpenAI itself knows a list of allowed tools; services that speak its dialects refuse it.
+    if not others or not openai_answers(conversation.context()):
+        return "none"
+    definitions = conversation.rest.get("tools")
+    allowed = [name(definitions[tool.place[-1]]) for tool in others if tool.place[0] == "tools"]
+    if isinstance(given, dict):
+        listed = inner(given, "allowed_tools") if nested else given
+        allowed = [tool for tool in listed.get("tools") or () if tool in allowed]
+    forced = given == "required" or take(given, "mode") == "required"
+    forced = forced or take(given, "allowed_tools", "mode") == "required"
+    choice = {"mode": "required" if forced else "auto", "tools": allowed}
+    if not allowed:
+        return "none"
+    if nested:
+        return {"type": "allowed_tools", "allowed_tools": choice}
+    return {"type": "allowed_tools", **choice}
+
+
+def _chat_name(definition: dict[str, Any]) -> dict[str, Any]:
+    kind = take(definition, "type") or "function"
+    return {"type": kind, kind: {"name": take(definition, kind, "name")}}
+
+
+def _responses_name(definition: dict[str, Any]) -> dict[str, Any]:
+    keys = ("type", "name", "server_label")
+    return {key: definition[key] for key in keys if isinstance(definition.get(key), str)}
+
+
+def _gemini(
+    conversation: Conversation, others: Sequence[Tool], withdrawn: Withdrawn
+) -> Conversation:
+    body = conversation.rest
+    key = "tool_config" if "tool_config" in body else "toolConfig"
+    calling = first(inner(body, key), "functionCallingConfig", "function_calling_config")
+    calling = calling if isinstance(calling, dict) else {}
+    names = first(calling, "allowedFunctionNames", "allowed_function_names")
+    own = [tool.name for tool in others if not tool.hosted]
+    allowed = [n for n in names if not withdrawn(n)] if isinstance(names, list) and names else own
+    # A list of names is heeded in the modes ANY, which forces a call, and VALIDATED, which allows
+    # words too; in AUTO it is refused.
+    mode = "ANY" if calling.get("mode") == "ANY" else "VALIDATED"
+    choice = {"mode": mode, "allowedFunctionNames": allowed} if allowed else {"mode": "NONE"}
+    spare = ("functionCallingConfig", "function_calling_config")
+    config = {name: value for name, value in inner(body, key).items() if name not in spare}
+    return conversation.with_field(key, {**config, "functionCallingConfig": choice})
