@@ -12,6 +12,7 @@ from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
 from tests.condense.places import opened, words
 from tests.condense.structured import check, source
+from tests.expand.made import opened as expanded
 
 FILMS = [{"film_id": n, "title": f"Film {n}", "rate": f"{n % 5}.10"} for n in range(1, 41)]
 PSQL = """\
@@ -82,13 +83,16 @@ def test_rows_as_python_prints_them_are_a_result() -> None:
     assert sql_result.passages(content)[1].text == "film_id: 2; title: Film 2; rate: 2.10"
 
 
-def test_tables_of_psql_and_mysql_are_read_and_placed_by_line() -> None:
+def test_tables_of_psql_and_mysql_are_read_and_placed_by_row() -> None:
     for text, count in ((PSQL, 3), (MYSQL, 2)):
         content = Source(text.encode())
         assert kind_of(content) == "sql_result"
         said, parts = check(sql_result, content)
         assert said.total == count
-        assert "Film 2" in opened(content, parts[1].where)
+        assert parts[1].where == "rows 2-2"
+        row = expanded(text, {"offset": 1, "limit": 1}).content
+        assert "Film 2" in row
+        assert row in text
     assert sql_result.passages(Source(PSQL.encode()))[2].text == "film_id: 3; title: ; rate: 9.90"
 
 

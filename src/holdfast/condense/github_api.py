@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note
-from holdfast.condense.document import Document, document
 from holdfast.condense.github import is_github, thing, unit_of
 from holdfast.condense.json_rows import beside, passages
-from holdfast.condense.main_rows import Rows, main_rows
+from holdfast.condense.main_rows import RowValues, main_rows
 from holdfast.condense.outline import outline
 from holdfast.condense.rows import brief, describe, samples, table_of
 from holdfast.condense.source import Source
+from holdfast.document import Document
 
 __all__ = ["condense", "kind", "passages", "sniff"]
 
@@ -29,7 +29,7 @@ def sniff(source: Source) -> float:
 
 def condense(source: Source) -> Condensed:
     """Show the first things in a line each, and how they differ."""
-    found, rows = document(source), main_rows(source)
+    found, rows = source.document, main_rows(source)
     if found is None:
         return Condensed(title="GitHub answer, unreadable", unit="items", total=0, notes=())
     return _one(source, found) if rows is None else _many(source, found, rows)
@@ -48,7 +48,7 @@ def _one(source: Source, found: Document) -> Condensed:
     )
 
 
-def _many(source: Source, found: Document, rows: Rows) -> Condensed:
+def _many(source: Source, found: Document, rows: RowValues) -> Condensed:
     table = table_of(rows.rows)
     first = [
         Note("sample", thing(row), f"{rows.path}[{index}]")

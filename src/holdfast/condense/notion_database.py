@@ -9,7 +9,6 @@ from typing import Any
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note
-from holdfast.condense.document import document
 from holdfast.condense.notion import Things, fields, object_of, passages, things
 from holdfast.condense.notion_page import summary
 from holdfast.condense.rows import brief, describe, samples, table_of
@@ -30,7 +29,7 @@ def sniff(source: Source) -> float:
 
 def condense(source: Source) -> Condensed:
     """The schema of databases; the columns and telling rows of a query."""
-    found, document_ = things(source), document(source)
+    found, document_ = things(source), source.document
     if found is None or document_ is None:
         return Condensed(title="Notion database, unreadable", unit="rows", total=0, notes=())
     notes = alerts(source, document_.value)

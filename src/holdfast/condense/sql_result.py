@@ -10,19 +10,20 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from holdfast.condense.alerts import alerts
-from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.document import Document, document
+from holdfast.condense.condenser import Condensed, Passage
+from holdfast.condense.csv_table import condense as condensed_table
+from holdfast.condense.csv_table import passages as table_passages
 from holdfast.condense.entity import entities, entity_notes
 from holdfast.condense.json_rows import condensed_rows
 from holdfast.condense.json_rows import passages as json_passages
 from holdfast.condense.main_rows import main_rows, near_top
 from holdfast.condense.outline import outline
 from holdfast.condense.prose import around_notes
-from holdfast.condense.rows import describe, samples, table_of
 from holdfast.condense.source import Source
-from holdfast.condense.spots import placed_notes
-from holdfast.condense.text_table import TextTable, text_table
+from holdfast.document import Document
 
 kind = "sql_result"
 
@@ -36,9 +37,9 @@ _TABLE_KEYS = {"tableName", "table_name", "recordCount"}
 
 def sniff(source: Source) -> float:
     """Sure of rows that a database speaks of, and of its tables in text."""
-    found = document(source)
+    found = source.document
     if found is None:
-        return 0.88 if text_table(source) else 0.0
+        return 0.88 if source.table is not None and source.table.style == "drawn" else 0.0
     if _is_plan(found.value) or _is_answer(source) or _is_catalogue(source):
         return 0.92
     if any(_SAID.search(text[:_PREFIX_CHARS]) for text in found.around):
@@ -51,14 +52,13 @@ def sniff(source: Source) -> float:
 
 def condense(source: Source) -> Condensed:
     """The columns and telling rows; of a catalogue the tables."""
-    found = document(source)
+    found = source.document
     if found is None:
-        table = text_table(source)
-        return _from_text(table) if table else _nothing()
+        return _from_text(source)
     tables = entities(source)
     if tables:
         said = [*alerts(source, found.value), *around_notes(found), *entity_notes(tables)]
-        notes = tuple(placed_notes(source, said))
+        notes = tuple(said)
         title = f"SQL schema: {len(tables):,} tables"
         return Condensed(title=title, unit="tables", total=len(tables), notes=notes)
     rows = main_rows(source)
@@ -69,20 +69,9 @@ def condense(source: Source) -> Condensed:
 
 def passages(source: Source) -> Sequence[Passage]:
     """One for each row."""
-    if document(source) is not None:
+    if source.document is not None:
         return json_passages(source)
-    table = text_table(source)
-    if table is None:
-        return ()
-    said = [
-        Passage("; ".join(f"{name}: {value}" for name, value in row.items()), f"lines {n}-{n}")
-        for row, n in zip(table.rows, table.lines, strict=True)
-    ]
-    return [*said, *(Passage(text, f"lines {n}-{n}") for n, text in table.others)]
-
-
-def _nothing() -> Condensed:
-    return Condensed(title="SQL result, unreadable", unit="rows", total=0, notes=())
+    return table_passages(source) if source.table is not None else ()
 
 
 def _other(source: Source, found: Document) -> Condensed:
@@ -92,24 +81,17 @@ def _other(source: Source, found: Document) -> Condensed:
         title="SQL query plan" if _is_plan(value) else "SQL result",
         unit="items" if isinstance(value, list) else "keys",
         total=len(value) if isinstance(value, (dict, list)) else 1,
-        notes=tuple(placed_notes(source, notes)),
-    )
-
-
-def _from_text(table: TextTable) -> Condensed:
-    described = table_of(table.rows)
-    others = [Note("outline", text[:200], f"lines {n}-{n}") for n, text in table.others[:6]]
-    notes = [
-        *others,
-        *describe(described),
-        *samples(described, lambda index: f"lines {table.lines[index]}-{table.lines[index]}"),
-    ]
-    return Condensed(
-        title=f"SQL result: {len(table.rows):,} rows of {described.width:,} columns",
-        unit="rows",
-        total=len(table.rows),
         notes=tuple(notes),
     )
+
+
+def _from_text(source: Source) -> Condensed:
+    """A table that a shell drew, under the name of what it is."""
+    if source.table is None:
+        return Condensed(title="SQL result, unreadable", unit="rows", total=0, notes=())
+    condensed = condensed_table(source)
+    title = f"SQL result: {condensed.title.partition(': ')[2]}"
+    return msgspec.structs.replace(condensed, title=title)
 
 
 def _is_answer(source: Source) -> bool:
