@@ -16,6 +16,8 @@ import msgspec
 from holdfast.document.json_text import UNREADABLE, Document, Member, decoder
 
 _LOOKS_PYTHON = re.compile(r"[\[({]\s{0,9}'|[\[({,:]\s{0,9}(?:None|True|False|Decimal)\b")
+_DEEPEST = 500
+"""Values nested deeper are not read: they could not be decoded, and are made to be slow."""
 _LOOKED_AT = 4_000
 """Characters in which something must look as only Python writes it."""
 
@@ -167,7 +169,7 @@ class _Parser:
         return token.end()
 
     def _open(self, token: re.Match[str]) -> int | None:
-        if not self.wants_value or self._lacks_key():
+        if not self.wants_value or self._lacks_key() or len(self.stack) == _DEEPEST:
             return None
         bracket = token["open"]
         self.stack.append(_Container(bracket, token.start("open"), self.key, []))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 
 from holdfast.condense.condenser import Passage
 from holdfast.condense.kinds import condenser_for
@@ -21,7 +22,7 @@ _NUMBERS = r"\s*(\d{1,12})(?:\s*[-–]\s*(\d{1,12}))?"  # noqa: RUF001 a dash is
 _LINES = re.compile(rf"(?:.*\()?\s*(?:lines?|l)?{_NUMBERS}(?: of [\d,]+)?\s*\)?", re.IGNORECASE)
 _ROWS = re.compile(rf"rows?{_NUMBERS}(?:\s+of\s+(\S.*))?", re.IGNORECASE)
 _CHARACTERS = re.compile(rf"(?:.*,\s*)?characters?{_NUMBERS}", re.IGNORECASE)
-_PARAGRAPH = re.compile(r"(?:paragraph|passage)s?\s*(\d{1,12})", re.IGNORECASE)
+_PARAGRAPH = re.compile(rf"(?:paragraph|passage)s?{_NUMBERS}", re.IGNORECASE)
 _FIRST_OF_SEVERAL = re.compile(r"((?:\$|lines? |rows? )[^;]*); ")
 """As an expansion names pieces from several places."""
 
@@ -40,7 +41,7 @@ def place(opened: Opened, around: str) -> Place:
     if found := _ROWS.fullmatch(words):
         return _at_rows(opened, int(found[1]), int(found[2] or found[1]), found[3] or "")
     if found := _PARAGRAPH.fullmatch(words):
-        return _at_passage(opened, int(found[1]))
+        return _at_passages(opened, int(found[1]), int(found[2] or found[1]))
     if around.startswith("$") and opened.source.document is not None:
         return _at_path(opened, opened.source.document, around)
     in_text = _in_text(opened.text, around)
@@ -156,30 +157,30 @@ def _parent(document: Document, node: Node) -> Node:
         parent = Node(walked, member.value, member.end)
 
 
-def _at_passage(opened: Opened, number: int) -> Place:
+def _at_passages(opened: Opened, first: int, last: int) -> Place:
     passages: Sequence[Passage] = condenser_for(opened.source, opened.kind).passages(opened.source)
-    if not 1 <= number <= len(passages):
+    if not 1 <= first <= len(passages):
         raise Nothing(f"there are only {len(passages):,} passages", "Use a smaller number.")
-    passage = passages[number - 1]
+    last = min(max(first, last), len(passages))
+    passage = passages[first - 1]
+    if last > first:
+        return _among(passages, first - 1, last - 1)
     if not _PARAGRAPH.fullmatch(passage.where) and passage.where:
         return place(opened, passage.where)
-    found = _in_text(opened.text, passage.text)
-    if found is not None:
-        return _at(opened, *found)
-    return _among(passages, number - 1)
+    span = _in_text(opened.text, passage.text)
+    return _at(opened, *span) if span else _among(passages, first - 1, last - 1)
 
 
-def _among(passages: Sequence[Passage], index: int) -> Place:
-    """A passage that is not written in the content as it is quoted, among its neighbours."""
-    first = max(0, index - 50)
-    near = passages[first : index + 50]
-    texts = [passage.text for passage in near]
+def _among(passages: Sequence[Passage], first: int, last: int) -> Place:
+    """Passages, which the content may not hold as they are quoted, among their neighbours."""
+    before = max(0, first - 50)
+    texts = [passage.text for passage in passages[before : last + 50]]
+    starts = [0, *accumulate(len(text) + 2 for text in texts)][:-1]
     region = Region(
         "\n\n".join(texts),
         unit="passages",
-        starts=[sum(len(text) + 2 for text in texts[:at]) for at in range(len(texts))],
-        name=lambda one, other: f"paragraphs {first + one + 1}-{first + other + 1}",
+        starts=starts,
+        name=lambda one, other: f"paragraphs {before + one + 1}-{before + other + 1}",
         total=f" of {len(passages):,}",
     )
-    start = region.starts[index - first]
-    return region, start, start + len(passages[index].text)
+    return region, starts[first - before], starts[last - before] + len(passages[last].text)
