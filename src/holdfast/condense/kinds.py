@@ -20,14 +20,12 @@ from holdfast.condense import (
     diff,
     email_list,
     entity,
-    github_api,
     github_search,
     html,
     json_rows,
     json_tree,
     log,
     markdown,
-    notion_database,
     notion_page,
     sql_dump,
     sql_result,
@@ -41,7 +39,7 @@ from holdfast.condense.condenser import Condensed, Condenser, Passage
 from holdfast.condense.source import Source
 
 OURS: tuple[Condenser, ...] = (
-    *(github_search, github_api, notion_database, notion_page, web_search, email_list),
+    *(github_search, notion_page, web_search, email_list),
     *(sql_result, entity, sql_dump, json_rows, json_tree, csv_table, xml),
     *(html, test_output, diff, stack_trace, markdown, log, code, text),
 )

@@ -1,6 +1,6 @@
 """What Notion's answers have in common: pages, databases and blocks, said in plain values.
 
-notion: after main_rows, before notion_page and notion_database. A property such as
+notion: after main_rows, before notion_page. A property such as
 `{"type": "select", "select": {"name": "Osaka", …}}` is said as `Osaka`.
 """
 
