@@ -30,7 +30,7 @@ EXPECTED: dict[str, set[str]] = {
     "log": {"log"},
     "notion_api": {"notion_page"},
     "sql_dump": {"sql_dump"},
-    "sql_result": {"sql_result"},
+    "sql_result": {"json", "json_rows", "entity_metadata"},
     "table_csv": {"csv"},
     "test_output": {"test_output"},
     "web_page": {"html"},

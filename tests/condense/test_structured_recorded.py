@@ -22,7 +22,7 @@ KINDS = {
     "github_mcp": {"json", "json_rows", "github_search"},
     "json_rows": {"json_rows"},
     "notion_api": {"notion_page"},
-    "sql_result": {"sql_result"},
+    "sql_result": {"json", "json_rows", "entity_metadata"},
     "sql_dump": {"sql_dump"},
     "table_csv": {"csv"},
     "web_search": {"web_search"},

@@ -28,7 +28,6 @@ from holdfast.condense import (
     markdown,
     notion_page,
     sql_dump,
-    sql_result,
     stack_trace,
     test_output,
     text,
@@ -40,7 +39,7 @@ from holdfast.condense.source import Source
 
 OURS: tuple[Condenser, ...] = (
     *(github_search, notion_page, web_search, email_list),
-    *(sql_result, entity, sql_dump, json_rows, json_tree, csv_table, xml),
+    *(entity, sql_dump, json_rows, json_tree, csv_table, xml),
     *(html, test_output, diff, stack_trace, markdown, log, code, text),
 )
 """Our condensers: what is more special comes first."""
