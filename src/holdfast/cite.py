@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
+import re2  # type: ignore[import-untyped]
 
 from holdfast.condense.condenser import Condensed, Condenser, Note
 from holdfast.condense.fields import fields
@@ -17,6 +18,8 @@ from holdfast.condense.kinds import condenser_for
 from holdfast.condense.relevance import excerpt, rank
 from holdfast.condense.source import Source
 from holdfast.errors import StoreError
+from holdfast.expand.tool import NAME
+from holdfast.expand.ways import ways
 from holdfast.privacy import Policy, apply, find, flags
 from holdfast.store.records import Content
 from holdfast.store.refs import DIGITS, KIND, canonical, digest, ref_id
@@ -35,6 +38,13 @@ _NAMED = 100.0
 """The relevance of a field that the question asks for by name."""
 _COUNTED_WHOLE = 1_000_000
 _LEAST_TOKENS = 40
+_UNIT = r"(?:output|content|response|observation|result|file|lines?|char(?:acter)?s?|tokens?|bytes)"
+_CUT = r"(?:truncated|omitted|clipped|elided|cut off)"
+_CUT_BEFORE = re2.compile(
+    rf"(?i)\b{_UNIT}\b[^\n]{{0,40}}\b{_CUT}\b|\b{_CUT}\b[^\n]{{0,40}}\b{_UNIT}\b".encode()
+)
+"""How clients and tools say that they cut a result before it came here: `[120 lines omitted]`,
+`Output truncated at 30000 characters`, `<response clipped>`. What they cut is not stored."""
 
 
 class CitingRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +64,8 @@ class CitingRules(msgspec.Struct, frozen=True, kw_only=True):
     """How long the original stays fresh; None is for good."""
     ref_digits: int = DIGITS
     """Digits of the hash in a ref: more where two contents would share one."""
+    opener: str = NAME
+    """The name under which the tool that opens refs is offered in this conversation."""
 
 
 class Excerpt(msgspec.Struct, frozen=True):
@@ -138,7 +150,8 @@ def cite(
     sha256 = digest(data)
     name = ref_id(kind or condenser.kind, sha256, rules.ref_digits)
     cap = min(rules.most_tokens, max(_LEAST_TOKENS, tokens // 2))
-    made = _compose(name, shown, condenser, tokens, (question or "")[:_QUESTION_CHARACTERS], cap)
+    handle = _Handle(name, rules.opener, tokens, tuple(ways(source, tokens, visible)))
+    made = _compose(handle, shown, condenser, (question or "")[:_QUESTION_CHARACTERS], cap)
     if made.tokens >= tokens:
         return _unchanged(source, kind)
     kept = Content(
@@ -222,13 +235,28 @@ class _Made(NamedTuple):
     total: int
 
 
+class _Handle(NamedTuple):
+    """What a citation says of its original: the line above the content, and the one below it."""
+
+    name: str
+    opener: str
+    tokens: int
+    ways: tuple[str, ...]
+
+    def head(self, condensed: Condensed, source: Source) -> str:
+        stored = "stored as it came" if _CUT_BEFORE.search(source.data) else "stored whole"
+        return f"[{self.name} · {_size(condensed, len(source.data), self.tokens)} · {stored}]"
+
+    def foot(self) -> str:
+        return f'[Open any part: {self.opener}("{self.name}", {" | ".join(self.ways)})]'
+
+
 def _compose(
-    name: str, source: Source, condenser: Condenser, tokens: int, question: str, cap: int
+    handle: _Handle, source: Source, condenser: Condenser, question: str, cap: int
 ) -> _Made:
     condensed = condenser.condense(source)
     title = " ".join(condensed.title.split())[:200]
-    head = f"[{name} · {_size(condensed, len(source.data), tokens)} · stored whole]\n{title}"
-    foot = f'[Open any part: expand_ref("{name}", {_ways(condensed.unit)})]'
+    head, foot = f"{handle.head(condensed, source)}\n{title}", handle.foot()
     room = cap - count(head) - count(foot) - 4
     if room < 0:  # a small cap leaves room for the ref, and what is behind it
         head, foot = head.partition("\n")[0], ""
@@ -378,13 +406,3 @@ def _size(condensed: Condensed, size: int, tokens: int) -> str:
 
 def _bytes(size: int) -> str:
     return f"{size:,} bytes" if size < 10_000 else f"{size / 1000:,.0f} KB"
-
-
-_WAYS: dict[str, str] = {
-    "lines": 'lines="40-80" | pattern="…" | query="…"',
-    "rows": 'slice={"offset":10,"limit":5} | fields=[…] | query="…"',
-}
-
-
-def _ways(unit: str) -> str:
-    return _WAYS.get(unit, 'page=2 | path="…" | query="…"')

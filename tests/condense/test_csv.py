@@ -39,6 +39,15 @@ def test_columns_and_telling_rows_of_a_table(separator: str) -> None:
     assert parts[4].text == "date: 2024-01-05; rain: 5.10; place: Porto"
 
 
+def test_a_table_of_markdown_is_a_table_and_its_rule_is_no_row() -> None:
+    rows = "".join(f"| n{n} | {n}.10 |\n" for n in range(9))
+    content = Source(f"| name | rate |\n|:-----|-----:|\n{rows}".encode())
+    assert kind_of(content) == "csv"
+    said, parts = check(csv_table, content)
+    assert said.title == "Table: 9 rows of 2 columns"
+    assert (parts[8].text, parts[8].where) == ("name: n8; rate: 8.10", "rows 9-9")
+
+
 def test_values_with_separators_quotes_and_lines_stay_whole() -> None:
     records = [["name", "said"], *[[f"n{n}", f'a, "b"\nc {n}'] for n in range(5)]]
     content = written(records)
@@ -58,7 +67,7 @@ def test_long_and_short_rows_are_counted_and_lose_nothing() -> None:
     [
         "Dear Ann, how are you,\nI am well, thank you.\nCome soon, please.\nYours, Bo\nPS, bye",
         "2024-01-01 10:00:00,123 INFO start\n" * 9,
-        "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 9,
+        "# Title\n\nWords.\n\n| a | b |\n|---|---|\n" + "| 1 | 2 |\n" + "More words.\n" * 9,
         "a,b\n1,2\n",
         "",
         "just one line",

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from holdfast.condense import github_api, github_search
+from holdfast.condense import github_search, json_tree
 from holdfast.condense.kinds import kind_of
 from tests.condense.structured import check, check_complete, source, values
 
@@ -83,15 +83,21 @@ def test_issues_and_commits_are_said_in_a_line() -> None:
             "author": {"name": "Bo", "date": "2008-01-13T01:02:03Z"},
         },
     }
-    content = source([issue] * 3)
-    assert kind_of(content) == "github_api"
-    assert github_api.condense(content).title == "GitHub answer: 3 issues"
-    assert github_api.condense(content).notes[0].text == (
-        "#206, Specified the GET, closed, by ann, 2015-07-17, https://github.com/acme/tool/pull/206"
-    )
-    assert github_api.condense(source([commit] * 3)).notes[0].text == (
-        "a5259970acaec9813e2a12a91f37dfc7871a5ef5, Prepare release, by Bo, 2008-01-13"
-    )
+    for item, line in (
+        (
+            issue,
+            "1. #206, Specified the GET, closed, by ann, 2015-07-17, "
+            "https://github.com/acme/tool/pull/206",
+        ),
+        (commit, "1. a5259970acaec9813e2a12a91f37dfc7871a5ef5, Prepare release, by Bo, 2008-01-13"),
+    ):
+        content = source({"total_count": 3, "incomplete_results": False, "items": [item] * 3})
+        assert kind_of(content) == "github_search"
+        assert github_search.condense(content).notes[0].text == line
+
+
+def test_a_list_without_a_count_needs_no_condenser_of_its_own() -> None:
+    assert kind_of(source([repository(n) for n in range(5)])) == "json_rows"
 
 
 def test_an_error_of_github_is_an_alert() -> None:
@@ -102,7 +108,7 @@ def test_an_error_of_github_is_an_alert() -> None:
         "status": "422",
         "url": "https://api.github.com/repos/acme/tool/issues",
     }
-    said, _ = check(github_api, source(answer))
+    said, _ = check(json_tree, source(answer))
     assert said.notes[0].role == "alert"
     assert "Validation Failed" in said.notes[0].text
     assert "missing_field" in said.notes[0].text
@@ -117,8 +123,6 @@ def test_other_json_with_a_link_to_github_is_not_githubs() -> None:
 @given(values)
 @settings(max_examples=40, deadline=None)
 def test_any_value_is_survived(value: Any) -> None:
-    for condenser in (github_search, github_api):
-        check(condenser, source(value))
-        check(
-            condenser, source({"total_count": 5, "items": value, "html_url": "https://github.com/"})
-        )
+    check(github_search, source(value))
+    found = {"total_count": 5, "items": value, "html_url": "https://github.com/"}
+    check(github_search, source(found))

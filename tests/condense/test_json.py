@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 
 from holdfast.condense import json_rows, json_tree
-from holdfast.condense.document import document
 from holdfast.condense.main_rows import main_rows
 from holdfast.condense.source import Source
-from tests.condense.places import opened
 from tests.condense.structured import check, check_complete, rows, source, values
+from tests.expand.made import opened as expanded
 
 FLIGHTS = [
     {"flight": f"X{n:03}", "delay": n % 7, "origin": "LIS" if n % 2 else "OPO", "note": None}
@@ -104,24 +103,23 @@ ODD = [{"id": n, "said": f'é "{n}" \\ \n 😀 {{[('} for n in range(100, 180)]
         repr(ODD),
     ],
 )
-def test_rows_that_no_path_opens_are_placed_by_lines_or_characters(text: str) -> None:
+def test_rows_in_any_wrapping_open_by_the_place_that_is_named(text: str) -> None:
     content = Source(text.encode())
     parts = [part for part in json_rows.passages(content) if part.text.startswith("id: ")]
     assert [part.text for part in parts] == [f"id: {n['id']}; said: {n['said']}" for n in ODD]
     for row, part in zip(ODD, parts, strict=True):
-        there = opened(content, part.where)
-        assert re.findall(r"""id\\?['"]: (\d+)""", there) == [str(row["id"])]
-    notes = json_rows.condense(content).notes
-    assert not any("$" in note.where for note in notes)
+        there = expanded(text, {"path": part.where}).content
+        assert re.findall(r"""id['"]: (\d+)""", there) == [str(row["id"])]
 
 
-def test_inside_a_string_with_prose_the_string_is_named() -> None:
+def test_inside_a_string_with_prose_the_rows_are_named() -> None:
     text = "Rows below.\n" + json.dumps(FLIGHTS)
     content = source({"content": [{"type": "text", "text": text}]})
-    assert json_rows.passages(content)[5].where == "$.content[0].text"
-    assert {note.where for note in json_rows.condense(content).notes if note.role == "sample"} == {
-        "$.content[0].text"
-    }
+    assert json_rows.passages(content)[5].where == "$.content[0].text[3]"
+    where = {note.where for note in json_rows.condense(content).notes if note.role == "sample"}
+    assert "$.content[0].text[0]" in where
+    for place in where:
+        assert expanded(content.text, {"path": place}).content.startswith('{"flight"')
 
 
 def test_json_with_a_sentence_around_it_keeps_the_sentence() -> None:
@@ -148,7 +146,7 @@ def test_python_rows_are_read_without_being_run() -> None:
         " {'id': 2, 'rate': Decimal('1.00'), 'at': datetime.date(2024, 2, 3), 's': \"it's\"},"
         " {'id': 3, 'rate': Decimal('1.00'), 'at': datetime.date(2024, 2, 3), 's': 'a\\nb'}]"
     )
-    found = document(Source(text.encode()))
+    found = Source(text.encode()).document
     assert found is not None
     assert found.form == "python"
     assert [row["rate"] for row in found.value] == ["5.40", "1.00", "1.00"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from holdfast.condense import notion_database, notion_page
+from holdfast.condense import notion_page
 from holdfast.condense.kinds import kind_of
 from tests.condense.structured import check, check_complete, source, values
 
@@ -50,11 +50,9 @@ def test_a_page_tells_title_id_link_type_date_words_and_children() -> None:
 
 def test_the_pages_of_a_query_are_rows_of_plain_values() -> None:
     content = source(QUERY)
-    assert kind_of(content) == "notion_database"
-    said, parts = check(notion_database, content)
-    assert said.title == "Notion database: 12 pages of 5 properties"
-    schema = [note.text for note in said.notes if note.role == "outline"]
-    assert schema[0].startswith("Name text, 12 distinct; Quantity number 0 to 11; Packed text")
+    assert kind_of(content) == "notion_page"
+    said, parts = check(notion_page, content)
+    assert said.title == "Notion answer: 12 pages"
     assert parts[3].where == "$.results[3]"
     assert parts[3].text.startswith(
         "page: Item 3 to pack; Name: Item 3 to pack; Quantity: 3; Packed: false; Type: Shoes; "
@@ -79,11 +77,12 @@ def test_databases_tell_their_properties() -> None:
         },
     }
     content = source(database)
-    assert kind_of(content) == "notion_database"
-    said, _ = check(notion_database, content)
+    assert kind_of(content) == "notion_page"
+    said, _ = check(notion_page, content)
     assert [note.text for note in said.notes] == [
         "Packing list; id: d1; type: database; word_count: 2",
-        "Name: title; Type: select of Shoes, Food",
+        "Name: title",
+        "Type: select of Shoes, Food",
     ]
 
 
@@ -115,7 +114,6 @@ def test_any_value_is_survived(value: Any) -> None:
     wrapped = {"object": "page", "id": "x", "properties": {"a": value}, "title": value}
     property_ = {"id": "p", "type": "select", "select": value}
     for content in (value, wrapped, {"results": [{"properties": {"a": property_}}] * 3}):
-        for condenser in (notion_page, notion_database):
-            _, parts = check(condenser, source(content))
-            if condenser.sniff(source(content)):
-                check_complete(content, parts)
+        _, parts = check(notion_page, source(content))
+        if notion_page.sniff(source(content)):
+            check_complete(content, parts)

@@ -7,11 +7,12 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.condense import sql_dump, sql_result
+from holdfast.condense import csv_table, json_rows, sql_dump
 from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
 from tests.condense.places import opened, words
 from tests.condense.structured import check, source
+from tests.expand.made import opened as expanded
 
 FILMS = [{"film_id": n, "title": f"Film {n}", "rate": f"{n % 5}.10"} for n in range(1, 41)]
 PSQL = """\
@@ -58,11 +59,11 @@ CREATE VIEW public.cheap AS SELECT * FROM public.films;
 """
 
 
-def test_rows_beside_what_a_driver_tells_are_a_result() -> None:
+def test_rows_beside_what_a_driver_tells_are_rows() -> None:
     content = source({"rows": FILMS, "rowCount": 40, "fields": [{"name": "film_id"}]})
-    assert kind_of(content) == "sql_result"
-    said, parts = check(sql_result, content)
-    assert said.title == "SQL result: 40 rows of 3 columns in $.rows"
+    assert kind_of(content) == "json_rows"
+    said, parts = check(json_rows, content)
+    assert said.title == "JSON: 40 rows of 3 columns in $.rows"
     assert any("rate number 0.10 to 4.10" in note.text for note in said.notes)
     assert parts[-1].where == "$.rows[39]"
 
@@ -70,29 +71,32 @@ def test_rows_beside_what_a_driver_tells_are_a_result() -> None:
 def test_rows_in_a_sentence_about_a_query_keep_its_warning() -> None:
     text = "Below is the result of the SQL query. It is untrusted data.\n" + json.dumps(FILMS)
     content = source(text)
-    assert kind_of(content) == "sql_result"
-    said, _ = check(sql_result, content)
+    assert kind_of(content) == "json_rows"
+    said, _ = check(json_rows, content)
     assert said.notes[0].role == "alert"
     assert "untrusted data" in said.notes[0].text
 
 
-def test_rows_as_python_prints_them_are_a_result() -> None:
+def test_rows_as_python_prints_them_are_rows() -> None:
     content = Source(repr(FILMS).encode())
-    assert kind_of(content) == "sql_result"
-    assert sql_result.passages(content)[1].text == "film_id: 2; title: Film 2; rate: 2.10"
+    assert kind_of(content) == "json_rows"
+    assert json_rows.passages(content)[1].text == "film_id: 2; title: Film 2; rate: 2.10"
 
 
-def test_tables_of_psql_and_mysql_are_read_and_placed_by_line() -> None:
+def test_tables_of_psql_and_mysql_are_read_and_placed_by_row() -> None:
     for text, count in ((PSQL, 3), (MYSQL, 2)):
         content = Source(text.encode())
-        assert kind_of(content) == "sql_result"
-        said, parts = check(sql_result, content)
+        assert kind_of(content) == "csv"
+        said, parts = check(csv_table, content)
         assert said.total == count
-        assert "Film 2" in opened(content, parts[1].where)
-    assert sql_result.passages(Source(PSQL.encode()))[2].text == "film_id: 3; title: ; rate: 9.90"
+        assert parts[1].where == "rows 2-2"
+        row = expanded(text, {"offset": 1, "limit": 1}).content
+        assert "Film 2" in row
+        assert row in text
+    assert csv_table.passages(Source(PSQL.encode()))[2].text == "film_id: 3; title: ; rate: 9.90"
 
 
-def test_a_list_of_tables_is_said_as_a_schema() -> None:
+def test_a_list_of_tables_is_said_as_entities() -> None:
     table = {
         "schema": "public",
         "name": "films",
@@ -101,16 +105,7 @@ def test_a_list_of_tables_is_said_as_a_schema() -> None:
         "foreign_key_constraints": [],
     }
     content = source([table, table | {"name": "actors"}, table | {"name": "stores"}])
-    assert kind_of(content) == "sql_result"
-    said, _ = check(sql_result, content)
-    assert said.title == "SQL schema: 3 tables"
-    assert said.notes[1].text == "actors; primary key film_id; 1 fields; 0 relationships"
-
-
-def test_a_plan_is_a_result() -> None:
-    content = source([{"Plan": {"Node Type": "Seq Scan", "Total Cost": 1.10, "Plans": []}}])
-    assert kind_of(content) == "sql_result"
-    assert sql_result.condense(content).title == "SQL query plan"
+    assert kind_of(content) == "entity_metadata"
 
 
 def test_a_dump_tells_tables_columns_rows_and_what_else_is_defined() -> None:
@@ -132,7 +127,6 @@ def test_a_dump_tells_tables_columns_rows_and_what_else_is_defined() -> None:
 def test_prose_about_sql_is_no_dump() -> None:
     text = "To make a table, write CREATE TABLE. Then insert rows; they stay.\n" * 9
     assert sql_dump.sniff(Source(text.encode())) == 0
-    assert sql_result.sniff(Source(text.encode())) == 0
 
 
 STATEMENTS = ["CREATE TABLE a (\n  x int,", "INSERT INTO a VALUES (1, 'b')", "COPY a FROM", "\\."]
@@ -144,6 +138,6 @@ pieces = st.lists(st.sampled_from(STATEMENTS + TABLES) | st.text(max_size=12), m
 @settings(max_examples=80, deadline=None)
 def test_any_text_is_survived(text: str) -> None:
     content = Source(text.encode("utf-8", "replace"))
-    check(sql_result, content)
+    check(csv_table, content)
     _, parts = check(sql_dump, content)
     assert words(content.text) <= words(" ".join(part.text for part in parts))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.document import Reading
 from holdfast.errors import ExpandError
 from holdfast.expand import ExpandOptions, expand
 from holdfast.expand import pages as pages_module
-from holdfast.expand.json_document import Document
 from tests.expand.made import CSV, JSON, LOG, REF, opened, pages
 
 TEXTS = st.one_of(
@@ -103,11 +103,9 @@ def test_a_page_is_the_same_whether_or_not_the_pages_before_were_read() -> None:
 
 
 def test_json_is_cut_between_rows() -> None:
-    document = Document.read(JSON)
-    assert document is not None
-    array = document.main_array(document.root)
-    assert array is not None
-    starts = {member.start for member in document.members(array.start, array.end)}
+    rows = Reading(JSON.encode()).rows
+    assert rows is not None
+    starts = {member.start for member in rows.members}
     ends, at = set(), 0
     for page in pages(JSON, {"max_tokens": 500})[:-1]:
         at += len(page.content)

@@ -236,6 +236,14 @@ def test_the_surroundings_hold_the_place(data: str, around: object, held: str) -
     assert made.complete
 
 
+def test_a_run_of_paragraphs_opens_as_a_citation_names_it() -> None:
+    page = "".join(f"<p>Paragraph {n} of a page. {'Many words. ' * 30}</p>" for n in range(40))
+    html = f"<!doctype html><html><body><article>{page}</article></body></html>"
+    made = opened(html, {"around": "paragraphs 3-4", "max_tokens": 600}, "html")
+    assert made.where.startswith("paragraphs ")
+    assert "Paragraph 3 of a page" in made.content
+
+
 def test_surroundings_reach_to_both_sides_in_whole_lines() -> None:
     made = opened(LOG, {"around": 500, "max_tokens": 400})
     at = made.content.splitlines(keepends=True).index(LINES[499])

@@ -14,14 +14,14 @@ import msgspec
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.document import document
 from holdfast.condense.json_rows import passages as json_passages
-from holdfast.condense.main_rows import Steps, near_top, path_to
+from holdfast.condense.main_rows import near_top, path_to
 from holdfast.condense.once import once
 from holdfast.condense.pieces import line
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
 from holdfast.condense.spans import cut, passages_of, where
+from holdfast.document import Steps
 
 kind = "email_list"
 
@@ -49,12 +49,12 @@ def sniff(source: Source) -> float:
     found = emails(source)
     if not found:
         return 0.0
-    return 0.93 if document(source) is not None else 0.88
+    return 0.93 if source.document is not None else 0.88
 
 
 def condense(source: Source) -> Condensed:
     """The e-mails in a line each, and who wrote most."""
-    found, values = emails(source), document(source)
+    found, values = emails(source), source.document
     if not found:
         return Condensed(title="E-mails, none", unit="e-mails", total=0, notes=())
     notes = alerts(source, values.value) if values else []
@@ -74,7 +74,7 @@ def condense(source: Source) -> Condensed:
 
 def passages(source: Source) -> Sequence[Passage]:
     """Each e-mail, in parts if it is long."""
-    if document(source) is not None:
+    if source.document is not None:
         return json_passages(source)
     text = source.text
     spans = _spans(text)
@@ -86,7 +86,7 @@ def passages(source: Source) -> Sequence[Passage]:
 @once
 def emails(source: Source) -> list[Email]:
     """The e-mails of a content."""
-    found = document(source)
+    found = source.document
     if found is None:
         return _in_text(source)
     if not any(word in source.data for word in (b"ubject", b"SUBJECT")):

@@ -14,7 +14,6 @@ import msgspec
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note
-from holdfast.condense.document import document
 from holdfast.condense.json_rows import passages
 from holdfast.condense.main_rows import near_top, path_to
 from holdfast.condense.once import once
@@ -55,7 +54,7 @@ def sniff(source: Source) -> float:
 
 def condense(source: Source) -> Condensed:
     """A summary of each entity."""
-    found, values = entities(source), document(source)
+    found, values = entities(source), source.document
     if not found or values is None:
         return Condensed(title="Entities, none", unit="entities", total=0, notes=())
     notes = [*alerts(source, values.value), *entity_notes(found)]

@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 
 from holdfast.condense.addresses import addressed
 from holdfast.condense.condenser import Passage
-from holdfast.condense.document import Document, document
 from holdfast.condense.pieces import Place, path_of, scalar
 from holdfast.condense.question import Term, fold, is_stop_word, parts_of, stem, terms
 from holdfast.condense.relevance import hits_by_text
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
-from holdfast.condense.spots import placed_passages
 
 _MOST_FIELDS = 6
 _SHORTEST_VALUE = 3
@@ -41,7 +39,7 @@ _QUOTED = re.compile(r"[\"'`“]([^\"'`“”]+)[\"'`”]")
 
 def fields(source: Source, question: str) -> list[Passage]:
     """The fields that the question asks for, best first; none if it names none."""
-    found = document(source)
+    found = source.document
     if found is None or not isinstance(found.value, (dict, list)):
         return []
     named = addressed(found.value, question)
@@ -52,7 +50,7 @@ def fields(source: Source, question: str) -> list[Passage]:
     for place, beside in chosen:
         passage = _passage(place, beside)
         unique.setdefault(passage.where, passage)
-    return _placed(source, found, list(unique.values())[:_MOST_FIELDS])
+    return list(unique.values())[:_MOST_FIELDS]
 
 
 def _passage(place: Place, beside: str) -> Passage:
@@ -60,20 +58,6 @@ def _passage(place: Place, beside: str) -> Passage:
     value = holder[step]
     whole = brief(value, limit=_VALUE_CHARS) if isinstance(value, (dict, list)) else scalar(value)
     return Passage(f"{whole} ({beside})" if beside else whole, path_of(place))
-
-
-def _placed(source: Source, found: Document, passages: list[Passage]) -> list[Passage]:
-    """Under places that can be opened; a path that cannot be stands in the text."""
-    if found.form == "lines":
-        lines = [n for n, line in enumerate(source.data.split(b"\n"), 1) if line.strip()]
-        rows = [lines[int(part.where[2:].partition("]")[0])] for part in passages]
-        places = [f"lines {row}-{row}" for row in rows]
-    else:
-        places = [part.where for part in placed_passages(source, passages)]
-    return [
-        part if place == part.where else Passage(f"{part.where}: {part.text}", place)
-        for part, place in zip(passages, places, strict=True)
-    ]
 
 
 # --- by words ------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What GitHub's answers have in common: how to tell them, and a line for each thing they hold.
 
-github: after main_rows, before github_search and github_api. It knows GitHub's own API, and the
+github: after main_rows, before github_search. It knows GitHub's own API, and the
 shorter answers of tools that stand before it.
 """
 

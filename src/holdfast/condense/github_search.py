@@ -11,7 +11,6 @@ import msgspec
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note
-from holdfast.condense.document import document
 from holdfast.condense.github import is_github, thing, unit_of
 from holdfast.condense.json_rows import passages
 from holdfast.condense.main_rows import near_top, path_to
@@ -40,7 +39,7 @@ def sniff(source: Source) -> float:
 def condense(source: Source) -> Condensed:
     """Count what was found, and show the first ten."""
     search = _search(source)
-    found = document(source)
+    found = source.document
     if search is None or found is None:
         return Condensed(title="GitHub search, unreadable", unit="items", total=0, notes=())
     unit = unit_of(search.items)

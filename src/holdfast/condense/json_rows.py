@@ -10,14 +10,13 @@ from typing import Any
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.document import Document, Number, document
-from holdfast.condense.main_rows import Rows, Steps, main_rows
+from holdfast.condense.main_rows import RowValues, main_rows
 from holdfast.condense.outline import outline
 from holdfast.condense.pieces import around_passages, line, row_passages, span, tree_passages
 from holdfast.condense.prose import around_notes
 from holdfast.condense.rows import describe, samples, table_of
 from holdfast.condense.source import Source
-from holdfast.condense.spots import placed_notes, placed_passages
+from holdfast.document import Document, Number, Steps
 
 kind = "json_rows"
 
@@ -25,7 +24,7 @@ kind = "json_rows"
 def sniff(source: Source) -> float:
     """Sure of arrays that are the content, less of those with prose around them."""
     rows = main_rows(source)
-    found = document(source)
+    found = source.document
     if rows is None or found is None:
         return 0.0
     return 0.75 if found.form in ("json", "lines") else 0.7
@@ -33,13 +32,13 @@ def sniff(source: Source) -> float:
 
 def condense(source: Source) -> Condensed:
     """Say what the columns are, and which rows stand out."""
-    found, rows = document(source), main_rows(source)
+    found, rows = source.document, main_rows(source)
     if found is None or rows is None:
         return Condensed(title="JSON rows, none", unit="rows", total=0, notes=())
     return condensed_rows(source, found, rows, "JSON lines" if found.form == "lines" else "JSON")
 
 
-def condensed_rows(source: Source, found: Document, rows: Rows, what: str) -> Condensed:
+def condensed_rows(source: Source, found: Document, rows: RowValues, what: str) -> Condensed:
     """The rows of a document under a name."""
     if rows.is_series:
         return _series(source, found, rows)
@@ -56,11 +55,11 @@ def condensed_rows(source: Source, found: Document, rows: Rows, what: str) -> Co
         title=f"{what}: {len(rows.items):,} rows of {table.width:,} columns{place}"[:200],
         unit="rows",
         total=len(rows.items),
-        notes=tuple(placed_notes(source, notes)),
+        notes=tuple(notes),
     )
 
 
-def _series(source: Source, found: Document, rows: Rows) -> Condensed:
+def _series(source: Source, found: Document, rows: RowValues) -> Condensed:
     items = rows.items
     keys = [float(item) if type(item) is Number else item for item in items]
     low, high = (choose(range(len(keys)), key=keys.__getitem__) for choose in (min, max))
@@ -77,21 +76,21 @@ def _series(source: Source, found: Document, rows: Rows) -> Condensed:
         title=f"JSON: series of {len(items):,} numbers in {rows.path}"[:200],
         unit="rows",
         total=len(items),
-        notes=tuple(placed_notes(source, notes)),
+        notes=tuple(notes),
     )
 
 
 def passages(source: Source) -> Sequence[Passage]:
     """One for each row, and those of what stands beside the rows."""
-    found, rows = document(source), main_rows(source)
+    found, rows = source.document, main_rows(source)
     if found is None:
         return ()
     if rows is None:
-        return placed_passages(source, [*around_passages(found), *tree_passages(found.value)])
-    return placed_passages(source, rows_and_rest(source, found, rows))
+        return [*around_passages(found), *tree_passages(found.value)]
+    return rows_and_rest(source, found, rows)
 
 
-def rows_and_rest(source: Source, found: Document, rows: Rows) -> list[Passage]:
+def rows_and_rest(source: Source, found: Document, rows: RowValues) -> list[Passage]:
     """Passages of what is beside the rows, then of the rows."""
     if rows.is_series:
         return [*around_passages(found), *tree_passages(found.value)]
@@ -103,7 +102,7 @@ def rows_and_rest(source: Source, found: Document, rows: Rows) -> list[Passage]:
     return [*around_passages(found), *(tree_passages(rest) if rest else ()), *parts]
 
 
-def row_place(source: Source, found: Document, rows: Rows) -> Callable[[int], str]:
+def row_place(source: Source, found: Document, rows: RowValues) -> Callable[[int], str]:
     """How a row is named in the source, by its index."""
     if found.form == "lines":
         numbers = _line_numbers(source)
@@ -112,8 +111,7 @@ def row_place(source: Source, found: Document, rows: Rows) -> Callable[[int], st
 
 
 def _line_numbers(source: Source) -> list[int]:
-    lines = source.data.split(b"\n")
-    return [number for number, line in enumerate(lines, 1) if line.strip()]
+    return [source.line_at(row.start) for row in source.rows.members] if source.rows else []
 
 
 def _in_line(part: Passage, numbers: list[int]) -> Passage:
@@ -122,7 +120,7 @@ def _in_line(part: Passage, numbers: list[int]) -> Passage:
     return Passage(part.text, f"lines {number}-{number}")
 
 
-def beside(found: Document, rows: Rows) -> list[Note]:
+def beside(found: Document, rows: RowValues) -> list[Note]:
     """What the document says besides its rows."""
     rest = without(found.value, rows.steps)
     return outline(rest, deepest=1) if rest else []

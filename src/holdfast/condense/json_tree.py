@@ -11,13 +11,11 @@ from typing import Any
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.document import document
 from holdfast.condense.outline import outline, type_of
 from holdfast.condense.pieces import Place, around_passages, path_of, tree_passages
 from holdfast.condense.prose import around_notes
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
-from holdfast.condense.spots import placed_notes, placed_passages
 
 kind = "json"
 
@@ -30,7 +28,7 @@ _LOOKED_AT = 2_000
 
 def sniff(source: Source) -> float:
     """Sure of whatever is JSON, if nothing more special is."""
-    found = document(source)
+    found = source.document
     if found is None:
         return 0.0
     return 0.5 if found.form in ("json", "lines") else 0.45
@@ -38,7 +36,7 @@ def sniff(source: Source) -> float:
 
 def condense(source: Source) -> Condensed:
     """Say which keys there are."""
-    found = document(source)
+    found = source.document
     if found is None:
         return Condensed(title="JSON, unreadable", unit="keys", total=0, notes=())
     value = found.value
@@ -47,16 +45,16 @@ def condense(source: Source) -> Condensed:
         title=f"JSON: {type_of(value)}",
         unit="items" if isinstance(value, list) else "keys",
         total=len(value) if isinstance(value, (dict, list)) else 1,
-        notes=tuple(placed_notes(source, notes)),
+        notes=tuple(notes),
     )
 
 
 def passages(source: Source) -> Sequence[Passage]:
     """Leaves with the objects they stand in."""
-    found = document(source)
+    found = source.document
     if found is None:
         return ()
-    return placed_passages(source, [*around_passages(found), *tree_passages(found.value)])
+    return [*around_passages(found), *tree_passages(found.value)]
 
 
 def _firsts(value: Any) -> list[Note]:

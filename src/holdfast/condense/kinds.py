@@ -20,17 +20,14 @@ from holdfast.condense import (
     diff,
     email_list,
     entity,
-    github_api,
     github_search,
     html,
     json_rows,
     json_tree,
     log,
     markdown,
-    notion_database,
     notion_page,
     sql_dump,
-    sql_result,
     stack_trace,
     test_output,
     text,
@@ -41,8 +38,8 @@ from holdfast.condense.condenser import Condensed, Condenser, Passage
 from holdfast.condense.source import Source
 
 OURS: tuple[Condenser, ...] = (
-    *(github_search, github_api, notion_database, notion_page, web_search, email_list),
-    *(sql_result, entity, sql_dump, json_rows, json_tree, csv_table, xml),
+    *(github_search, notion_page, web_search, email_list),
+    *(entity, sql_dump, json_rows, json_tree, csv_table, xml),
     *(html, test_output, diff, stack_trace, markdown, log, code, text),
 )
 """Our condensers: what is more special comes first."""

@@ -1,6 +1,6 @@
 """What Notion's answers have in common: pages, databases and blocks, said in plain values.
 
-notion: after main_rows, before notion_page and notion_database. A property such as
+notion: after main_rows, before notion_page. A property such as
 `{"type": "select", "select": {"name": "Osaka", …}}` is said as `Osaka`.
 """
 
@@ -13,10 +13,11 @@ import msgspec
 
 from holdfast.condense.condenser import Passage
 from holdfast.condense.json_rows import passages as all_passages
-from holdfast.condense.main_rows import Steps, main_rows, near_top, path_to
+from holdfast.condense.main_rows import main_rows, near_top, path_to
 from holdfast.condense.once import once
 from holdfast.condense.pieces import line, prose_passages, scalar
 from holdfast.condense.source import Source
+from holdfast.document import Steps
 
 _OBJECTS = ("page", "database", "data_source", "block")
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note
-from holdfast.condense.document import document
 from holdfast.condense.notion import fields, object_of, passages, things, title_of
 from holdfast.condense.pieces import leaves
 from holdfast.condense.rows import brief
@@ -31,7 +30,7 @@ def sniff(source: Source) -> float:
 
 def condense(source: Source) -> Condensed:
     """Say title, id, link, type, date, words and children of each object."""
-    found, document_ = things(source), document(source)
+    found, document_ = things(source), source.document
     if found is None or document_ is None:
         return Condensed(title="Notion answer, unreadable", unit="objects", total=0, notes=())
     notes = alerts(source, document_.value)

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.condense.condenser import Note
-from holdfast.condense.document import Number
-from holdfast.condense.pieces import child_path
 from holdfast.condense.rows import brief
+from holdfast.document import Number, step
 
 _MOST_NOTES = 24
 _MOST_KEYS = 40
@@ -66,9 +65,9 @@ def _below(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for key, child in list(value.items())[:_MOST_KEYS]:
             if child and isinstance(child, (dict, list)):
-                yield child_path(path, key), child
+                yield step(path, key), child
     elif isinstance(value, list) and value and isinstance(value[0], (dict, list)):
-        yield child_path(path, 0), value[0]
+        yield step(path, 0), value[0]
 
 
 def _keys(item: dict[str, Any], path: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """JSON values as text: a line for a value, and passages for a tree of any size.
 
-pieces: after document. Strings stand without quotes and escapes, so that what a question or an
+pieces: after condenser. Strings stand without quotes and escapes, so that what a question or an
 answer quotes is found as it is: `title: Fix "it"; user.login: ann`. Every scalar of a value is in
 one of its passages, whole if it is no longer than a passage. Work is linear in the size of the
 value, and nesting of any depth is survived.
@@ -8,12 +8,12 @@ value, and nesting of any depth is survived.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from holdfast.condense.condenser import Passage
-from holdfast.condense.document import Document, Number
+from holdfast.document import Document, Number
+from holdfast.document import step as child_path
 
 PASSAGE_CHARS = 700
 """A passage is at most about this long, so that a citation has room for two."""
@@ -25,7 +25,6 @@ _LABELS = "full_name name title label subject number key id slug login Name Titl
 _NUMBERS = {int, Number}
 _PLAIN = {int, str, Number}
 _WORDS = {True: "true", False: "false", None: "null"}
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 Place = tuple[Any, ...]
 """Where a value stands: () for the root, else the place of its parent, the step, the parent."""
@@ -51,16 +50,6 @@ def path_of(place: Place, root: str = "$") -> str:
         place, step, _ = place
         steps.append(child_path("", step))
     return root + "".join(reversed(steps))
-
-
-def child_path(path: str, step: str | int) -> str:
-    """The path of a child: `$.items` and 3 give `$.items[3]`."""
-    if isinstance(step, int):
-        return f"{path}[{step}]"
-    if _PLAIN_KEY.fullmatch(step):
-        return f"{path}.{step}"
-    escaped = step.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'{path}["{escaped}"]'
 
 
 def span(first: int, last: int, path: str) -> str:

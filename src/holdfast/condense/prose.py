@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from holdfast.condense.condenser import Note
-from holdfast.condense.document import Document
 from holdfast.condense.rows import brief
+from holdfast.document import Document
 
 _WARNS = re.compile(r"(?i)\b(?:untrusted|warning|error|failed|never follow|denied)\b")
 _QUOTED_CHARS = 240

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from holdfast.condense.condenser import Note
-from holdfast.condense.document import Number
 from holdfast.condense.pieces import line, scalar
+from holdfast.document import Number
 
 _MOST_COLUMNS = 40
 _LISTED_VALUES = 8
@@ -55,7 +55,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     """Rows whose value is found in no other row, though most are shared by many."""
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Rows with the columns that were found in them."""
 
     rows: Sequence[dict[str, Any]]
@@ -64,7 +64,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """How many columns there are, also those that are not described."""
 
 
-def table_of(rows: Sequence[dict[str, Any]]) -> Table:
+def table_of(rows: Sequence[dict[str, Any]]) -> Profile:
     """Describe the columns of rows, the most frequent if there are very many."""
     counts = Counter(chain.from_iterable(rows))
     names = list(counts)
@@ -72,17 +72,17 @@ def table_of(rows: Sequence[dict[str, Any]]) -> Table:
         frequent = {name for name, _ in counts.most_common(_MOST_COLUMNS)}
         names = [name for name in names if name in frequent]
     columns = tuple(_column(name, [row.get(name) for row in rows]) for name in names)
-    return Table(rows=rows, columns=columns, width=len(counts))
+    return Profile(rows=rows, columns=columns, width=len(counts))
 
 
-def table_of_columns(names: Sequence[str], records: Sequence[Sequence[str]]) -> Table:
+def table_of_columns(names: Sequence[str], records: Sequence[Sequence[str]]) -> Profile:
     """The same of records whose values stand in the order of the names."""
     values = zip_longest(*records) if records else ()
     columns = [
         _column(name, [*column])
         for name, column in zip(names[:_MOST_COLUMNS], values, strict=False)
     ]
-    return Table(rows=_Records(names, records), columns=tuple(columns), width=len(names))
+    return Profile(rows=_Records(names, records), columns=tuple(columns), width=len(names))
 
 
 class _Records(Sequence[dict[str, Any]]):
@@ -99,7 +99,7 @@ class _Records(Sequence[dict[str, Any]]):
         return dict(zip(self._names, self._records[index], strict=False))
 
 
-def describe(table: Table) -> list[Note]:
+def describe(table: Profile) -> list[Note]:
     """The schema, in lines of several columns."""
     notes: list[Note] = []
     parts: list[str] = []
@@ -118,7 +118,7 @@ def describe(table: Table) -> list[Note]:
     return notes
 
 
-def samples(table: Table, where: Callable[[int], str]) -> list[Note]:
+def samples(table: Profile, where: Callable[[int], str]) -> list[Note]:
     """Rows that tell most: the first, the unusual, the extremes, the last."""
     chosen: dict[int, list[str]] = {}
     shown: dict[int, list[str]] = {}
@@ -271,7 +271,7 @@ def _described(column: Column, rows: Sequence[dict[str, Any]]) -> str:
     return text
 
 
-def _choices(table: Table) -> Iterable[tuple[int, str, str]]:
+def _choices(table: Profile) -> Iterable[tuple[int, str, str]]:
     """Rows to show, each with the reason and the column it is shown for."""
     if not table.rows:
         return
@@ -290,7 +290,7 @@ def _choices(table: Table) -> Iterable[tuple[int, str, str]]:
     yield len(table.rows) - 1, "last", ""
 
 
-def _is_id(column: Column, table: Table) -> bool:
+def _is_id(column: Column, table: Profile) -> bool:
     return column.distinct == 1 or (
         _ID.fullmatch(column.name) is not None and column.distinct > len(table.rows) // 2
     )

@@ -14,7 +14,6 @@ import msgspec
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.document import document
 from holdfast.condense.json_rows import passages as json_passages
 from holdfast.condense.main_rows import near_top, path_to
 from holdfast.condense.once import once
@@ -65,7 +64,7 @@ def condense(source: Source) -> Condensed:
     found = _results(source)
     if found is None:
         return Condensed(title="Web search, unreadable", unit="results", total=0, notes=())
-    values = document(source)
+    values = source.document
     notes = alerts(source, values.value) if values else []
     notes += [Note("sample", _said(n, one), one.where) for n, one in enumerate(found.listed, 1)]
     notes += outline(values.value, deepest=1) if values else []
@@ -87,7 +86,7 @@ def passages(source: Source) -> Sequence[Passage]:
         for one in listed
         for part in prose_passages(f"{one.title}; {one.link}; {one.snippet}", one.where)
     ]
-    if document(source) is not None:
+    if source.document is not None:
         return [*said, *json_passages(source)]
     return said or list(prose_passages(source.text, f"lines 1-{source.line_count}"))
 
@@ -101,7 +100,7 @@ def _said(number: int, one: Result) -> str:
 
 @once
 def _results(source: Source) -> _Results | None:
-    found = document(source)
+    found = source.document
     if found is None:
         return _in_text(source)
     best: _Results | None = None

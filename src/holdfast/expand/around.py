@@ -8,12 +8,12 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 
 from holdfast.condense.condenser import Passage
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.question import fold
-from holdfast.expand.json_document import Document, Node, step
-from holdfast.expand.json_path import find
+from holdfast.document import Document, Match, Node, find, step
 from holdfast.expand.opened import Opened
 from holdfast.expand.region import Region, characters, json_part, lines
 from holdfast.expand.rows import Nothing, table_rows
@@ -22,7 +22,7 @@ _NUMBERS = r"\s*(\d{1,12})(?:\s*[-–]\s*(\d{1,12}))?"  # noqa: RUF001 a dash is
 _LINES = re.compile(rf"(?:.*\()?\s*(?:lines?|l)?{_NUMBERS}(?: of [\d,]+)?\s*\)?", re.IGNORECASE)
 _ROWS = re.compile(rf"rows?{_NUMBERS}(?:\s+of\s+(\S.*))?", re.IGNORECASE)
 _CHARACTERS = re.compile(rf"(?:.*,\s*)?characters?{_NUMBERS}", re.IGNORECASE)
-_PARAGRAPH = re.compile(r"(?:paragraph|passage)s?\s*(\d{1,12})", re.IGNORECASE)
+_PARAGRAPH = re.compile(rf"(?:paragraph|passage)s?{_NUMBERS}", re.IGNORECASE)
 _FIRST_OF_SEVERAL = re.compile(r"((?:\$|lines? |rows? )[^;]*); ")
 """As an expansion names pieces from several places."""
 
@@ -41,9 +41,9 @@ def place(opened: Opened, around: str) -> Place:
     if found := _ROWS.fullmatch(words):
         return _at_rows(opened, int(found[1]), int(found[2] or found[1]), found[3] or "")
     if found := _PARAGRAPH.fullmatch(words):
-        return _at_passage(opened, int(found[1]))
-    if around.startswith("$") and opened.document is not None:
-        return _at_path(opened.document, around)
+        return _at_passages(opened, int(found[1]), int(found[2] or found[1]))
+    if around.startswith("$") and opened.source.document is not None:
+        return _at_path(opened, opened.source.document, around)
     in_text = _in_text(opened.text, around)
     if in_text is not None and not (words.isdigit() or _looks_like_a_place(words)):
         return _at(opened, *in_text)
@@ -73,7 +73,7 @@ def _at(opened: Opened, start: int, end: int) -> Place:
     if start >= len(opened.text):
         raise Nothing(f"there are only {len(opened.text):,} characters", "Use a smaller number.")
     end = min(max(end, start + 1), len(opened.text))
-    if opened.document is None and _is_long_line(opened, start):
+    if opened.source.document is None and _is_long_line(opened, start):
         return characters(opened.text), start, end
     return opened.whole(), start, end
 
@@ -95,18 +95,19 @@ def _at_lines(opened: Opened, first: int, last: int) -> Place:
 
 
 def _at_rows(opened: Opened, first: int, last: int, path: str) -> Place:
-    table = opened.table
+    table = opened.source.table
     if table is not None and table.rows:
         first, last = _within(first, last, len(table.rows))
         region = table_rows(opened, table, 0, len(table.rows) - 1)
         ends = [*region.starts, len(region.text)]
         return region, ends[first - 1], ends[last]
-    document, node = _array(opened, path)
-    if node is None or document is None:
+    array = _array(opened, path)
+    if array is None:
         return _at_lines(opened, first, last)
+    document, node = array
     members = document.members(node.start, node.end)
     first, last = _within(first, last, len(members))
-    region = json_part(document, node, node.start, node.end, base=0)
+    region = json_part(document, node, node.start, node.end, base=opened.base(document))
     return region, members[first - 1].start - node.start, members[last - 1].end - node.start
 
 
@@ -116,18 +117,19 @@ def _within(first: int, last: int, total: int) -> tuple[int, int]:
     return first, min(max(first, last), total)
 
 
-def _array(opened: Opened, path: str) -> tuple[Document | None, Node | None]:
-    if opened.document is None:
-        return None, None
+def _array(opened: Opened, path: str) -> Match | None:
+    document, rows = opened.source.document, opened.source.rows
+    if document is None:
+        return None
     if not path:
-        return opened.document, opened.main
-    matches, _ = find(opened.document, path)
+        return Match(rows.document, rows.node) if rows else Match(document, document.root)
+    matches, _ = find(document, path)
     if not matches:
         raise Nothing("the path of the rows leads nowhere", "Correct it, or use query.")
     return matches[0]
 
 
-def _at_path(document: Document, path: str) -> Place:
+def _at_path(opened: Opened, document: Document, path: str) -> Place:
     """A value among its neighbours."""
     matches, broken = find(document, path)
     if not matches:
@@ -135,7 +137,7 @@ def _at_path(document: Document, path: str) -> Place:
         raise Nothing(f"the path leads nowhere{there}", "Correct the path, or use query.")
     inner, node = matches[0]
     parent = _parent(inner, node)
-    region = json_part(inner, parent, parent.start, parent.end, base=None)
+    region = json_part(inner, parent, parent.start, parent.end, base=opened.base(inner))
     return region, node.start - parent.start, node.end - parent.start
 
 
@@ -155,30 +157,30 @@ def _parent(document: Document, node: Node) -> Node:
         parent = Node(walked, member.value, member.end)
 
 
-def _at_passage(opened: Opened, number: int) -> Place:
+def _at_passages(opened: Opened, first: int, last: int) -> Place:
     passages: Sequence[Passage] = condenser_for(opened.source, opened.kind).passages(opened.source)
-    if not 1 <= number <= len(passages):
+    if not 1 <= first <= len(passages):
         raise Nothing(f"there are only {len(passages):,} passages", "Use a smaller number.")
-    passage = passages[number - 1]
+    last = min(max(first, last), len(passages))
+    passage = passages[first - 1]
+    if last > first:
+        return _among(passages, first - 1, last - 1)
     if not _PARAGRAPH.fullmatch(passage.where) and passage.where:
         return place(opened, passage.where)
-    found = _in_text(opened.text, passage.text)
-    if found is not None:
-        return _at(opened, *found)
-    return _among(passages, number - 1)
+    span = _in_text(opened.text, passage.text)
+    return _at(opened, *span) if span else _among(passages, first - 1, last - 1)
 
 
-def _among(passages: Sequence[Passage], index: int) -> Place:
-    """A passage that is not written in the content as it is quoted, among its neighbours."""
-    first = max(0, index - 50)
-    near = passages[first : index + 50]
-    texts = [passage.text for passage in near]
+def _among(passages: Sequence[Passage], first: int, last: int) -> Place:
+    """Passages, which the content may not hold as they are quoted, among their neighbours."""
+    before = max(0, first - 50)
+    texts = [passage.text for passage in passages[before : last + 50]]
+    starts = [0, *accumulate(len(text) + 2 for text in texts)][:-1]
     region = Region(
         "\n\n".join(texts),
         unit="passages",
-        starts=[sum(len(text) + 2 for text in texts[:at]) for at in range(len(texts))],
-        name=lambda one, other: f"paragraphs {first + one + 1}-{first + other + 1}",
+        starts=starts,
+        name=lambda one, other: f"paragraphs {before + one + 1}-{before + other + 1}",
         total=f" of {len(passages):,}",
     )
-    start = region.starts[index - first]
-    return region, start, start + len(passages[index].text)
+    return region, starts[first - before], starts[last - before] + len(passages[last].text)

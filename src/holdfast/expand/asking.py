@@ -10,7 +10,7 @@ from holdfast.condense.condenser import Passage
 from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.relevance import excerpt, rank
-from holdfast.expand.json_path import find
+from holdfast.document import find
 from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions
 from holdfast.expand.region import Region, blocks, listed
@@ -45,9 +45,9 @@ def by_query(opened: Opened, options: ExpandOptions) -> Region:
 
 def _as_it_stands(opened: Opened, passage: Passage) -> Passage:
     """A value of JSON as it is written; a passage may quote it in a shorter way."""
-    if opened.document is None or not passage.where.startswith("$"):
+    if opened.source.document is None or not passage.where.startswith("$"):
         return passage
-    matches, _ = find(opened.document, passage.where)
+    matches, _ = find(opened.source.document, passage.where)
     if len(matches) != 1:
         return passage
     document, node = matches[0]

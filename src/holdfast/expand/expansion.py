@@ -58,6 +58,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     plain: bool
     """No option was given, so none has to be repeated."""
+    opener: str
+    """The name under which the tool that opens refs is offered."""
 
     def around(self, content: str, where: str, remains: str, page: int) -> str:
         """The whole text."""
@@ -67,12 +69,13 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
             return text
         same = "" if self.plain else "the same options and "
         gap = "" if content.endswith("\n") else "\n"
-        return f"{text}{gap}[{remains} remain: expand_ref with {same}page={page + 1}]"
+        return f"{text}{gap}[{remains} remain: {self.opener} with {same}page={page + 1}]"
 
 
-def frame(ref_id: str, note: str, *, plain: bool, count: Count) -> Frame:
+def frame(ref_id: str, note: str, *, plain: bool, opener: str, count: Count) -> Frame:
     """The lines around a content, of bounded length."""
-    return Frame(ref_id=ref_id[:100], note=shorten(note, _LONGEST_NOTE, count), plain=plain)
+    short = shorten(note, _LONGEST_NOTE, count)
+    return Frame(ref_id=ref_id[:100], note=short, plain=plain, opener=opener[:100])
 
 
 def shorten_where(where: str, count: Count) -> str:

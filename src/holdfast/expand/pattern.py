@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re2  # type: ignore[import-untyped]
 
+from holdfast.document import Document
 from holdfast.errors import ExpandError
-from holdfast.expand.json_document import Document
 from holdfast.expand.opened import Opened
 from holdfast.expand.region import Region, blocks, listed
 from holdfast.expand.rows import Nothing
@@ -36,8 +36,9 @@ def by_pattern(opened: Opened, pattern: str) -> Region:
             "nothing matches the pattern, with or without regard to case",
             "Try a shorter pattern, or query with a question.",
         )
-    if opened.document is not None and _has_long_lines(opened, hits):
-        region = _in_json(opened.document, hits)
+    document = opened.source.document
+    if document is not None and opened.base(document) == 0 and _has_long_lines(opened, hits):
+        region = _in_json(document, hits)
     else:
         region = _in_lines(opened, hits)
     number = f"first {MOST_HITS}" if len(hits) >= MOST_HITS else f"{len(hits)} in all"

@@ -15,11 +15,12 @@ from holdfast.expand.pages import show, surround
 from holdfast.expand.pattern import by_pattern
 from holdfast.expand.region import Region, lines
 from holdfast.expand.rows import Nothing, by_structure
+from holdfast.expand.tool import NAME
 
 _NOT_UTF8 = "bytes that are no UTF-8 show as U+FFFD"
 
 
-def expand(
+def expand(  # noqa: PLR0913 what to open, and how to say it, by name
     ref_id: str,
     data: bytes,
     kind: str,
@@ -27,16 +28,18 @@ def expand(
     *,
     count: Count,
     note: str = "",
+    opener: str = NAME,
 ) -> Expansion:
     """The part of a content that the options ask for, at most `options.max_tokens`.
 
-    Where there is no such part, the expansion says why, and what to do next.
+    What remains is offered under `opener`, the name of the tool in this conversation. Where there
+    is no such part, the expansion says why, and what to do next.
     """
     opened = Opened(data, kind)
-    if not opened.is_exact:
+    if not opened.source.is_exact:
         note = f"{note} · {_NOT_UTF8}" if note else _NOT_UTF8
     plain = options == ExpandOptions(page=options.page)
-    around = frame(ref_id, note, plain=plain, count=count)
+    around = frame(ref_id, note, plain=plain, opener=opener, count=count)
     if not opened.text:
         return miss("this content is empty", "", count=count, ref_id=ref_id)
     try:

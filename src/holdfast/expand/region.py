@@ -1,6 +1,6 @@
 """A part of a content that is shown page by page: its text, and where it may be cut.
 
-region: after json_document, before pages. A region is made of units: lines, rows, keys, hits. It
+region: after document, before pages. A region is made of units: lines, rows, keys, hits. It
 says where a cut does least harm and what a piece of it is called in source units; it knows no
 tokens.
 """
@@ -12,8 +12,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from holdfast.condense.source import Source
-from holdfast.expand.json_document import Document, Node
+from holdfast.document import Document, Node, Reading
 
 Finer = Callable[[int, int], int]
 """(start, limit) → where to cut inside a unit that is too long, at most at `limit`."""
@@ -110,7 +109,7 @@ def characters(text: str, base: int = 0) -> Region:
     )
 
 
-def lines(source: Source, first: int, last: int) -> Region:
+def lines(source: Reading, first: int, last: int) -> Region:
     """Lines `first` to `last`, counted from 1, both included."""
     begin = source.line_starts[first - 1]
     return Region(
@@ -138,7 +137,7 @@ def json_part(document: Document, node: Node, start: int, end: int, *, base: int
             finer=_finer(document, start),
         )
     whole = document.members(node.start, node.end)
-    if document.kind(node.start) == "array":
+    if document.kind(node.start, node.end) == "array":
         unit = "rows"
         skipped = int(members[0].name)
         total = f" ({len(whole):,} in all)"
@@ -181,7 +180,7 @@ def _finer(document: Document, base: int) -> Finer:
                     best = max(best, member.start)
                 if best - first >= (last - first) * _FULL_ENOUGH:
                     return best - base
-                if member.value < last < member.end and document.text[member.value] in "[{":
+                if member.value < last < member.end and document.is_container(*member[2:]):
                     inner = Node("", member.value, member.end)
             if inner is None:
                 break

@@ -1,6 +1,6 @@
 """Parts by structure: a path, some fields of every row, a run of rows.
 
-rows: after opened and json_path, before reading. What stands together in the content is shown as
+rows: after opened, before reading. What stands together in the content is shown as
 it stands there; fields are put together anew from values as they are written.
 """
 
@@ -14,9 +14,8 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.expand.json_document import Document, Node
-from holdfast.expand.json_path import Match, find
-from holdfast.expand.opened import Opened, Table
+from holdfast.document import Document, Match, Member, Node, Rows, Table, find, rows_of
+from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions, Slice
 from holdfast.expand.region import Region, blocks, characters, json_part, lines, listed
 
@@ -37,23 +36,23 @@ class Nothing(Exception):  # noqa: N818 - not an error: it becomes a text for th
 
 def by_structure(opened: Opened, options: ExpandOptions) -> Region:
     """What `path`, `fields` and `slice` ask for together."""
+    document = opened.source.document
     if options.path:
-        return _by_path(opened, options)
-    if opened.document is not None:
-        match = Match(opened.document, opened.document.root)
-        return _of_value(match, options, base=0)
+        return _by_path(opened, document, options)
+    if document is not None:
+        return _of_value(opened, Match(document, document.root), opened.source.rows, options)
     if options.fields:
-        return _fields_of_lines(opened, options)
+        return _columns(opened, options)
     return _slice_of_text(opened, options.slice or Slice())
 
 
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-def _by_path(opened: Opened, options: ExpandOptions) -> Region:
-    if opened.document is None:
+def _by_path(opened: Opened, document: Document | None, options: ExpandOptions) -> Region:
+    if document is None:
         raise Nothing("this content is no JSON", "Use lines, pattern or query instead of path.")
-    matches, broken = find(opened.document, options.path)
+    matches, broken = find(document, options.path)
     if broken is not None:
         raise Nothing(
             f"the path leads nowhere: at {broken.at} is {broken.there}",
@@ -62,9 +61,17 @@ def _by_path(opened: Opened, options: ExpandOptions) -> Region:
     if not matches:
         raise Nothing("the path matches nothing", "Correct the path, or use pattern or query.")
     if len(matches) == 1:
-        document = matches[0].document
-        return _of_value(matches[0], options, base=0 if document is opened.document else None)
+        return _of_value(opened, matches[0], _rows_at(matches[0]), options)
     return _of_many(matches, options)
+
+
+def _rows_at(match: Match) -> Rows | None:
+    """The rows of a value that was named: of an array its own elements, however few."""
+    rows = rows_of(match)
+    if rows is None or match.document.kind(match.node.start, match.node.end) != "array":
+        return rows
+    members = match.document.members(match.node.start, match.node.end)
+    return rows._replace(document=match.document, node=match.node, members=members, inner="")
 
 
 def _of_many(matches: list[Match], options: ExpandOptions) -> Region:
@@ -78,19 +85,30 @@ def _of_many(matches: list[Match], options: ExpandOptions) -> Region:
     return blocks(texts, listed([m.node.path for m in chosen]), "matches")
 
 
-def _of_value(match: Match, options: ExpandOptions, base: int | None) -> Region:
+def _of_value(opened: Opened, match: Match, rows: Rows | None, options: ExpandOptions) -> Region:
     document, node = match
     if options.fields:
-        return _fields_of_value(document, node, options)
-    main = document.main_array(node) or node
-    if options.slice is None:
-        return _named(json_part(document, main, node.start, node.end, base=base), node)
-    members = document.members(main.start, main.end)
-    if not members:
-        chosen = _sliced(range(node.start, node.end), options.slice)
-        return characters(document.text[chosen[0] : chosen[-1] + 1], chosen[0])
-    run = _sliced(members, options.slice)
-    return json_part(document, main, run[0].start, run[-1].end, base=base)
+        return _fields_of_value(opened, match, rows, options)
+    if options.slice is not None:
+        return _slice_of_value(opened, match, rows, options.slice)
+    unit = rows.node if rows is not None and rows.document is document else node
+    base = opened.base(document)
+    return _named(json_part(document, unit, node.start, node.end, base=base), node)
+
+
+def _slice_of_value(opened: Opened, match: Match, rows: Rows | None, wanted: Slice) -> Region:
+    if rows is None:
+        document, (_, start, end) = match
+        members = document.members(start, end)
+        if not members:
+            chosen = _sliced(range(start, end), wanted)
+            return characters(document.text[chosen[0] : chosen[-1] + 1], chosen[0])
+        rows = Rows(document, match.node, (), members, "items")
+    run = _sliced(rows.members, wanted)
+    first, last, base = run[0].start, run[-1].end, opened.base(rows.document)
+    if rows.document.form == "lines" and rows.node == rows.document.root:
+        return lines(opened.source, opened.source.line_at(first), opened.source.line_at(last - 1))
+    return json_part(rows.document, rows.node, first, last, base=base)
 
 
 def _named(region: Region, node: Node) -> Region:
@@ -101,31 +119,40 @@ def _named(region: Region, node: Node) -> Region:
     return region
 
 
-def _fields_of_value(document: Document, node: Node, options: ExpandOptions) -> Region:
+def _fields_of_value(
+    opened: Opened, match: Match, rows: Rows | None, options: ExpandOptions
+) -> Region:
+    document, node = match
     own = {str(member.name) for member in document.members(node.start, node.end)}
     named = {field.partition(".")[0] for field in options.fields} | set(options.fields)
-    main = document.main_array(node)
-    if document.kind(node.start) == "object" and (own & named or main is None):
+    is_object = document.kind(node.start, node.end) == "object"
+    if is_object and (own & named or rows is None):
         return _projected(
             _rows(document, node), options.fields, "objects", lambda _one, _other: node.path
         )
-    if main is None:
+    if rows is None:
         raise Nothing(f"{node.path} has no fields", "Leave out fields.")
-    if options.slice is None:
-        rows, first = _rows(document, main), 0
-    else:
-        run = _sliced(document.members(main.start, main.end), options.slice)
-        rows, first = _decoded(f"[{document.text[run[0].start : run[-1].end]}]"), int(run[0].name)
-    return _projected(
-        rows,
-        options.fields,
-        "rows",
-        lambda one, other: f"rows {first + one + 1}-{first + other + 1} of {main.path}",
-    )
+    run = _sliced(rows.members, options.slice)
+    written = ",".join(rows.document.json(row.value, row.end) for row in run)
+    decoded = _decoded(f"[{written}]")
+    if rows.inner:
+        decoded = [{**row, **_row(row[rows.inner])} for row in decoded]
+    return _projected(decoded, options.fields, *_run_name(opened, rows, run))
+
+
+def _run_name(
+    opened: Opened, rows: Rows, run: Sequence[Member]
+) -> tuple[str, Callable[[int, int], str]]:
+    """What rows are called, from one of a run to another."""
+    if rows.document.form == "lines" and rows.node == rows.document.root:
+        number = opened.source.line_at
+        return "lines", lambda a, b: f"lines {number(run[a].start)}-{number(run[b].start)}"
+    first, path = int(run[0].name) + 1, rows.node.path
+    return "rows", lambda a, b: f"rows {first + a}-{first + b} of {path}"
 
 
 def _rows(document: Document, node: Node) -> list[_Row]:
-    text = document.text[node.start : node.end]
+    text = document.json(node.start, node.end)
     return _decoded(text if text[:1] == "[" else f"[{text}]")
 
 
@@ -173,35 +200,15 @@ def _value(row: _Row, field: str) -> str | None:
     return _value(_row(row[first]), rest)
 
 
-# --- lines ---------------------------------------------------------------------------------------
-
-
-def _fields_of_lines(opened: Opened, options: ExpandOptions) -> Region:
-    if opened.table is not None:
-        return _columns(opened, options)
-    numbered = [
-        (number, line)
-        for number, line in enumerate(opened.text.split("\n"), 1)
-        if line.lstrip()[:1] == "{"
-    ]
-    rows = [(number, _row(msgspec.Raw(line.encode()))) for number, line in numbered]
-    rows = [(number, row) for number, row in rows if row]
-    if not rows:
-        raise Nothing(
-            "this content has no fields: it is text", "Use lines, pattern or query instead."
-        )
-    run = _sliced(rows, options.slice)
-    return _projected(
-        [row for _, row in run],
-        options.fields,
-        "lines",
-        lambda one, other: f"lines {run[one][0]}-{run[other][0]}",
-    )
+# --- text ----------------------------------------------------------------------------------------
 
 
 def _columns(opened: Opened, options: ExpandOptions) -> Region:
-    table = opened.table
-    assert table is not None  # noqa: S101 - asked before
+    table = opened.source.table
+    if table is None:
+        raise Nothing(
+            "this content has no fields: it is text", "Use lines, pattern or query instead."
+        )
     chosen = [table.columns.index(field) for field in options.fields if field in table.columns]
     if not chosen:
         listed = ", ".join(table.columns[:_MOST_NAMES])
@@ -243,7 +250,7 @@ def _of_table(table: Table, columns: list[str]) -> str:
 
 
 def _slice_of_text(opened: Opened, wanted: Slice) -> Region:
-    table = opened.table
+    table = opened.source.table
     if table is not None and table.rows:
         run = _sliced(range(len(table.rows)), wanted)
         return table_rows(opened, table, run[0], run[-1])

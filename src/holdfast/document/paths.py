@@ -1,10 +1,10 @@
 """A small, forgiving language for places in JSON.
 
-json_path: after json_document. `$.a.b[0]`, `a.b.0`, `a["x y"]`, `[*]`, `[10:20]`, `[-1]`, `..key`
+paths: after wrapping. `$.a.b[0]`, `a.b.0`, `a["x y"]`, `[*]`, `[10:20]`, `[-1]`, `..key`
 and the pointer `/a/0` are understood; there are no filters and no scripts. A path goes through a
-string that holds JSON, as results of MCP servers do. A path that leads nowhere gives the place
-where it broke off and what is there instead, for the model; keys are content, so they are never
-put into an exception.
+string that holds JSON in any wrapping, as results of MCP servers do. A path that leads nowhere
+gives the place where it broke off and what is there instead, for the model; keys are content, so
+they are never put into an exception.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from holdfast.document.json_text import Document, Node, step
+from holdfast.document.wrapping import inside
 from holdfast.errors import ExpandError
-from holdfast.expand.json_document import Document, Node, step
 
 MOST_MATCHES = 10_000
 _MOST_VISITS = 500_000
@@ -160,7 +161,7 @@ class _Search:
             yield match
             return
         first, rest = steps[0], steps[1:]
-        match = _inside(match)
+        match = opened(match)
         if first.deep:
             found = False
             for inner in self._below(match, first.name):
@@ -181,7 +182,7 @@ class _Search:
         """Yield the values of a key anywhere below, in the order they stand."""
         document, todo = match.document, [match.node]
         quoted = json.dumps(name, ensure_ascii=False)
-        plain = "\\" not in document.text
+        plain = "\\" not in document.text and document.form != "python"
         while todo and self._visits <= _MOST_VISITS:
             node = todo.pop()
             inner = []
@@ -190,7 +191,7 @@ class _Search:
                 child = Node(step(node.path, member.name), member.value, member.end)
                 if name in ("*", member.name):
                     yield Match(document, child)
-                if document.text[member.value] in "[{" and (
+                if document.is_container(member.value, member.end) and (
                     # A container that does not hold the key's text need not be taken apart.
                     name == "*"
                     or not plain
@@ -218,7 +219,7 @@ def _children(match: Match, steps: list[Step]) -> Iterator[tuple[Match, int]]:
         for member in document.members(node.start, node.end)[slice(*first.span)]:
             yield Match(document, Node(step(node.path, member.name), member.value, member.end)), 1
         return
-    if document.kind(node.start) == "array":
+    if document.kind(node.start, node.end) == "array":
         index, members = first.number, document.members(node.start, node.end)
         if index is not None and -len(members) <= index < len(members):
             member = members[index]
@@ -242,8 +243,8 @@ def _lone(document: Document, node: Node, name: str) -> tuple[int, int] | None:
     before it, it is a key of this object, and if it stands there once, the only one.
     """
     text, start, end = document.text, node.start, node.end
-    if end - start > _SMALL or text.find("\\", start, end) >= 0:
-        return None
+    if end - start > _SMALL or document.form == "python" or text.find("\\", start, end) >= 0:
+        return None  # in quotes of the other sort, Python may print what looks like a key
     quoted = f'"{name}"'
     at = text.find(quoted, start, end)
     if at < 0 or text.find(quoted, at + 1, end) >= 0:
@@ -260,11 +261,10 @@ def _last(document: Document, node: Node, name: str) -> tuple[int, int] | None:
     return next(((m.value, m.end) for m in members if m.name == name), None)
 
 
-def _inside(match: Match) -> Match:
-    """The JSON that a string holds, if it holds some."""
+def opened(match: Match) -> Match:
+    """The JSON that a string holds, if it holds some; else the value itself."""
     document, node = match
-    text = document.string(node.start, node.end)
-    inner = Document.read(text) if text else None
+    inner = inside(document, node.start, node.end)
     if inner is None:
         return match
     return Match(inner, Node(node.path, inner.root.start, inner.root.end))
@@ -274,7 +274,7 @@ def what_is_there(match: Match) -> str:
     """What a value is made of, for the model to choose from."""
     document, node = match
     members = document.members(node.start, node.end)
-    kind = document.kind(node.start)
+    kind = document.kind(node.start, node.end)
     if kind == "array" and members:
         return f"an array of {len(members):,} elements: [0] to [{len(members) - 1}], or [*]"
     if kind == "object" and members:

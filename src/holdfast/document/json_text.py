@@ -1,0 +1,240 @@
+"""JSON as it stands in a text: where each member of an array or an object begins and ends.
+
+json_text: the first word of document. Nothing is rewritten: 1.10 stays 1.10 and keys keep their
+order, because a part is a span of the text. Containers are taken apart one level at a time, when
+asked. What stands around the JSON in the same text is no matter: spans count from the beginning
+of the whole text.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import re
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+Form = Literal["json", "lines", "embedded", "python"]
+"""How the values are written: JSON alone, one value a line, prose around it, as Python prints."""
+
+_GAP = re.compile(r"[\s,]*")
+_COLON = re.compile(r"\s*:\s*")
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{},]', re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_$][\w$-]*")
+_read = json.JSONDecoder(strict=False).decode
+UNREADABLE = (ValueError, RecursionError)
+"""What readers of JSON raise for what is none, or is nested too deep for them."""
+
+
+class Number(str):
+    """A number with a fraction or an exponent, as it was written: `1.10` stays `1.10`."""
+
+    __slots__ = ()
+
+
+decoder = msgspec.json.Decoder(float_hook=Number)
+"""Reads values with every number as it was written."""
+
+
+class Member(NamedTuple):
+    """An element of an array, or a key of an object with its value."""
+
+    name: str | int
+    start: int
+    """Where it begins; for a key, the key's quotation mark."""
+    value: int
+    """Where its value begins."""
+    end: int
+    """Where its value ends."""
+
+
+class Node(NamedTuple):
+    """A value and its place."""
+
+    path: str
+    start: int
+    end: int
+
+
+def step(path: str, name: str | int) -> str:
+    """The path of a member: `$.items` and 3 give `$.items[3]`."""
+    if isinstance(name, int):
+        return f"{path}[{name}]"
+    return (
+        f"{path}.{name}"
+        if _NAME.fullmatch(name)
+        else f"{path}[{json.dumps(name, ensure_ascii=False)}]"
+    )
+
+
+class Document:
+    """The JSON of a text."""
+
+    def __init__(
+        self,
+        text: str,
+        value: Any,
+        *,
+        start: int,
+        end: int,
+        form: Form = "json",
+        around: tuple[str, ...] = (),
+    ) -> None:
+        self.text = text
+        self.value = value
+        """The same, decoded; numbers as they are written."""
+        self.form: Form = form
+        self.around = around
+        """What stands in the text before and behind the JSON, if there is anything."""
+        self.root = Node("$", start, end)
+        self.inner: dict[int, Document | None] = {}
+        """Documents inside strings, by where these begin; `wrapping.inside` fills it."""
+        self._ascii = text.isascii()
+        self._taken_apart: dict[tuple[int, int], list[Member]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Document {self.form}, {len(self.text)} characters>"
+
+    def kind(self, start: int, end: int) -> str:  # noqa: ARG002 other writings need both ends
+        """`array`, `object`, `string` or `scalar`, of the value in this span."""
+        return {"[": "array", "{": "object", '"': "string"}.get(self.text[start], "scalar")
+
+    def is_container(self, start: int, end: int) -> bool:
+        """Whether the value in this span can have members."""
+        return self.kind(start, end) in ("array", "object")
+
+    def members(self, start: int, end: int) -> list[Member]:
+        """The members of the value in this span, in order; none of what is no container."""
+        members = self._taken_apart.get((start, end))
+        if members is None:
+            try:
+                members = self._take_apart(start, end)
+            except RecursionError:  # the caller stands deeper than when the text was read
+                members = []
+            self._taken_apart[start, end] = members
+        return members
+
+    def string(self, start: int, end: int) -> str | None:
+        """The text that a string value holds."""
+        if self.text[start] != '"':
+            return None
+        value: str = _read(self.text[start:end])
+        return value
+
+    def json(self, start: int, end: int) -> str:
+        """A value as JSON."""
+        return self.text[start:end]
+
+    def node_at(self, offset: int) -> Node:
+        """The innermost value that a place of the text belongs to."""
+        node = self.root
+        while True:
+            members = self.members(node.start, node.end)
+            at = bisect.bisect_right(members, offset, key=lambda member: member.start) - 1
+            if at < 0 or offset >= members[at].end:
+                return node
+            member = members[at]
+            node = Node(step(node.path, member.name), member.value, member.end)
+
+    # --- taking apart ----------------------------------------------------------------------------
+
+    def _take_apart(self, start: int, end: int) -> list[Member]:
+        opening = self.text[start]
+        if opening == "[":
+            return self._elements(start, end)
+        return self._keys(start, end) if opening == "{" else []
+
+    def _elements(self, start: int, end: int) -> list[Member]:
+        text, gap, at = self.text, _GAP.match, start + 1
+        members = []
+        raws = msgspec.json.decode(text[start:end], type=list[msgspec.Raw])
+        for index, raw in enumerate(raws):
+            at = gap(text, at).end()  # type: ignore[union-attr] # it matches nothing, too
+            stop = at + self._length(raw)
+            members.append(Member(index, at, at, stop))
+            at = stop
+        return members
+
+    def _keys(self, start: int, end: int) -> list[Member]:
+        raws = msgspec.json.decode(self.text[start:end], type=dict[str, msgspec.Raw])
+        text, gap, colon = self.text, _GAP.match, _COLON.match
+        members, at = [], start + 1
+        for name, raw in raws.items():
+            at = gap(text, at).end()  # type: ignore[union-attr]
+            stop = at + len(name) + 2
+            if "\\" in name or not text.startswith(f'"{name}"', at):
+                key = _STRING.match(text, at)
+                if key is None or _read(key[0]) != name:
+                    return self._repeated_keys(start, end)
+                stop = key.end()
+            between = colon(text, stop)
+            if between is None:
+                return self._repeated_keys(start, end)
+            value = between.end()
+            stop = value + self._length(raw)
+            members.append(Member(name, at, value, stop))
+            at = stop
+        # Of a key that stands there twice only the last value was read, so that text is left over.
+        if text[at:end].strip(" \t\r\n") != "}":
+            return self._repeated_keys(start, end)
+        return members
+
+    def _repeated_keys(self, start: int, end: int) -> list[Member]:
+        """The members of an object that has a key twice, found sign by sign."""
+        members: list[Member] = []
+        at = start + 1
+        while (key := _STRING.match(self.text, _GAP.match(self.text, at).end())) is not None:  # type: ignore[union-attr]
+            if key.start() >= end:
+                break
+            value = _COLON.match(self.text, key.end()).end()  # type: ignore[union-attr]
+            at = self._value_end(value, end)
+            members.append(Member(_read(key[0]), key.start(), value, at))
+        return members
+
+    def _value_end(self, start: int, end: int) -> int:
+        depth, last = 0, start
+        for token in _TOKEN.finditer(self.text, start, end):
+            sign = token[0]
+            if depth == 0 and sign in (",", "}", "]"):
+                return last + len(self.text[last : token.start()].rstrip())
+            depth += (sign in "[{") - (sign in "]}")
+            last = token.end()
+            if depth == 0 and sign != ",":
+                return last
+        return end
+
+    def _length(self, raw: msgspec.Raw) -> int:
+        return len(raw) if self._ascii else len(str(memoryview(raw), "utf-8"))
+
+
+class LinesDocument(Document):
+    """JSON lines: an array whose elements stand on lines of their own."""
+
+    def __init__(self, text: str, value: list[Any], *, end: int, around: tuple[str, ...]) -> None:
+        super().__init__(text, value, start=0, end=end, form="lines", around=around)
+        rows: list[Member] = []
+        at = 0
+        for line in text[:end].split("\n"):
+            begin = at + len(line) - len(line.lstrip())
+            if line.strip():
+                rows.append(Member(len(rows), begin, begin, at + len(line.rstrip())))
+            at += len(line) + 1
+        self._rows = rows
+
+    def kind(self, start: int, end: int) -> str:
+        """The same; all lines together are an array, though the first begins where they do."""
+        return "array" if (start, end) == self.root[1:] else super().kind(start, end)
+
+    def members(self, start: int, end: int) -> list[Member]:
+        """The same; those of the whole are the lines."""
+        if (start, end) == self.root[1:]:
+            return self._rows
+        return super().members(start, end)
+
+    def json(self, start: int, end: int) -> str:
+        """A value as JSON; the whole as an array."""
+        if (start, end) != self.root[1:]:
+            return self.text[start:end]
+        return "[" + ",".join(self.text[row.value : row.end] for row in self._rows) + "]"

@@ -1,0 +1,184 @@
+"""Tables in text: values apart by commas, tabs, semicolons or bars, or drawn with characters.
+
+tables: beside json_text. Drawn are those of `psql`, `mysql` and Markdown: a rule of dashes under
+the header, rows with the same bars, a line each. Rows are counted from 1, without the header; each
+knows its lines, so that what a citation calls `rows 11-12` can be opened. Work is linear.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+_SEPARATORS = ",\t;|"
+_LOOKED_AT = 40
+"""Records that are looked at before all are read."""
+_FEWEST = 3
+_SNIFFED_CHARS = 64_000
+_NAME = re.compile(r"[^\W\d][^\n\r]{0,63}|#|")
+_STAMP = re.compile(r"\d{4}-\d{2}-\d{2}|\d{2}:\d{2}|https?://")
+_CELL_CHARS = 1 << 27
+_RULE = re.compile(r"\s*+[+|]?:?-{2,}+:?(?:\s*+[+|]\s*+:?-{2,}+:?)*+\s*+[+|]?\s*+")
+_HEAD_LINES = 12
+"""The rule of a drawn table stands in one of so many first lines."""
+_HEAD_CHARS = 20_000
+_DRAWN_SHARE = 0.6
+"""Of a Markdown text less than this is a table with words around it, and no table."""
+
+csv.field_size_limit(_CELL_CHARS)  # the default refuses a text that happens to have one quote
+
+
+class Table:
+    """Rows of cells, and the lines they stand on."""
+
+    def __init__(
+        self,
+        style: str,
+        separator: str,
+        names: Sequence[str],
+        rows: list[list[str]],
+        lines: list[tuple[int, int]],
+    ) -> None:
+        self.style = style
+        """`separated`; `drawn` as shells of databases do; `markdown`."""
+        self.separator = separator
+        self.columns = _unique([name.strip() for name in names])
+        self.rows = rows
+        self._lines = lines
+        self.others: list[tuple[int, str]] = []
+        """Of a drawn table: lines that are no rows, as `(3 rows)`, `Time: 0.5 ms`, an error."""
+
+    def lines(self, first: int, last: int) -> tuple[int, int]:
+        """The lines, counted from 1, of the rows `first` to `last`, counted from 0."""
+        return self._lines[first][0], self._lines[last][1]
+
+
+def read_table(text: str) -> Table | None:
+    """The table that a text is; None if it is none."""
+    if text[:200].lstrip("\ufeff \t\r\n")[:1] in ("{", "[", "<", ""):
+        return None
+    return _drawn(text) or _separated(text)
+
+
+# --- separated -----------------------------------------------------------------------------------
+
+
+def _separated(text: str) -> Table | None:
+    begin = 1 if text.startswith("\ufeff") else 0
+    head = list(islice(_lines_of(text[begin:_SNIFFED_CHARS], len(text)), _LOOKED_AT))
+    separator = _separator(head)
+    if not separator:
+        return None
+    records: list[list[str]] = []
+    lines: list[tuple[int, int]] = []
+    reader = csv.reader(_lines_of(text[begin:], 0), delimiter=separator)
+    last = 0
+    try:
+        for record in reader:
+            if record:
+                records.append(record)
+                lines.append((last + 1, reader.line_num))
+            last = reader.line_num
+    except csv.Error:
+        return None
+    return Table("separated", separator, records[0], records[1:], lines[1:])
+
+
+def _lines_of(text: str, whole: int) -> Iterator[str]:
+    """Lines with their ends, as a file would give them; the last of a cut text is left out."""
+    begin = 0
+    while (end := text.find("\n", begin) + 1) > 0:
+        yield text[begin:end]
+        begin = end
+    if begin < len(text) and whole <= _SNIFFED_CHARS:
+        yield text[begin:]
+
+
+def _separator(lines: list[str]) -> str:
+    """What parts the values, if it parts all lines alike; else ""."""
+    for separator in _SEPARATORS:
+        if not lines or separator not in lines[0]:
+            continue
+        try:
+            records = [record for record in csv.reader(lines, delimiter=separator) if record]
+        except csv.Error:
+            continue
+        if len(records) > _FEWEST and _is_table(records[: _LOOKED_AT - 1]):
+            return separator
+    return ""
+
+
+def _is_table(records: list[list[str]]) -> bool:
+    names = records[0]
+    if len(names) < 2 or not all(_NAME.fullmatch(name.strip()) for name in names):
+        return False
+    if any(_STAMP.search(name) for name in names) or sum(map(bool, names)) < len(names) - 1:
+        return False
+    if any(set(name.strip()) <= set("-:+ ") for name in records[1]):
+        return False  # a rule under the header: a drawn table
+    return sum(len(record) == len(names) for record in records) >= 0.9 * len(records)
+
+
+def _unique(names: list[str]) -> list[str]:
+    seen: dict[str, int] = {}
+    unique = []
+    for number, name in enumerate(names, 1):
+        wanted = name or f"column {number}"
+        seen[wanted] = seen.get(wanted, 0) + 1
+        unique.append(wanted if seen[wanted] == 1 else f"{wanted} ({number})")
+    return unique
+
+
+# --- drawn ---------------------------------------------------------------------------------------
+
+
+def _drawn(text: str) -> Table | None:
+    head = list(islice(text[:_HEAD_CHARS].split("\n"), _HEAD_LINES + 1))
+    drawing = _names(head)
+    if drawing is None:
+        return None
+    names, style = drawing
+    rows: list[list[str]] = []
+    lines: list[tuple[int, int]] = []
+    others: list[tuple[int, str]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        cells = _cells(line)
+        if len(cells) == len(names) and cells != names and _is_row(line, len(names)):
+            rows.append(cells)
+            lines.append((number, number))
+        elif line.strip() and cells != names and not _RULE.fullmatch(line):
+            others.append((number, line.strip()))
+    if not rows or (style == "markdown" and len(rows) < _DRAWN_SHARE * (len(rows) + len(others))):
+        return None
+    table = Table(style, "|", names, rows, lines)
+    table.others = others
+    return table
+
+
+def _is_row(line: str, width: int) -> bool:
+    return ("|" in line or width == 1) and not _RULE.fullmatch(line)
+
+
+def _names(lines: list[str]) -> tuple[list[str], str] | None:
+    """The names of the columns, which stand beside the first rule with bars, and the style."""
+    for index, line in enumerate(lines):
+        is_drawn = "+" in line
+        if not (is_drawn or "|" in line) or not _RULE.fullmatch(line):
+            continue
+        above = index - 1 if index and "|" in lines[index - 1] else index + 1
+        if not is_drawn and above > index:
+            continue  # in Markdown the header comes first
+        if above < len(lines) and "|" in lines[above]:
+            names = _cells(lines[above])
+            if len(set(names)) == len(names) and all(names):
+                return names, "drawn" if is_drawn else "markdown"
+    return None
+
+
+def _cells(line: str) -> list[str]:
+    text = line.strip()
+    if text.startswith("|"):
+        text = text[1:].removesuffix("|")
+    return [cell.strip() for cell in text.split("|")]

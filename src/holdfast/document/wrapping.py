@@ -1,0 +1,167 @@
+"""The JSON that a text holds, in whatever it is wrapped.
+
+wrapping: after json_text and python_text. Tools wrap what they answer: as JSON lines, as JSON
+inside a string of JSON, with a sentence before and after it, in a fence of Markdown, or as Python
+prints it. `read` finds the values in all of these. Paths begin at `$`, the outermost value found,
+and a string that holds JSON counts as that JSON: `$.content[0].text.items[3]`. Each way of
+reading is tried once or a few times, so that work is linear.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.document.json_text import UNREADABLE, Document, LinesDocument, decoder
+from holdfast.document.python_text import read_python
+
+OPEN_LEVELS = 4
+"""How deep strings are looked at for JSON inside; wrappers are shallow."""
+WORTH_OPENING = 40
+"""Shorter strings are left alone, whatever they hold."""
+FEW = 24
+"""Larger containers hold data and are no wrappers."""
+_AROUND = 2_000
+"""Characters of prose that may stand before JSON, and after it."""
+_JSON_SHARE = 0.6
+"""Below this share of a text, JSON is an illustration, not the content."""
+_MOST_TRIES = 4
+"""Brackets in the prose before the JSON that may be tried as its beginning."""
+
+_LINE_OPENING = re.compile(r"^[ \t]*+([\[{])", re.MULTILINE)
+_WORD_OPENING = re.compile(r"[\s:=>`(]([\[{])(?=\s*+[\[{\"'\d\]}(-]|\s*+[ntfNTF])")
+_raw_decode = json.JSONDecoder(strict=False).raw_decode
+_SPACE = " \t\r\n"
+_MARK = "\ufeff"
+"""Some servers on Windows write a byte order mark before their JSON."""
+
+
+def read(text: str) -> Document | None:
+    """The JSON of a text; None if there is none worth the name."""
+    begin = 1 if text.startswith(_MARK) else 0
+    sign = text[begin : begin + 200].lstrip(_SPACE)[:1]
+    if sign in ("{", "["):
+        return _whole(text, begin) or _lines(text, begin) or _python(text, begin) or _within(text)
+    if sign == '"':
+        return _in_string(text, begin)
+    return _within(text)
+
+
+def inside(document: Document, start: int, end: int) -> Document | None:
+    """The JSON that a string of a document holds, if it holds some."""
+    if start not in document.inner:
+        held = document.string(start, end)
+        document.inner[start] = _in_held(held) if held else None
+    return document.inner[start]
+
+
+def unwrapped(value: Any, prose: list[str], level: int = 0) -> Any:
+    """The same value with strings that are JSON replaced by what they hold, near the top.
+
+    What stands around the JSON in these strings is added to the prose.
+    """
+    if type(value) is str:
+        held = _in_held(value) if len(value) >= WORTH_OPENING else None
+        if held is None:
+            return value
+        prose.extend(held.around)
+        return held.value
+    if level == OPEN_LEVELS or not isinstance(value, (dict, list)) or len(value) > FEW:
+        return value
+    if isinstance(value, list):
+        return [unwrapped(item, prose, level + 1) for item in value]
+    return {key: unwrapped(item, prose, level + 1) for key, item in value.items()}
+
+
+def _in_held(text: str) -> Document | None:
+    """The JSON of a string; JSON lines in a string are text that a person is to read."""
+    if "{" not in text and "[" not in text:
+        return None
+    sign = text[:200].lstrip(_SPACE)[:1]
+    if sign in ("{", "["):
+        return _whole(text, 0) or _python(text, 0) or _within(text)
+    return None if sign == '"' else _within(text)
+
+
+def _whole(text: str, begin: int) -> Document | None:
+    """A text that is JSON and nothing else."""
+    start = len(text) - len(text[begin:].lstrip(_SPACE))
+    end = len(text.rstrip(_SPACE))
+    try:
+        value = decoder.decode(text[start:end])
+    except UNREADABLE:
+        return None
+    prose: list[str] = []
+    opened = unwrapped(value, prose)
+    return Document(text, opened, start=start, end=end, around=tuple(prose))
+
+
+def _lines(text: str, begin: int) -> Document | None:
+    """JSON lines; the last may be cut off."""
+    if begin or "\n" not in text.strip():
+        return None
+    for end in (len(text), len(text.rstrip().rpartition("\n")[0])):
+        try:
+            rows = decoder.decode_lines(text[:end])
+        except UNREADABLE:
+            continue
+        rest = text[end:].strip()
+        if len(rows) > 1 and isinstance(rows[0], dict):
+            return LinesDocument(text, rows, end=end, around=(rest,) if rest else ())
+    return None
+
+
+def _python(text: str, begin: int) -> Document | None:
+    """A text that is one value as Python prints it."""
+    found = read_python(text, begin)
+    if found is None or text[found.root.end :].strip():
+        return None
+    prose: list[str] = []
+    found.value = unwrapped(found.value, prose)
+    found.around = tuple(prose)
+    return found
+
+
+def _in_string(text: str, begin: int) -> Document | None:
+    """A text that is one string of JSON: what is in it is the document."""
+    try:
+        held = decoder.decode(text[begin:])
+    except UNREADABLE:
+        return None
+    inner = _in_held(held) if isinstance(held, str) else None
+    if inner is not None and inner.form == "json":
+        inner.form = "embedded"
+    return inner
+
+
+def _within(text: str) -> Document | None:
+    """JSON, or what Python prints, with prose around it."""
+    for begin in _openings(text):
+        found: Document | None = _json_at(text, begin) or read_python(text, begin)
+        if found is None or found.root.end - begin < len(text) * _JSON_SHARE:
+            continue
+        before, behind = text[:begin].strip(), text[found.root.end :].strip()
+        if len(behind) <= _AROUND:
+            prose = [part for part in (before, behind) if part]
+            found.value = unwrapped(found.value, prose)
+            found.around = tuple(prose)
+            return found
+    return None
+
+
+def _openings(text: str) -> Iterator[int]:
+    """Brackets near the beginning that JSON may begin with: those that begin a line first."""
+    at_line = [found.start(1) for found in _LINE_OPENING.finditer(text, 0, _AROUND)]
+    in_line = [found.start(1) for found in _WORD_OPENING.finditer(text, 0, _AROUND)]
+    yield from list(dict.fromkeys([*at_line[:_MOST_TRIES], *in_line]))[: 2 * _MOST_TRIES]
+
+
+def _json_at(text: str, begin: int) -> Document | None:
+    try:
+        _, end = _raw_decode(text, begin)
+        value = decoder.decode(text[begin:end])
+    except UNREADABLE:
+        return None
+    return Document(text, value, start=begin, end=end, form="embedded")
