@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.cutting import shortened
 from holdfast.condense.document import Document, document
 from holdfast.condense.entity import entities, entity_notes
 from holdfast.condense.json_rows import condensed_rows
@@ -98,7 +99,9 @@ def _other(source: Source, found: Document) -> Condensed:
 
 def _from_text(table: TextTable) -> Condensed:
     described = table_of(table.rows)
-    others = [Note("outline", text[:200], f"lines {n}-{n}") for n, text in table.others[:6]]
+    others = [
+        Note("outline", shortened(text, 200), f"lines {n}-{n}") for n, text in table.others[:6]
+    ]
     notes = [
         *others,
         *describe(described),
