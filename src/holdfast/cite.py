@@ -140,7 +140,8 @@ def cite(
         shown = Source(visible.encode(), tool=tool, url=source.url)
     sha256 = digest(data)
     name = ref_id(kind or condenser.kind, sha256, rules.ref_digits)
-    cap = min(rules.most_tokens, max(_LEAST_TOKENS, tokens // 2))
+    # Of a content just over the threshold half would be the frame, without a word of how it ended.
+    cap = min(rules.most_tokens, max(_LEAST_TOKENS, tokens * 3 // 4))
     made = _compose(name, shown, condenser, tokens, (question or "")[:_QUESTION_CHARACTERS], cap)
     if made.tokens >= tokens:
         return _unchanged(source, kind)

@@ -40,6 +40,7 @@ _WORD_CHARS = 40
 
 _SAYS_SOMETHING = re2.compile(rb"[0-9A-Za-z\x80-\xff]")
 _TAGS = re2.compile(rb"<[/!?]?[A-Za-z][^<>]*>")
+_PAGE = re2.compile(rb"(?i)\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html|head|body)\b")
 _ZERO = re2.compile(
     rb"(?i)\b(?:code|status|value|exit|exited|rc|returncode)\W{1,6}(?:with )?\W?0\b"
 )
@@ -180,9 +181,15 @@ def _outer_lines(text: _Text) -> Iterator[Note]:
     """The last line, the first, and the one before the last, of those that say something."""
     if text.path and b"\n" not in text.data:
         return
+    is_page = bool(_PAGE.match(text.data))
     last = list(_from_end(text.data))
     for begin, end in [*last[:1], *_from_start(text.data), *last[1:]]:
-        yield _note(text, begin, end, _END_CHARS)
+        note = _note(text, begin, end, _END_CHARS)
+        if is_page:  # of a page its words are read, not its markup
+            note = Note(
+                "key", _shown(_TAGS.sub(b" ", text.data[begin:end]), _END_CHARS), note.where
+            )
+        yield note
 
 
 def _from_start(data: bytes) -> Iterator[tuple[int, int]]:
