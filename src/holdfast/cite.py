@@ -37,6 +37,8 @@ _NAMED = 100.0
 """The relevance of a field that the question asks for by name."""
 _LEAST_KEY = 80
 """Tokens for what every citation shows, where the room is small: exit code, verdict, ends."""
+_FRAME_AND_KEYS = 200
+"""Tokens of the first and the last line of a citation, and of what every citation shows."""
 _COUNTED_WHOLE = 1_000_000
 _LEAST_TOKENS = 40
 _LEAST_KEY_TOKENS = 20
@@ -140,8 +142,10 @@ def cite(
         shown = Source(visible.encode(), tool=tool, url=source.url)
     sha256 = digest(data)
     name = ref_id(kind or condenser.kind, sha256, rules.ref_digits)
-    # Of a content just over the threshold half would be the frame, without a word of how it ended.
-    cap = min(rules.most_tokens, max(_LEAST_TOKENS, tokens * 3 // 4))
+    # Half of a content just over the threshold is no more than the frame around a citation: there
+    # three quarters are allowed, so that it still says how the content ended.
+    half = max(tokens // 2, min(tokens * 3 // 4, _FRAME_AND_KEYS))
+    cap = min(rules.most_tokens, max(_LEAST_TOKENS, half))
     made = _compose(name, shown, condenser, tokens, (question or "")[:_QUESTION_CHARACTERS], cap)
     if made.tokens >= tokens:
         return _unchanged(source, kind)
