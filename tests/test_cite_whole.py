@@ -59,4 +59,4 @@ def test_nothing_is_torn_and_the_cap_holds(form: str, lines: list[str], question
     whole = set(" ".join(lines).split())
     whole |= {each.rstrip(".,;") for each in whole}
     for named in NAMED.findall(citation.text):
-        assert named in whole or named.rstrip(".,;)]|") in whole, named
+        assert named in whole or named.rstrip(".,:;)]|") in whole, named
