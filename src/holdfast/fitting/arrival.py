@@ -43,15 +43,15 @@ class _Wanted(NamedTuple):
     question: str
 
 
-def cite_arrivals(draft: Draft, rules: CitingRules, tool: str, leaving: Leaving) -> Draft:
+def cite_arrivals(draft: Draft, rules: CitingRules, leaving: Leaving) -> Draft:
     """Cite what is long among the messages that did not go out before.
 
-    Answers of the expansion tool `tool` stay as they are: what was opened is never closed again.
+    Answers of the tool that opens refs stay as they are: what was opened is never closed again.
     """
     messages = list(draft.now.messages)
     edits: list[Edit] = []
     for n in range(draft.known, len(messages)):
-        citations = _citations(messages, n, rules, tool) if messages[n].results else ()
+        citations = _citations(messages, n, rules) if messages[n].results else ()
         if not citations:
             continue
         why = tuple(_edit(citation, draft.origins[n][0]) for _, citation in citations)
@@ -63,8 +63,8 @@ def cite_arrivals(draft: Draft, rules: CitingRules, tool: str, leaving: Leaving)
     return draft.with_messages(tuple(messages), *edits) if edits else draft
 
 
-def _citations(messages: Sequence[Message], n: int, rules: CitingRules, tool: str) -> Cited:
-    wanted = _long_results(messages, n, rules, tool)
+def _citations(messages: Sequence[Message], n: int, rules: CitingRules) -> Cited:
+    wanted = _long_results(messages, n, rules)
     if not wanted:
         return ()
     key = (rules, tuple((result.tool, result.question) for result in wanted))
@@ -76,9 +76,7 @@ def _citations(messages: Sequence[Message], n: int, rules: CitingRules, tool: st
     return citations
 
 
-def _long_results(
-    messages: Sequence[Message], n: int, rules: CitingRules, tool: str
-) -> list[_Wanted]:
+def _long_results(messages: Sequence[Message], n: int, rules: CitingRules) -> list[_Wanted]:
     calls: dict[str, ToolCall] | None = None
     wanted = []
     for result, block, text in result_texts(messages[n]):
@@ -87,7 +85,7 @@ def _long_results(
         calls = _calls_before(messages, n) if calls is None else calls
         call = calls.get(result.call_id) or calls.get(result.name)
         caller = result.name or (call.name if call is not None else "")
-        if caller != tool and not REF.match(text, 1):
+        if caller != rules.opener and not REF.match(text, 1):
             wanted.append(_Wanted(block, text, caller, _question(messages, n, call)))
     return wanted
 

@@ -49,7 +49,8 @@ def fit_request(
     measure = Measure.of(draft.asked, options, calibration)
     refs = state is not None and state.refs and draft.known > 0
     if options.cites:
-        draft = cite_arrivals(draft, options.rules, expansion_tool(draft.asked)[0], leaving)
+        rules = msgspec.structs.replace(options.rules, opener=expansion_tool(draft.asked)[0])
+        draft = cite_arrivals(draft, rules, leaving)
     # Without refs before, only what is new is read; with refs, they may have been unfolded since.
     held = _provider_holds_refs(draft, state)
     shows = held or names_ref(draft.now.messages[0 if refs else draft.known :])
