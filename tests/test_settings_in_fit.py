@@ -13,9 +13,8 @@ import pytest
 
 from holdfast.engine import Holdfast
 from holdfast.settings import ModelLimits, Settings
-from tests.fitting.test_citing import chat
 from tests.proxy.harness import ask, path_of, request_in
-from tests.proxy.test_final_turn import many_tools
+from tests.proxy.test_final_turn import budget, crowded
 from tests.proxy.test_server import Process
 from tests.wiring.library import with_engine
 from tests.wiring.proxy import HEADERS, proxied
@@ -80,9 +79,9 @@ def test_serve_shows_the_looks_of_the_guard_where_context_debug_is_set(
     """A request that can only go out as a final turn: what the guard saw is in the log."""
     (tmp_path / "holdfast.toml").write_text(f"context_debug = {debug}\n")
     process = Process(tmp_path, "--store", "memory:")
-    body = request_in("openai-chat", many_tools(chat("a short result")))
-    budget = {"x-holdfast-budget": "900"}
-    answered = ask(process.url + path_of("openai-chat"), body, HEADERS | budget)
+    body = request_in("openai-chat", crowded(2))
+    limit = {"x-holdfast-budget": str(budget("openai-chat", 2, bare=True) + 120)}
+    answered = ask(process.url + path_of("openai-chat"), body, HEADERS | limit)
     assert answered.headers["x-holdfast-final"] == "true"
     process.process.send_signal(signal.SIGTERM)
     _, said = process.end()

@@ -22,7 +22,7 @@ from holdfast.surfaces.proxy.dashboard.inspection import (
 )
 from holdfast.surfaces.proxy.dashboard.overview import Overview, overview_page
 from holdfast.surfaces.proxy.dashboard.pages import POLICY
-from holdfast.surfaces.proxy.dashboard.views import SessionRow, edits_by_ref, totals
+from holdfast.surfaces.proxy.dashboard.views import SessionRow, totals, turns_of_edits
 from holdfast.tokens import count
 from tests.fitting.test_citing import chat, in_dialect
 from tests.proxy import demo
@@ -92,9 +92,11 @@ def test_a_citation_stands_opposite_its_original(busy: Running) -> None:
     pairs = aligned(len(both.client), both.origins)
     stored = busy.do(engine.store.messages(engine.scope, needed(both, pairs)))
     inspected = Inspected(
-        dialect="openai-chat", sides=both, stored=stored, edits=edits_by_ref(turns)
+        dialect="openai-chat", sides=both, stored=stored, turns=turns_of_edits(turns)
     )
-    changed = [row for row in rows(inspected, pairs) if not row.same]
+    shown = rows(inspected, pairs)
+    assert any(row.sent and not row.client for row in shown), "what was opened unseen"
+    changed = [row for row in shown if [e for e in row.edits if e.edit.action == "cite"]]
     assert len(changed) == 2
     for n, row in enumerate(changed):
         [before], [after], [edit] = row.client, row.sent, row.edits
@@ -252,7 +254,7 @@ def test_the_inspector_explains_every_edit_and_opens_every_ref(busy: Running) ->
             assert edit.where in said
             assert f"{edit.from_tokens:,}" in said
         refs = [one for one in there if one.startswith("/refs/")]
-        assert len(refs) >= len({edit.ref_id for edit in turns[-1].edits})
+        assert len(refs) >= len({edit.ref_id for edit in turns[-1].edits} - {""})
         for ref in refs:
             assert view(busy, ref).status == 200
     assert "messages, folded into one" in said

@@ -11,17 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.engine.record import Line, Sides
-from holdfast.store.records import Edit, Trail, Turn, TurnUsage, UsageTotal
+from holdfast.store.records import Edit, Standing, Trail, Turn, TurnUsage, UsageTotal
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.charts import HEIGHT, Bar, stacked
 from holdfast.surfaces.proxy.dashboard.html import Html, element, text
 from holdfast.surfaces.proxy.dashboard.inspection import Inspected, aligned, rows
 from holdfast.surfaces.proxy.dashboard.views import (
-    Explained,
     beginnings,
-    edits_by_ref,
     totals,
     turn_rows,
+    turns_of_edits,
     warned,
 )
 from holdfast.surfaces.proxy.report import percent
@@ -129,8 +128,9 @@ def test_parts_of_a_turn_add_up_to_what_the_client_sent() -> None:
 def test_warnings_come_newest_first_and_edits_by_their_ref() -> None:
     turns = [turn(n, ("cite", 9, 1), warnings=("w",) if n % 2 else ()) for n in range(1, 8)]
     assert [row.turn.number for row in warned(turn_rows("s", turns), 3)] == [7, 5, 3]
-    found = edits_by_ref([*turns, turn(9, ("folded", 9, 1))])
-    assert (found["r3"].turn, found["r9"].edit.action) == (3, "folded")
+    [fold] = turn(9, ("fold", 9, 1)).edits
+    numbers = turns_of_edits([*turns, turn(9, ("fold", 9, 1))])
+    assert (numbers[turns[2].edits[0]], numbers[fold]) == (3, 9)
 
 
 def test_the_first_message_is_known_for_later_turns() -> None:
@@ -151,10 +151,14 @@ def test_a_ref_is_explained_where_it_came_in_not_where_it_is_quoted() -> None:
     }
     edit = Edit(action="cite", why="", where="", from_tokens=9, to_tokens=1, ref_id=ref)
     lines = (Line("cited", ("long",)), Line("marked", ("quoted",)))
-    both = Sides(lines=lines, standings={}, frame="frame", patches=(), asked="")
-    inspected = Inspected(
-        dialect="openai-chat", sides=both, stored=stored, edits={ref: Explained(edit, 1)}
+    both = Sides(
+        lines=lines,
+        standings={0: Standing(0, ("long",), (edit,))},
+        frame="frame",
+        patches=(),
+        asked="",
     )
+    inspected = Inspected(dialect="openai-chat", sides=both, stored=stored, turns={edit: 1})
     first, second = rows(inspected, aligned(2, both.origins))
     assert [one.edit for one in first.edits] == [edit]
     assert second.edits == ()

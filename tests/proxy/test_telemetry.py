@@ -314,7 +314,7 @@ def test_a_request_is_one_line_of_ids_and_counts(
     assert (said["family"], said["model"], said["status"]) == ("openai", "gpt-4o", 200)
     assert said["predicted"] == int(answered.headers["x-holdfast-tokens"])
     assert said["saved"] == turn.usage.untouched - turn.usage.input
-    assert said["edits"] == len(turn.edits) == 1
+    assert said["edits"] == len(turn.edits) == 2
     assert said["expansions"] == turn.usage.expansions
     words = dict(word.split("=") for word in record.getMessage().split(" "))
     assert words == {name: str(value) for name, value in said.items()}

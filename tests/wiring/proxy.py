@@ -144,6 +144,12 @@ def proxy_answers_to(names: list[str], _: Path) -> object:
         return asked(proxy, headers={"host": "gateway.example"}).status
 
 
+def other_family_is_answered(offline: bool, _: Path) -> object:
+    with running_proxy({"serve_offline": offline, "openai_key": "sk-any"}) as proxy:
+        body = request_in("anthropic", chat("a short result"))
+        return ask(proxy.url + path_of("anthropic"), body, HEADERS).status
+
+
 def arrives(family: str, dialect: str) -> Observe:
     """Whether a request goes to the upstream of the settings, or to the offline model."""
 
@@ -289,6 +295,7 @@ PROXY: dict[str, Wired | str] = {
     "serve_port": Wired(proxy_port, *PORTS),
     "serve_token": Wired(proxy_wants_token, "", "t0ken"),
     "serve_names": Wired(proxy_answers_to, [], ["gateway.example"]),
+    "serve_offline": Wired(other_family_is_answered, False, True),
     "openai_upstream": Wired(arrives("openai", "openai-chat"), False, True),
     "openai_key": Wired(key_sent("openai", "openai-chat", "authorization"), "", "sk-ours"),
     "anthropic_upstream": Wired(arrives("anthropic", "anthropic"), False, True),

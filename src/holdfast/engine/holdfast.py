@@ -276,5 +276,6 @@ def fit_options(settings: Settings) -> FitOptions:
         rules=rules,
         cites=settings.enable_content_citations,
         opens=True,
+        debug=settings.context_debug,
         registry=ModelContextRegistry(settings),
     )

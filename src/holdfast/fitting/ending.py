@@ -2,7 +2,8 @@
 
 ending: after folding, before fit. The guard decides and says so; this makes the request that it
 wants. The tools stay where they are, so that the vendor's cache holds, and may not be called; only
-where that does not fit are they withheld, and then the edit says which. A tool of the client's for
+where that does not fit are they withheld, and then the edit says which. Tools that take more than
+half of the limit are simply too many, which is an error. A tool of the client's for
 its final report stays usable.
 """
 
@@ -22,7 +23,6 @@ from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 from holdfast.guard.telemetry import log as tell
 from holdfast.store.records import Edit
 from holdfast.tokens import TokenCount
-from holdfast.trim.anchors import asks
 from holdfast.trim.engine import cannot_fit as anchors_cannot_fit
 from holdfast.wire import DIALECTS, Conversation, Entry, Message, Text
 from holdfast.wire.blocks import Tool
@@ -51,15 +51,17 @@ def must_end(folded: Folded) -> bool:
     return not folded.fits or (folded.exhausted and bool(now.tools) and in_a_loop)
 
 
-def ended(folded: Folded, measure: Measure, leaving: Leaving) -> Folded | None:
+def ended(
+    folded: Folded, measure: Measure, leaving: Leaving, *, debug: bool = False
+) -> Folded | None:
     """The request as a last one; None if it would not fit even so, or nothing was answered yet."""
     draft = folded.draft
     if not any(message.role == "assistant" for message in draft.now.messages):
         return None  # there is nothing to report: it is the limit that is too small
-    guard = _judged(draft.now, folded.counted, measure)
+    guard = _judged(draft.now, folded.counted, measure, debug=debug)
     last = _told(_forbidden(draft), guard.guidance(), measure)
     counted = measure.count(last.now)
-    if not measure.fits(counted) and draft.now.tools and _tools_fit(draft, measure):
+    if not measure.fits(counted) and 0 < folded.counted.parts.tools <= measure.most // 2:
         last = _told(_withheld(draft, measure, leaving), guard.guidance(), measure)
         counted = measure.count(last.now)
     if not measure.fits(counted):
@@ -67,14 +69,9 @@ def ended(folded: Folded, measure: Measure, leaving: Leaving) -> Folded | None:
     return Folded(last, counted, folded.floor)
 
 
-def _tools_fit(draft: Draft, measure: Measure) -> bool:
-    """Whether the tools and the question fit by themselves: else there are simply too many."""
-    questions = [message for message in draft.now.messages if asks(message)]
-    alone = draft.asked.with_messages(tuple(questions[-1:]))
-    return measure.fits(measure.count(alone))
-
-
-def _judged(conversation: Conversation, counted: TokenCount, measure: Measure) -> ContextGuard:
+def _judged(
+    conversation: Conversation, counted: TokenCount, measure: Measure, *, debug: bool
+) -> ContextGuard:
     """The guard over the one target there is; what it does goes into the log."""
     target = TargetContextConfig(
         "request", measure.model or "unknown", measure.most, buffer_tokens=0, max_output_tokens=0
@@ -86,6 +83,7 @@ def _judged(conversation: Conversation, counted: TokenCount, measure: Measure) -
         final_tools=final_tools,
         current_tokens=counted.tokens - counted.parts.tools,
         listener=tell,
+        debug=debug,
     )
     guard.set_schema(counted.parts.tools, final_tokens=0)
     guard.enforce_final_turn("turn_preflight")

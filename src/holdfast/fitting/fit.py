@@ -60,7 +60,7 @@ def fit_request(
     folded = fold(draft, measure, options, floor, leaving)
     final = False
     if options.ends and must_end(folded):
-        last = ended(folded, measure, leaving)
+        last = ended(folded, measure, leaving, debug=options.debug)
         final = last is not None
         folded = last or folded
     if not folded.fits:

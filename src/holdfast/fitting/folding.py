@@ -26,7 +26,7 @@ from holdfast.wire.rules.rule import check_at
 LEAST_GAIN = 0.2
 """A fold that would save less than this share of the limit waits until it must."""
 
-_TIGHT = 0.03
+_TIGHT = 0.05
 """Share of the limit: with less room than this left, a next result could hardly be shown."""
 
 shared_engine = ContextOptimizationEngine()
@@ -69,11 +69,11 @@ def fold(
     if smallest.draft.edits == offered.edits and measure.fits(counted):
         return Folded(draft, counted, floor)  # there is nothing that may go, and no need to
     size = measure.size(smallest.counted)
-    return smallest._replace(
-        fits=size <= measure.most,
-        floor=size,
-        exhausted=size > (1 - _TIGHT) * measure.most and next(steps, None) is None,
-    )
+    room = (1 - _TIGHT) * measure.most
+    least = size
+    if size > room:  # is that all, or would the next request find more to fold?
+        least = min([size, *(measure.size(later.counted) for later in steps)])
+    return smallest._replace(fits=size <= measure.most, floor=size, exhausted=least > room)
 
 
 def _steps(

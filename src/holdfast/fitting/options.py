@@ -46,6 +46,8 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a conversation that can grow no more is asked to come to its end."""
     reports_usage: bool = False
     """Whether a stream is asked to report its usage, where that has to be asked for."""
+    debug: bool = False
+    """Whether the guard's looks at a request that must end are logged."""
     platform: str = ""
     registry: ModelContextRegistry = _BUNDLED
     """What models can take, with what the settings say of it."""

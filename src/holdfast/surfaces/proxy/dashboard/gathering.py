@@ -34,10 +34,10 @@ from holdfast.surfaces.proxy.dashboard.views import (
     SessionRow,
     TurnRow,
     beginnings,
-    edits_by_ref,
     latest,
     totals,
     turn_rows,
+    turns_of_edits,
     warned,
 )
 from holdfast.surfaces.proxy.service import Service
@@ -122,7 +122,7 @@ class Gathering:
         here = pairs[(page - 1) * ROWS : page * ROWS]
         stored = await self._store.messages(self._scope, needed(both, here))
         inspected = Inspected(
-            dialect=record.dialect, sides=both, stored=stored, edits=edits_by_ref(turns)
+            dialect=record.dialect, sides=both, stored=stored, turns=turns_of_edits(turns)
         )
         made = await asyncio.to_thread(rows, inspected, here)
         refs = {ref for row in made for ref in row.refs}

@@ -6,7 +6,7 @@ that a page stays light whatever a message holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.engine.record import Sides, unpatched
 from holdfast.errors import WireError
+from holdfast.store.records import Edit
 from holdfast.store.refs import REF
 from holdfast.surfaces.proxy.dashboard.views import Explained
 from holdfast.wire import (
@@ -108,7 +109,8 @@ class Inspected(msgspec.Struct, frozen=True, kw_only=True):
     """What the session speaks now."""
     sides: Sides
     stored: Mapping[str, bytes]
-    edits: Mapping[str, Explained] = {}
+    turns: Mapping[Edit, int] = {}
+    """Which turn made an edit."""
 
     def around(self, side: str) -> Conversation | None:
         """A side without its messages: system and tools; None if it cannot be read."""
@@ -155,9 +157,17 @@ def _row(of: Inspected, pair: Pair, client: Reader, sent: Reader) -> Row:
         sent=tuple(sent.show(n, MOST_SHOWN) for n in pair.sent),
         same=before == after,
         more=len(pair.client) - len(shown),
-        edits=tuple(of.edits[ref] for ref in new if ref in of.edits),
+        edits=tuple(_explained(of, pair)),
         refs=new,
     )
+
+
+def _explained(of: Inspected, pair: Pair) -> Iterator[Explained]:
+    """Why the messages of a pair are not the client's own: the edits that stand with them."""
+    for n in pair.sent:
+        standing = of.sides.standings.get(n)
+        for edit in standing.edits if standing is not None else ():
+            yield Explained(edit, of.turns.get(edit, 0))
 
 
 def _refs(spans: Iterable[bytes]) -> list[str]:

@@ -243,7 +243,7 @@ def _reasons(edits: Sequence[Explained]) -> Html | None:
                 strong(one.edit.action),
                 f" in turn {one.turn}: {one.edit.why}; {one.edit.where}, "
                 f"{one.edit.from_tokens:,} → {one.edit.to_tokens:,} tokens. ",
-                ref_link(one.edit.ref_id),
+                ref_link(one.edit.ref_id) if one.edit.ref_id else None,
             )
             for one in edits
         ],

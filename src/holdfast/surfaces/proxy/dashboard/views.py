@@ -118,17 +118,16 @@ def warned(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """An edit, and the turn that made it."""
+    """An edit, and the turn that made it; 0 where that is not known."""
 
     edit: Edit
     turn: int
 
 
-def edits_by_ref(turns: Iterable[Turn]) -> dict[str, Explained]:
-    """The first edit that left each ref."""
-    found: dict[str, Explained] = {}
+def turns_of_edits(turns: Iterable[Turn]) -> dict[Edit, int]:
+    """By edit, the turn that made it."""
+    numbers: dict[Edit, int] = {}
     for turn in turns:
         for edit in turn.edits:
-            if edit.ref_id:
-                found.setdefault(edit.ref_id, Explained(edit, turn.number))
-    return found
+            numbers.setdefault(edit, turn.number)
+    return numbers
