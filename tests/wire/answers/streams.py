@@ -27,6 +27,7 @@ class Part:
     pieces: tuple[str, ...]  # of the text, or of the arguments as JSON
     id: str = ""
     name: str = ""
+    signature: str = ""  # of Claude's thinking; empty for the plain mark
 
     @property
     def text(self) -> str:
@@ -141,7 +142,8 @@ def _anthropic(script: Script) -> list[bytes]:
         elif part.kind == "thinking":
             start = {"type": "thinking", "thinking": "", "signature": ""}
             deltas = [{"type": "thinking_delta", "thinking": p} for p in part.pieces]
-            deltas.append({"type": "signature_delta", "signature": f"signed {part.text}"})
+            bond = part.signature or f"signed {part.text}"
+            deltas.append({"type": "signature_delta", "signature": bond})
         events.append(event({"type": "content_block_start", "index": n, "content_block": start}))
         events.extend(
             event({"type": "content_block_delta", "index": n, "delta": delta}) for delta in deltas
