@@ -236,6 +236,7 @@ def test_recorded_requests_were_answered_and_are_not_refused() -> None:
         if unknown or record["suspect"] or (dialect == "gemini" and "contents" not in value):
             continue
         judged_requests += 1
-        refusals += bool(judged(dialect, {"max_tokens": 10**6, **value}, record["model"]))
+        model = record["model"].rpartition("/")[2]
+        refusals += bool(judged(dialect, {"max_tokens": 10**6, **value}, model))
     assert judged_requests > 1_000
     assert refusals < 0.02 * judged_requests

@@ -7,7 +7,8 @@ holds what a provider remembers between two requests.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.provider import chat_rules, claude_rules, gemini_rules, responses_rules
@@ -57,6 +58,12 @@ class Ledger:
         if got.value.get("store") is not False:
             history = self.history(got) or []
             self.stored[response["id"]] = [*history, *response["output"]]
+
+    def seen(self, got: Got) -> Got:
+        """A request as the model sees it: with what stands before it in the store."""
+        if got.dialect != "openai-responses" or "previous_response_id" not in got.value:
+            return got
+        return replace(got, body=json.dumps(self._whole(got)).encode())
 
     def bill(self, got: Got) -> int:
         """Tokens that the provider reports, with what stands before the request in the store."""

@@ -127,6 +127,8 @@ def _gemini(script: Script) -> dict[str, Any]:
     def part_of(part: Part) -> dict[str, Any]:
         if part.kind == "call":
             function = {"id": part.id, "name": part.name, "args": json.loads(part.text)}
+            if part.anonymous:
+                del function["id"]
             return {"functionCall": function, "thoughtSignature": signature(part)}
         return {"text": part.text, **({"thought": True} if part.kind == "thinking" else {})}
 

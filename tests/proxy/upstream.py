@@ -45,6 +45,9 @@ class Spoken:
         taken = self.upstream.ledger.bill(self.got)
         if self.got.dialect == "anthropic" and preserves(self.got.model):
             script = signed(script, self.got.value, thoughts(self.got).last)
+        if not self.upstream.names_calls:
+            parts = tuple(replace(part, anonymous=True) for part in script.parts)
+            script = replace(script, parts=parts)
         return replace(script, input=taken, output=spent, cached=0, id=number)
 
     def events(self, script: Script) -> list[bytes]:
@@ -112,6 +115,8 @@ class Upstream:
         self.always: Turn | None = None
         """What is said when the script has come to its end."""
         self.window = window
+        self.names_calls = True
+        """Whether Gemini's calls have ids; its models up to 2.5 give none."""
         self.ledger = Ledger()
         self.requests: list[Got] = []
         self.refused: list[str] = []
@@ -177,7 +182,7 @@ class Upstream:
         if turn is None:
             self.refused.append("the script has come to its end")
             return spoken.fail(500, self.refused[-1])
-        script = turn if isinstance(turn, Script | Fault) else turn(spoken.got)
+        script = turn if isinstance(turn, Script | Fault) else turn(self.ledger.seen(spoken.got))
         if isinstance(script, Fault):
             return await script.spoil(spoken)
         if unknown := {part.name for part in script.calls} - spoken.got.tools:

@@ -28,6 +28,7 @@ class Part:
     id: str = ""
     name: str = ""
     signature: str = ""  # of Claude's thinking; empty for the plain mark
+    anonymous: bool = False  # a call that Gemini gives no id
 
     @property
     def text(self) -> str:
@@ -256,6 +257,8 @@ def _gemini(script: Script) -> list[bytes]:
     for part in script.parts:
         if part.kind == "call":
             call = {"id": part.id, "name": part.name, "args": json.loads(part.text)}
+            if part.anonymous:
+                del call["id"]
             groups.append([{"functionCall": call, "thoughtSignature": signature(part)}])
         elif part.kind == "thinking":
             groups.extend([{"text": piece, "thought": True}] for piece in part.pieces)
