@@ -74,7 +74,8 @@ class Outcome:
     """The last answer that the program printed; empty if there is none."""
     calls: int
     trouble: str
-    base: int = 0
+    window: int
+    base: int
 
 
 def main(names: list[str]) -> int:
@@ -116,7 +117,8 @@ def compare(program: Program, console: Console) -> dict[str, Outcome]:
         outcomes["folding"] = run(program, 0, window, proxied=True)
     for way, outcome in outcomes.items():
         state = "failed" if outcome.trouble else "ok"
-        console.print(f"{program.name}, {way}: {state}, {outcome.calls} requests")
+        words = f"{program.name}, {way}: {state}, {outcome.calls} requests"
+        console.print(f"{words} in a window of {outcome.window:,} tokens")
     return outcomes
 
 
@@ -134,7 +136,7 @@ def run(program: Program, question: int, window: int, *, proxied: bool) -> Outco
         trouble = f"the upstream refused: {upstream.refused[0][:200]}"
     elif answer != ANSWERS[question]:
         trouble = f"answered {answer!r}: {printed[-200:]!r}" if not answer else f"said {answer!r}"
-    return Outcome(answer, len(upstream.requests), trouble, reader.base)
+    return Outcome(answer, len(upstream.requests), trouble, window, reader.base)
 
 
 @contextmanager

@@ -203,9 +203,6 @@ def _strands(url: str) -> list[str]:
 
 
 CLIENTS: dict[str, Client] = {
-    "openai-agents, chained": _agents(
-        lambda client: agents.OpenAIResponsesModel(GPT, client), chained=True
-    ),
     "openai-agents, history": _agents(
         lambda client: agents.OpenAIResponsesModel(GPT, client), chained=False
     ),
@@ -228,8 +225,17 @@ CLIENTS: dict[str, Client] = {
 THINKING: dict[str, Client] = {
     "openai-agents": CLIENTS["openai-agents, history"],
     "pydantic-ai, responses": CLIENTS["pydantic-ai, responses"],
-    "pydantic-ai, preserved": _pydantic(_anthropic, _pydantic_preserved),
-    "langgraph, preserved": _lang(create_agent, _lang_preserved),
-    "deepagents, preserved": _lang(create_deep_agent, _lang_preserved),
 }
 """Clients of models that think aloud and whose thoughts go back to them."""
+CHAINED: dict[str, Client] = {
+    "openai-agents, chained": _agents(
+        lambda client: agents.OpenAIResponsesModel(GPT, client), chained=True
+    ),
+}
+"""Clients that send what is new, and the id of the answer before it."""
+PRESERVED: dict[str, Client] = {
+    "pydantic-ai": _pydantic(_anthropic, _pydantic_preserved),
+    "langgraph": _lang(create_agent, _lang_preserved),
+    "deepagents": _lang(create_deep_agent, _lang_preserved),
+}
+"""Clients of a model whose thinking is bound to the conversation before it."""
