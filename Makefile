@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 600
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format docs bench fuzz lock clean
+.PHONY: help run test clients check format docs bench fuzz lock clean
 
 help: ## show this help
 	@echo "Holdfast: every call fits; nothing is lost."
@@ -27,6 +27,9 @@ run: $(READY) ## start the proxy; needs no key (sets itself up; PORT=8787)
 
 test: $(READY) ## run all tests (ARGS="-k settings" narrows them)
 	@$(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(ARGS)
+
+clients: $(READY) ## run coding agents from npm and PyPI through the proxy (ARGS="claude codex")
+	@$(BIN)/python -W ignore -m tests.clients $(ARGS)
 
 check: $(READY) ## lint, types, import contracts, documentation
 	@$(BIN)/ruff check .

@@ -134,8 +134,9 @@ def _print(
     for why, number in refusals.items():
         console.print(f"refused {number}x: {why}")
     console.print(
-        "Checked on every request that reached the upstream: it is valid, it has at most "
-        f"{WINDOW:,} tokens on recount,\nthe last question stands in it verbatim, every ref in it "
-        "opens, and every text of the client's request stands\nin it or behind its refs, byte for "
-        "byte. Cost: shares of the untouched conversations' under the same cache rules.\n"
+        "Checked on every request that reached the upstream, which judges and counts by itself: it "
+        f"is valid, it has at most\n{WINDOW:,} tokens, the last question stands in it verbatim, "
+        "every ref in it opens, and every text of\nthe client's request stands in it or behind its "
+        "refs, byte for byte. Cost: shares of the untouched\nconversations' under the same cache "
+        "rules.\n"
     )

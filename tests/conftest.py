@@ -1,11 +1,48 @@
+"""What holds for every test: how hypothesis draws, and that no test is left out in silence."""
+
 from __future__ import annotations
 
 import os
+from collections import Counter
+from typing import Any
 
+import pytest
 from hypothesis import settings
+
+from tests.recorded import DATA
 
 # A shared machine is slow at times; a slow example is no failure.
 settings.register_profile("default", deadline=None)
 # A merge is judged by the same examples every time; people, and `make fuzz`, look for new ones.
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+_ABOUT_DATA = "HOLDFAST_DATA"
+"""What a reason says that has to do with the recorded data: how to bring it (recorded.py)."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Where the recorded data is, a test that says it is not there has looked at a wrong place."""
+    del item, call
+    report: pytest.TestReport = yield
+    if report.skipped and DATA.exists() and _ABOUT_DATA in _reason(report):
+        report.outcome = "failed"
+        report.longrepr = f"{DATA.name} is on this machine, and yet skipped: {_reason(report)}"
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """End with what was skipped and why; a run that leaves tests out must say so."""
+    reasons = Counter(_reason(report) for report in terminalreporter.stats.get("skipped", ()))
+    if not reasons:
+        return
+    terminalreporter.section("skipped")
+    for reason, number in reasons.most_common():
+        terminalreporter.write_line(f"{number:5} {reason}")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    place = report.longrepr
+    words = place[2] if isinstance(place, tuple) else str(place)
+    return words.removeprefix("Skipped: ")

@@ -1,129 +1,185 @@
-"""What a provider refuses, and in which words: the rules that the test upstream enforces."""
+"""What a provider refuses, and in which words: the rules that the test upstream enforces.
+
+They are written by hand from the providers' error texts (tests/provider) and share nothing with
+the package: a judge that thinks with the code under test finds nothing wrong with it. A `Ledger`
+holds what a provider remembers between two requests.
+"""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import holdfast
+from tests.provider import chat_rules, claude_rules, gemini_rules, responses_rules
+from tests.provider.binding import Judgement, judge
+from tests.provider.request import Got
+from tests.provider.shared import SURROGATE, strings
+from tests.provider.tokens import billed_tokens, least_tokens
+
+__all__ = ["KEY", "Got", "Ledger", "error", "refusal", "too_long"]
 
 KEY = "key-of-the-test"
-_GEMINI = re.compile(r"/v1(?:beta)?/models/([^/:]+):(\w+)")
-_PATHS = {
-    "/v1/chat/completions": "openai-chat",
-    "/v1/responses": "openai-responses",
-    "/v1/messages": "anthropic",
-}
 _NEEDED = {
     "openai-chat": {"model", "messages"},
-    "openai-responses": {"model", "input"},
+    "openai-responses": {"model"},
     "anthropic": {"model", "max_tokens", "messages"},
     "gemini": {"contents"},
 }
+_LARGEST_BODY = 32 * 2**20
 
 
-@dataclass(frozen=True)
-class Got:
-    """A request as it reached the upstream."""
+@dataclass
+class Ledger:
+    """What the provider remembers: answers of Responses, and which reasoning led to what."""
 
-    method: str
-    path: str
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
-    body: bytes
+    stored: dict[str, list[Any]] = field(default_factory=dict)
+    """By the id of a response: everything up to its end."""
+    reasoned: dict[str, str] = field(default_factory=dict)
+    """By the id of an item: the reasoning that it was produced with."""
 
-    @property
-    def dialect(self) -> str:
-        """Empty if the path asks for no answer of a model."""
-        if (found := _GEMINI.fullmatch(self.path)) and found[2].endswith("enerateContent"):
-            return "gemini"
-        return _PATHS.get(self.path, "")
+    def history(self, got: Got) -> list[Any] | None:
+        """All that a request of Responses shows the model; None if it builds on nothing stored."""
+        asked = got.value.get("input") or []
+        own = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
+        previous = got.value.get("previous_response_id")
+        if previous is None:
+            return own
+        return [*self.stored[previous], *own] if previous in self.stored else None
 
-    @property
-    def value(self) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads(self.body)
-        return value
+    def remember(self, got: Got, response: dict[str, Any]) -> None:
+        """Write an answer of Responses down."""
+        reasoning = ""
+        for item in response["output"]:
+            if item["type"] == "reasoning":
+                reasoning = item["id"]
+            elif reasoning:
+                self.reasoned[item["id"]] = reasoning
+        if got.value.get("store") is not False:
+            history = self.history(got) or []
+            self.stored[response["id"]] = [*history, *response["output"]]
 
-    @property
-    def model(self) -> str:
-        found = _GEMINI.fullmatch(self.path)
-        return found[1] if found else str(self.value.get("model", ""))
+    def seen(self, got: Got) -> Got:
+        """A request as the model sees it: with what stands before it in the store."""
+        if got.dialect != "openai-responses" or "previous_response_id" not in got.value:
+            return got
+        return replace(got, body=json.dumps(self._whole(got)).encode())
 
-    @property
-    def streams(self) -> bool:
-        return "streamGenerateContent" in self.path or self.value.get("stream") is True
+    def bill(self, got: Got) -> int:
+        """Tokens that the provider reports, with what stands before the request in the store."""
+        return billed_tokens(self._whole(got), got.dialect, got.model)
 
-    @property
-    def tokens(self) -> int:
-        return holdfast.count(self.body, dialect=self.dialect, model=self.model).tokens
+    def least(self, got: Got) -> int:
+        """Tokens that surely stand in the prompt."""
+        return least_tokens(self._whole(got), got.dialect, got.model)
 
-    @property
-    def tools(self) -> set[str]:
-        return {tool.name for tool in holdfast.read(self.body, self.dialect).tools}
-
-    @property
-    def texts(self) -> str:
-        """All that the model reads in messages and results, for looking things up."""
-        conversation = holdfast.read(self.body, self.dialect)
-        return "\n".join(
-            block.text
-            for message in conversation.messages
-            for block in message.blocks
-            if isinstance(block, holdfast.Text | holdfast.ToolResult)
-        )
+    def _whole(self, got: Got) -> dict[str, Any]:
+        if got.dialect != "openai-responses":
+            return got.value
+        return {**got.value, "input": self.history(got) or []}
 
 
-def refusal(got: Got, window: int) -> tuple[int, str] | None:
+def refusal(got: Got, window: int, ledger: Ledger) -> tuple[int, str] | None:
     """Why a provider would not answer this request; None if it would."""
     if not _has_key(got):
         return 401, "the key is missing or wrong"
     if leaked := [name for name in got.headers if name.lower().startswith("x-holdfast")]:
         return 400, f"headers that are none of the provider's business: {leaked}"
-    try:
-        value = got.value
-    except ValueError:
-        return 400, "the body is not JSON"
-    if missing := _NEEDED[got.dialect] - value.keys():
-        return 400, f"missing: {', '.join(sorted(missing))}"
-    if broken := holdfast.validate(got.body, got.dialect, got.model):
-        return 400, "; ".join(f"{one.rule} at {one.path}: {one.message}" for one in broken[:5])
-    if got.tokens > window:
-        return 400, too_long(got, window)
+    if got.dialect == "anthropic" and len(got.body) > _LARGEST_BODY:
+        return 413, "Request exceeds the maximum size"
+    if unreadable := _unreadable(got):
+        return 400, unreadable
+    if violations := _violations(got, ledger):
+        return 400, "; ".join(violations[:5])
+    if (tokens := ledger.least(got)) > window:
+        return 400, too_long(got.dialect, tokens, window)
     return None
 
 
-def too_long(got: Got, window: int) -> str:
+def _unreadable(got: Got) -> str:
+    try:
+        value = got.value
+    except ValueError:
+        return "the body is not JSON"
+    if missing := _NEEDED[got.dialect] - value.keys():
+        return f"{', '.join(sorted(missing))}: Field required"
+    if any(SURROGATE.search(text) for _, text in strings(value)):
+        return "The request body is not valid JSON: no low surrogate in string"
+    return ""
+
+
+def _violations(got: Got, ledger: Ledger) -> list[str]:
+    match got.dialect:
+        case "anthropic":
+            bound = thoughts(got).refusal
+            return [*claude_rules.violations(got.value, got.model), *([bound] if bound else ())]
+        case "gemini":
+            return list(gemini_rules.violations(got.value, got.model))
+        case "openai-chat":
+            return list(chat_rules.violations(got.value, got.model))
+    history = ledger.history(got)
+    if history is None:
+        previous = got.value["previous_response_id"]
+        return [f"Previous response with id '{previous}' not found."]
+    return list(responses_rules.violations(got.value, history, ledger.reasoned))
+
+
+def thoughts(got: Got) -> Judgement:
+    """What the provider makes of the thinking in a request to Claude."""
+    return judge(got.value, got.model, got.header("anthropic-beta"))
+
+
+def too_long(dialect: str, tokens: int, window: int) -> str:
     """The provider's own words for a request that does not fit."""
-    if got.dialect == "anthropic":
-        return f"prompt is too long: {got.tokens} tokens > {window} maximum"
-    if got.dialect == "gemini":
-        return f"The input token count ({got.tokens}) exceeds the maximum allowed ({window})."
-    return f"This model's maximum context length is {window} tokens, not {got.tokens}."
+    if dialect == "anthropic":
+        return f"prompt is too long: {tokens} tokens > {window} maximum"
+    if dialect == "gemini":
+        return (
+            f"The input token count ({tokens}) exceeds the maximum number of tokens allowed "
+            f"({window})."
+        )
+    if dialect == "openai-responses":
+        return (
+            "Your input exceeds the context window of this model. Please adjust your input and "
+            "try again."
+        )
+    return (
+        f"This model's maximum context length is {window} tokens. However, your messages resulted "
+        f"in {tokens} tokens. Please reduce the length of the messages."
+    )
 
 
 def error(dialect: str, status: int, message: str) -> dict[str, Any]:
     """An error as the provider writes it."""
     if dialect == "anthropic":
-        known = {401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error"}
-        kind = known.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        names = {
+            401: "authentication_error",
+            413: "request_too_large",
+            429: "rate_limit_error",
+            529: "overloaded_error",
+        }
+        kind = names.get(status, "api_error" if status >= 500 else "invalid_request_error")
         return {"type": "error", "error": {"type": kind, "message": message}}
     if dialect == "gemini":
         named = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL"}
         kind = named.get(status, "INVALID_ARGUMENT")
         return {"error": {"code": status, "message": message, "status": kind}}
-    code = "context_length_exceeded" if "context length" in message else None
     kind = "server_error" if status >= 500 else "invalid_request_error"
+    code = _openai_code(message)
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
+def _openai_code(message: str) -> str | None:
+    if "context length" in message or "context window" in message:
+        return "context_length_exceeded"
+    return "previous_response_not_found" if "Previous response" in message else None
+
+
 def _has_key(got: Got) -> bool:
-    headers = {name.lower(): value for name, value in got.headers.items()}
-    bears = headers.get("authorization") == f"Bearer {KEY}"
+    bears = got.header("authorization") == f"Bearer {KEY}"
     if got.dialect == "anthropic":  # its newer clients bear the key, older ones name it
-        return (bears or headers.get("x-api-key") == KEY) and "anthropic-version" in headers
+        named = got.header("x-api-key") == KEY
+        return (bears or named) and bool(got.header("anthropic-version"))
     if got.dialect == "gemini":
-        return KEY in (headers.get("x-goog-api-key"), got.query.get("key"))
+        return KEY in (got.header("x-goog-api-key"), got.query.get("key"))
     return bears

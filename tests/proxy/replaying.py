@@ -212,8 +212,7 @@ def check(told: Retold, proxy: Running, window: int) -> None:
             continue
         got = turn.got
         assert got.dialect == told.story.dialect
-        assert holdfast.validate(got.body, got.dialect, got.model) == []
-        assert got.tokens <= window
+        assert got.least <= window
         client = holdfast.read(turn.asked, got.dialect)
         sent = holdfast.read(got.body, got.dialect)
         assert _question(client) in {bytes(m.span) for m in sent.messages}

@@ -7,12 +7,15 @@ that is tested with them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.store.refs import REF
 from tests.proxy.gatekeeper import Got
-from tests.wire.answers.streams import Part, Script, events, write
+from tests.wire.answers.streams import Part, Script, events, signature, write
+
+REF = re.compile(r"ref:[a-z][a-z0-9_]*:[0-9a-f]{16,64}")
+"""What a model would take for the name of something it can open."""
 
 
 def text(*pieces: str) -> Part:
@@ -37,9 +40,9 @@ def opens(lines: str, *more: str) -> Callable[[Got], Script]:
     """Say something and open the first citation; `more` are paths to read in the same turn."""
 
     def turn(got: Got) -> Script:
-        found = REF.search(got.texts)
-        assert found, "the request holds no citation"
-        asked = call("expand_ref", {"ref_id": found[0], "lines": lines}, "call_01")
+        cited = REF.search(got.texts)
+        assert cited, "the request holds no citation"
+        asked = call("expand_ref", {"ref_id": cited[0], "lines": lines}, "call_01")
         others = [call("read_log", {"path": path}, f"call_1{n}") for n, path in enumerate(more)]
         return says(text("Let me ", "look. "), asked, *others)
 
@@ -99,8 +102,8 @@ def _anthropic(script: Script) -> dict[str, Any]:
             given = json.loads(part.text)
             return {"type": "tool_use", "id": part.id, "name": part.name, "input": given}
         if part.kind == "thinking":
-            signature = f"signed {part.text}"
-            return {"type": "thinking", "thinking": part.text, "signature": signature}
+            bond = part.signature or f"signed {part.text}"
+            return {"type": "thinking", "thinking": part.text, "signature": bond}
         return {"type": "text", "text": part.text}
 
     return {
@@ -123,9 +126,9 @@ def _anthropic(script: Script) -> dict[str, Any]:
 def _gemini(script: Script) -> dict[str, Any]:
     def part_of(part: Part) -> dict[str, Any]:
         if part.kind == "call":
-            given = {"id": part.id} if part.id else {}  # Gemini before 3 gives none
-            made = {**given, "name": part.name, "args": json.loads(part.text)}
-            return {"functionCall": made, "thoughtSignature": "c2lnbmVk"}
+            given = {"id": part.id} if part.id and not part.anonymous else {}
+            function = {**given, "name": part.name, "args": json.loads(part.text)}
+            return {"functionCall": function, "thoughtSignature": signature(part)}
         return {"text": part.text, **({"thought": True} if part.kind == "thinking" else {})}
 
     content = {"role": "model", "parts": [part_of(part) for part in script.parts]}

@@ -58,7 +58,10 @@ def test_a_read_only_request_is_written_down_as_it_was_sent(dialect: str, stream
         if dialect == "openai-chat":  # whose clients ask for usage in a stream
             assert usage_of(dialect, answered, stream=stream)[0] == got.tokens
         assert turn.edits == ()
-        assert turn.usage.predicted == turn.usage.untouched == turn.usage.input == got.tokens
+        assert turn.usage.input == got.tokens
+        # The upstream counts on its own; Gemini's digits are the widest gap.
+        assert got.least <= turn.usage.predicted
+        assert abs(turn.usage.predicted - got.tokens) < 0.3 * got.tokens
         assert (turn.standings, turn.patches) == ((), ())
 
 
@@ -244,6 +247,7 @@ def test_what_the_provider_keeps_and_bills_teaches_nothing(
 ) -> None:
     with Upstream() as upstream, running_proxy({}, upstream.url) as proxy:
         upstream.always = faults.usage_of(5_000)
+        upstream.ledger.stored["resp_1"] = [{"role": "user", "content": "Hello."}]
         before = proxy.service.engine.calibration.dump()
         body = json.dumps({**json.loads(request_in(dialect, chat("short"))), **extra}).encode()
         answered = ask(proxy.url + path_of(dialect), body, HEADERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tests.proxy.talking import (
     Messages,
     Talk,
     anthropic,
+    close_clients,
     genai,
     openai,
 )
@@ -36,6 +38,12 @@ LINES = 600
 OPENED = "\n".join(log(LINES).splitlines()[76:79])
 WINDOW = 4_000
 """Less than the log has: a request that held it would be refused."""
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    close_clients()
 
 
 @pytest.fixture(params=[False, True], ids=["whole", "stream"])

@@ -214,7 +214,8 @@ def test_wrong_usage_is_passed_on_and_spoils_nothing(
     upstream.requests.clear()
     again = told(proxy, upstream, dialect, faults.SAID, stream=stream)
     asked = int(again.headers["x-holdfast-tokens"])
-    assert abs(asked - upstream.requests[-1].tokens) <= 0.5 * asked, "no lie is learnt"
+    counted = upstream.requests[-1].tokens
+    assert counted / 3 <= asked <= 3 * counted, "no lie is learnt"
 
 
 @EACH

@@ -3,6 +3,7 @@
 It speaks OpenAI's two dialects, Anthropic's and Gemini's, enforces their rules (gatekeeper.py) and
 says what a test has scripted: an answer, a function from the request to an answer, or a fault
 (faults.py). It writes down every request, and when a caller leaves before its answer is whole.
+It never imports the package: neither its rules nor its counts may judge themselves.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from typing import Self
 
 from aiohttp import web
 
-import holdfast
-from tests.proxy.gatekeeper import Got, error, refusal
+from tests.provider.binding import preserves, signed
+from tests.provider.tokens import text_tokens, vocabulary_of
+from tests.proxy.gatekeeper import Got, Ledger, error, refusal, thoughts
 from tests.proxy.spoken import whole
 from tests.wire.answers.streams import Script, write
 
@@ -36,22 +38,31 @@ class Spoken:
         self.upstream = upstream
 
     def truthful(self, script: Script) -> Script:
-        """The answer with the tokens that it really took."""
+        """The answer with the tokens that it really took, and its thinking signed."""
         words = "".join(part.text for part in script.parts)
-        spent = holdfast.count(words, model=self.got.model).tokens
+        spent = text_tokens(words, vocabulary_of(self.got.model))
         number = f"{len(self.upstream.requests)}"
-        return replace(script, input=self.got.tokens, output=spent, cached=0, id=number)
+        taken = self.upstream.ledger.bill(self.got)
+        if self.got.dialect == "anthropic" and preserves(self.got.model):
+            script = signed(script, self.got.value, thoughts(self.got).last)
+        if not self.upstream.names_calls:
+            parts = tuple(replace(part, anonymous=True) for part in script.parts)
+            script = replace(script, parts=parts)
+        return replace(script, input=taken, output=spent, cached=0, id=number)
 
     def events(self, script: Script) -> list[bytes]:
         """The answer as a stream."""
-        made = write(script, self.got.dialect)
+        events = write(script, self.got.dialect)
         if self.got.dialect == "openai-chat" and not self._wants_usage:
-            del made[-2]
-        return made
+            del events[-2]
+        return events
 
     def body(self, script: Script) -> bytes:
         """The answer in one piece."""
-        return json.dumps(whole(script, self.got.dialect), ensure_ascii=False).encode()
+        value = whole(script, self.got.dialect)
+        if self.got.dialect == "anthropic" and (dropped := thoughts(self.got).dropped):
+            value["input_transformations"] = list(dropped)
+        return json.dumps(value, ensure_ascii=False).encode()
 
     @property
     def _wants_usage(self) -> bool:
@@ -65,6 +76,8 @@ class Spoken:
 
     async def say(self, script: Script) -> web.StreamResponse:
         """Give the answer as it was asked for."""
+        if self.got.dialect == "openai-responses":
+            self.upstream.ledger.remember(self.got, whole(script, self.got.dialect))
         if not self.got.streams:
             return web.Response(body=self.body(script), content_type="application/json")
         response = await self.stream()
@@ -102,6 +115,9 @@ class Upstream:
         self.always: Turn | None = None
         """What is said when the script has come to its end."""
         self.window = window
+        self.names_calls = True
+        """Whether Gemini's calls have ids; its models up to 2.5 give none."""
+        self.ledger = Ledger()
         self.requests: list[Got] = []
         self.refused: list[str] = []
         """Why requests were refused: the words of the provider."""
@@ -152,7 +168,7 @@ class Upstream:
         if not got.dialect:
             return web.json_response({"object": "list", "data": [], "path": got.path})
         spoken = Spoken(request, got, self)
-        if (why := refusal(got, self.window)) is not None:
+        if (why := refusal(got, self.window, self.ledger)) is not None:
             self.refused.append(why[1])
             return spoken.fail(*why)
         try:
@@ -166,7 +182,7 @@ class Upstream:
         if turn is None:
             self.refused.append("the script has come to its end")
             return spoken.fail(500, self.refused[-1])
-        script = turn if isinstance(turn, Script | Fault) else turn(spoken.got)
+        script = turn if isinstance(turn, Script | Fault) else turn(self.ledger.seen(spoken.got))
         if isinstance(script, Fault):
             return await script.spoil(spoken)
         if unknown := {part.name for part in script.calls} - spoken.got.tools:

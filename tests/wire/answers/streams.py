@@ -27,6 +27,8 @@ class Part:
     pieces: tuple[str, ...]  # of the text, or of the arguments as JSON
     id: str = ""
     name: str = ""
+    signature: str = ""  # of Claude's thinking; empty for the plain mark
+    anonymous: bool = False  # a call that Gemini gives no id
 
     @property
     def text(self) -> str:
@@ -141,7 +143,8 @@ def _anthropic(script: Script) -> list[bytes]:
         elif part.kind == "thinking":
             start = {"type": "thinking", "thinking": "", "signature": ""}
             deltas = [{"type": "thinking_delta", "thinking": p} for p in part.pieces]
-            deltas.append({"type": "signature_delta", "signature": f"signed {part.text}"})
+            bond = part.signature or f"signed {part.text}"
+            deltas.append({"type": "signature_delta", "signature": bond})
         events.append(event({"type": "content_block_start", "index": n, "content_block": start}))
         events.extend(
             event({"type": "content_block_delta", "index": n, "delta": delta}) for delta in deltas
@@ -253,7 +256,7 @@ def _gemini(script: Script) -> list[bytes]:
     groups: list[list[Any]] = []
     for part in script.parts:
         if part.kind == "call":
-            given = {"id": part.id} if part.id else {}  # Gemini before 3 gives none
+            given = {"id": part.id} if part.id and not part.anonymous else {}
             call = {**given, "name": part.name, "args": json.loads(part.text)}
             groups.append([{"functionCall": call, "thoughtSignature": signature(part)}])
         elif part.kind == "thinking":

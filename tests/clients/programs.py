@@ -1,0 +1,204 @@
+"""Coding agents as people run them: how each is installed, pointed at a provider and asked.
+
+All run without a terminal and without a network: a home of their own, a short environment, and a
+proxy address at which nobody listens for every host but this one. None may ask for permission.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.proxy.gatekeeper import KEY
+
+NOBODY = "http://127.0.0.1:9"
+PROMPT = (
+    "The files 0.log to 15.log are in the current folder. Read them one by one, 0.log first. {}"
+)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A coding agent; `tools` are the names of what it runs commands with, newest first."""
+
+    name: str
+    package: str
+    """As npm or PyPI knows it."""
+    dialect: str
+    tools: tuple[str, ...]
+    arguments: Callable[[str, str], list[str]]
+    """From the provider's address and the prompt."""
+    environment: Callable[[str], Mapping[str, str]]
+    prepare: Callable[[Path, str], None] = field(default=lambda *_: None)
+    """Write what it reads from its home."""
+    from_npm: bool = True
+
+    def executable(self, folder: Path) -> Path:
+        """Where it is found once it is installed in this folder."""
+        if self.from_npm:
+            return folder / "npm" / "node_modules" / ".bin" / self.name
+        return folder / self.name / "bin" / self.name
+
+
+def command_call(tool: str, path: str) -> dict[str, Any]:
+    """The arguments with which a tool shows a file."""
+    shown = f"cat {path}"
+    if tool == "exec_command":
+        return {"cmd": shown, "max_output_tokens": 20_000}
+    if tool == "shell":
+        return {"command": ["bash", "-lc", shown]}
+    return {"command": shown, "description": f"Show {path}"}
+
+
+def surroundings(home: Path) -> dict[str, str]:
+    """The environment that every program gets."""
+    return {
+        "HOME": str(home),
+        "PATH": os.environ["PATH"],
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "CI": "1",
+        "NO_COLOR": "1",
+        "HTTP_PROXY": NOBODY,
+        "HTTPS_PROXY": NOBODY,
+        "NO_PROXY": "127.0.0.1,localhost",
+    }
+
+
+def _claude_arguments(url: str, prompt: str) -> list[str]:
+    del url
+    return ["-p", prompt, "--output-format", "text", "--allowedTools", "Bash,Read"]
+
+
+def _claude_environment(url: str) -> dict[str, str]:
+    return {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": KEY,
+        "ANTHROPIC_MODEL": "claude-sonnet-4-5",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_AUTOUPDATER": "1",
+    }
+
+
+def _codex_arguments(url: str, prompt: str) -> list[str]:
+    del url
+    always = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+    return ["exec", *always, prompt]
+
+
+def _codex_home(home: Path, url: str) -> None:
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(
+        f"""
+model = "gpt-5"
+model_provider = "scripted"
+check_for_update_on_startup = false
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}/v1"
+env_key = "SCRIPTED_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+"""
+    )
+
+
+def _gemini_home(home: Path, url: str) -> None:
+    del url
+    chosen = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "general": {"disableAutoUpdate": True},
+        "telemetry": {"enabled": False},
+    }
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text(json.dumps(chosen))
+
+
+def _gemini_environment(url: str) -> dict[str, str]:
+    return {
+        "GEMINI_API_KEY": KEY,
+        "GOOGLE_GEMINI_BASE_URL": url,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    }
+
+
+def _opencode_environment(url: str) -> dict[str, str]:
+    limit = {"context": 200_000, "output": 8_000}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": f"{url}/v1", "apiKey": KEY},
+        "models": {"gpt-5": {"name": "gpt-5", "tool_call": True, "limit": limit}},
+    }
+    chosen = {"provider": {"scripted": provider}, "autoupdate": False, "share": "disabled"}
+    return {
+        "OPENCODE_CONFIG_CONTENT": json.dumps(chosen),
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    }
+
+
+def _aider_arguments(url: str, prompt: str) -> list[str]:
+    switches = (
+        "--yes-always --no-git --no-check-update --analytics-disable --no-show-model-warnings "
+        "--no-show-release-notes --no-pretty --no-stream --map-tokens 0 --edit-format ask "
+        "--no-detect-urls"
+    )
+    model = ["--model", "openai/gpt-4o", "--openai-api-base", f"{url}/v1"]
+    files = [f"{number}.log" for number in range(16)]
+    key = ["--openai-api-key", KEY]
+    return [*switches.split(), *model, *key, "--message", prompt, *files]
+
+
+PROGRAMS = (
+    Program(
+        "claude",
+        "@anthropic-ai/claude-code",
+        "anthropic",
+        ("Bash",),
+        _claude_arguments,
+        _claude_environment,
+    ),
+    Program(
+        "codex",
+        "@openai/codex",
+        "openai-responses",
+        ("exec_command", "shell_command", "shell"),
+        _codex_arguments,
+        lambda _: {"SCRIPTED_KEY": KEY},
+        _codex_home,
+    ),
+    Program(
+        "gemini",
+        "@google/gemini-cli",
+        "gemini",
+        ("run_shell_command",),
+        lambda _, prompt: ["-p", prompt, "--yolo", "-m", "gemini-2.5-flash"],
+        _gemini_environment,
+        _gemini_home,
+    ),
+    Program(
+        "opencode",
+        "opencode-ai",
+        "openai-chat",
+        ("bash",),
+        lambda _, prompt: ["run", "-m", "scripted/gpt-5", prompt],
+        _opencode_environment,
+    ),
+    Program(
+        "aider",
+        "aider-chat",
+        "openai-chat",
+        (),
+        _aider_arguments,
+        lambda _: {},
+        from_npm=False,
+    ),
+)

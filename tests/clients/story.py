@@ -1,0 +1,105 @@
+"""One task for every client: read many logs, then find a line of an early one.
+
+The model of the tests is a small reader. It asks for the logs one after the other, then looks for
+the line in all that it was shown; if it is not there, it opens what it was told it can open, like
+a model that was told how. It answers with what it read, never with what it knows: a line that is
+lost on the way is an answer that differs. The same reader serves a client that talks to the
+upstream directly, to whose answers all others are compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.proxy.gatekeeper import Got
+from tests.proxy.spoken import REF, call, says, text, thinking
+from tests.wire.answers.streams import Part, Script
+
+LOGS = 16
+SHORT, LONG = 20, 400
+"""Lines of a log: short ones are folded when they are old, the last is long and cited at once."""
+QUESTIONS = ("What is the code of step 17 in 0.log?", "And the code of step 90 in 15.log?")
+_QUESTION = re.compile(r"the code of step (\d+) in (\d+)\.log\?")
+_SHOWN = 400
+"""How far behind its name a citation's first lines may stand."""
+_OWN_ANSWER = "final_answer"
+"""smolagents' models answer by calling this."""
+
+
+def code(number: int, step: int) -> str:
+    """What stands in a line: nobody can guess it, and no line looks more important than others."""
+    return hashlib.sha256(f"{number} {step}".encode()).hexdigest()[:8]
+
+
+def read_log(path: str) -> str:
+    """Reads a log file.
+
+    Args:
+        path: The file's name.
+    """
+    number = int(path.partition(".")[0])
+    lines = LONG if number == LOGS - 1 else SHORT
+    return "\n".join(
+        f"{n:04} INFO step {number}-{n} done, code {code(number, n)}" for n in range(lines)
+    )
+
+
+ANSWERS = [f"The code is {code(0, 17)}.", f"The code is {code(15, 90)}."]
+
+
+@dataclass
+class Reader:
+    """The scripted model; `tool` is what reads a log, as the client names it."""
+
+    tool: str = "read_log"
+    thinks: bool = False
+    """Whether it says what it thinks before it calls, as a reasoning model does."""
+    read: int = 0
+    opened: set[tuple[str, str]] = field(default_factory=set)
+    calls: int = 0
+
+    def __call__(self, got: Got) -> Script:
+        self.calls += 1
+        asked = (got.value.get("thinking") or {}).get("type", "disabled")
+        self.thinks = self.thinks or asked != "disabled"
+        if self.read < LOGS:
+            self.read += 1
+            path = f"{self.read - 1}.log"
+            return self._says(text("I will read it. "), self._call(self.tool, {"path": path}))
+        step, number = _QUESTION.findall(got.texts)[-1]
+        line = re.search(rf"step {number}-{step} done, code (\w+)", got.texts)
+        if line:
+            return self._answer(got, f"The code is {line[1]}.")
+        name = self._likely(got.texts, number, step)
+        if not name or "expand_ref" not in got.tools:
+            return self._answer(got, "I cannot find it.")
+        self.opened.add((name, step))
+        wanted = {"ref_id": name, "pattern": f"step {number}-{step} "}
+        return self._says(self._call("expand_ref", wanted))
+
+    def _likely(self, texts: str, number: str, step: str) -> str:
+        """What to open next: first what shows lines of the same log, then the oldest."""
+        places = [
+            (f"step {number}-" not in texts[found.start() : found.end() + _SHOWN], found.start())
+            for found in REF.finditer(texts)
+            if (found[0], step) not in self.opened
+        ]
+        if not places:
+            return ""
+        likely = REF.match(texts, min(places)[1])
+        return likely[0] if likely else ""
+
+    def _says(self, *parts: Part) -> Script:
+        thought = [thinking(f"Step {self.calls}.")] if self.thinks else []
+        return says(*thought, *parts)
+
+    def _call(self, name: str, arguments: dict[str, Any]) -> Part:
+        return call(name, arguments, f"call_{self.calls}")
+
+    def _answer(self, got: Got, words: str) -> Script:
+        if _OWN_ANSWER in got.tools:
+            return self._says(self._call(_OWN_ANSWER, {"answer": words}))
+        return self._says(text(words))
