@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
-import re2  # type: ignore[import-untyped]
 
 from holdfast.condense.condenser import Condensed, Condenser, Note
+from holdfast.condense.cutting import shortened
 from holdfast.condense.fields import fields
+from holdfast.condense.glance import glance
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.relevance import excerpt, rank
 from holdfast.condense.source import Source
@@ -36,15 +37,14 @@ _FIELD_CHARACTERS = 300
 """Fields after the best one are shown shorter, so that passages have room too."""
 _NAMED = 100.0
 """The relevance of a field that the question asks for by name."""
+_LEAST_KEY = 80
+"""Tokens for what every citation shows, where the room is small: exit code, verdict, ends."""
+_FRAME_AND_KEYS = 200
+"""Tokens of the first and the last line of a citation, and of what every citation shows."""
 _COUNTED_WHOLE = 1_000_000
 _LEAST_TOKENS = 40
-_UNIT = r"(?:output|content|response|observation|result|file|lines?|char(?:acter)?s?|tokens?|bytes)"
-_CUT = r"(?:truncated|omitted|clipped|elided|cut off)"
-_CUT_BEFORE = re2.compile(
-    rf"(?i)\b{_UNIT}\b[^\n]{{0,40}}\b{_CUT}\b|\b{_CUT}\b[^\n]{{0,40}}\b{_UNIT}\b".encode()
-)
-"""How clients and tools say that they cut a result before it came here: `[120 lines omitted]`,
-`Output truncated at 30000 characters`, `<response clipped>`. What they cut is not stored."""
+_LEAST_KEY_TOKENS = 20
+"""Below as many tokens a line is left out rather than shortened."""
 
 
 class CitingRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +146,10 @@ def cite(
         shown = Source(visible.encode(), tool=tool, url=source.url)
     sha256 = digest(data)
     name = ref_id(kind or condenser.kind, sha256, rules.ref_digits)
-    cap = min(rules.most_tokens, max(_LEAST_TOKENS, tokens // 2))
+    # Half of a content just over the threshold is no more than the frame around a citation: there
+    # three quarters are allowed, so that it still says how the content ended.
+    half = max(tokens // 2, min(tokens * 3 // 4, _FRAME_AND_KEYS))
+    cap = min(rules.most_tokens, max(_LEAST_TOKENS, half))
     handle = _Handle(name, rules.opener, tokens, tuple(ways(source, tokens, visible)))
     made = _compose(handle, shown, condenser, (question or "")[:_QUESTION_CHARACTERS], cap)
     if made.tokens >= tokens:
@@ -239,8 +242,7 @@ class _Handle(NamedTuple):
     tokens: int
     ways: tuple[str, ...]
 
-    def head(self, condensed: Condensed, source: Source) -> str:
-        stored = "stored as it came" if _CUT_BEFORE.search(source.data) else "stored whole"
+    def head(self, condensed: Condensed, source: Source, stored: str) -> str:
         return f"[{self.name} · {_size(condensed, len(source.data), self.tokens)} · {stored}]"
 
     def foot(self) -> str:
@@ -251,19 +253,29 @@ def _compose(
     handle: _Handle, source: Source, condenser: Condenser, question: str, cap: int
 ) -> _Made:
     condensed = condenser.condense(source)
-    title = " ".join(condensed.title.split())[:200]
-    head, foot = f"{handle.head(condensed, source)}\n{title}", handle.foot()
+    title = shortened(" ".join(condensed.title.split()), 200)
+    first = glance(source)
+    head, foot = f"{handle.head(condensed, source, first.stored)}\n{title}", handle.foot()
     room = cap - count(head) - count(foot) - 4
     if room < 0:  # a small cap leaves room for the ref, and what is behind it
         head, foot = head.partition("\n")[0], ""
     answers = _answers(source, condenser, question) if room > _LEAST_TOKENS else []
-    taken = _Taken(room)
+    taken = _Taken(room, question)
     notes = condensed.notes
     alerts = [note for note in notes if note.role == "alert"]
+    # What every citation shows comes first, then what a kind must show: ten URLs of a search take
+    # some 250 tokens.
     # A question is what the content was fetched for; alerts must not be lost for it. What one of
     # the two leaves of its share, the other may use.
+    least = min(1.0, _LEAST_KEY / max(room, 1))
+    taken.add("key", first.notes, share=max(least, 0.3 if answers else 0.4))
+    taken.add(
+        "key", (note for note in notes if note.role == "key"), share=0.85 if answers else 0.95
+    )
     taken.add("alert", alerts, share=0.5 if answers else 0.7)
-    taken.add("answer", answers, share=1.0 if not notes else 0.75)
+    # The best answer whole is worth more than two parts, or an outline.
+    taken.add("answer", answers[:1], share=1.0)
+    taken.add("answer", answers[1:], share=1.0 if not notes else 0.75)
     taken.add("outline", (note for note in notes if note.role == "outline"), share=0.5)
     taken.add("sample", (note for note in notes if note.role == "sample"), share=1.0)
     taken.add("alert", alerts, share=1.0)
@@ -312,6 +324,7 @@ class _Line(NamedTuple):
 
 
 _HEADINGS = {
+    "key": "At a glance:",
     "alert": "Errors and warnings:",
     "answer": "On the question:",
     "outline": "Outline:",
@@ -322,14 +335,20 @@ _HEADINGS = {
 class _Taken:
     """What was taken into a citation so far, by section, and the room that is left."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, question: str) -> None:
         self.room = room
+        self.question = question
         self.sections: dict[str, list[_Line]] = {name: [] for name in _HEADINGS}
         self.order: list[str] = []
         self.places: dict[str, list[str]] = {}
 
     def add(self, section: str, notes: Iterable[Note | _Answer], *, share: float) -> None:
-        """Take notes in their order, as long as they fit the share of the room that is left."""
+        """Take notes in their order, as long as they fit the share of the room that is left.
+
+        The first of a section is shortened if it does not fit. So is every answer, to what has most
+        of the question in it, and every key: the first line of a content must not be lost for the
+        length of the last.
+        """
         lines = self.sections[section]
         room = round(self.room * share) - (0 if lines else count(_HEADINGS[section]) + 1)
         for note in notes:
@@ -339,11 +358,14 @@ class _Taken:
             line = _Line(note.text.strip("\n"), note.where, relevance, 0)
             line = line._replace(tokens=count(line.shown) + 1)
             if self._is_said(section, line):
+                self._credit(line)
                 continue
             if line.tokens > room:
-                if lines or room < _LEAST_TOKENS:
+                least = _LEAST_KEY_TOKENS if section == "key" else _LEAST_TOKENS
+                if room < least or (lines and section not in ("key", "answer")):
                     continue
-                line = _shortened(line, room)
+                shorter = _narrowed if section == "answer" else _shortened
+                line = shorter(line, room, self.question)
             self._take(section, line)
             room -= line.tokens
 
@@ -356,9 +378,18 @@ class _Taken:
         self.room -= line.tokens
 
     def _is_said(self, section: str, line: _Line) -> bool:
-        """Whether a place was shown before; an answer may be another part of the same place."""
+        """Whether a place was shown before; keys and answers may be other parts of the same."""
         said = self.places.get(line.where or line.text, [])
-        return any(line.text in text for text in said) if section == "answer" else bool(said)
+        if section in ("answer", "key"):
+            return any(line.text in text for text in said)
+        return bool(said)
+
+    def _credit(self, answer: _Line) -> None:
+        """A line that was shown for another reason answers the question too: let it say so."""
+        for lines in self.sections.values():
+            for n, line in enumerate(lines):
+                if line.where == answer.where and answer.text in line.text:
+                    lines[n] = line._replace(relevance=max(line.relevance, answer.relevance))
 
     def drop_last(self) -> bool:
         """Give the last thing back that was taken; False if there is nothing."""
@@ -376,23 +407,35 @@ class _Taken:
         return made
 
     def excerpts(self) -> tuple[Excerpt, ...]:
-        quoted = ("answer", "alert", "sample")
+        quoted = ("answer", "key", "alert", "sample")
         return tuple(
-            Excerpt(line.text[:EXCERPT_CHARACTERS], line.where, line.relevance)
+            Excerpt(shortened(line.text, EXCERPT_CHARACTERS), line.where, line.relevance)
             for section in quoted
             for line in self.sections[section]
         )
 
 
-def _shortened(line: _Line, room: int) -> _Line:
+def _narrowed(line: _Line, room: int, question: str) -> _Line:
+    """The part of a long answer with most of the question in it: its beginning may have none."""
+    most = min(room * 4, len(line.text) - 1)
+    while most > _LEAST_TOKENS:
+        narrow = line._replace(text=excerpt(line.text, question, most)[0])
+        tokens = count(narrow.shown) + 1
+        if tokens <= room:
+            return narrow._replace(tokens=tokens)
+        most = most * 3 // 4
+    return _shortened(line, room, question)
+
+
+def _shortened(line: _Line, room: int, _question: str) -> _Line:
     """The beginning of a line that is too long."""
-    text = line.text[: room * 4]
-    while text:
-        short = line._replace(text=f"{text.rstrip()} …")
+    most = min(room * 4, len(line.text) - 1)
+    while most > 0:
+        short = line._replace(text=shortened(line.text, most))
         tokens = count(short.shown) + 1
         if tokens <= room:
             return short._replace(tokens=tokens)
-        text = text[: len(text) * 2 // 3]
+        most = most * 2 // 3
     return line._replace(text="…", tokens=count(line.where) + 4)
 
 

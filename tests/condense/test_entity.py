@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+from holdfast.cite import cite
 from holdfast.condense import entity
 from holdfast.condense.kinds import kind_of
 from tests.condense.structured import check, check_complete, source, values
 
-ORDERS = {
+ORDERS: dict[str, Any] = {
     "Name": "Orders",
     "Description": "What customers bought.",
     "Fields": [
@@ -29,8 +31,9 @@ def test_an_entity_tells_name_key_fields_and_relationships() -> None:
     assert said.title == "Entity Orders: 9 fields"
     assert [(note.role, note.text, note.where) for note in said.notes] == [
         (
-            "sample",
-            "Orders; What customers bought.; primary key F0; 9 fields; 2 relationships",
+            "key",
+            "Orders; What customers bought.; primary key F0; 9 fields; "
+            "2 relationships: Customers, Lines",
             "$",
         ),
         (
@@ -48,6 +51,45 @@ def test_several_entities_have_a_summary_each() -> None:
     said = entity.condense(content)
     assert said.total == 2
     assert [note.where for note in said.notes[:2]] == ["$.entities[0]", "$.entities[1]"]
+
+
+@pytest.mark.parametrize(
+    ("described", "shown"),
+    [
+        (
+            {"relationships": [{"Name": "buyer", "Target": "Customers"}]},
+            "1 relationship: Customers by buyer",
+        ),
+        ({"relations": {"lines": {"table": "Lines"}}}, "1 relationship: Lines by lines"),
+        (
+            {"foreign_keys": [{"constrained_columns": ["buyer_id"], "referred_table": "people"}]},
+            "1 relationship: people by buyer_id",
+        ),
+        ({"relationships": ["Customers", "Lines"]}, "2 relationships: Customers, Lines"),
+        ({"relationships": [{"x": 1}] * 3}, "3 relationships"),
+        (
+            {"fields": [{"name": "BuyerID", "type": "int", "RelatedEntity": "Customers"}]},
+            "1 relationship: Customers by BuyerID",
+        ),
+        ({}, "0 relationships"),
+    ],
+)
+def test_relationships_are_told_with_what_they_lead_to(described: Any, shown: str) -> None:
+    plain = {"name": "Orders", "fields": [{"name": "a", "type": "int"}]}
+    note = entity.condense(source(plain | described)).notes[0]
+    assert note.text.endswith(f"; {shown}")
+
+
+def test_the_citation_of_an_entity_shows_what_it_is_even_beside_a_question() -> None:
+    fields = [
+        {"Name": f"Field{n}", "Type": "nvarchar(max)", "Description": f"What field {n} is for."}
+        for n in range(200)
+    ]
+    content = json.dumps(ORDERS | {"Fields": [ORDERS["Fields"][0], *fields]})
+    for question in ("", "What is Field150 for?"):
+        text = cite(content, question=question).text
+        assert "What customers bought.; primary key F0; 201 fields" in text
+        assert "2 relationships: Customers, Lines" in text
 
 
 @pytest.mark.parametrize(

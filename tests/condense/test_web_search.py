@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+from holdfast.cite import cite
 from holdfast.condense import web_search
 from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
@@ -44,12 +47,43 @@ def test_title_link_and_a_short_snippet_of_each_result(answer: Any) -> None:
     assert kind_of(content) == "web_search"
     said, parts = check(web_search, content)
     assert said.total == 5
-    first = next(note for note in said.notes if note.role == "sample")
+    first = next(note for note in said.notes if note.role == "key")
     title, link, snippet = first.text.split(" | ")
     assert (title, link) == ("1. Harbour 1", "https://example.org/h/1?a=1&b=2")
-    assert len(snippet) == 200
-    assert LONG.startswith(snippet[:-1])
+    assert len(snippet) <= 200
+    assert LONG.startswith(snippet.removesuffix(" …"))
     check_complete(answer, parts)
+
+
+@pytest.mark.parametrize("path", ["", "guide/quays-and-locks/2024/opening-hours?lang=en"])
+@pytest.mark.parametrize("question", ["", "Which harbour has the most quays?"])
+def test_ten_results_show_ten_urls_however_long_each_result_is(path: str, question: str) -> None:
+    results = [
+        {
+            "title": f"Harbour {n}: " + "everything on its quays and locks " * 6,
+            "link": f"https://harbours.example/{n}/{path}",
+            "snippet": LONG * 20,
+        }
+        for n in range(1, 11)
+    ]
+    citation = cite(json.dumps({"organic_results": results}), question=question)
+    assert citation.tokens <= 400
+    assert set(re.findall(r"https://\S+", citation.text)) >= {each["link"] for each in results}
+
+
+def test_a_link_that_finds_no_room_is_left_out_whole() -> None:
+    results = [
+        {
+            "title": f"Harbour {n}",
+            "link": f"https://harbours.example/{n}/" + "q" * 400,
+            "snippet": LONG,
+        }
+        for n in range(1, 11)
+    ]
+    text = cite(json.dumps({"organic_results": results})).text
+    links = re.findall(r"https://\S+", text)
+    assert links
+    assert set(links) <= {each["link"] for each in results}
 
 
 def test_the_question_is_told() -> None:

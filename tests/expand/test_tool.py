@@ -22,7 +22,7 @@ from holdfast.expand import (
     stale_line,
 )
 from holdfast.expand.retrieval import Request, Retrieved
-from holdfast.expand.tool import NAME, OTHER_NAME, PARAMETERS
+from holdfast.expand.tool import OTHER_NAME, PARAMETERS
 from holdfast.store.records import RefInfo, State, Stored
 from holdfast.wire import DIALECTS
 from tests.expand.made import JSON, LOG, REF, count
@@ -206,4 +206,41 @@ def test_full_content_is_guarded_and_says_what_remains(data: str, tokens: int) -
     made = answer({"ContentID": "c"}, data, max_tokens=tokens)
     assert data.startswith(made["content"])
     assert made["remaining"]
-    assert NAME in made["next"]
+    assert made["next"] == {"ContentID": "c", "Offset": len(made["content"])}
+
+
+@pytest.mark.parametrize("data", [LOG, JSON, '"\\\n' * 3000, "🦊" * 3000])
+@pytest.mark.parametrize("tokens", [300, 2000])
+def test_every_next_page_that_is_offered_opens_and_together_they_are_all(
+    data: str, tokens: int
+) -> None:
+    content, arguments = "", {"ContentID": "c"}
+    while arguments:
+        page = answer(arguments, data, max_tokens=tokens)
+        assert page["content"]
+        content += page["content"]
+        arguments = page.get("next", {})
+    assert content == data
+
+
+@pytest.mark.parametrize("offset", ["many", -3, 2.5, [1]])
+def test_an_offset_that_is_none_is_refused(offset: object) -> None:
+    refused = parse_retrieval({"ContentID": "c", "Offset": offset})
+    assert isinstance(refused, Retrieved)
+    assert "Offset" in refused.message
+
+
+def test_an_offset_beyond_the_end_says_how_long_the_content_is() -> None:
+    stored = Stored(info(meta=META), b"short text")
+    answered = retrieve(ask({"ContentID": "c", "Offset": "10"}), stored, count=count)
+    assert not answered.success
+    assert "has 10 characters" in answered.message
+
+
+def test_excerpts_say_why_nothing_matched() -> None:
+    terms = {"ContentID": "c", "ExcerptOnly": True, "SearchTerms": "zeppelin, worker-388"}
+    assert answer(terms, LOG)["notFound"] == ["zeppelin"]
+    nothing = answer(terms | {"SearchTerms": "zeppelin, quagga"}, LOG)
+    assert nothing["excerpts"] == []
+    assert nothing["reason"] == "none of these terms stands in the content: zeppelin, quagga"
+    assert "ExcerptOnly" in nothing["next"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
@@ -65,8 +66,8 @@ def test_a_long_content_is_stored_and_cited() -> None:
         "success": True,
         "contentId": ref,
         "excerpt": {
-            "text": html[:500] + "...",
-            "location": "beginning",
+            "text": entry["excerpt"]["text"],
+            "location": "condensed",
             "totalLength": len(html),
             "sourceUrl": "https://example.com/report/1",
         },
@@ -77,6 +78,27 @@ def test_a_long_content_is_stored_and_cited() -> None:
             {"Name": "StatusCode", "Type": "Output", "Value": 200},
         ],
     }
+
+
+def test_the_excerpt_is_what_the_condenser_chose() -> None:
+    text = run([page(1)], [FETCH])[0][0]["excerpt"]["text"]
+    assert "Report 1" in text
+    assert "<!DOCTYPE" not in text
+    log = "\n".join(f"2024-05-01 12:00:{n % 60:02} INFO crate {n} moved" for n in range(300))
+    log += "\n2024-05-01 12:06:00 ERROR crane 7 is stuck\nexit code 3"
+    shown = run([result("Content", log)], [{"name": "Run Command"}])[0][0]["excerpt"]["text"]
+    assert "exit code 3" in shown
+    assert "ERROR crane 7 is stuck" in shown
+    assert "expand_ref" not in shown
+    assert len(shown) <= 500
+
+
+def test_the_excerpt_tears_no_link() -> None:
+    hits = run([search(1)], [{"name": "Google Custom Search"}])[0][0]["excerpt"]["text"]
+    links = {item["link"] for item in search(1)["result"]["Params"][1]["Value"]["items"]}
+    shown = re.findall(r"https://\S+", hits)
+    assert shown
+    assert set(shown) <= links
 
 
 @pytest.mark.parametrize(("length", "cited"), [(1000, False), (1001, True)])

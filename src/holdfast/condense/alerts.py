@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from holdfast.condense.condenser import Note
+from holdfast.condense.cutting import shortened
 from holdfast.condense.pieces import Place, line, path_of
 from holdfast.condense.source import Source
 
@@ -44,7 +45,7 @@ def alerts(source: Source, value: Any) -> list[Note]:
         count += 1
         if count <= _MOST:
             said = f"{key}: {line(item)}" if key else _failure(item)
-            notes.append(Note("alert", _cut(said), path_of(place)))
+            notes.append(Note("alert", shortened(said, _QUOTED_CHARS), path_of(place)))
     if count > _MOST:
         notes.append(Note("alert", f"{count - _MOST:,} more errors or warnings"))
     return notes
@@ -81,10 +82,6 @@ def _keys(data: bytes, quote: bytes) -> set[str]:
     """The keys in use, and some other words: what stands between a quote and a quote with colon."""
     found = {part[part.rfind(quote, -_KEY_BYTES) + 1 :] for part in data.split(quote + b":")}
     return {key.rstrip(b"\\").decode("utf-8", "replace") for key in found}
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _QUOTED_CHARS else text[: _QUOTED_CHARS - 1] + "…"
 
 
 def _failure(item: dict[str, Any]) -> str:

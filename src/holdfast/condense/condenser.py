@@ -15,15 +15,17 @@ import msgspec
 
 from holdfast.condense.source import Source
 
-Role = Literal["alert", "outline", "sample"]
+Role = Literal["key", "alert", "outline", "sample"]
 
 
 class Note(msgspec.Struct, frozen=True):
     """One thing worth saying about a content."""
 
     role: Role
-    """`alert`: an error, a failure, a warning of security, quoted. `outline`: what the whole is
-    made of. `sample`: a part of it, quoted: the head, a typical or an unusual row."""
+    """`key`: shown before all else, for without it the content is not known: the URLs of a search,
+    the primary key of an entity. `alert`: an error, a failure, a warning of security, quoted.
+    `outline`: what the whole is made of. `sample`: a part of it, quoted: the head, a
+    typical or an unusual row."""
     text: str
     where: str = ""
     """In source units, so that `expand_ref` can open it: `lines 45-67`, `rows 11-12`,

@@ -1,8 +1,8 @@
 """Metadata of entities: tables, records and types with their fields and relationships.
 
 entity: after main_rows. Of each entity: name, description, primary key, how many fields, the first
-five with type and description, how many relationships. Keys are read in any spelling: `Fields`,
-`columns`, `is_primary_key`.
+five with type and description, the relationships with what they lead to. Keys are read in any
+spelling: `Fields`, `columns`, `is_primary_key`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note
+from holdfast.condense.cutting import shortened
 from holdfast.condense.json_rows import passages
 from holdfast.condense.main_rows import near_top, path_to
 from holdfast.condense.once import once
@@ -37,6 +38,36 @@ _RELATIONS = (
     "references",
 )
 _KEYS = ("primarykey", "primarykeys", "primarykeycolumns")
+_TARGETS = (
+    "relatedentity",
+    "relatedentityname",
+    "relatedtable",
+    "referredtable",
+    "referencedtable",
+    "foreigntable",
+    "targetentity",
+    "target",
+    "totable",
+    "to",
+    "references",
+    "entity",
+    "table",
+    "name",
+)
+"""What a relationship leads to, the surest name first."""
+_VIA = (
+    "relatedentityjoinfield",
+    "joinfield",
+    "constrainedcolumns",
+    "columns",
+    "column",
+    "field",
+    "foreignkey",
+)
+_RELATIONS_SHOWN = 6
+_ENTITIES_FIRST = 3
+"""As many are told before anything else: description, primary key, relationships."""
+_DESCRIPTION_CHARS = 200
 _IS_KEY = ("isprimarykey", "primarykey", "pk", "isidentity")
 
 
@@ -62,7 +93,7 @@ def condense(source: Source) -> Condensed:
     what = f"Entity {name}" if len(found) == 1 else f"{len(found):,} entities, first {name}"
     fields = sum(map(field_count, found))
     return Condensed(
-        title=f"{what}: {fields:,} fields"[:200].replace("\n", " "),
+        title=shortened(f"{what}: {fields:,} fields".replace("\n", " "), 200),
         unit="entities",
         total=len(found),
         notes=tuple(notes),
@@ -71,7 +102,10 @@ def condense(source: Source) -> Condensed:
 
 def entity_notes(found: list[Entity]) -> list[Note]:
     """What entities are and, for each, its first fields."""
-    notes = [Note("sample", _summary(one), one.path) for one in found]
+    notes = [
+        Note("key" if n < _ENTITIES_FIRST else "sample", _summary(one), one.path)
+        for n, one in enumerate(found)
+    ]
     for one in found:
         said = "; ".join(_field(field) for field in fields_of(one, _TOP))
         more = field_count(one) - _TOP
@@ -142,15 +176,48 @@ def _summary(entity: Entity) -> str:
     about = value.get("description") or value.get("comment")
     stated = _first(value, _KEYS)
     keys = _key_fields(entity) if stated is None else stated
-    relations = _first(value, _RELATIONS)
     parts = [
         scalar(value["name"]),
-        brief(about, limit=120) if type(about) is str and about else "",
+        brief(about, limit=_DESCRIPTION_CHARS) if type(about) is str and about else "",
         f"primary key {line(keys).strip('[]')}" if keys else "",
         f"{field_count(entity):,} fields",
-        f"{len(relations) if isinstance(relations, list) else 0:,} relationships",
+        _relationships(entity),
     ]
     return "; ".join(part for part in parts if part)
+
+
+def _relationships(entity: Entity) -> str:
+    """How many there are, and what the first lead to; they may be named only by the fields."""
+    relations = _first(entity.value, _RELATIONS)
+    if isinstance(relations, dict):
+        relations = [
+            {"name": name, **(relation if isinstance(relation, dict) else {"to": relation})}
+            for name, relation in relations.items()
+        ]
+    if not isinstance(relations, list):
+        relations = [field for field in fields_of(entity) if _first(field, _TARGETS[:-2])]
+    targets = dict.fromkeys(filter(None, map(_target, relations[: 4 * _RELATIONS_SHOWN])))
+    shown = ", ".join(list(targets)[:_RELATIONS_SHOWN])
+    count = f"{len(relations):,} relationship{'' if len(relations) == 1 else 's'}"
+    more = ", …" if len(relations) > _RELATIONS_SHOWN else ""
+    return f"{count}: {shown}{more}" if shown else count
+
+
+def _target(relation: Any) -> str:
+    """What a relationship leads to, and the field that leads there."""
+    if not isinstance(relation, dict):
+        return brief(relation, limit=60) if type(relation) is str else ""
+    spelled = _spelled(relation)
+    target = _first(spelled, _TARGETS)
+    if isinstance(target, dict):
+        target = _first(_spelled(target), _TARGETS)
+    via = _first(spelled, _VIA)
+    if via is None and target != spelled.get("name"):
+        via = spelled.get("name")
+    if type(target) is not str:
+        return ""
+    field = brief(line(via).strip("[]"), limit=40) if via else ""
+    return f"{brief(target, limit=60)} by {field}" if field else brief(target, limit=60)
 
 
 def _key_fields(entity: Entity) -> list[Any]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from holdfast.condense.addresses import addressed
 from holdfast.condense.condenser import Passage
+from holdfast.condense.cutting import shortened
 from holdfast.condense.pieces import Place, path_of, scalar
 from holdfast.condense.question import Term, fold, is_stop_word, parts_of, stem, terms
 from holdfast.condense.relevance import hits_by_text
@@ -311,7 +312,7 @@ class _Rows:
             if id(holder) in self._telling:
                 known.append(self._telling[id(holder)])
         _, telling = min(known, default=(0, index))
-        text = self._leaves.texts[telling][:_BESIDE_CHARS]
+        text = shortened(self._leaves.texts[telling], _BESIDE_CHARS)
         return "" if telling == index else f"{self._leaves.keys[telling]}: {text}"
 
 

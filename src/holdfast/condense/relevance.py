@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 import msgspec
 
 from holdfast.condense.condenser import Passage
+from holdfast.condense.cutting import MARK, first_break, last_break
 from holdfast.condense.question import ENDINGS, Term, fold, terms
 
 _SATURATION = 1.2
@@ -28,7 +29,6 @@ _MANY = 20
 _NEAR = 60
 _MOST_REFINED = 200
 _LONGEST_ENDING = 8
-_MARK = "…"
 
 
 class Ranked(msgspec.Struct, frozen=True):
@@ -75,17 +75,18 @@ def rank(question: str, passages: Sequence[Passage]) -> list[Ranked]:
 def excerpt(text: str, question: str, most_characters: int) -> tuple[str, int, int]:
     """The window of a long text that answers best, and where it begins and ends in the text.
 
-    The window is cut at word ends; `…` marks where text goes on. With the marks it has at most
-    `most_characters` characters.
+    Nothing is torn at the ends of the window; `…` marks where text goes on. With the marks it has
+    at most `most_characters` characters.
     """
     if len(text) <= most_characters:
         return text, 0, len(text)
-    room = max(0, most_characters - 2 * len(_MARK))
+    room = max(0, most_characters - 2 * len(MARK))
     start = _best_window(text, terms(question), room)
     end = min(len(text), start + room)
-    start, end = _at_word_ends(text, start, end)
-    before = _MARK if start > 0 else ""
-    after = _MARK if end < len(text) else ""
+    start = first_break(text, start, end)
+    end = last_break(text, start, end)
+    before = MARK if start > 0 else ""
+    after = MARK if end < len(text) else ""
     return (before + text[start:end] + after)[: max(0, most_characters)], start, end
 
 
@@ -226,15 +227,3 @@ def _best_window(text: str, wanted: Sequence[Term], room: int) -> int:
     first, last = hits[best[0]][0], hits[best[1]][0]
     # What stands around the hits belongs to the answer: more of it behind than before.
     return max(0, min(first - (room - (last - first)) // 3, len(text) - room))
-
-
-def _at_word_ends(text: str, start: int, end: int) -> tuple[int, int]:
-    if start > 0 and not text[start - 1].isspace():
-        word = next((at for at in range(start, min(start + 30, end)) if text[at].isspace()), None)
-        start = start if word is None else word + 1
-    if end < len(text) and not text[end].isspace():
-        word = next(
-            (at for at in range(end - 1, max(end - 30, start), -1) if text[at].isspace()), None
-        )
-        end = end if word is None else word
-    return start, end

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from holdfast.condense.condenser import Note
+from holdfast.condense.cutting import shortened
 from holdfast.condense.pieces import line, scalar
 from holdfast.document import Number
 
@@ -158,7 +159,7 @@ def brief(row: Any, first: Iterable[str] = (), limit: int = _NOTE_CHARS) -> str:
 
 def _key(name: str) -> str:
     name = " ".join(name.split()) if "\n" in name else name
-    return name if len(name) <= _VALUE_CHARS else name[: _VALUE_CHARS - 1] + "…"
+    return shortened(name, _VALUE_CHARS)
 
 
 def _telling_order(row: dict[str, Any], first: Iterable[str]) -> list[str]:

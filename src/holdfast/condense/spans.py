@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.condense.condenser import Passage
+from holdfast.condense.cutting import last_break, shortened
 from holdfast.condense.source import Source
 
 Span = tuple[int, int]
@@ -80,14 +81,11 @@ def _line(source: Source, number: int) -> Span:
 
 
 def quote(text: str, most: int = 200) -> str:
-    """A text on one line, its end left out at a space where it is longer than `most`."""
+    """A text on one line, its end left out where it is longer than `most`; nothing is torn."""
     line = text[: 4 * most].strip()
     if "\n" in line:
         line = " ".join(line.split())
-    if len(line) <= most and len(text) <= 4 * most:
-        return line
-    at = line.rfind(" ", most // 2, most)
-    return line[: at if at > 0 else most].rstrip() + " …"
+    return shortened(line, most, goes_on=len(text) > 4 * most)
 
 
 def first_sentence(text: str, most: int = 200) -> str:
@@ -114,7 +112,8 @@ def _place_to_cut(text: str, first: int, last: int, by: str) -> int:
         return at
     if (newline := text.rfind("\n", first, last)) > 0:
         return newline + 1
-    return max((found.end() for found in _SPACE.finditer(text, first, last)), default=last)
+    space = max((found.end() for found in _SPACE.finditer(text, first, last)), default=0)
+    return space or (at if (at := last_break(text, first, last)) > first else last)
 
 
 def paragraphs(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:

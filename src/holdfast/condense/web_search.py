@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.cutting import shortened
 from holdfast.condense.json_rows import passages as json_passages
 from holdfast.condense.main_rows import near_top, path_to
 from holdfast.condense.once import once
@@ -24,6 +25,13 @@ from holdfast.condense.source import Source
 kind = "web_search"
 
 SNIPPET_CHARS = 200
+_TITLE_CHARS = 80
+_TOP = 10
+"""As many results are shown before anything else of the answer."""
+_TOP_CHARS = 600
+"""Characters for all of these: a citation has room for some 250 tokens of them."""
+_LEAST_CHARS = 15
+"""Fewer of a title or a snippet tell nothing."""
 _TITLES = ("title", "name")
 _LINKS = ("link", "url", "href")
 _SNIPPETS = ("snippet", "description", "content", "body", "text", "highlights", "summary")
@@ -66,9 +74,9 @@ def condense(source: Source) -> Condensed:
         return Condensed(title="Web search, unreadable", unit="results", total=0, notes=())
     values = source.document
     notes = alerts(source, values.value) if values else []
-    notes += [Note("sample", _said(n, one), one.where) for n, one in enumerate(found.listed, 1)]
+    notes += _result_notes(found.listed)
     notes += outline(values.value, deepest=1) if values else []
-    asked = f' for "{found.query[:100]}"' if found.query else ""
+    asked = f' for "{shortened(found.query, 100)}"' if found.query else ""
     return Condensed(
         title=f"Web search{asked}: {len(found.listed):,} results".replace("\n", " "),
         unit="results",
@@ -91,11 +99,32 @@ def passages(source: Source) -> Sequence[Passage]:
     return said or list(prose_passages(source.text, f"lines 1-{source.line_count}"))
 
 
-def _said(number: int, one: Result) -> str:
-    snippet = " ".join(one.snippet.split())
-    if len(snippet) > SNIPPET_CHARS:
-        snippet = snippet[: SNIPPET_CHARS - 1] + "…"
-    return f"{number}. {one.title} | {one.link} | {snippet}"
+def _result_notes(results: Sequence[Result]) -> list[Note]:
+    """The first ten with their links, whole, and as much of title and snippet as all ten allow.
+
+    They are numbered and stand without their places, which would take a third of the room.
+    """
+    room = _TOP_CHARS // max(1, min(len(results), _TOP))
+    notes = [
+        Note("key", _told(number, result, room)) for number, result in enumerate(results[:_TOP], 1)
+    ]
+    notes += [
+        Note("sample", _told(number, result, _TITLE_CHARS + SNIPPET_CHARS), result.where)
+        for number, result in enumerate(results[_TOP:], _TOP + 1)
+    ]
+    return notes
+
+
+def _told(number: int, result: Result, room: int) -> str:
+    room -= len(result.link)
+    title = _part(result.title, min(room, _TITLE_CHARS))
+    snippet = _part(result.snippet, min(room - len(title), SNIPPET_CHARS))
+    return f"{number}. " + " | ".join(filter(None, (title, result.link, snippet)))
+
+
+def _part(text: str, most: int) -> str:
+    words = " ".join(text.split())
+    return "" if most < min(_LEAST_CHARS, len(words)) else shortened(words, most)
 
 
 @once

@@ -1,21 +1,25 @@
 """The same content through the older action "Retrieve Stored Content".
 
-retrieval: after tool and reading. Unlike the action it stands for, it never gives more than a
-page: what remains, and how to get it, is said beside the content.
+retrieval: after tool and options. Unlike the action it stands for, it never gives more than a
+page: what remains, and the call that gets it, is said beside the content. A page begins at an
+offset, not at a number, so that pages of different sizes still leave out nothing and repeat
+nothing. Where no term is found, the answer says which, and what to do next.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from holdfast.condense.condenser import Passage
+from holdfast.condense.cutting import last_break, shortened
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.relevance import excerpt, rank
 from holdfast.condense.source import Source
 from holdfast.expand.expansion import Count, shorten
-from holdfast.expand.options import LEAST_TOKENS, MOST_TOKENS, ExpandOptions
-from holdfast.expand.reading import expand
+from holdfast.expand.options import LEAST_TOKENS, MOST_TOKENS
 from holdfast.expand.tool import read_arguments, write
 from holdfast.store.records import Stored
 from holdfast.wire.blocks import Tool
@@ -24,12 +28,17 @@ NAME = "retrieve_stored_content"
 ACTION = "Retrieve Stored Content"
 EXCERPT_CHARACTERS = 500
 _MOST_EXCERPTS = 5
+_MOST_TERMS = 20
+"""Terms that are looked for one by one, to say which of them are missing."""
+_CHARACTERS_PER_TOKEN = 6
+"""More than most texts have, so that the first guess of a page is not too small."""
 
 DESCRIPTION = """\
 Retrieve Stored Content: gives stored content by its citation id. Use the excerpt in the citation \
 first, then ExcerptOnly with SearchTerms; retrieve full content sparingly, when excerpts lack the \
 fact, structure is needed, or sources are compared in detail. Example: \
-{"ContentID": "content_abc123def4567890", "ExcerptOnly": true, "SearchTerms": "timeline, cost"}"""
+{"ContentID": "content_abc123def4567890", "ExcerptOnly": true, "SearchTerms": "timeline, cost"}. \
+Long content comes in pages: call again with the Offset that is given as next."""
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",
@@ -37,6 +46,7 @@ PARAMETERS: dict[str, Any] = {
         "ContentID": {"type": "string"},
         "ExcerptOnly": {"type": "boolean", "description": "default false"},
         "SearchTerms": {"type": "string", "description": "comma separated"},
+        "Offset": {"type": "integer", "description": "characters to pass over; default 0"},
     },
     "required": ["ContentID"],
 }
@@ -48,6 +58,8 @@ class Request(msgspec.Struct, frozen=True):
     content_id: str
     excerpt_only: bool
     terms: tuple[str, ...]
+    offset: int = 0
+    """Where the page begins, in characters."""
 
 
 class Retrieved(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,11 +90,23 @@ def parse_retrieval(arguments: object) -> Request | Retrieved:
     if isinstance(terms, list):
         terms = ",".join(map(str, terms))
     split = str(terms).split(",") if terms else []
+    offset = _offset(given.get("offset"))
+    if offset is None:
+        return _failed("Offset must be a whole number from 0, as the page before gave it")
     return Request(
         content_id.strip(),
         only is True or str(only).strip().lower() in ("true", "1", "yes"),
         tuple(term.strip() for term in split if term.strip()),
+        offset,
     )
+
+
+def _offset(given: object) -> int | None:
+    """A number as models write it; None if it is none."""
+    if given is None or given == "":
+        return 0
+    digits = str(given).strip().removesuffix(".0")
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 13 else None
 
 
 def retrieve(
@@ -91,6 +115,9 @@ def retrieve(
     """The action's answer, of at most `max_tokens`."""
     if stored is None:
         return _failed(f"Content not found for ID: {request.content_id}")
+    length = len(_text(stored))
+    if request.offset and request.offset >= length:
+        return _failed(f"Offset is beyond the end: the content has {length:,} characters")
     max_tokens = min(MOST_TOKENS, max(2 * LEAST_TOKENS, max_tokens))
     make = _excerpts if request.excerpt_only else _page
     room = max_tokens
@@ -143,19 +170,51 @@ def _excerpts(request: Request, stored: Stored, count: Count, room: int) -> dict
         if room < 0:
             break
         fitting.append(one)
-    return _head(request, stored) | {"totalLength": len(source.text), "excerpts": fitting}
+    answer = _head(request, stored) | {"totalLength": len(source.text), "excerpts": fitting}
+    missed = _missed(request.terms, passages)
+    if not shown:
+        answer["reason"] = f"none of these terms stands in the content: {', '.join(missed)}"
+        answer["next"] = "Other SearchTerms, or the content itself without ExcerptOnly"
+    elif missed:
+        answer["notFound"] = missed
+    if len(fitting) < len(shown):
+        answer["remaining"] = f"{len(shown) - len(fitting)} excerpts for which there was no room"
+    return answer
+
+
+def _missed(terms: Sequence[str], passages: Sequence[Passage]) -> list[str]:
+    """The terms that no part of the content has."""
+    return [shortened(term, 80) for term in terms[:_MOST_TERMS] if not rank(term, passages)]
 
 
 def _page(request: Request, stored: Stored, count: Count, room: int) -> dict[str, Any]:
-    """The content, or its first page."""
-    options = ExpandOptions(max_tokens=room)
-    opened = expand(stored.info.ref_id, stored.data, stored.info.kind, options, count=count)
-    made = _head(request, stored) | {
+    """The content from the offset on, as much of it as fits."""
+    text = _text(stored)
+    end = _page_end(text, request.offset, room, count)
+    page = _head(request, stored) | {
         "contentType": stored.info.meta.get("content_type", stored.info.kind),
-        "content": opened.content,
+        "content": text[request.offset : end],
         "metadata": {k: shorten(v, 100, count) for k, v in list(stored.info.meta.items())[:20]},
     }
-    if not opened.complete:
-        made["remaining"] = f"{opened.remaining:,} {opened.unit}"
-        made["next"] = f"ExcerptOnly with SearchTerms, or expand_ref {stored.info.ref_id} page 2"
-    return made
+    if request.offset:
+        page["offset"] = request.offset
+    if end < len(text):
+        page["remaining"] = f"{len(text) - end:,} characters"
+        page["next"] = {"ContentID": request.content_id, "Offset": end}
+    return page
+
+
+def _page_end(text: str, start: int, room: int, count: Count) -> int:
+    """Where the page ends: behind a line if there is one in its second half, else behind a word."""
+    size = room * _CHARACTERS_PER_TOKEN
+    while size > 1 and count(text[start : start + size]) > room:
+        size = size * 4 // 5
+    end = start + max(1, size)
+    if end >= len(text):
+        return len(text)
+    line = text.rfind("\n", start + size // 2, end) + 1
+    return line or max(last_break(text, start + size // 2, end), start + 1)
+
+
+def _text(stored: Stored) -> str:
+    return Source(stored.data).text

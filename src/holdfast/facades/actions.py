@@ -1,6 +1,7 @@
 """What an agent's actions gave, as the message that goes into its conversation.
 
-actions: after action_results. Long contents are stored and cited, short ones stay in full.
+actions: after action_results. Long contents are stored and cited, short ones stay in full. What a
+citation shows is what the condenser of its kind chose: errors, outcome, rows, not how it begins.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 
 from holdfast.cite import is_long
+from holdfast.condense.cutting import shortened
 from holdfast.errors import HoldfastError, PrivacyError
 from holdfast.expand.retrieval import ACTION
 from holdfast.facades.action_results import (
@@ -29,9 +31,12 @@ from holdfast.facades.action_results import (
     words_of,
 )
 from holdfast.facades.content_store import EXCERPT_CHARACTERS, ContentStore, StoredContent
-from holdfast.privacy import apply, find
+from holdfast.privacy import Policy, apply, find
 from holdfast.settings import Settings
+from holdfast.store import Content
 
+_LEAST_LINE = 80
+"""A line that has less room than this is left out rather than shortened."""
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
@@ -130,27 +135,44 @@ async def _citation(
         agent_run_id=run,
     )
     try:
-        content_id = await store.store_content(content)
+        stored = await store.store_condensed(content)
     except PrivacyError:
         return _summary(result, action)  # what may not be stored is not taken out either
-    shown = found.full_content
-    if store.citing.privacy == "mask":
-        shown = await asyncio.to_thread(lambda: apply("mask", shown, find(shown)))
-    dots = "..." if len(shown) > EXCERPT_CHARACTERS else ""
-    length = content.content_length
+    excerpt = await asyncio.to_thread(_excerpt, content, stored, store.citing.privacy)
+    content_id, length = stored.ref_id, content.content_length
     told = f"Content stored ({length} chars). Citation ID: {content_id}"
     error = "" if has_long_error(result) else words_of(result.get("error"))
     return ActionCitation(
         action_name=name_of(action),
         success=bool(result.get("success")),
         content_id=content_id,
-        excerpt=ActionExcerpt(
-            shown[:EXCERPT_CHARACTERS] + dots, "beginning", length, found.source_url
-        ),
+        excerpt=excerpt,
         result_code=code_of(result),
         message=f"{error} {told}" if error else told,
         params=outputs_of(result, without_contents_over=store.citing.threshold),
     )
+
+
+def _excerpt(content: StoredContent, stored: Content, privacy: Policy) -> ActionExcerpt:
+    """What the condenser chose, in whole lines; the beginning of what could not be condensed."""
+    length, url = content.content_length, content.source_url
+    # The citation's first and last lines tell of its ref and of another tool.
+    chosen = stored.compressed.split("\n")[1:-1] if stored.compressed else []
+    if not chosen:
+        text = content.full_content
+        shown = apply(privacy, text, find(text))
+        return ActionExcerpt(shortened(shown, EXCERPT_CHARACTERS), "beginning", length, url)
+    lines: list[str] = []
+    for line in chosen:
+        room = EXCERPT_CHARACTERS - sum(len(each) + 1 for each in lines)
+        if len(line) <= room:
+            lines.append(line)
+        elif not lines or room > _LEAST_LINE:
+            lines.append(shortened(line, room))
+            break
+    while len(lines) > 1 and lines[-1].endswith(":") and not lines[-1].startswith("- "):
+        lines.pop()  # a heading with nothing under it
+    return ActionExcerpt("\n".join(lines), "condensed", length, url)
 
 
 def _summary(result: Result, action: Action) -> ActionCitation:

@@ -105,6 +105,14 @@ class ContentStore:
         Raises:
             PrivacyError: the policy refuses what the content holds.
         """
+        return (await self.store_condensed(content)).ref_id
+
+    async def store_condensed(self, content: StoredContent) -> Content:
+        """Store a content and return what was stored, its citation in `compressed`.
+
+        Raises:
+            PrivacyError: the policy refuses what the content holds.
+        """
         rules = self.citing
         while True:
             made = await asyncio.to_thread(_to_store, content, rules)
@@ -113,7 +121,7 @@ class ContentStore:
             except RefCollisionError:
                 rules = longer_refs(rules)
             else:
-                return made.ref_id
+                return made
 
     async def get_content(self, content_id: str) -> StoredContent | None:
         """A content by its ref, in any form; None if there is none.
