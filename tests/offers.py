@@ -20,7 +20,8 @@ _PLACE = re.compile(
     r"- (lines \d+-\d+|characters \d+-\d+|rows \d+-\d+(?: of \$\S*)?|paragraphs? \d+(?:-\d+)?"
     r"|\$(?:\.[\w$-]+|\[\d+\]|\[\"(?:[^\"\\]|\\.)*\"\])*): "
 )
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"(?<!\\)\b\w+\b(?!\\)")
+"""No part of an escape: what a string holds is not what is written."""
 _LONGEST_WORD = 40
 
 

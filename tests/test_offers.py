@@ -252,10 +252,10 @@ def test_names_that_may_not_be_seen_are_not_offered() -> None:
     ("mark", "stored"),
     [
         ("", "stored whole"),
-        ("[... 120 lines omitted ...]", "stored as it came"),
-        ("(Output truncated at 30000 characters)", "stored as it came"),
-        ("<response clipped>", "stored as it came"),
-        ("…4120 tokens truncated…", "stored as it came"),
+        ("[... 120 lines omitted ...]", "stored as received"),
+        ("(Output truncated at 30000 characters)", "stored as received"),
+        ("<response clipped>", "stored as received"),
+        ("…4120 tokens truncated…", "stored as received"),
     ],
 )
 def test_what_a_client_cut_before_is_not_called_whole(mark: str, stored: str) -> None:
