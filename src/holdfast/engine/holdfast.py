@@ -29,6 +29,7 @@ from holdfast.engine.session import (
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand import expand as open_content
+from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, Turn, open_store
@@ -141,9 +142,16 @@ class Holdfast:
                 return made
 
     async def expand_ref(
-        self, ref_id: str, options: Mapping[str, Any] | ExpandOptions | None = None
+        self,
+        ref_id: str,
+        options: Mapping[str, Any] | ExpandOptions | None = None,
+        *,
+        opener: str = NAME,
     ) -> Expansion:
-        """Open a part of a stored content, exactly; what cannot be opened says why."""
+        """Open a part of a stored content, exactly; what cannot be opened says why.
+
+        `opener` is what the tool is called with which the rest can be opened.
+        """
         wanted = ExpandOptions.parse(options)
         try:
             stored = await self.store.get(self.scope, ref_id)
@@ -156,7 +164,13 @@ class Holdfast:
         return await in_thread_if_large(
             data,
             lambda: open_content(
-                info.ref_id, data, info.kind, wanted, count=count_text, note=note_of(info)
+                info.ref_id,
+                data,
+                info.kind,
+                wanted,
+                count=count_text,
+                note=note_of(info),
+                opener=opener,
             ),
         )
 

@@ -173,7 +173,7 @@ class Expansions:
         try:
             ref, options = parse_call(call.arguments)
             capped = msgspec.structs.replace(options, max_tokens=min(options.max_tokens, most))
-            return (await self._engine.expand_ref(ref, capped)).text
+            return (await self._engine.expand_ref(ref, capped, opener=call.name)).text
         except ExpandError as error:
             return f"[{error}]"
         except StoreError:
