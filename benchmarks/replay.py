@@ -17,6 +17,7 @@ import holdfast
 from benchmarks.fit import PRICES
 from tests.proxy.harness import DIALECTS, running_proxy
 from tests.proxy.replaying import (
+    FOLDING,
     Retold,
     check,
     chosen,
@@ -102,7 +103,7 @@ def _sums(told: Retold) -> Counter[str]:
         )
     for written in told.written:
         found["cites"] += sum(edit.action == "cite" for edit in written.edits)
-        found["folds"] += any(edit.action != "cite" for edit in written.edits)
+        found["folds"] += any(edit.action in FOLDING for edit in written.edits)
     return found
 
 

@@ -41,6 +41,9 @@ HEADERS = {
 }
 _LIST = {"openai-responses": "input", "gemini": "contents"}
 
+FOLDING = frozenset({"fold", "shorten", "drop"})
+"""The actions that take history out of a request."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -306,7 +309,7 @@ def kept_prefixes(told: Retold) -> Iterator[tuple[float, bool]]:
     """
     sent = [turn.got for turn in told.turns if turn.got is not None]
     for before, now, turn in zip(sent, sent[1:], told.written[1:], strict=False):
-        if all(edit.action == "cite" for edit in turn.edits):
+        if not any(edit.action in FOLDING for edit in turn.edits):
             old = in_prompt_order(before.body, before.dialect)
             same = same_bytes(old, in_prompt_order(now.body, now.dialect))
             yield same / len(old), before.tools != now.tools

@@ -66,7 +66,7 @@ def fit_request(
     if not folded.fits:
         raise cannot_fit(folded, measure)
     folded = unbind(folded, state, measure)
-    return _fitted(folded, measure, options, state, leaving, final=final)
+    return _fitted(folded, measure, options, state, leaving, final=final, shows=shows)
 
 
 def _provider_holds_refs(draft: Draft, state: FitState | None) -> bool:
@@ -74,7 +74,7 @@ def _provider_holds_refs(draft: Draft, state: FitState | None) -> bool:
     return bool(held_under(draft.asked)) and state is not None and expansion_tool(state.sent)[1]
 
 
-def _fitted(
+def _fitted(  # noqa: PLR0913 - all that was found out, once
     folded: Folded,
     measure: Measure,
     options: FitOptions,
@@ -82,8 +82,10 @@ def _fitted(
     leaving: Leaving,
     *,
     final: bool,
+    shows: bool,
 ) -> Fitted:
     draft = folded.draft
+    left = any(edit.ref_id for edit in draft.edits if edit.action in ("fold", "shorten"))
     if options.reports_usage:
         draft = ask_for_usage(draft, new=state is None)
     messages = draft.now.messages
@@ -98,7 +100,7 @@ def _fitted(
             origins=draft.origins,
             frame_edits=draft.frame_edits,
             floor=folded.floor,
-            refs=options.opens and names_ref(messages),
+            refs=options.opens and (shows or left),
         ),
         contents=leaving.contents(messages, draft.edits),
         untouched=_untouched(draft, folded, measure),

@@ -79,23 +79,26 @@ def tally_messages(
             calls[call_id] = (name, place, len(known.calls))
     tally = Tally(messages, tuple(each), system, said, answers, calls, question, tuple(thinkers))
     if messages:
-        _SUM.put(messages[-1], key, tally)
+        others = [sums for sums in _SUMS.get(messages[-1], key) or () if sums is not before]
+        _SUMS.put(messages[-1], key, (tally, *others[:1]))
     return tally
 
 
 # A message is shown to few models, in one or two places: more counts are not worth keeping.
 _TOKENS: KeyedNote[float] = KeyedNote("tokens", most=48)
-_SUM: KeyedNote[Tally] = KeyedNote("sum", most=4)
+_SUMS: KeyedNote[tuple[Tally, ...]] = KeyedNote("sums", most=4)
+"""By family and model, over the two lists that end with a message: as asked, and as sent."""
 
 
 def _earlier(messages: tuple[Message, ...], key: tuple[str, str]) -> Tally:
     """The sum over the longest beginning of these messages; it moves on to the new last one."""
     for n in range(len(messages) - 1, max(-1, len(messages) - 1 - _LOOK_BACK), -1):
-        tally = _SUM.get(messages[n], key)
+        sums = _SUMS.get(messages[n], key) or ()
         # Tuples of the same objects compare as fast as they can be walked.
-        if tally is not None and tally.messages == messages[: n + 1]:
+        tally = next((one for one in sums if one.messages == messages[: n + 1]), None)
+        if tally is not None:
             if n + 1 < len(messages):
-                _SUM.drop(messages[n], key)
+                _SUMS.put(messages[n], key, tuple(one for one in sums if one is not tally))
             return tally
     return Tally()
 
