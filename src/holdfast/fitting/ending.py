@@ -212,10 +212,11 @@ def cannot_fit(smallest: Folded, measure: Measure) -> BudgetExceededError:
     tools = smallest.counted.parts.tools
     if smallest.trimmed is not None and tools <= measure.most // 2:
         return anchors_cannot_fit(smallest.trimmed, tokens=least, limit=measure.most)
+    asked = smallest.draft.asked
+    own = measure.count(asked).parts.tools  # the tool that opens refs is not the client's
     return BudgetExceededError(
         f"the request cannot be made to fit: at least {least:,} tokens are needed, and "
-        f"{measure.most:,} are allowed; its {len(smallest.draft.asked.tools)} tools have "
-        f"{tools:,}",
+        f"{measure.most:,} are allowed; its {len(asked.tools)} tools have {own:,}",
         where="$.tools",
         fix="Offer fewer tools, or raise the limit.",
         kind="input",
