@@ -17,7 +17,7 @@ from holdfast.engine.accounting import Counted, Expanded, turn_usage
 from holdfast.engine.heads import head_of, sharing
 from holdfast.engine.record import asked_body, last_sides, state_of
 from holdfast.engine.vendor_cache import cache_lives
-from holdfast.engine.writer import TurnWriter, refuses_secrets
+from holdfast.engine.writer import TurnWriter
 from holdfast.errors import RefCollisionError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.store import Scope, SessionRecord, Store, Turn
@@ -51,8 +51,7 @@ class Session:
         self._store = store
         self._calibration = calibration
         self._clock = clock
-        refuses = options.rules.privacy == "refuse"
-        self._writer = TurnWriter(store, scope, *([refuses_secrets] if refuses else []))
+        self._writer = TurnWriter(store, scope)
         self._put_any = False
         self._loaded = False
         self._loading = asyncio.Lock()
@@ -118,6 +117,8 @@ class Session:
         return self._fitted(await self._shared(body), options or self.options)
 
     def _fitted(self, body: object, options: FitOptions) -> Fitted:
+        if "refuse" in (options.rules.privacy, self.options.rules.privacy):
+            self._writer.refuse_secrets()
         return fit_request(
             body,
             options,
