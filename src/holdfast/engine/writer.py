@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from holdfast.engine.record import Line, Repeated, Sides, Written, last_sides, repeated, written
+from holdfast.engine.record import Line, Repeated, Written, last_sides, repeated, written
 from holdfast.errors import StoreConflictError
 from holdfast.fitting import FitState
 from holdfast.privacy import flags_in_json
@@ -34,14 +34,14 @@ class TurnWriter:
         self._may_store: Callable[[bytes], bool] = lambda _: True
         self._lines: tuple[Line, ...] = ()
 
-    async def catch_up(self) -> tuple[list[Turn], Sides | None]:
-        """Read what was written down last, here or by another process."""
+    async def catch_up(self) -> list[Turn]:
+        """Read what was written down, here or by another process."""
         record = await self._store.session(self._scope)
         turns = await self.turns() if record is not None else []
         sides = last_sides(turns)
         self.record = record or SessionRecord(session=self._scope.session)
         self._lines = sides.lines if sides is not None else ()
-        return turns, sides
+        return turns
 
     async def turns(self, up_to: int | None = None) -> list[Turn]:
         """All turns in order, or those up to a number."""
