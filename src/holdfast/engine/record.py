@@ -265,6 +265,12 @@ def last_sides(turns: Sequence[Turn]) -> Sides | None:
     return Sides(tuple(lines), standings, last.sent.frame, last.patches, last.asked)
 
 
+def last_fitted(turns: Sequence[Turn]) -> Sides | None:
+    """Both sides of the last request that was made to fit: those that were only read go before."""
+    fitted = [n for n, turn in enumerate(turns, 1) if not turn.read_only]
+    return last_sides(turns[: fitted[-1]]) if fitted else None
+
+
 def asked_body(sides: Sides, stored: Mapping[str, bytes]) -> bytes:
     """The client's request, byte for byte; DamagedContentError if something of it is gone."""
     if not stored.keys() >= {sides.frame, *sides.client}:

@@ -15,9 +15,9 @@ import msgspec
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
 from holdfast.engine.heads import head_of, sharing
-from holdfast.engine.record import asked_body, last_sides, state_of
+from holdfast.engine.record import asked_body, last_fitted, last_sides, state_of
 from holdfast.engine.vendor_cache import cache_lives
-from holdfast.engine.writer import TurnWriter, refuses_secrets
+from holdfast.engine.writer import TurnWriter
 from holdfast.errors import RefCollisionError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.store import Scope, SessionRecord, Store, Turn
@@ -51,8 +51,7 @@ class Session:
         self._store = store
         self._calibration = calibration
         self._clock = clock
-        refuses = options.rules.privacy == "refuse"
-        self._writer = TurnWriter(store, scope, *([refuses_secrets] if refuses else []))
+        self._writer = TurnWriter(store, scope)
         self._put_any = False
         self._loaded = False
         self._loading = asyncio.Lock()
@@ -82,7 +81,8 @@ class Session:
         """Bring back what the store knows of this session, once."""
         async with self._loading:  # whoever asks meanwhile waits for it
             if not self._loaded:
-                turns, sides = await self._writer.catch_up()
+                turns = await self._writer.catch_up()
+                sides = last_fitted(turns)
                 if sides is not None and self.record.closed_at is None:
                     stored = await self._store.messages(self.scope, sides.names)
                     self.state = state_of(self.record.dialect, sides, stored)
@@ -118,6 +118,8 @@ class Session:
         return self._fitted(await self._shared(body), options or self.options)
 
     def _fitted(self, body: object, options: FitOptions) -> Fitted:
+        if "refuse" in (options.rules.privacy, self.options.rules.privacy):
+            self._writer.refuse_secrets()
         return fit_request(
             body,
             options,
@@ -159,12 +161,14 @@ class Session:
         hidden: Kept | None = None,
         milliseconds: float = 0.0,
         warnings: tuple[str, ...] = (),
+        read_only: bool = False,
         learn: bool = True,
         billed: bool = True,
     ) -> Turn:
         """Write down a request that was sent, and learn from the usage that was reported.
 
-        `hidden` is what of the answer the client never saw. Usage that is our own count teaches
+        `hidden` is what of the answer the client never saw; a `read_only` request is one that went
+        out as it came. Usage that is our own count teaches
         nothing: then `learn` is false. The offline model is not `billed`.
         """
         expanded = expanded or Expanded()
@@ -189,6 +193,7 @@ class Session:
                 model=model,
                 status=status,
                 edits=fitted.edits,
+                read_only=read_only,
                 usage=turn_usage(usage, counted, expanded, model=model, now=now, status=status),
                 warnings=(*fitted.warnings, *warnings),
                 milliseconds=milliseconds,

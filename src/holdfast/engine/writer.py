@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from holdfast.engine.record import Line, Repeated, Sides, Written, last_sides, repeated, written
+from holdfast.engine.record import Line, Repeated, Written, last_sides, repeated, written
 from holdfast.errors import StoreConflictError
 from holdfast.fitting import FitState
-from holdfast.privacy import find
+from holdfast.privacy import flags_in_json
 from holdfast.store import Scope, SessionRecord, Store, Turn
+from holdfast.store.records import Patch
 from holdfast.store.refs import digest
 from holdfast.wire.answers import Kept
 
@@ -26,23 +27,21 @@ _MOST_HIDDEN = 200
 class TurnWriter:
     """What the store knows of one session, and how to add to it."""
 
-    def __init__(
-        self, store: Store, scope: Scope, may_store: Callable[[bytes], bool] = lambda _: True
-    ) -> None:
+    def __init__(self, store: Store, scope: Scope) -> None:
         self.record = SessionRecord(session=scope.session)
         self._store = store
         self._scope = scope
-        self._may_store = may_store
+        self._may_store: Callable[[bytes], bool] = lambda _: True
         self._lines: tuple[Line, ...] = ()
 
-    async def catch_up(self) -> tuple[list[Turn], Sides | None]:
-        """Read what was written down last, here or by another process."""
+    async def catch_up(self) -> list[Turn]:
+        """Read what was written down, here or by another process."""
         record = await self._store.session(self._scope)
         turns = await self.turns() if record is not None else []
         sides = last_sides(turns)
         self.record = record or SessionRecord(session=self._scope.session)
         self._lines = sides.lines if sides is not None else ()
-        return turns, sides
+        return turns
 
     async def turns(self, up_to: int | None = None) -> list[Turn]:
         """All turns in order, or those up to a number."""
@@ -59,6 +58,10 @@ class TurnWriter:
         return tuple(
             msgspec.json.decode(stored[name], type=Kept) for name in names if name in stored
         )
+
+    def refuse_secrets(self) -> None:
+        """Store nothing from here on that a policy which refuses secrets keeps out."""
+        self._may_store = refuses_secrets
 
     def repeated(self, state: FitState) -> Repeated:
         """How much of a request was in the one before."""
@@ -98,9 +101,16 @@ class TurnWriter:
         )
         # What a policy keeps out of the store is only named by its hash.
         storable = {name: data for name, data in messages.items() if self._may_store(data)}
+        if not all(self._may_store(patch.was) for patch in turn.patches):
+            turn = msgspec.structs.replace(turn, patches=tuple(map(_emptied, turn.patches)))
+            storable.pop(change.trail.frame, None)  # there is no way back from it
         await self._store.add_turn(self._scope, turn, record, storable)
         self.record, self._lines = record, change.lines
         return turn
+
+
+def _emptied(patch: Patch) -> Patch:
+    return msgspec.structs.replace(patch, was=b"")
 
 
 def _completed(turn: Turn, change: Written, number: int, hidden: str) -> Turn:
@@ -118,4 +128,4 @@ def _completed(turn: Turn, change: Written, number: int, hidden: str) -> Turn:
 
 def refuses_secrets(data: bytes) -> bool:
     """Whether a policy that refuses secrets lets some bytes into the store."""
-    return not find(data.decode("utf-8", "replace"))
+    return not flags_in_json(data)

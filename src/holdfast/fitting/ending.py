@@ -62,7 +62,10 @@ def ended(
     last = _told(_forbidden(draft), guard.guidance(), measure)
     counted = measure.count(last.now)
     if not measure.fits(counted) and 0 < folded.counted.parts.tools <= measure.most // 2:
-        last = _told(_withheld(draft, measure, leaving), guard.guidance(), measure)
+        without = _withheld(draft, measure, leaving)
+        if without is None:
+            return None
+        last = _told(without, guard.guidance(), measure)
         counted = measure.count(last.now)
     if not measure.fits(counted):
         return None
@@ -157,15 +160,18 @@ def _only(name: str, dialect: str) -> Any:
     return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [name]}}
 
 
-def _withheld(draft: Draft, measure: Measure, leaving: Leaving) -> Draft:
+def _withheld(draft: Draft, measure: Measure, leaving: Leaving) -> Draft | None:
     """Without the tools, but for the names of those that the history calls.
 
-    Providers want a definition for each of these; what they are and take goes.
+    Providers want a definition for each of these; what they are and take goes. None where that
+    may not be stored.
     """
     now = draft.now
     body = decode(now.frame.hollow)
     before = measure.count(now).parts.tools
     ref = leaving.keep("tools", encode(body.get("tools") or body.get("functions")), before)
+    if not ref:
+        return None
     _leave_names(body, now)
     frame, _ = take_apart(encode(body), DIALECTS[now.dialect])
     bare = now.with_frame(frame)
@@ -206,16 +212,24 @@ _NOTHING = {"type": "object", "properties": {}}
 # --- what cannot be --------------------------------------------------------------------------
 
 
-def cannot_fit(smallest: Folded, measure: Measure) -> BudgetExceededError:
-    """What is in the way: tools that leave no room, else what must be kept."""
+def cannot_fit(smallest: Folded, measure: Measure, leaving: Leaving) -> BudgetExceededError:
+    """What is in the way: tools that leave no room, what may not be stored, or what is an anchor."""
+    error = _too_large(smallest, measure)
+    if leaving.refused:
+        error.fix += " Some of it stays because the privacy policy refuses to store it."
+    return error
+
+
+def _too_large(smallest: Folded, measure: Measure) -> BudgetExceededError:
     least = measure.size(smallest.counted)
     tools = smallest.counted.parts.tools
     if smallest.trimmed is not None and tools <= measure.most // 2:
         return anchors_cannot_fit(smallest.trimmed, tokens=least, limit=measure.most)
+    asked = smallest.draft.asked
+    own = measure.count(asked).parts.tools  # the tool that opens refs is not the client's
     return BudgetExceededError(
         f"the request cannot be made to fit: at least {least:,} tokens are needed, and "
-        f"{measure.most:,} are allowed; its {len(smallest.draft.asked.tools)} tools have "
-        f"{tools:,}",
+        f"{measure.most:,} are allowed; its {len(asked.tools)} tools have {own:,}",
         where="$.tools",
         fix="Offer fewer tools, or raise the limit.",
         kind="input",

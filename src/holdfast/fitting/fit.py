@@ -64,7 +64,7 @@ def fit_request(
         final = last is not None
         folded = last or folded
     if not folded.fits:
-        raise cannot_fit(folded, measure)
+        raise cannot_fit(folded, measure, leaving)
     folded = unbind(folded, state, measure)
     return _fitted(folded, measure, options, state, leaving, final=final, shows=shows)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.cite import CitingRules
-from holdfast.privacy import find, flags
+from holdfast.privacy import flags_in_json, secrets_in_json
 from holdfast.store.records import Content, Edit
 from holdfast.store.refs import digest, ref_id
 from holdfast.trim.standing import refs_of
@@ -22,6 +22,8 @@ class Leaving:
         self._rules = rules
         self._cited: dict[str, Content] = {}
         self._trimmed: dict[str, Content] = {}
+        self.refused = False
+        """Whether something stayed because it may not be stored."""
 
     def cited(self, content: Content) -> None:
         """Note the original of a citation."""
@@ -35,8 +37,9 @@ class Leaving:
         sha256 = digest(original)
         name = ref_id(kind, sha256, self._rules.ref_digits)
         if name not in self._trimmed:
-            found = flags(find(original.decode("utf-8", "replace")))
-            if found and self._rules.privacy == "refuse":
+            kinds = flags_in_json(original)
+            if kinds and self._rules.privacy == "refuse":
+                self.refused = True
                 return ""
             self._trimmed[name] = Content(
                 ref_id=name,
@@ -45,10 +48,17 @@ class Leaving:
                 data=original,
                 summary=_SUMMARIES[kind],
                 tokens=round(tokens),
-                flags=found,
+                flags=kinds,
                 ttl_seconds=self._rules.ttl_seconds,
             )
         return name
+
+    def would_lose(self, before: bytes, after: bytes) -> bool:
+        """Whether a change takes something away that may not be stored."""
+        if self._rules.privacy != "refuse":
+            return False
+        remaining = secrets_in_json(after)
+        return any(secret not in remaining for secret in secrets_in_json(before))
 
     def contents(self, messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Content, ...]:
         """What must be stored before messages are sent: what they or the edits name.

@@ -136,6 +136,8 @@ def _mended(draft: Draft, model: str, platform: str, leaving: Leaving) -> Draft:
     mended = mend(draft.now, model)
     if not mended.actions or not mended.conversation.messages:
         return draft  # of a request with nothing left in it, the provider says best what is wrong
+    if leaving.would_lose(_joined(draft.now.messages), _joined(mended.conversation.messages)):
+        return draft  # nothing would bring it back
     return draft.changed(mended.conversation, _mending(draft, mended.actions, leaving, platform))
 
 
@@ -146,7 +148,7 @@ def _mending(draft: Draft, actions: Sequence[Action], leaving: Leaving, platform
         old: Sequence[Message], now: Sequence[Message], start: int, stop: int
     ) -> tuple[Edit, ...]:
         originals = [one for message in old for one in originals_of(message)]
-        whole = b"[" + b",".join(bytes(one.span) for one in originals) + b"]"
+        whole = b"[" + _joined(originals) + b"]"
         before = message_tokens(draft.now, tuple(old), model, platform)
         after = message_tokens(draft.now, tuple(now), model, platform)
         why, rules = _reasons(actions, draft, start, stop)
@@ -165,6 +167,10 @@ def _mending(draft: Draft, actions: Sequence[Action], leaving: Leaving, platform
         )
 
     return explain
+
+
+def _joined(messages: Sequence[Message]) -> bytes:
+    return b",".join(bytes(message.span) for message in messages)
 
 
 _NUMBER = re.compile(r"\[(\d+)\]")

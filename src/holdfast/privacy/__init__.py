@@ -1,9 +1,19 @@
 """Flag secrets and personal data before anything is compressed, and mask or refuse them.
 
-detector → credentials · personal → detectors → policy, each using only what stands before it.
+detector → credentials · personal → detectors → escapes · policy, each using only what stands before it.
 """
 
 from holdfast.privacy.detectors import Finding, find, flags
+from holdfast.privacy.escapes import flags_in_json, secrets_in_json
 from holdfast.privacy.policy import Policy, apply, mask
 
-__all__ = ["Finding", "Policy", "apply", "find", "flags", "mask"]
+__all__ = [
+    "Finding",
+    "Policy",
+    "apply",
+    "find",
+    "flags",
+    "flags_in_json",
+    "mask",
+    "secrets_in_json",
+]

@@ -220,6 +220,9 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 of what the answer held that the client never saw; empty if it saw all."""
     edits: tuple[Edit, ...] = ()
     """What was done this time."""
+    read_only: bool = False
+    """It went out as it came, and what would have been done was only told: nothing goes on from
+    it."""
     usage: TurnUsage = TurnUsage()
     warnings: tuple[str, ...] = ()
     prefix_share: float = 0.0

@@ -283,6 +283,7 @@ class Exchange:
                 expanded=expanded,
                 hidden=self._hidden_answer,
                 milliseconds=elapsed,
+                read_only=self.incoming.switches.read_only,
                 learn=self._teaches(prepared.asked),
                 billed=self.incoming.route.family in self.service.upstreams,
             )
