@@ -53,6 +53,25 @@ def without_thinking(conversation: Conversation, start: int) -> Conversation:
     return _unless_demanded(conversation.with_messages(tuple(messages)))
 
 
+def unbound(conversation: Conversation, start: int) -> Conversation:
+    """The same request without thinking from `start` on, where it is bound to what has changed."""
+    if not is_bound(conversation.model or "", conversation.rest):
+        return conversation
+    return without_thinking(conversation, start)
+
+
+def unbound_turn(turn: Sequence[bytes], behind: Conversation) -> tuple[bytes, ...]:
+    """A turn that is to stand behind another conversation than it answered.
+
+    Its thinking goes where it is bound; a turn of nothing else leaves nothing.
+    """
+    if behind.dialect not in _DIALECTS or not is_bound(behind.model or "", behind.rest):
+        return tuple(turn)
+    dialect = dialect_named(behind.dialect)
+    messages = (Message(raw, "assistant", dialect) for raw in turn)
+    return tuple(bytes(left.span) for message in messages for left in _without(message))
+
+
 def _is(message: Message, other: Message) -> bool:
     return message is other
 
