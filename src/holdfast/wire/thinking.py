@@ -30,6 +30,11 @@ def is_bound(model: str, body: Any) -> bool:
     return has_preserved_thinking(model) and not drops_what_is_bound(_thinking(body))
 
 
+def thinks(body: Any) -> bool:
+    """Whether a request asks for thinking."""
+    return _thinking(body).get("type", "disabled") != "disabled"
+
+
 def _thinking(body: Any) -> dict[str, Any]:
     """What a request asks for; Converse carries it among the model's own fields."""
     return inner(body, "thinking") or inner(body, "additionalModelRequestFields", "thinking")
