@@ -22,7 +22,7 @@ from holdfast.fitting.offering import ask_for_usage, offer
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.state import FitState, Fitted
 from holdfast.fitting.taking import take_up
-from holdfast.fitting.unbinding import unbind
+from holdfast.fitting.unbinding import offers_early, unbind, was_offered
 from holdfast.tokens import ModelContextRegistry
 from holdfast.tokens.counting import Correction
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
@@ -54,8 +54,8 @@ def fit_request(
     # Without refs before, only what is new is read; with refs, they may have been unfolded since.
     held = _provider_holds_refs(draft, state)
     shows = held or names_ref(draft.now.messages[0 if refs else draft.known :])
-    if options.opens and shows:
-        draft = offer(draft, options, new=not (refs or held))
+    if options.opens and (shows or offers_early(draft, state, measure.model)):
+        draft = offer(draft, options, new=not (refs or held or was_offered(draft, state)))
     floor = state.floor if state is not None and draft.known else 0
     folded = fold(draft, measure, options, floor, leaving)
     final = False

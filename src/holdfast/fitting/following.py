@@ -16,7 +16,7 @@ from holdfast.fitting.state import FitState
 from holdfast.trim.anchors import MARK
 from holdfast.trim.edits import result_texts
 from holdfast.trim.standing import STAND, Stand
-from holdfast.wire import DIALECTS, Conversation, Message
+from holdfast.wire import DIALECTS, Block, Conversation, Message, Text
 from holdfast.wire.strict import encode, splice
 
 _MARK = "cache_control"
@@ -78,7 +78,7 @@ def _on_new_bytes(message: Message, moved: dict[int, Message]) -> Message:
     originals = tuple(moved.get(id(original), original) for original in stand.originals)
     if stand.fold is not None:
         follower = copied(message)  # a digest has no marks
-    elif originals and (span := _with_shown_results(message, stand, originals[stand.own])):
+    elif originals and (span := _with_shown_texts(message, stand, originals[stand.own])):
         follower = Message(span, message.role, DIALECTS[message.dialect])
     else:
         follower = _marked_like(message, originals)
@@ -86,17 +86,23 @@ def _on_new_bytes(message: Message, moved: dict[int, Message]) -> Message:
     return follower
 
 
-def _with_shown_results(message: Message, stand: Stand, now: Message) -> bytes | None:
-    """The client's new bytes with the results that were shown; None if they do not pair up."""
+def _with_shown_texts(message: Message, stand: Stand, now: Message) -> bytes | None:
+    """The client's new bytes with what was shown of them; None if the two do not pair up."""
     dialect = DIALECTS[now.dialect]
     span = bytes(now.span)
-    texts = [list(result_texts(one)) for one in (stand.originals[stand.own], message, now)]
-    if not texts[1] or len({len(each) for each in texts}) != 1:
+    texts = [_texts(side) for side in (stand.originals[stand.own], message, now)]
+    if not texts[1] or len({len(side) for side in texts}) != 1:
         return None
-    for (_, _, was), (_, _, shown), (_, block, _) in zip(*texts, strict=True):
+    for (_, was), (_, shown), (block, _) in zip(*texts, strict=True):
         if shown != was:
             span = splice(span, block.slot, encode(dialect.content(block, shown)))
     return span
+
+
+def _texts(message: Message) -> list[tuple[Block, str]]:
+    """What citations and cuts may have changed: results, and the words beside them."""
+    results = [(block, text) for _, block, text in result_texts(message)]
+    return results + [(block, block.text) for block in message.blocks if isinstance(block, Text)]
 
 
 def _marked_like(message: Message, originals: tuple[Message, ...]) -> Message:

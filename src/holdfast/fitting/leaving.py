@@ -75,6 +75,7 @@ class Leaving:
 
 _SUMMARIES = {
     "fold": "Messages of the conversation, as JSON, that a digest stands for",
+    "text": "A text of the user's whose middle was cut out of the conversation",
     "tool_result": "A tool result whose middle was cut out of the conversation",
     "message": "Messages as the client sent them, before they were mended",
     "tools": "Tools that were withheld, as JSON",

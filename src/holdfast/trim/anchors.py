@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from holdfast.errors import HoldfastError, SettingsError
-from holdfast.trim.standing import is_ours
+from holdfast.trim.standing import is_ours, own_of
 from holdfast.wire import Message, Text
 from holdfast.wire.notes import Note
 
@@ -79,7 +79,8 @@ def asks(message: Message) -> bool:
 def _states_rule(message: Message) -> bool:
     rule = _STATES_RULE.get(message)
     if rule is None:
-        texts = [block.text for block in message.blocks if isinstance(block, Text)]
+        # A long text that was cut is still a long text, in which such words mean nothing.
+        texts = [block.text for block in own_of(message).blocks if isinstance(block, Text)]
         short = sum(map(len, texts)) <= _LONGEST_RULE
         rule = asks(message) and short and any(_RULE.search(text) for text in texts)
         _STATES_RULE.put(message, rule)
@@ -167,9 +168,9 @@ class AnchorPreservationManager:
     def missing(self, before: Sequence[Message], after: Sequence[Message]) -> tuple[Anchor, ...]:
         """The anchors of a conversation that a trimmed one has lost.
 
-        A message is there if its bytes are; a tool's result may also be shortened.
+        A message is there if its bytes are, or if one that was shortened stands for it.
         """
-        kept = {message.raw for message in after}
+        kept = {own_of(message).raw for message in after} | {message.raw for message in after}
         answered = {result.call_id for message in after for result in message.results}
 
         def is_there(message: Message) -> bool:

@@ -1,8 +1,9 @@
 """What is done when all that may be folded is folded and it still does not fit, in this order.
 
-emergency: after chains, before the engine. Digests become terse; the middle of long results is cut,
-all of them a little before any of them much, and those of less important anchors first; then the
-lines that say what is gone go too. Anchors stay whatever it takes (C15).
+emergency: after chains and long_texts, before the engine. Digests become terse; the middle of long
+results is cut, all of them a little before any of them much, and those of less important anchors
+first; then the lines that say what is gone go too; and at the very end the middle of long texts of
+the user's. Anchors stay whatever it takes (C15), of a long text its beginning and its end.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from holdfast.store.records import Edit
 from holdfast.trim.chains import Chain, FoldChain, InTurn, Trimmed, edits_by_piece
 from holdfast.trim.edits import edited, folded, shorten_results, shortened_edit, taken_out
 from holdfast.trim.gists import Gist
+from holdfast.trim.long_texts import by_age, lengths, shorten_texts
 from holdfast.trim.pieces import Bench, Piece
 
 _LENGTHS = (8000, 2000, 500)
@@ -41,7 +43,7 @@ class _Slot:
 
 
 class _LastResort:
-    """A chain: terse digests, cut results, then no digests."""
+    """A chain: terse digests, cut results, then no digests, then cut texts of the user's."""
 
     def __init__(self, trimmed: Trimmed, bench: Bench) -> None:
         edits = edits_by_piece(trimmed)
@@ -68,6 +70,9 @@ class _LastResort:
         for n, slot in enumerate(self._slots):
             if slot.piece is not None and not slot.piece.anchored and self._take_out(n):
                 yield True
+        left = [slot for slot in self._slots if slot.piece is not None]
+        for n in by_age([slot.piece for slot in left if slot.piece is not None]):
+            yield from self._cut_texts(left[n])
 
     def _free_runs(self) -> list[list[_Slot]]:
         runs: list[list[_Slot]] = [[]]
@@ -121,6 +126,20 @@ class _LastResort:
         self.guess -= slot.piece.tokens - tokens
         slot.piece, slot.edits = shorter, (*slot.earlier, edit)
         return True
+
+    def _cut_texts(self, slot: _Slot) -> Iterator[bool]:
+        """Cut long texts ever shorter, each time from the whole."""
+        whole, earlier = slot.piece, slot.edits
+        if whole is None:
+            return
+        for most in lengths(whole):
+            cut = shorten_texts(whole, self._bench, most)
+            if cut is None or cut[0].tokens >= slot.piece.tokens:
+                continue
+            shorter, edit = cut
+            self.guess -= slot.piece.tokens - shorter.tokens
+            slot.piece, slot.edits = shorter, (*earlier, edit)
+            yield True
 
     def _take_out(self, n: int) -> bool:
         """Take a piece out; the one behind it, else the one before it, stands for it too."""

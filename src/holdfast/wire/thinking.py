@@ -30,6 +30,11 @@ def is_bound(model: str, body: Any) -> bool:
     return has_preserved_thinking(model) and not drops_what_is_bound(_thinking(body))
 
 
+def thinks(body: Any) -> bool:
+    """Whether a request asks for thinking."""
+    return _thinking(body).get("type", "disabled") != "disabled"
+
+
 def _thinking(body: Any) -> dict[str, Any]:
     """What a request asks for; Converse carries it among the model's own fields."""
     return inner(body, "thinking") or inner(body, "additionalModelRequestFields", "thinking")
@@ -51,6 +56,25 @@ def without_thinking(conversation: Conversation, start: int) -> Conversation:
     if same and all(map(_is, messages, conversation.messages)):
         return conversation
     return _unless_demanded(conversation.with_messages(tuple(messages)))
+
+
+def unbound(conversation: Conversation, start: int) -> Conversation:
+    """The same request without thinking from `start` on, where it is bound to what has changed."""
+    if not is_bound(conversation.model or "", conversation.rest):
+        return conversation
+    return without_thinking(conversation, start)
+
+
+def unbound_turn(turn: Sequence[bytes], behind: Conversation) -> tuple[bytes, ...]:
+    """A turn that is to stand behind another conversation than it answered.
+
+    Its thinking goes where it is bound; a turn of nothing else leaves nothing.
+    """
+    if behind.dialect not in _DIALECTS or not is_bound(behind.model or "", behind.rest):
+        return tuple(turn)
+    dialect = dialect_named(behind.dialect)
+    messages = (Message(raw, "assistant", dialect) for raw in turn)
+    return tuple(bytes(left.span) for message in messages for left in _without(message))
 
 
 def _is(message: Message, other: Message) -> bool:

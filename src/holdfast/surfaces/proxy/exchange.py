@@ -48,6 +48,7 @@ from holdfast.wire.answers import (
     turn_calls,
     with_own_ids,
 )
+from holdfast.wire.thinking import unbound, unbound_turn
 
 _HELD_BY_THE_PROVIDER = ("previous_response_id", "conversation", "prompt", "cachedContent")
 
@@ -229,9 +230,9 @@ class Exchange:
         alone = len(hidden) == len(asked)
         turn = with_own_ids(turn, sent, self._is_hidden)
         hidden = [c for c in turn_calls(turn, self.dialect) if self._is_hidden(c.name)]
-        results, following = await expansions.step(sent, turn, hidden, alone=alone)
-        self.hops.append(Hop(turn, results))
-        return following
+        step = await expansions.step(sent, turn, hidden, alone=alone)
+        self.hops.append(Hop(step.turn, step.results))
+        return step.following
 
     def _expansions(self, prepared: Prepared) -> Expansions:
         return Expansions(
@@ -249,12 +250,17 @@ class Exchange:
         before = self._refitted or prepared.fitted
         if before is None:
             return None
-        self._refitted = await self._preparing.folded(prepared, before, tokens) or before
-        if self._refitted is before:
+        room = partial(self._preparing.room, prepared)
+        opened = room(before.state.sent) - room(sent)
+        refitted = await self._preparing.folded(prepared, before, opened + tokens)
+        if refitted is None:
             return None
+        self._refitted = refitted
         since = sent.messages[len(before.state.sent.messages) :]
-        folded = self._refitted.state.sent
-        return folded.with_messages(folded.messages + since)
+        folded = refitted.state.sent
+        # What the model thought since then is bound to what was just folded, here and next time.
+        self.hops = [Hop(unbound_turn(hop.turn, folded), hop.results) for hop in self.hops]
+        return unbound(folded.with_messages(folded.messages + since), len(folded.messages))
 
     def _is_hidden(self, name: str) -> bool:
         return name in (NAME, OTHER_NAME) and name not in self._own_tools

@@ -18,6 +18,7 @@ from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import parse_call
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Hidden, continuation
+from holdfast.wire.thinking import unbound, unbound_turn
 from holdfast.wire.withdrawing import withdraw
 
 _LEAST_ROOM = 120
@@ -54,6 +55,8 @@ class Step(NamedTuple):
     results: Results
     following: Conversation | None
     """The request that goes on; None where the answer ends here."""
+    turn: tuple[bytes, ...]
+    """The turn as it stands in that request: without thinking that a fold has made invalid."""
 
 
 class _Answers(NamedTuple):
@@ -62,6 +65,14 @@ class _Answers(NamedTuple):
     results: Results = ()
     opened: int = 0
     tokens: int = 0
+
+
+class _Continued(NamedTuple):
+    """A request that goes on from a turn."""
+
+    answers: _Answers
+    following: Conversation | None
+    turn: tuple[bytes, ...]
 
 
 class Expansions:
@@ -94,7 +105,7 @@ class Expansions:
     ) -> Step:
         """Answer the hidden calls of a turn; where they are not alone, it is the client's."""
         if alone:
-            answers, following = await self._fitting(sent, turn, calls)
+            answers, following, turn = await self._fitting(sent, turn, calls)
         else:
             answers, following = await self._answers(calls, self._room(sent) // 2), None
         self._rounds += 1
@@ -109,32 +120,52 @@ class Expansions:
             self.used.tokens + answers.tokens,
             self.used.rounds + (following is not None),
         )
-        return Step(answers.results, following)
+        return Step(answers.results, following, turn)
 
     async def _fitting(
         self, sent: Conversation, turn: tuple[bytes, ...], calls: Sequence[Call]
-    ) -> tuple[_Answers, Conversation | None]:
+    ) -> _Continued:
         """Results with which the request that goes on fits; without it if none would."""
-        unanswered = [(call, "") for call in calls]
+        unanswered = tuple((call, "") for call in calls)
         try:
             room = self._room(continuation(sent, turn, unanswered))
         except EditError:  # such as a call with an id that was used before
-            return await self._answers(calls, self._room(sent) // 2), None
-        if room // 2 < _LEAST_ROOM * len(calls) and self._make_room is not None:
-            # Half of the room is given away at once, so twice of what is asked for is needed.
-            needed = self._room(sent) - room + 2 * self._wanted(calls)
-            folded = await self._make_room(sent, needed)
-            if folded is not None:
-                sent, room = folded, self._room(continuation(folded, turn, unanswered))
+            return _Continued(await self._answers(calls, self._room(sent) // 2), None, turn)
+        behind: Conversation | None = None
+        if room // 2 < _LEAST_ROOM * len(calls):
+            behind = await self._folded(sent, self._room(sent) - room, calls)
+
+        def following(results: Results) -> Conversation:
+            if behind is None:
+                return continuation(sent, turn, results)
+            return unbound(continuation(behind, turn, results), len(behind.messages))
+
+        room = room if behind is None else self._room(following(unanswered))
+        going_on = turn if behind is None else unbound_turn(turn, behind)
         answers = _Answers()
         # At most half at once, so that the model can open more and still be told to end. What is
         # opened is measured by one vocabulary, and may count for more in the model's own.
         for share in (room // 2, room // 4, 0):
             answers = await self._answers(calls, share)
-            following = continuation(sent, turn, answers.results)
-            if self._room(following) >= 0:
-                return answers, following
-        return answers, None
+            request = following(answers.results)
+            if self._room(request) >= 0:
+                return _Continued(answers, request, going_on)
+        return _Continued(answers, None, going_on)
+
+    async def _folded(
+        self, sent: Conversation, turn_tokens: int, calls: Sequence[Call]
+    ) -> Conversation | None:
+        """The request folded so that calls can be answered: in full, else in part."""
+        if self._make_room is None:
+            return None
+        wanted, least = self._wanted(calls), _LEAST_ROOM * len(calls)
+        # Half of the room is given away at once, so twice of what is to be opened is needed. In a
+        # window that is full of tools (Claude Code) no fold may give that much, and less will do.
+        for tokens in sorted({2 * wanted, max(wanted, 2 * least), 2 * least}, reverse=True):
+            folded = await self._make_room(sent, turn_tokens + tokens)
+            if folded is not None:
+                return folded
+        return None
 
     def _wanted(self, calls: Sequence[Call]) -> int:
         """Tokens that calls ask for, within the caps; at least what it takes to tell them no."""

@@ -1,0 +1,105 @@
+"""Cut the middle out of what a user wrote or pasted: only where nothing else may go.
+
+long_texts: after edits, before emergency. Some clients have no tool results: aider puts all its
+files into one message of the user, smolagents what its tools observed. Such a text may be larger
+than the window, and then the choice is between its middle and no answer at all. The beginning and
+the end stay, a ref opens the whole, and what the user marked stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from holdfast.store.records import Edit
+from holdfast.trim.anchors import MARK
+from holdfast.trim.edits import edited
+from holdfast.trim.excerpts import middle_cut
+from holdfast.trim.pieces import Bench, Piece
+from holdfast.trim.standing import STAND, Stand, is_ours, own_of, refs_of
+from holdfast.wire import DIALECTS, Message, Text
+from holdfast.wire.strict import encode, splice
+
+_LEAST_TEXT = 1000
+"""Characters that stay of a text: a question and the reason for it, or the head and tail of a file.
+Anchors are kept whatever it takes, and with less than this one would only be there by name."""
+_SHARE = (7, 10)
+"""What stays from one length to the next: as a rule at most a third more than must go is cut."""
+_LEAST_CUT = 120
+"""Characters; to cut less than this out of a text is not worth the mark it leaves."""
+_CUTTABLE = frozenset(("first_user_message", "latest_user_message", "latest_tool_result"))
+"""Anchors by their place. System text, rules and anchors of the user's own are whole or an error;
+results may stand beside words in one message."""
+
+
+def by_age(pieces: Sequence[Piece]) -> list[int]:
+    """The pieces whose texts may be cut, the oldest first and the latest question last."""
+    places = [n for n, piece in enumerate(pieces) if _may_be_cut(piece)]
+    return sorted(places, key=lambda n: _is_latest_question(pieces[n]))
+
+
+def lengths(piece: Piece) -> Iterator[int]:
+    """To how many characters a piece's texts may be cut, ever shorter; they depend on it alone."""
+    texts = (text for message in piece.messages for text in _texts(message))
+    most = max((len(block.text) for block in texts), default=0)
+    numerator, denominator = _SHARE
+    while most > _LEAST_TEXT:
+        most = max(_LEAST_TEXT, most * numerator // denominator)
+        yield most
+
+
+def shorten_texts(piece: Piece, bench: Bench, most: int) -> tuple[Piece, Edit] | None:
+    """Cut the middle out of a piece's texts; None if none is longer than `most`, or may leave."""
+    messages = tuple(_shortened(message, bench, most) for message in piece.messages)
+    if messages == piece.messages:  # messages compare by identity
+        return None
+    shorter = msgspec.structs.replace(piece, messages=messages)
+    # Measured alone, a piece may cost more than where it stands.
+    share = bench.measure(shorter) / max(1.0, bench.measure(piece))
+    shorter = msgspec.structs.replace(shorter, tokens=piece.tokens * share)
+    what = "cut the middle of a long text"
+    return shorter, edited("shorten", what, "nothing else may go", [piece], shorter)
+
+
+def _may_be_cut(piece: Piece) -> bool:
+    return piece.fold is None and (piece.anchor is None or piece.anchor.type in _CUTTABLE)
+
+
+def _is_latest_question(piece: Piece) -> bool:
+    return piece.anchor is not None and piece.anchor.type == "latest_user_message"
+
+
+def _texts(message: Message) -> list[Text]:
+    """The texts of a message that may be cut."""
+    if message.role != "user" or is_ours(message) or MARK.get(message):
+        return []
+    return [block for block in message.blocks if isinstance(block, Text)]
+
+
+def _shortened(message: Message, bench: Bench, most: int) -> Message:
+    dialect = DIALECTS[bench.dialect]
+    shown = _texts(message)
+    wholes = [block.text for block in own_of(message).blocks if isinstance(block, Text)]
+    if len(shown) != len(wholes):
+        return message
+    span = message.span
+    refs: list[str] = []
+    for block, whole in zip(shown, wholes, strict=True):
+        if len(block.text) <= most + _LEAST_CUT:
+            continue
+        data = whole.encode("utf-8", "surrogatepass")
+        ref = bench.keep("text", data, len(data) / 4)
+        # What was cut before is cut anew: a ref leads to the original, not to a cut of it.
+        shorter = middle_cut(whole, most, ref, bench.opener)
+        if ref and len(shorter) < len(block.text):
+            span = splice(span, block.slot, encode(dialect.content(block, shorter)))
+            refs.append(ref)
+    if not refs:
+        return message
+    shortened = Message(span, message.role, dialect)
+    stand = STAND.get(message) or Stand((message,))
+    # The ref of what is cut now comes first: an edit names the first ref of what it made.
+    named = tuple(dict.fromkeys((*refs, *refs_of(message))))
+    STAND.put(shortened, msgspec.structs.replace(stand, refs=named))
+    return shortened
