@@ -252,7 +252,7 @@ def _traced(
         passed = _passes(item, following[0] if following else None)
     finally:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
     return functions, passed
 
 

@@ -70,8 +70,8 @@ def mutated(source: str, number: int) -> ast.Module:
     tree = ast.parse(source)
     changes = list(_changes(tree))
     _, (old, new) = changes[number]
-    changed = _Replacing(old, new).visit(tree)
-    return ast.fix_missing_locations(changed)  # type: ignore[no-any-return]
+    _Replacing(old, new).visit(tree)
+    return ast.fix_missing_locations(tree)
 
 
 class _Replacing(ast.NodeTransformer):
