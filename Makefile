@@ -9,10 +9,11 @@ READY_BENCH := $(VENV)/.ready-bench
 PORT ?= 8787
 PYTEST_WORKERS ?= auto
 FUZZ_SECONDS ?= 600
+MUTATE_SAMPLE ?= 0
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test clients check format docs bench fuzz lock clean
+.PHONY: help run test clients check format docs bench fuzz mutate lock clean
 
 help: ## show this help
 	@echo "Holdfast: every call fits; nothing is lost."
@@ -51,6 +52,9 @@ bench: $(READY_BENCH) ## print the benchmarks, beside their peers
 
 fuzz: $(READY) ## run the long fuzzing campaign (FUZZ_SECONDS=600)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests -m campaign $(ARGS)
+
+mutate: $(READY) ## put faults into the code and list those that no test notices (MUTATE_SAMPLE=200)
+	@$(BIN)/python tools/mutate.py --sample $(MUTATE_SAMPLE) $(ARGS)
 
 lock: ## bring uv.lock up to date with pyproject.toml
 	@tools/setup lock

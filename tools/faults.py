@@ -1,0 +1,87 @@
+"""Faults of the files of a project, and how to put one into a running process.
+
+faults: after mutations, before mutate. Nothing is written: the code of a function is exchanged in
+memory, in every place that holds the function.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+from tools.mutations import Mutation, mutated, mutations
+
+ROOT = Path(__file__).parents[1]
+
+
+class Fault(NamedTuple):
+    """A mutation of a file."""
+
+    path: str
+    mutation: Mutation
+
+    @property
+    def name(self) -> str:
+        """Names it in the results."""
+        return f"{self.path}:{self.mutation.name}"
+
+
+def faults(paths: Iterable[str], *, match: str = "") -> list[Fault]:
+    """All faults of the files and folders, in the order of the files."""
+    files = [file for path in paths for file in sorted((ROOT / path).rglob("*.py"))]
+    files += [ROOT / path for path in paths if path.endswith(".py")]
+    listed = (
+        Fault(str(file.relative_to(ROOT)), mutation)
+        for file in dict.fromkeys(files)
+        for mutation in mutations(file.read_text("utf-8"))
+    )
+    return [f for f in listed if match in f"{f.path}:{f.mutation.function}:{f.mutation.name}"]
+
+
+def put_in(fault: Fault, source: str) -> None:
+    """Exchange the code of the faulty function, wherever it is held, or the faulty constant."""
+    file = str(ROOT / fault.path)
+    code = compile(mutated(source, fault.mutation.number), file, "exec", dont_inherit=True)
+    if not fault.mutation.function:
+        _set_constant(file, code, fault.mutation, source)
+        return
+    new = {(c.co_qualname, c.co_firstlineno): c for c in _codes(code)}
+    exchanged = 0
+    # Decorators, properties and imports all hold the same function: the collector knows them all.
+    for held in gc.get_objects():
+        if isinstance(held, FunctionType) and held.__code__.co_filename == file:
+            old = held.__code__
+            other = new.get((old.co_qualname, old.co_firstlineno))
+            if other is not None and old.co_qualname == fault.mutation.function:
+                held.__code__ = other
+                exchanged += 1
+    if not exchanged:
+        raise LookupError(f"{fault.path} has no {fault.mutation.function} in memory")
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
+def _set_constant(file: str, code: CodeType, mutation: Mutation, source: str) -> None:
+    """Set a number of a module, there and where it was imported by its name."""
+    name = source.splitlines()[mutation.line - 1].split("=")[0].split(":")[0].strip()
+    module = next(m for m in _modules() if getattr(m, "__file__", None) == file)
+    names: dict[str, Any] = {"__name__": module.__name__, "__file__": file}
+    names["__package__"] = module.__package__
+    exec(code, names)  # noqa: S102 - our own module, with one number changed
+    old = getattr(module, name)
+    for other in _modules():
+        if vars(other).get(name) is old:
+            setattr(other, name, names[name])
+
+
+def _modules() -> list[Any]:
+    return [module for module in list(sys.modules.values()) if hasattr(module, "__dict__")]
