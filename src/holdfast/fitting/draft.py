@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from holdfast.store.records import Edit
+from holdfast.store.records import Edit, EditAction
 from holdfast.trim.anchors import MARK
 from holdfast.trim.standing import STAND, Stand, edits_of, originals_of, refs_of
 from holdfast.wire import DIALECTS, Conversation, Message
@@ -23,6 +23,30 @@ Origins = tuple[tuple[int, int], ...]
 
 Explain = Callable[[Sequence[Message], Sequence[Message], int, int], tuple[Edit, ...]]
 """(messages as they were, as they are, the client's first and behind its last) → why."""
+
+
+def because(
+    action: EditAction, what: str, why: str, tokens: Callable[[tuple[Message, ...]], float]
+) -> Explain:
+    """Explain every difference by one reason; `tokens` counts messages."""
+
+    def explain(
+        old: Sequence[Message], now: Sequence[Message], start: int, stop: int
+    ) -> tuple[Edit, ...]:
+        return (
+            Edit(
+                action=action,
+                what=what,
+                why=why,
+                where=where(start, stop),
+                from_tokens=round(tokens(tuple(old))),
+                to_tokens=round(tokens(tuple(now))),
+                start=start,
+                stop=stop,
+            ),
+        )
+
+    return explain
 
 
 class FrameEdit(msgspec.Struct, frozen=True):

@@ -9,12 +9,11 @@ its final report stays usable.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from holdfast.errors import BudgetExceededError
 from holdfast.expand.tool import write as write_tool
-from holdfast.fitting.draft import Draft
+from holdfast.fitting.draft import Draft, because
 from holdfast.fitting.folding import Folded
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
@@ -24,7 +23,7 @@ from holdfast.guard.telemetry import log as tell
 from holdfast.store.records import Edit
 from holdfast.tokens import TokenCount
 from holdfast.trim.engine import cannot_fit as anchors_cannot_fit
-from holdfast.wire import DIALECTS, Conversation, Entry, Message, Text
+from holdfast.wire import DIALECTS, Conversation, Entry, Text
 from holdfast.wire.blocks import Tool
 from holdfast.wire.frame import take_apart
 from holdfast.wire.strict import decode, encode
@@ -100,22 +99,12 @@ def _told(draft: Draft, words: str, measure: Measure) -> Draft:
     """The request with words to the model behind it, which are ours and not the user's."""
     longer = draft.now.insert(len(draft.now.messages), Entry("user", (Text(text=words),)))
 
-    def explain(
-        old: Sequence[Message], now: Sequence[Message], start: int, stop: int
-    ) -> tuple[Edit, ...]:
-        return (
-            Edit(
-                action="words",
-                what="asked the model to come to an end",
-                why="what must be kept leaves no room for more",
-                where="behind the last message",
-                from_tokens=round(measure.tokens(draft.now, tuple(old))),
-                to_tokens=round(measure.tokens(draft.now, tuple(now))),
-                start=start,
-                stop=stop,
-            ),
-        )
-
+    explain = because(
+        "words",
+        "asked the model to come to an end",
+        "what must be kept leaves no room for more",
+        lambda messages: measure.tokens(draft.now, messages),
+    )
     if longer.frame == draft.now.frame:
         return draft.changed(longer, explain)
     listed = Edit(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from holdfast.expand.tool import NAME, OTHER_NAME
-from holdfast.fitting.draft import Draft, Explain, client_range, where
+from holdfast.fitting.draft import Draft, Explain, because, client_range, where
 from holdfast.fitting.following import followed
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.options import FitOptions
@@ -85,25 +85,12 @@ def _with_hidden(draft: Draft, hidden: Sequence[Kept], model: str, platform: str
         return draft
     draft = draft.with_frame(whole, _CHAINED)
 
-    def tokens(messages: Sequence[Message]) -> int:
-        return round(message_tokens(draft.now, tuple(messages), model, platform))
-
-    def explain(
-        old: Sequence[Message], now: Sequence[Message], start: int, stop: int
-    ) -> tuple[Edit, ...]:
-        return (
-            Edit(
-                action="rejoin",
-                what="brought back calls that the client never saw",
-                why="the model is shown its own turn, and what it opened",
-                where=where(start, stop),
-                from_tokens=tokens(old),
-                to_tokens=tokens(now),
-                start=start,
-                stop=stop,
-            ),
-        )
-
+    explain = because(
+        "rejoin",
+        "brought back calls that the client never saw",
+        "the model is shown its own turn, and what it opened",
+        lambda messages: message_tokens(draft.now, messages, model, platform),
+    )
     return draft.changed(draft.now.with_messages(before + whole.messages), explain)
 
 

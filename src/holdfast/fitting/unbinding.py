@@ -9,17 +9,16 @@ that tool from the beginning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from holdfast.fitting.arrival import expansion_tool
-from holdfast.fitting.draft import Draft, where
+from holdfast.fitting.draft import because
 from holdfast.fitting.folding import Folded
 from holdfast.fitting.following import unmarked
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
-from holdfast.wire import Conversation, Message, Thinking
+from holdfast.wire import Conversation, Thinking
 from holdfast.wire.thinking import is_bound, thinks, without_thinking
 
 _SWITCHED_OFF = Edit(
@@ -62,7 +61,13 @@ def unbind(folded: Folded, state: FitState | None, measure: Measure) -> Folded:
     freed = without_thinking(draft.now, start)
     if freed is draft.now:
         return folded
-    draft = draft.changed(draft.now.with_messages(freed.messages), _explaining(draft, measure))
+    explain = because(
+        "thinking",
+        "took out thinking",
+        "it is bound to messages before it that have changed",
+        lambda messages: measure.tokens(folded.draft.now, messages),
+    )
+    draft = draft.changed(draft.now.with_messages(freed.messages), explain)
     draft = draft.with_frame(freed, _SWITCHED_OFF)
     return folded._replace(draft=draft, counted=measure.count(draft.now))
 
@@ -83,23 +88,3 @@ def _unmarked(value: Any) -> Any:
     """System text or tools without cache marks, which providers do not compare."""
     parts = value if isinstance(value, list) else [value]
     return [unmarked(part) for part in parts]
-
-
-def _explaining(draft: Draft, measure: Measure) -> Any:
-    def explain(
-        old: Sequence[Message], now: Sequence[Message], start: int, stop: int
-    ) -> tuple[Edit, ...]:
-        return (
-            Edit(
-                action="thinking",
-                what="took out thinking",
-                why="it is bound to messages before it that have changed",
-                where=where(start, stop),
-                from_tokens=round(measure.tokens(draft.now, tuple(old))),
-                to_tokens=round(measure.tokens(draft.now, tuple(now))),
-                start=start,
-                stop=stop,
-            ),
-        )
-
-    return explain
