@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.fitting.arrival import expansion_tool
-from holdfast.fitting.draft import because
+from holdfast.fitting.draft import Draft, because
 from holdfast.fitting.folding import Folded
 from holdfast.fitting.following import unmarked
 from holdfast.fitting.measure import Measure
