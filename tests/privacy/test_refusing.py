@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from base64 import b64decode
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
