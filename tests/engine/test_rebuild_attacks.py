@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -24,7 +24,6 @@ from tests.fitting.test_citing import chat, in_dialect, log
 from tests.trim.test_fit import DIALECTS, MODELS
 
 Body = dict[str, Any]
-Edit = Callable[[Body, str, random.Random, list[Any]], None]
 TOO_SMALL = (AnchorPreservationError, BudgetExceededError)
 
 
@@ -42,72 +41,88 @@ def said(dialect: str, words: str) -> Body:
 # --- what clients do to their history ------------------------------------------------------------
 
 
-def nothing(body: Body, dialect: str, chance: random.Random, sent: list[Any]) -> None:
+class History(NamedTuple):
+    """What a client is about to send, in its hands."""
+
+    body: Body
+    dialect: str
+    chance: random.Random
+    sent: list[Any]
+    """The messages that went out last time."""
+
+    @property
+    def messages(self) -> list[Any]:
+        return listed(self.body, self.dialect)
+
+
+def nothing(history: History) -> None:
     """Most turns only add to the history."""
 
 
-def repeats_a_message(body: Body, dialect: str, chance: random.Random, sent: list[Any]) -> None:
-    messages = listed(body, dialect)
-    place = chance.randrange(len(messages))
+def repeats_a_message(history: History) -> None:
+    messages = history.messages
+    place = history.chance.randrange(len(messages))
     messages.insert(place, messages[place])
 
 
-def loses_a_message(body: Body, dialect: str, chance: random.Random, sent: list[Any]) -> None:
-    messages = listed(body, dialect)
-    del messages[chance.randrange(len(messages))]
+def loses_a_message(history: History) -> None:
+    messages = history.messages
+    del messages[history.chance.randrange(len(messages))]
 
 
-def takes_turns_back(body: Body, dialect: str, chance: random.Random, sent: list[Any]) -> None:
-    messages = listed(body, dialect)
-    del messages[max(1, len(messages) - chance.randrange(1, 5)) :]
+def takes_turns_back(history: History) -> None:
+    messages = history.messages
+    del messages[max(1, len(messages) - history.chance.randrange(1, 5)) :]
 
 
-def changes_the_system(body: Body, dialect: str, chance: random.Random, sent: list[Any]) -> None:
-    words = f"You are number {chance.randrange(99)}."
-    if dialect == "gemini":
-        body["systemInstruction"] = {"parts": [{"text": words}]}
-    elif dialect == "openai-chat":
-        body["messages"].insert(0, {"role": "system", "content": words})
+def changes_the_system(history: History) -> None:
+    words = f"You are number {history.chance.randrange(99)}."
+    if history.dialect == "gemini":
+        history.body["systemInstruction"] = {"parts": [{"text": words}]}
+    elif history.dialect == "openai-chat":
+        history.body["messages"].insert(0, {"role": "system", "content": words})
     else:
-        body["system" if dialect == "anthropic" else "instructions"] = words
+        history.body["system" if history.dialect == "anthropic" else "instructions"] = words
 
 
-def takes_its_tools_back(body: Body, dialect: str, chance: random.Random, sent: list[Any]) -> None:
-    body.pop("tools", None)
+def takes_its_tools_back(history: History) -> None:
+    history.body.pop("tools", None)
 
 
-def rewrites_words(body: Body, dialect: str, chance: random.Random, sent: list[Any]) -> None:
-    messages = listed(body, dialect)
-    place = chance.randrange(len(messages))
+def rewrites_words(history: History) -> None:
+    messages = history.messages
+    place = history.chance.randrange(len(messages))
     messages[place] = json.loads(json.dumps(messages[place]).replace("went", "ran"))
 
 
-def says_nothing(body: Body, dialect: str, chance: random.Random, sent: list[Any]) -> None:
-    messages = listed(body, dialect)
-    silence = said(dialect, "") if chance.random() < 0.5 else {**said(dialect, ""), "content": []}
-    messages.insert(chance.randrange(len(messages) + 1), silence)
+def says_nothing(history: History) -> None:
+    messages = history.messages
+    silence = (
+        said(history.dialect, "")
+        if history.chance.random() < 0.5
+        else {**said(history.dialect, ""), "content": []}
+    )
+    messages.insert(history.chance.randrange(len(messages) + 1), silence)
 
 
-def sends_back_what_we_sent(
-    body: Body, dialect: str, chance: random.Random, sent: list[Any]
-) -> None:
+def sends_back_what_we_sent(history: History) -> None:
     """Digests and citations of ours, as if they were the client's own."""
-    if sent:
-        listed(body, dialect).append(chance.choice(sent))
+    if history.sent:
+        history.messages.append(history.chance.choice(history.sent))
 
 
-def speaks_of_refs(body: Body, dialect: str, chance: random.Random, sent: list[Any]) -> None:
-    listed(body, dialect).append(said(dialect, "[ref:fold:0123456789abcdef] and ref:log:00ff"))
+def speaks_of_refs(history: History) -> None:
+    history.messages.append(said(history.dialect, "[ref:fold:0123456789abcdef] and ref:log:00ff"))
 
 
-def moves_its_cache_marks(body: Body, dialect: str, chance: random.Random, sent: list[Any]) -> None:
-    if dialect == "anthropic":
-        for message in listed(body, dialect)[-3::2]:
+def moves_its_cache_marks(history: History) -> None:
+    if history.dialect == "anthropic":
+        for message in history.messages[-3::2]:
             if isinstance(message["content"], list):
                 message["content"][-1]["cache_control"] = {"type": "ephemeral"}
 
 
-EDITS: tuple[Edit, ...] = (
+EDITS: tuple[Callable[[History], None], ...] = (
     *(nothing, nothing, nothing, nothing),
     *(repeats_a_message, loses_a_message, takes_turns_back, changes_the_system),
     *(takes_its_tools_back, rewrites_words, says_nothing, sends_back_what_we_sent),
@@ -135,7 +150,7 @@ class Client:
         body = json.loads(in_dialect(chat(*self.results, question="Why?"), self.dialect))
         if self.dialect != "gemini":
             body["model"] = MODELS[self.dialect]
-        chance.choice(EDITS)(body, self.dialect, chance, self.sent)
+        chance.choice(EDITS)(History(body, self.dialect, chance, self.sent))
         written = client_bytes(body, self.dialect, iter(lambda: chance.choice(GAPS), None))
         if chance.random() < 0.2:
             written = written.replace(b"went well", b"w\\u0065nt w\\u0065ll \\ud83d\\ude00")
