@@ -42,5 +42,5 @@ def _readings(data: bytes) -> list[str]:
 
 
 def _unescaped(part: bytes) -> bytes:
-    """What stands behind `\\u`; what is searched for is ASCII, and of other signs a gap is left."""
+    """A sign and what stands behind it; what is searched for is ASCII, others leave a gap."""
     return _ASCII.get(part[:4].lower(), b" ") + part[4:]
