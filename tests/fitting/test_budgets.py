@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from holdfast import CitingRules, Holdfast, count, read
 from holdfast.engine.holdfast import fit_options
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, HoldfastError
-from holdfast.fitting import FitOptions, fit_request
+from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.settings import Settings
 from holdfast.tokens import Calibration
 from tests.provider.tokens import text_tokens
@@ -106,13 +106,14 @@ def test_the_proxy_and_the_library_send_the_same_bytes() -> None:
         async with Holdfast.open("memory:") as opened:
             calibration = Calibration.load(learnt)
             engine = Holdfast(opened.store, calibration=calibration)
-            for work in (
+            ways: list[Callable[[], Awaitable[Fitted]]] = [
                 lambda: engine.fit(README, options),
                 lambda: engine.fit(README, options, session="s"),
                 lambda: asyncio.to_thread(fit_request, README, options, calibration=calibration),
-            ):
+            ]
+            for fitted_by in ways:
                 try:
-                    sent_bodies.append((await work()).body)
+                    sent_bodies.append((await fitted_by()).body)
                 except (BudgetExceededError, ContextOptimizationError):
                     sent_bodies.append(None)
         return sent_bodies

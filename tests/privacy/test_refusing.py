@@ -147,8 +147,7 @@ def test_a_repair_takes_nothing_out_that_may_not_be_stored(dialect: str) -> None
     key = {"openai-responses": "input", "gemini": "contents"}.get(dialect, "messages")
     body = json.loads(in_dialect(chat("fine", question="Hello?"), dialect))
     body[key].insert(1, BROKEN[dialect])
-    for policy, leaves in (("refuse", False), ("mask", True)):
-        rules = CitingRules(privacy=policy)
+    for rules, leaves in ((CitingRules(privacy="refuse"), False), (CitingRules(), True)):
         fitted = fit_request(json.dumps(body).encode(), FitOptions(dialect=dialect, rules=rules))
         assert (TOKEN.encode() not in fitted.body) == leaves
         assert bool(fitted.contents) == leaves

@@ -202,7 +202,7 @@ _NOTHING = {"type": "object", "properties": {}}
 
 
 def cannot_fit(smallest: Folded, measure: Measure, leaving: Leaving) -> BudgetExceededError:
-    """What is in the way: tools that leave no room, what may not be stored, or what is an anchor."""
+    """What is in the way: tools that leave no room, anchors, or what may not be stored."""
     error = _too_large(smallest, measure)
     if leaving.refused:
         error.fix += " Some of it stays because the privacy policy refuses to store it."

@@ -1,6 +1,7 @@
 """Flag secrets and personal data before anything is compressed, and mask or refuse them.
 
-detector → credentials · personal → detectors → escapes · policy, each using only what stands before it.
+detector → credentials · personal → detectors → escapes · policy, each using only what stands before
+it.
 """
 
 from holdfast.privacy.detectors import Finding, find, flags

@@ -8,15 +8,12 @@ more without its escapes. For the second look too many boundaries do no harm, to
 
 from __future__ import annotations
 
-import re
-
 from holdfast.privacy.detectors import find, flags
 
 _LEVELS = 2
 """A tool's arguments are JSON in a text of JSON; deeper ones are not met."""
-_ASCII = re.compile(r"\\u00([2-7][0-9a-fA-F])")
-_OTHERS = re.compile(r"\\u[0-9a-fA-F]{4}")
-_SIGNS = (("\\n", "\n"), ("\\r", "\r"), ("\\t", "\t"), ('\\"', '"'), ("\\/", "/"))
+_ASCII = {f"{code:04x}".encode(): bytes([code]) for code in range(32, 127)}
+_SIGNS = ((b"\\n", b"\n"), (b"\\r", b"\r"), (b"\\t", b"\t"), (b'\\"', b'"'), (b"\\/", b"/"))
 
 
 def flags_in_json(data: bytes) -> tuple[str, ...]:
@@ -31,18 +28,19 @@ def secrets_in_json(data: bytes) -> set[str]:
 
 def _readings(data: bytes) -> list[str]:
     """A text as it is written, and without its escapes if it has any."""
-    written = data.decode("utf-8", "replace")
-    if "\\" not in written:
-        return [written]
-    plain = written
-    for _ in range(_LEVELS):
-        plain = plain.replace("\\\\", "\\")
-    plain = _ASCII.sub(_character, plain)
-    plain = _OTHERS.sub(" ", plain)  # what is searched for is ASCII
-    for escape, sign in _SIGNS:
-        plain = plain.replace(escape, sign)
-    return [written, plain]
+    texts = [data]
+    if b"\\" in data:
+        plain = data
+        for _ in range(_LEVELS):
+            plain = plain.replace(b"\\\\", b"\\")
+        first, *escaped = plain.split(b"\\u")
+        plain = b"".join([first, *map(_unescaped, escaped)])
+        for escape, sign in _SIGNS:
+            plain = plain.replace(escape, sign)
+        texts.append(plain)
+    return [text.decode("utf-8", "replace") for text in texts]
 
 
-def _character(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16))
+def _unescaped(part: bytes) -> bytes:
+    """A sign and what stands behind it; what is searched for is ASCII, others leave a gap."""
+    return _ASCII.get(part[:4].lower(), b" ") + part[4:]
