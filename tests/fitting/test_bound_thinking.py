@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.fitting import FitOptions, Fitted, FitState, fit_request
+from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from tests.fitting.test_citing import log
 
 BOUND, FREE = "claude-sonnet-5-5", "claude-sonnet-4-5"
@@ -74,8 +74,12 @@ def test_a_session_that_began_without_us_keeps_its_thinking_until_there_is_a_ref
         request(model=FREE),
         request(thinking={"type": "disabled"}),
         request(tools=[]),
-        request(thinking={"type": "adaptive", "block_binding": {
-            "prefix_mismatch_behavior": "drop_block"}}),
+        request(
+            thinking={
+                "type": "adaptive",
+                "block_binding": {"prefix_mismatch_behavior": "drop_block"},
+            }
+        ),
     ],
     ids=["another model", "no thinking", "no tools", "dropped by the provider"],
 )
