@@ -1,4 +1,4 @@
-"""Chained requests and bound thinking: what clients did that the proxy breaks today.
+"""Clients whose history is bound: held by the provider under an id, or signed with its thinking.
 
 At the models' own windows, where long results are cited and opened again, and in windows so small
 that the history must be folded. The upstream judges every request by its own rules.
@@ -6,10 +6,13 @@ that the history must be folded. The upstream judges every request by its own ru
 
 from __future__ import annotations
 
+import openai
 import pytest
 
-from tests.clients.frameworks import CHAINED, PRESERVED, Client
+from holdfast.store.refs import REF
+from tests.clients.frameworks import CHAINED, PRESERVED
 from tests.clients.story import ANSWERS, Reader
+from tests.clients.test_frameworks import NATIVE, proxied, window_of
 from tests.proxy.harness import running_proxy
 from tests.proxy.upstream import Upstream
 
@@ -18,45 +21,33 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # only our own warnings are errors
 ]
 
-NATIVE = 200_000
-FOLDING = {"deepagents": 9_500, "smolagents": 6_000}
-"""Windows in which the story does not fit, by client: some bring thousands of tokens of tools."""
-LEAST = 4_000
 
-
-def window_of(name: str) -> int:
-    return FOLDING.get(name.partition(",")[0], LEAST)
-
-
-def direct(client: Client, reader: Reader, *, names_calls: bool = True) -> list[str]:
-    """What a client answers that talks to the provider itself."""
-    with Upstream(window=NATIVE) as upstream:
-        upstream.always, upstream.names_calls = reader, names_calls
-        answers = client(upstream.url)
-        assert upstream.refused == []
-    return answers
-
-
-def proxied(
-    client: Client, reader: Reader, window: int, *, names_calls: bool = True
-) -> tuple[list[str], Upstream]:
-    """What it answers through the proxy, and what then reached the provider."""
-    with Upstream(window=window) as upstream:
-        upstream.always, upstream.names_calls = reader, names_calls
-        settings = {} if window == NATIVE else {"request_limit": window}
-        with running_proxy(settings, upstream.url) as proxy:
-            answers = client(proxy.url)
-        assert upstream.refused == []
-    return answers, upstream
-
-
-@pytest.mark.parametrize("window", ["native", "folding"])
 @pytest.mark.parametrize("name", CHAINED)
-def test_a_client_may_send_only_what_is_new(name: str, window: str) -> None:
+def test_a_client_may_send_only_what_is_new(name: str) -> None:
     """openai-agents with `previous_response_id` (issue 10, 4.1)."""
-    size = NATIVE if window == "native" else window_of(name)
-    answers, _ = proxied(CHAINED[name], Reader(), size)
+    answers, upstream = proxied(CHAINED[name], Reader(), NATIVE)
     assert answers == ANSWERS
+    shown = [bool(REF.search(got.texts)) for got in upstream.requests]
+    offered = ["expand_ref" in got.tools for got in upstream.requests]
+    # What was cited stands in the provider's history from then on: so does the way to open it.
+    assert offered == [any(shown[: n + 1]) for n in range(len(shown))]
+    assert any(offered)
+
+
+@pytest.mark.parametrize("name", CHAINED)
+def test_what_the_provider_holds_and_cannot_take_is_told_in_its_own_words(name: str) -> None:
+    """Nobody but the provider can fold it: the client must see the error that it knows."""
+    with Upstream(window=window_of(name)) as upstream:
+        upstream.always = Reader()
+        settings = {"request_limit": window_of(name)}
+        with (
+            running_proxy(settings, upstream.url) as proxy,
+            pytest.raises(openai.BadRequestError) as refused,
+        ):
+            CHAINED[name](proxy.url)
+    assert refused.value.code == "context_length_exceeded"
+    [why] = upstream.refused
+    assert why in refused.value.message
 
 
 @pytest.mark.parametrize("window", ["native", "folding"])
@@ -64,5 +55,15 @@ def test_a_client_may_send_only_what_is_new(name: str, window: str) -> None:
 def test_an_edit_leaves_no_thought_bound_to_another_conversation(name: str, window: str) -> None:
     """Preserved thinking (issue 10, 4.8)."""
     size = NATIVE if window == "native" else window_of(name)
-    answers, _ = proxied(PRESERVED[name], Reader(), size)
+    answers, upstream = proxied(PRESERVED[name], Reader(), size)
+    assert answers == ANSWERS
+    if window == "native":  # a citation alone costs no thought
+        thoughts = [got.body.count(b'"signature"') for got in upstream.requests]
+        assert thoughts == list(range(len(thoughts)))
+
+
+@pytest.mark.parametrize("window", [2_200, 3_100, 3_250, 3_550])
+def test_room_made_in_mid_answer_leaves_no_thought_either(window: int) -> None:
+    """Here the history is folded while the model opens what was folded before (4.6)."""
+    answers, _ = proxied(PRESERVED["pydantic-ai"], Reader(), window)
     assert answers == ANSWERS

@@ -167,6 +167,25 @@ def test_room_is_made_before_a_page_is_refused() -> None:
     with_model(Caps(), story, room, make_room)
 
 
+def test_where_much_room_cannot_be_made_less_is() -> None:
+    """Claude Code's tools fill nine tenths of a small window: no fold frees two whole pages."""
+    needs: list[int] = []
+    folded = read(chat("short", question="Folded."))
+
+    def room(conversation: Conversation) -> int:
+        return 600 if conversation.messages[0] is folded.messages[0] else 100
+
+    async def make_room(_: Conversation, tokens: int) -> Conversation | None:
+        needs.append(tokens)
+        return folded if tokens <= 600 else None
+
+    async def story(model: Model) -> None:
+        assert opened(await model.opens(max_tokens=500)) == [True]
+        assert needs == [1_000, 500]
+
+    with_model(Caps(), story, room, make_room)
+
+
 @pytest.mark.parametrize("gives_up", [True, False], ids=["none", "without a hook"])
 def test_where_no_room_can_be_made_the_model_is_told(gives_up: bool) -> None:
     async def make_room(*_: object) -> Conversation | None:

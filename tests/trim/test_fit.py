@@ -172,7 +172,9 @@ def test_turn_by_turn_what_was_sent_stays_byte_identical_between_folds(
         if before and not fitted.edits:
             assert fitted.body.startswith(before)
         tail = len(fitted.state.sent.frame.tail)
-        before, state = fitted.body[: len(fitted.body) - tail], fitted.state
+        # A last turn lets no tool be called, which stands in front; one that follows may again.
+        sent = b"" if fitted.final else fitted.body[: len(fitted.body) - tail]
+        before, state = sent, fitted.state
 
 
 @settings(max_examples=200)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.wire import is_bound, read, validate, without_thinking, write
+from holdfast.wire.thinking import thinks, unbound, unbound_turn
 from tests.wire.test_rules import ASK, answer, claude, said, text, thinking, use
 
 BOUND = "claude-opus-5-5"
@@ -131,3 +132,19 @@ def test_converse_lets_go_of_reasoning_too() -> None:
     bare = without_thinking(read(json.dumps(body).encode(), "converse"), 0)
     assert json.loads(write(bare))["messages"][1]["content"] == [{"text": "Hello."}]
     assert validate(write(bare), "converse") == []
+
+
+@pytest.mark.parametrize("model", [BOUND, "claude-opus-4-5"])
+def test_a_turn_behind_another_conversation_leaves_its_bound_thinking(model: str) -> None:
+    behind = read(claude(ASK, model=model, thinking=ADAPTIVE), "anthropic")
+    spoken = [use("t", before=[thinking()]), said(SEALED)]
+    going_on = unbound_turn([json.dumps(message).encode() for message in spoken], behind)
+    expected = [use("t")] if model == BOUND else spoken
+    assert [json.loads(message) for message in going_on] == expected
+    whole = read(claude(ASK, said(thinking(), text("Yes.")), ASK, model=model), "anthropic")
+    assert (unbound(whole, 0) is whole) == (model != BOUND)
+
+
+def test_a_request_says_whether_it_wants_thinking() -> None:
+    wanted = [{"thinking": ADAPTIVE}, {"thinking": ENABLED}, {"thinking": {"type": "disabled"}}, {}]
+    assert [thinks(body) for body in wanted] == [True, True, False, False]

@@ -132,13 +132,14 @@ class _LastResort:
         whole, earlier = slot.piece, slot.edits
         if whole is None:
             return
+        tokens = whole.tokens
         for most in lengths(whole):
             cut = shorten_texts(whole, self._bench, most)
-            if cut is None or cut[0].tokens >= slot.piece.tokens:
+            if cut is None or cut[0].tokens >= tokens:
                 continue
-            shorter, edit = cut
-            self.guess -= slot.piece.tokens - shorter.tokens
-            slot.piece, slot.edits = shorter, (*earlier, edit)
+            slot.piece, slot.edits = cut[0], (*earlier, cut[1])
+            self.guess -= tokens - cut[0].tokens
+            tokens = cut[0].tokens
             yield True
 
     def _take_out(self, n: int) -> bool:

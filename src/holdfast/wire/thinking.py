@@ -32,7 +32,7 @@ def is_bound(model: str, body: Any) -> bool:
 
 def thinks(body: Any) -> bool:
     """Whether a request asks for thinking."""
-    return _thinking(body).get("type", "disabled") != "disabled"
+    return _thinking(body).get("type") not in (None, "disabled")
 
 
 def _thinking(body: Any) -> dict[str, Any]:
