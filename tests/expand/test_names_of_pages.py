@@ -1,0 +1,45 @@
+"""What a page says of itself: which lines, passages and characters it shows."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.expand.region import between_words
+from tests.expand.made import LOG, opened, pages
+
+
+def test_each_page_of_a_run_of_lines_names_the_lines_it_shows() -> None:
+    lines = LOG.splitlines(keepends=True)
+    shown = pages(LOG, {"lines": "11-200", "max_tokens": 300})
+    assert len(shown) > 3
+    following = 11
+    for page in shown:
+        [(first, last)] = re.findall(r"lines (\d+)-(\d+)", page.where)
+        assert int(first) == following
+        assert page.content == "".join(lines[int(first) - 1 : int(last)])
+        following = int(last) + 1
+    assert following == 201
+
+
+def test_passages_far_from_the_beginning_are_named_by_their_own_numbers() -> None:
+    page = "".join(f"<p>Paragraph {n} of a page. {'Many words. ' * 30}</p>" for n in range(1, 121))
+    html = f"<!doctype html><html><body><article>{page}</article></body></html>"
+    made = opened(html, {"around": "paragraphs 90-91", "max_tokens": 400}, "html")
+    [(first, last)] = re.findall(r"paragraphs (\d+)-(\d+)", made.where)
+    assert int(first) <= 90
+    assert int(last) >= 91
+    assert "Paragraph 90 of a page" in made.content
+    assert "Paragraph 91 of a page" in made.content
+
+
+def test_a_text_without_lines_is_cut_behind_a_space() -> None:
+    text = "a few words of eleven letters " * 20
+    for limit in range(60, 200):
+        at = between_words(text, 0, limit)
+        assert limit - 40 < at <= limit
+        assert text[at - 1] == " "
+
+
+def test_a_text_without_spaces_is_cut_where_it_must_be_but_not_inside_a_character() -> None:
+    assert between_words("a" * 300, 0, 200) == 200
+    assert between_words("e\u0301" * 150, 0, 201) == 200
