@@ -55,8 +55,11 @@ TESTS = {
         "tests/wire/test_thinking.py",
         "tests/provider/test_rules.py",
     ),
-    "src/holdfast/expand": ("tests/expand", "tests/facades"),
-    "src/holdfast/surfaces/proxy/expansions.py": ("tests/proxy/test_expansions.py",),
+    "src/holdfast/expand": ("tests/expand", "tests/facades", "tests/test_offers.py"),
+    "src/holdfast/surfaces/proxy/expansions.py": (
+        "tests/proxy/test_expansions.py",
+        "tests/proxy/test_expansion_room.py",
+    ),
     "src/holdfast/surfaces/proxy/app.py": ("tests/proxy/test_errors.py",),
 }
 """Which tests may notice a fault in which code: fast ones, that start no other process."""
@@ -271,6 +274,14 @@ def results(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
 
 
+def forget_survivors(out: Path) -> set[str]:
+    """Take what nobody noticed out of a file of results, to be tried again with new tests."""
+    tried = results(out)
+    noticed = [result for result in tried if result["outcome"] in ("killed", "endless")]
+    out.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in noticed), "utf-8")
+    return {result["name"] for result in tried} - {result["name"] for result in noticed}
+
+
 def summary(tried: Iterable[dict[str, Any]]) -> str:
     """A line for each package, and the faults that nobody noticed."""
     tried = list(tried)
@@ -322,12 +333,16 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20, help="of tests for each fault")
     parser.add_argument("--loop-seconds", type=float, default=20, help="before it has no end")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutants.jsonl")
+    parser.add_argument("--again", action="store_true", help="only those that lived before")
     parser.add_argument("--list", action="store_true", help="only print the faults")
     options = parser.parse_args()
     paths = options.paths or list(TESTS)
     chosen = faults(paths, match=options.match)
     if options.sample and options.sample < len(chosen):
         chosen = random.Random(options.seed).sample(chosen, options.sample)  # noqa: S311
+    if options.again:
+        lived = forget_survivors(options.out)
+        chosen = [fault for fault in chosen if fault.name in lived]
     if options.list:
         for fault in chosen:
             _say(f"{fault.path}:{fault.mutation.function}:{fault.mutation.name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from holdfast.expand.region import between_words
@@ -43,3 +44,27 @@ def test_a_text_without_lines_is_cut_behind_a_space() -> None:
 def test_a_text_without_spaces_is_cut_where_it_must_be_but_not_inside_a_character() -> None:
     assert between_words("a" * 300, 0, 200) == 200
     assert between_words("e\u0301" * 150, 0, 201) == 200
+
+
+def test_rows_of_a_path_are_those_of_that_array() -> None:
+    value = {
+        "first": [{"n": n, "text": "one " * 20} for n in range(50)],
+        "second": [{"m": n, "text": "two " * 20} for n in range(50)],
+    }
+    text = json.dumps(value)
+    for path, key in (("$.first", '"n"'), ("$.second", '"m"')):
+        made = opened(text, {"around": f"rows 20-21 of {path}", "max_tokens": 300}, "json_tree")
+        assert f"{key}: 19" in made.content
+        assert f"{key}: 20" in made.content
+
+
+def test_what_is_found_in_one_long_line_is_shown_in_parts_of_it() -> None:
+    text = f"first\n{'a word ' * 3_000}needle {'and more ' * 3_000}\nlast needle\n"
+    made = opened(text, {"pattern": "needle", "max_tokens": 300})
+    assert made.content.count("needle") == 2
+
+
+def test_lines_that_are_found_are_shown_whole_and_numbered() -> None:
+    text = "\n".join(["a needle"] * 600)
+    found = opened(text, {"pattern": "needle", "max_tokens": 200}).content.splitlines()
+    assert found == [f"{n}: a needle" for n in range(1, len(found) + 1)]
