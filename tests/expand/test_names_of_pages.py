@@ -68,3 +68,26 @@ def test_lines_that_are_found_are_shown_whole_and_numbered() -> None:
     text = "\n".join(["a needle"] * 600)
     found = opened(text, {"pattern": "needle", "max_tokens": 200}).content.splitlines()
     assert found == [f"{n}: a needle" for n in range(1, len(found) + 1)]
+
+
+def test_each_page_of_an_array_names_the_rows_it_shows() -> None:
+    text = json.dumps({"rows": [{"n": n, "text": "x " * 20} for n in range(60)]})
+    for options, start in (({"path": "$.rows"}, 1), ({"offset": 10, "limit": 30}, 11)):
+        following = start
+        for page in pages(text, {**options, "max_tokens": 300}, "json_tree"):
+            [(first, last)] = re.findall(r"rows (\d+)-(\d+) of \$\.rows", page.where)
+            assert int(first) == following
+            numbers = [int(n) + 1 for n in re.findall(r'"n": (\d+)', page.content)]
+            assert numbers == list(range(int(first), int(last) + 1))
+            following = int(last) + 1
+
+
+def test_each_page_of_an_object_names_the_keys_it_shows() -> None:
+    text = json.dumps({f"key{n}": "x " * 40 for n in range(1, 61)})
+    following = 1
+    for page in pages(text, {"max_tokens": 300}, "json_tree"):
+        [(first, last)] = re.findall(r"keys (\d+)-(\d+) of \$", page.where)
+        assert int(first) == following
+        numbers = [int(n) for n in re.findall(r'"key(\d+)"', page.content)]
+        assert numbers == list(range(int(first), int(last) + 1))
+        following = int(last) + 1

@@ -14,6 +14,7 @@ from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 from tests.fitting.test_citing import chat, log
 
 RULES = CitingRules()
+BINDING = "claude-opus-5-5"
 
 
 def test_the_edit_of_a_citation_names_the_message_that_it_changed() -> None:
@@ -94,3 +95,68 @@ def test_a_report_is_demanded_by_a_tool_but_never_with_thinking() -> None:
         choice = json.loads(fitted.body).get("tool_choice")
         assert choice == (None if thinking else {"type": "tool", "name": FINAL_REPORT_TOOL})
         assert holdfast.validate(fitted.body) == []
+
+
+# --- thinking that is bound to what stands before it ---------------------------------------------
+
+
+def thinking_talk(turns: int) -> dict[str, Any]:
+    """A talk with a model that binds its thinking, of turns that are long enough to be folded."""
+    messages: list[dict[str, Any]] = []
+    for n in range(turns):
+        thought = {"type": "thinking", "thinking": f"Thought {n}.", "signature": "c2ln"}
+        said = {"type": "text", "text": f"Answer {n}. " * 40}
+        messages.append({"role": "user", "content": f"Question {n}. " * 20})
+        messages.append({"role": "assistant", "content": [thought, said]})
+    messages.append({"role": "user", "content": "And now?"})
+    return {
+        "model": BINDING,
+        "max_tokens": 8_000,
+        "thinking": {"type": "adaptive"},
+        "messages": messages,
+    }
+
+
+def gone_on(body: dict[str, Any]) -> dict[str, Any]:
+    """The same talk after one more answer."""
+    thought = {"type": "thinking", "thinking": "Last thought.", "signature": "c2ln"}
+    answer = {"role": "assistant", "content": [thought, {"type": "text", "text": "Now this."}]}
+    return {**body, "messages": [*body["messages"], answer, {"role": "user", "content": "Go on."}]}
+
+
+def thoughts(body: bytes) -> list[str]:
+    return [
+        block["thinking"]
+        for message in json.loads(body)["messages"]
+        for block in (message["content"] if isinstance(message["content"], list) else ())
+        if block["type"] == "thinking"
+    ]
+
+
+def test_thinking_behind_a_fold_goes_and_is_an_edit() -> None:
+    body = thinking_talk(20)
+    fitted = fit(body, limit=holdfast.count(body).tokens // 2)
+    assert fitted.state.folds
+    assert thoughts(fitted.body) == []
+    assert "thinking" in {edit.action for edit in fitted.edits}
+    assert holdfast.validate(fitted.body) == []
+    assert fitted.tokens == holdfast.count(fitted.body).tokens
+
+
+def test_thinking_stays_while_nothing_before_it_changes() -> None:
+    body = thinking_talk(4)
+    before = fit(body, limit=50_000)
+    assert len(thoughts(before.body)) == 4
+    again = fit(gone_on(body), limit=50_000, state=before.state)
+    assert len(thoughts(again.body)) == 5
+    assert again.edits == ()
+
+
+def test_thinking_that_came_after_a_fold_stays_with_the_next_request() -> None:
+    """It was an answer to what was sent, not to what was asked."""
+    body = thinking_talk(20)
+    limit = holdfast.count(body).tokens * 3 // 4
+    before = fit(body, limit=limit)
+    again = fit(gone_on(body), limit=limit, state=before.state)
+    assert again.state.folds == before.state.folds, "nothing was folded anew"
+    assert thoughts(again.body) == ["Last thought."]
