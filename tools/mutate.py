@@ -55,9 +55,15 @@ TESTS = {
         "tests/wire/test_thinking.py",
         "tests/provider/test_rules.py",
     ),
-    "src/holdfast/expand": ("tests/expand", "tests/facades"),
-    "src/holdfast/surfaces/proxy/expansions.py": ("tests/proxy/test_expansions.py",),
-    "src/holdfast/surfaces/proxy/app.py": ("tests/proxy/test_errors.py",),
+    "src/holdfast/expand": ("tests/expand", "tests/facades", "tests/test_offers.py"),
+    "src/holdfast/surfaces/proxy/expansions.py": (
+        "tests/proxy/test_expansions.py",
+        "tests/proxy/test_expansion_room.py",
+    ),
+    "src/holdfast/surfaces/proxy/app.py": (
+        "tests/proxy/test_errors.py",
+        "tests/proxy/test_told_errors.py",
+    ),
 }
 """Which tests may notice a fault in which code: fast ones, that start no other process."""
 
@@ -145,15 +151,18 @@ class Session:
     def _learn(self, items: list[pytest.Item], place: Path) -> tuple[Entered, dict[str, float]]:
         """Run all tests once, in a copy, and note what each enters and how long it takes."""
         notes = place / "entered"
-        files = {str(ROOT / fault.path) for fault in self._faults}
+        tracer = _Tracer({str(ROOT / fault.path) for fault in self._faults})
 
         def work() -> int:
             known: dict[str, tuple[set[tuple[str, str]], float]] = {}
-            for n, item in enumerate(items):
+            threading.settrace(tracer)
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                tracer.functions = set()
                 began = time.process_time()
-                functions, passed = _traced(item, items[n + 1 : n + 2], files)
-                if passed:
-                    known[item.nodeid] = (functions, time.process_time() - began)
+                sys.settrace(tracer)  # each time anew: a test may have taken it away
+                if _passes(item, following):
+                    known[item.nodeid] = (tracer.functions, time.process_time() - began)
+                sys.settrace(None)
             notes.write_bytes(pickle.dumps(known))
             return 0
 
@@ -234,26 +243,22 @@ def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     return not any(r.failed for r in runtestprotocol(item, nextitem=following, log=False))
 
 
-def _traced(
-    item: pytest.Item, following: list[pytest.Item], files: set[str]
-) -> tuple[set[tuple[str, str]], bool]:
-    """The functions of some files that a test enters, by their outermost names."""
-    functions: set[tuple[str, str]] = set()
+class _Tracer:
+    """Notes the functions of some files that are entered, by their outermost names.
 
-    def trace(frame: FrameType, event: str, arg: object) -> None:
+    One for all tests: a server that one test has started answers the next ones in its thread,
+    which keeps the tracer that it began with.
+    """
+
+    def __init__(self, files: set[str]) -> None:
+        self._files = files
+        self.functions: set[tuple[str, str]] = set()
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> None:
         del event, arg
         code = frame.f_code
-        if code.co_filename in files:
-            functions.add((code.co_filename, code.co_qualname.split(".<locals>")[0]))
-
-    sys.settrace(trace)
-    threading.settrace(trace)
-    try:
-        passed = _passes(item, following[0] if following else None)
-    finally:
-        sys.settrace(None)
-        threading.settrace(None)
-    return functions, passed
+        if code.co_filename in self._files:
+            self.functions.add((code.co_filename, code.co_qualname.split(".<locals>")[0]))
 
 
 # --- the command ---------------------------------------------------------------------------------
@@ -269,6 +274,14 @@ def results(out: Path) -> list[dict[str, Any]]:
     if not out.exists():
         return []
     return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+
+
+def forget_survivors(out: Path) -> set[str]:
+    """Take what nobody noticed out of a file of results, to be tried again with new tests."""
+    tried = results(out)
+    noticed = [result for result in tried if result["outcome"] in ("killed", "endless")]
+    out.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in noticed), "utf-8")
+    return {result["name"] for result in tried} - {result["name"] for result in noticed}
 
 
 def summary(tried: Iterable[dict[str, Any]]) -> str:
@@ -322,12 +335,16 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20, help="of tests for each fault")
     parser.add_argument("--loop-seconds", type=float, default=20, help="before it has no end")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutants.jsonl")
+    parser.add_argument("--again", action="store_true", help="only those that lived before")
     parser.add_argument("--list", action="store_true", help="only print the faults")
     options = parser.parse_args()
     paths = options.paths or list(TESTS)
     chosen = faults(paths, match=options.match)
     if options.sample and options.sample < len(chosen):
         chosen = random.Random(options.seed).sample(chosen, options.sample)  # noqa: S311
+    if options.again:
+        lived = forget_survivors(options.out)
+        chosen = [fault for fault in chosen if fault.name in lived]
     if options.list:
         for fault in chosen:
             _say(f"{fault.path}:{fault.mutation.function}:{fault.mutation.name}")

@@ -13,7 +13,7 @@ import pytest
 import holdfast
 from holdfast.cite import CitingRules
 from holdfast.errors import BudgetExceededError
-from holdfast.fitting import Fitted, fit
+from holdfast.fitting import Fitted, fit, folding
 from holdfast.fitting.draft import standing_for
 from holdfast.store.records import Edit
 from holdfast.tokens import ModelContextRegistry
@@ -196,3 +196,43 @@ def test_a_state_that_breaks_a_rule_is_passed_over() -> None:
     assert holdfast.validate(fitted.body) == []
     assert fitted.tokens <= limit
     assert fitted.state.folds, "the emergency's fold was taken instead"
+
+
+def test_messages_that_come_to_stand_together_are_looked_at() -> None:
+    """OpenAI refuses a reasoning item without the item that it led to."""
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": []}
+    answer = {"type": "message", "role": "assistant", "content": "It is a log."}
+    asked = [{"role": "user", "content": f"Question {n}."} for n in range(3)]
+    items = [asked[0], reasoning, answer, asked[1], answer, asked[2]]
+    before = holdfast.read({"model": "gpt-5", "input": items}, "openai-responses")
+    first, thought, told, *rest = before.messages
+
+    def keeps(*messages: Message) -> bool:
+        return folding._keeps_rules(before, before.with_messages(messages), "gpt-5")
+
+    assert keeps(first, thought, told, *rest)
+    assert keeps(thought, told, *rest)
+    assert keeps(first, thought, told)
+    assert not keeps(first, thought, *rest), "what it led to is gone from the middle"
+    assert not keeps(thought, *rest), "and so is what stood before it"
+    assert not keeps(first, thought), "it may not stand last either"
+    digest = Message(b'{"role": "user", "content": "Folded."}', "user", DIALECTS[before.dialect])
+    assert not keeps(first, thought, digest, *rest)
+
+
+def test_a_rule_between_two_messages_that_were_added_is_kept() -> None:
+    """Anthropic takes an empty message of the assistant only as the last one."""
+    hello = {"role": "user", "content": "Hello."}
+    body: dict[str, Any] = {"model": "claude-sonnet-4-5", "max_tokens": 100, "messages": [hello]}
+    before = fit(body, limit=10_000)
+    added = [{"role": "assistant", "content": []}, {"role": "user", "content": "Are you there?"}]
+    asked = {**body, "messages": [hello, *added]}
+    assert holdfast.validate(asked) != []
+    fitted = fit(asked, limit=10_000, state=before.state)
+    assert holdfast.validate(fitted.body) == []
+
+
+def test_what_is_broken_in_a_first_request_is_repaired() -> None:
+    fitted = fit({"model": "gpt-4o", "messages": [ASKED, CALL]}, limit=10_000)
+    assert holdfast.validate(fitted.body) == []
+    assert repairs(fitted)
