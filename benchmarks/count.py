@@ -18,7 +18,8 @@ from rich.table import Table
 
 from benchmarks.measure import best_ms, peak_bytes
 from benchmarks.wire import conversation
-from holdfast import Calibration, TokenCount, count, read
+from holdfast import count, read
+from holdfast.tokens import Calibration, TokenCount
 from holdfast.tokens.vocabulary import Memory, count_ordinary
 from tests.recorded import DATA, PLATFORMS, requests, trajectories
 

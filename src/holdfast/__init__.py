@@ -1,146 +1,31 @@
-"""Holdfast: a context engine for LLM agents. Every call fits; nothing is lost."""
+"""Holdfast: a context engine for LLM agents. Every call fits; nothing is lost.
 
-from holdfast.budget import BudgetInfo, PhaseBudget, TokenBudget, TokenBudgetManager
-from holdfast.cite import Citation, CitingRules, cite
+These are the names that people use first. The rest stands one import deeper: `holdfast.errors`,
+`holdfast.wire`, `holdfast.tokens`, `holdfast.budget`, `holdfast.guard`, `holdfast.trim`,
+`holdfast.fitting`, `holdfast.store`, `holdfast.expand`, `holdfast.facades`.
+"""
+
+from holdfast.cite import cite
 from holdfast.engine import Holdfast
-from holdfast.errors import (
-    AnchorPreservationError,
-    BadJSONError,
-    BudgetExceededError,
-    ContextOptimizationError,
-    DamagedContentError,
-    EditError,
-    ExpandError,
-    HoldfastError,
-    LimitError,
-    PrivacyError,
-    ProviderError,
-    RefCollisionError,
-    SettingsError,
-    ShapeError,
-    StoreConflictError,
-    StoreError,
-    StoreUnavailableError,
-    SummarizationError,
-    TokenCountingError,
-    WireError,
-)
-from holdfast.expand import Expansion
-from holdfast.facades import ContentArchive, ContentExcerpt, ContentStore, StoredContent
-from holdfast.fitting import Fitted, fit
-from holdfast.guard import ContextGuard, TargetContextConfig
+from holdfast.errors import HoldfastError
+from holdfast.fitting import fit
 from holdfast.settings import Settings
 from holdfast.store import Scope
-from holdfast.tokens import (
-    Calibration,
-    ModelContextLimits,
-    ModelContextRegistry,
-    TokenCount,
-    TokenCounter,
-    count,
-    estimate_tokens,
-    get_effective_context,
-    register_counter,
-)
-from holdfast.trim import (
-    AnchorDefinition,
-    AnchorPreservationManager,
-    ContextOptimizationEngine,
-    ContextStrategy,
-    FrozenHeadsTailsStrategy,
-    SummarizationStrategy,
-)
-from holdfast.wire import (
-    Block,
-    Conversation,
-    Exchange,
-    Media,
-    Message,
-    Opaque,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Violation,
-    convert,
-    detect,
-    read,
-    repair,
-    validate,
-    write,
-)
+from holdfast.tokens import count
+from holdfast.wire import convert, read, repair, validate, write
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AnchorDefinition",
-    "AnchorPreservationError",
-    "AnchorPreservationManager",
-    "BadJSONError",
-    "Block",
-    "BudgetExceededError",
-    "BudgetInfo",
-    "Calibration",
-    "Citation",
-    "CitingRules",
-    "ContentArchive",
-    "ContentExcerpt",
-    "ContentStore",
-    "ContextGuard",
-    "ContextOptimizationEngine",
-    "ContextOptimizationError",
-    "ContextStrategy",
-    "Conversation",
-    "DamagedContentError",
-    "EditError",
-    "Exchange",
-    "ExpandError",
-    "Expansion",
-    "Fitted",
-    "FrozenHeadsTailsStrategy",
     "Holdfast",
     "HoldfastError",
-    "LimitError",
-    "Media",
-    "Message",
-    "ModelContextLimits",
-    "ModelContextRegistry",
-    "Opaque",
-    "PhaseBudget",
-    "PrivacyError",
-    "ProviderError",
-    "RefCollisionError",
     "Scope",
     "Settings",
-    "SettingsError",
-    "ShapeError",
-    "StoreConflictError",
-    "StoreError",
-    "StoreUnavailableError",
-    "StoredContent",
-    "SummarizationError",
-    "SummarizationStrategy",
-    "TargetContextConfig",
-    "Text",
-    "Thinking",
-    "TokenBudget",
-    "TokenBudgetManager",
-    "TokenCount",
-    "TokenCounter",
-    "TokenCountingError",
-    "ToolCall",
-    "ToolResult",
-    "Violation",
-    "WireError",
     "cite",
     "convert",
     "count",
-    "detect",
-    "estimate_tokens",
     "fit",
-    "get_effective_context",
     "read",
-    "register_counter",
     "repair",
     "validate",
     "write",

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import Calibration, count, read
+from holdfast import count, read
 from holdfast.budget import (
     Allowance,
     BudgetInfo,
@@ -25,6 +25,7 @@ from holdfast.budget import (
     book,
 )
 from holdfast.errors import BudgetExceededError, SettingsError
+from holdfast.tokens import Calibration
 from tests.budget.made import counted
 from tests.budget.test_usage import MALFORMED
 

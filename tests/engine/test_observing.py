@@ -76,7 +76,7 @@ def test_sessions_in_memory_are_bounded_by_their_bytes(tmp_path: Path) -> None:
         async with Holdfast.open(f"sqlite:///{tmp_path}/store.db") as engine:
             engine.most_bytes = 300_000
 
-            async def turn(name: str, size: int) -> holdfast.Fitted:
+            async def turn(name: str, size: int) -> holdfast.fitting.Fitted:
                 session = engine.session(name)
                 fitted = await session.fit(big(name, size), limit=100_000)
                 await engine.observe(session, fitted)

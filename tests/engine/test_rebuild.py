@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import CitingRules, Holdfast, count, read, repair
+from holdfast import Holdfast, count, read, repair
+from holdfast.cite import CitingRules
 from holdfast.engine.record import Line, asked_body, last_sides, state_of, written
 from holdfast.errors import DamagedContentError, HoldfastError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request

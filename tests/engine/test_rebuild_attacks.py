@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from holdfast import CitingRules, Holdfast
+from holdfast import Holdfast
+from holdfast.cite import CitingRules
 from holdfast.errors import AnchorPreservationError, BudgetExceededError
 from holdfast.fitting import FitOptions
 from tests.engine.test_rebuild import GAPS, LISTS, client_bytes, conversation

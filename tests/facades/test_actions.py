@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import CitingRules, ContentStore, Holdfast, HoldfastError, Settings
+from holdfast import Holdfast, HoldfastError, Settings
+from holdfast.cite import CitingRules
+from holdfast.facades import ContentStore
 from holdfast.facades.action_results import (
     detect_source_type,
     extract_content_from_action_result,

@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from holdfast import ContentArchive, PrivacyError, Settings, StoreError
+from holdfast import Settings
+from holdfast.errors import PrivacyError, StoreError
+from holdfast.facades import ContentArchive
 from holdfast.store.refs import digest
 from tests.store.harness import Clock
 

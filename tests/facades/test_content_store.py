@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import CitingRules, ContentExcerpt, ContentStore, Holdfast, PrivacyError, Scope
+from holdfast import Holdfast, Scope
+from holdfast.cite import CitingRules
+from holdfast.errors import PrivacyError
 from holdfast.expand import parse_retrieval, retrieve
 from holdfast.expand.retrieval import Request
+from holdfast.facades import ContentExcerpt, ContentStore
 from holdfast.facades.content_store import StoredContent
 from holdfast.fitting import FitOptions
 from holdfast.store import Store

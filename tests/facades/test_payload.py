@@ -8,8 +8,9 @@ from pathlib import Path
 import apsw
 import msgspec
 
-from holdfast import CitingRules, ContentStore, Holdfast, Scope
-from holdfast.facades import Payload, SourceRecord
+from holdfast import Holdfast, Scope
+from holdfast.cite import CitingRules
+from holdfast.facades import ContentStore, Payload, SourceRecord
 from holdfast.facades.actions import build_action_citations
 from holdfast.fitting import FitOptions
 from holdfast.store import Store

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import ContentStore, Holdfast, Settings
+from holdfast import Holdfast, Settings
+from holdfast.facades import ContentStore
 from holdfast.facades.actions import action_message
 from holdfast.store.memory import MemoryStore
 from tests.facades.made import page, query, search

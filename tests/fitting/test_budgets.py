@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import CitingRules, Holdfast, count, read
+from holdfast import Holdfast, count, read
+from holdfast.cite import CitingRules
 from holdfast.engine.holdfast import fit_options
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, HoldfastError
 from holdfast.fitting import FitOptions, Fitted, fit_request

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import BudgetExceededError, ContextOptimizationError
+from holdfast.errors import BudgetExceededError, ContextOptimizationError
 from holdfast.guard import (
     OVER_LIMIT_WARNING,
     ContextGuard,

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from holdfast import BudgetExceededError
+from holdfast.errors import BudgetExceededError
 from holdfast.guard import ContextGuard, ContextGuardEvent, OverflowMode, ToolPolicy
 from tests.guard.harness import PROVIDER, Told, guard, target
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import SettingsError
+from holdfast.errors import SettingsError
 from holdfast.guard import (
     DEFAULT_CONTEXT_BUFFER_TOKENS,
     DEFAULT_CONTEXT_WINDOW_TOKENS,

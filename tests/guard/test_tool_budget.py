@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import SettingsError, StoreError
+from holdfast.errors import SettingsError, StoreError
 from holdfast.guard import ContextGuardEvent, OverflowMode, ToolPolicy, ToolReservation
 from holdfast.store import Content, Scope, Store, open_store
 from holdfast.store.refs import digest, ref_id

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import CitingRules, Holdfast, Settings
+from holdfast import Holdfast, Settings
+from holdfast.cite import CitingRules
 from holdfast.errors import DamagedContentError, HoldfastError
 from holdfast.fitting import FitOptions, fit_request
 from holdfast.privacy import flags_in_json

@@ -134,13 +134,13 @@ def _tools(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _parts(said: Sequence[holdfast.Message]) -> Iterator[Part]:
+def _parts(said: Sequence[holdfast.wire.Message]) -> Iterator[Part]:
     empty = True
     for message in said:
         for block in message.blocks:
-            if isinstance(block, holdfast.Text) and block.text:
+            if isinstance(block, holdfast.wire.Text) and block.text:
                 yield Part("text", (block.text,))
-            elif isinstance(block, holdfast.ToolCall):
+            elif isinstance(block, holdfast.wire.ToolCall):
                 given = block.arguments
                 written = given if isinstance(given, str) else json.dumps(given)
                 yield Part("call", (written,), block.id, block.name)

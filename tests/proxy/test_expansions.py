@@ -12,7 +12,7 @@ import pytest
 from holdfast.cite import count
 from holdfast.engine import Holdfast
 from holdfast.store.memory import MemoryStore
-from holdfast.surfaces.proxy.expansions import Caps, Expansions, MakeRoom, Step
+from holdfast.surfaces.proxy.expansions import Caps, Expansions, MakeRoom, OpeningStep
 from holdfast.wire import Conversation, read
 from holdfast.wire.answers import Call
 from tests.fitting.test_citing import chat, log
@@ -30,7 +30,7 @@ class Model:
         self.expansions = expansions
         self.number = 0
 
-    async def opens(self, calls: int = 1, **how: Any) -> Step:
+    async def opens(self, calls: int = 1, **how: Any) -> OpeningStep:
         """Take one turn, and go on from it."""
         asked = []
         for _ in range(calls):
@@ -55,7 +55,7 @@ class Model:
         return step
 
 
-def opened(step: Step) -> list[bool]:
+def opened(step: OpeningStep) -> list[bool]:
     """For each call, whether it was given what it asked for."""
     return [TOLD not in text for _, text in step.results]
 

@@ -34,7 +34,7 @@ from holdfast.surfaces.proxy import tracing
 from holdfast.surfaces.proxy.logs import Fields, JsonFormatter
 from holdfast.surfaces.proxy.metrics import MOST_MODELS
 from holdfast.surfaces.proxy.report import MOST_SESSIONS
-from holdfast.surfaces.proxy.seen import CLIENT_LEFT, Seen, session_id
+from holdfast.surfaces.proxy.seen import CLIENT_LEFT, RequestSeen, session_id
 from holdfast.surfaces.proxy.sending import Reply
 from tests.fitting.test_citing import chat, log
 from tests.proxy.faults import SAID
@@ -278,8 +278,8 @@ def test_waiting_for_the_upstream_and_for_the_client_is_not_what_the_proxy_adds(
         await wait("upstream")
         yield Slow()
 
-    async def exchange() -> tuple[Seen, bytes]:
-        seen = Seen("openai-chat")
+    async def exchange() -> tuple[RequestSeen, bytes]:
+        seen = RequestSeen("openai-chat")
         got = b""
         async with seen.timed(sending()) as reply:
             async for piece in reply.chunks():

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import Calibration, TokenCount, count
+from holdfast import count
 from holdfast.errors import StoreError
+from holdfast.tokens import Calibration, TokenCount
 from holdfast.tokens.calibration import reported_input
 from holdfast.tokens.counting import Parts
 

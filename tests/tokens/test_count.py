@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import TokenCount, count, estimate_tokens, read, register_counter, write
+from holdfast import count, read, write
 from holdfast.errors import LimitError, TokenCountingError, WireError
-from holdfast.tokens import UnknownModelWarning
+from holdfast.tokens import TokenCount, UnknownModelWarning, estimate_tokens, register_counter
 from holdfast.tokens.reading import RecentReadings, recent
 from holdfast.tokens.vocabulary import Memory
 from holdfast.wire import Conversation, Limits

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import Conversation, TokenCount, count, read, register_counter, validate, write
+from holdfast import count, read, validate, write
 from holdfast.errors import (
     AnchorPreservationError,
     BudgetExceededError,
@@ -19,8 +19,9 @@ from holdfast.errors import (
     SettingsError,
 )
 from holdfast.fitting import FitState, fit, unfold
+from holdfast.tokens import TokenCount, register_counter
 from holdfast.trim import STRATEGIES, AnchorPreservationManager
-from holdfast.wire import Message, Text
+from holdfast.wire import Conversation, Message, Text
 from tests.wire.bodies import WRITERS, Call, Script, Turn, words
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import CitingRules, read
+from holdfast import read
+from holdfast.cite import CitingRules
 from holdfast.errors import AnchorPreservationError
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.trim import Trimmed

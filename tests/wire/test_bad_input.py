@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import detect, read, repair, validate, write
+from holdfast import read, repair, validate, write
 from holdfast.errors import BadJSONError, HoldfastError, LimitError, ShapeError, WireError
-from holdfast.wire import Limits
+from holdfast.wire import Limits, detect
 
 HEAD = b'{"model":"gpt-4o","messages":[{"role":"user","content":'
 TAIL = b"}]}"

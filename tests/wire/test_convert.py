@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import Conversation, read, validate
-from holdfast.wire import DIALECTS, Text, convert
+from holdfast import read, validate
+from holdfast.wire import DIALECTS, Conversation, Text, convert
 
 from .bodies import DIALECTS as DRAWN
 from .bodies import WRITERS, scripts

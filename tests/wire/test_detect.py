@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from holdfast import detect, read
+from holdfast import read
 from holdfast.errors import LimitError, ShapeError
-from holdfast.wire import Limits
+from holdfast.wire import Limits, detect
 
 from .bodies import bodies
 

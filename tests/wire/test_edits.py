@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import Conversation, read, validate, write
+from holdfast import read, validate, write
 from holdfast.errors import EditError, WireError
 from holdfast.wire import (
     Block,
+    Conversation,
     Entry,
     Media,
     Opaque,

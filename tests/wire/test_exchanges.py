@@ -6,7 +6,8 @@ from typing import Any
 
 from hypothesis import given
 
-from holdfast import Conversation, read
+from holdfast import read
+from holdfast.wire import Conversation
 
 from .bodies import bodies
 

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import Conversation, detect, read, repair, validate, write
+from holdfast import read, repair, validate, write
 from holdfast.errors import HoldfastError
-from holdfast.wire import DIALECTS, RULES, convert
+from holdfast.wire import DIALECTS, RULES, Conversation, convert, detect
 
 from .bodies import any_json, bodies, styles
 from .test_bad_input import CASES

@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from typing import Any
 
-from holdfast import detect, read, repair, validate, write
-from holdfast.wire import DIALECTS, convert
+from holdfast import read, repair, validate, write
+from holdfast.wire import DIALECTS, convert, detect
 from tests.recorded import needs_trajectories, needs_usage, requests, trajectories
 
 STYLES: list[dict[str, Any]] = [

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from holdfast import detect, read, validate
-from holdfast.wire import DIALECTS, RULES
+from holdfast import read, validate
+from holdfast.wire import DIALECTS, RULES, detect
 
 JSON = dict[str, Any]
 

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast import BudgetExceededError
 from holdfast.engine import Holdfast
+from holdfast.errors import BudgetExceededError
 from holdfast.facades import ContentArchive
 from holdfast.facades.actions import action_message
 from holdfast.settings import Settings

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from holdfast import SettingsError
+from holdfast.errors import SettingsError
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat, log
 from tests.proxy.faults import stall

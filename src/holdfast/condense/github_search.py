@@ -23,7 +23,7 @@ kind = "github_search"
 _TOP = 10
 
 
-class _Search(msgspec.Struct, frozen=True):
+class _SearchAnswer(msgspec.Struct, frozen=True):
     path: str
     count: int
     items: list[Any]
@@ -65,7 +65,7 @@ def condense(source: Source) -> Condensed:
     )
 
 
-def _search(source: Source) -> _Search | None:
+def _search(source: Source) -> _SearchAnswer | None:
     if b"total_count" not in source.data:
         return None
     for steps, item in near_top(source):
@@ -75,5 +75,5 @@ def _search(source: Source) -> _Search | None:
         if type(count) is int and isinstance(items, list):
             key = "items" if "items" in item else "repositories"
             incomplete = item.get("incomplete_results") is True
-            return _Search(path_to((*steps, key)), count, items, incomplete)
+            return _SearchAnswer(path_to((*steps, key)), count, items, incomplete)
     return None

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.html_blocks import Block, Page, read_page
+from holdfast.condense.html_blocks import HtmlBlock, Page, read_page
 from holdfast.condense.source import Source
 from holdfast.condense.spans import LONGEST, SHORTEST, cut, first_sentence, quote
 from holdfast.condense.text import warning_in
@@ -99,7 +99,7 @@ def paragraphs(page: Page) -> list[Paragraph]:
 
     The title and the description are the first two, if the page has them.
     """
-    about = [Block(text, 0, True, []) for text in (page.title, page.description) if text]
+    about = [HtmlBlock(text, 0, True, []) for text in (page.title, page.description) if text]
     made = [piece for block in about for piece in _pieces([block], "")]
     heading = ""
     for group in _groups(page.blocks):
@@ -109,9 +109,9 @@ def paragraphs(page: Page) -> list[Paragraph]:
     return made
 
 
-def _groups(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+def _groups(blocks: Iterable[HtmlBlock]) -> Iterator[list[HtmlBlock]]:
     """Blocks joined until they have some length; a heading begins anew."""
-    group: list[Block] = []
+    group: list[HtmlBlock] = []
     length = 0
     for block in blocks:
         turns = block.frame != group[-1].frame and not group[-1].level if group else False
@@ -124,7 +124,7 @@ def _groups(blocks: Iterable[Block]) -> Iterator[list[Block]]:
         yield group
 
 
-def _pieces(group: list[Block], heading: str) -> list[Paragraph]:
+def _pieces(group: list[HtmlBlock], heading: str) -> list[Paragraph]:
     text = "\n".join(block.text for block in group)
     links = [link for block in group for link in block.links]
     frame = all(block.frame for block in group)

@@ -54,7 +54,7 @@ NEAR = 3
 """So many blocks away from prose, short lines still belong to it."""
 
 
-class Block(msgspec.Struct, frozen=True):
+class HtmlBlock(msgspec.Struct, frozen=True):
     """A piece of visible text that stands on lines of its own."""
 
     text: str
@@ -71,7 +71,7 @@ class Page(msgspec.Struct, frozen=True):
 
     title: str
     description: str
-    blocks: list[Block]
+    blocks: list[HtmlBlock]
 
 
 class _Open:
@@ -82,7 +82,7 @@ class _Open:
         self.links: list[tuple[str, str]] = []
         self.linked = 0
 
-    def closed(self, level: int, frame: float, exact: bool) -> tuple[Block, float] | None:
+    def closed(self, level: int, frame: float, exact: bool) -> tuple[HtmlBlock, float] | None:
         """The block, and how surely it is frame: 1 by its tags or links, 0.5 by a name, 0 not."""
         raw = "".join(self.parts).replace("\xad", "")  # a soft hyphen is not seen
         text = raw.strip("\r\n") if exact else " ".join(raw.split())
@@ -90,7 +90,7 @@ class _Open:
             return None
         # Text that is mostly links leads elsewhere; a heading may be a link and still be matter.
         leads = self.linked > 0.6 * len(text) and not level
-        return Block(text, level, frame > 0, self.links), 1.0 if leads else frame
+        return HtmlBlock(text, level, frame > 0, self.links), 1.0 if leads else frame
 
 
 @once
@@ -99,7 +99,7 @@ def read_page(source: Source) -> Page:
     if _is_too_deep(source.data):
         plain = html.unescape(_ANY_TAG.sub("\n", source.text))
         lines = (" ".join(line.split()) for line in plain.split("\n"))
-        return Page("", "", [Block(line, 0, False, []) for line in lines if line])
+        return Page("", "", [HtmlBlock(line, 0, False, []) for line in lines if line])
     tree = LexborHTMLParser(source.text)
     title = tree.css_first("title")
     meta = tree.css_first('meta[name="description"], meta[property="og:description"]')
@@ -132,9 +132,9 @@ def _is_too_deep(data: bytes) -> bool:
     return False
 
 
-def _blocks(root: LexborNode) -> list[Block]:
+def _blocks(root: LexborNode) -> list[HtmlBlock]:
     """Walk the tree without recursion: pages may be nested as deep as they like."""
-    made: list[tuple[Block, float]] = []
+    made: list[tuple[HtmlBlock, float]] = []
     current = _Open()
     level = pre = 0
     frames = [0.0]
@@ -194,7 +194,7 @@ def _framing(node: LexborNode, tag: str) -> float:
     return 0.5 if _FRAME_NAME.search(names) else 0.0
 
 
-def _judged(made: list[tuple[Block, float]]) -> list[Block]:
+def _judged(made: list[tuple[HtmlBlock, float]]) -> list[HtmlBlock]:
     """Decide what is frame, once the whole is known."""
     likely = sum(len(block.text) for block, frame in made if frame == 0)
     possible = sum(len(block.text) for block, frame in made if frame < 1)

@@ -100,14 +100,14 @@ def passages(source: Source) -> Sequence[Passage]:
 
 @once
 def _read(source: Source) -> _Read | None:
-    return _Reader(source).read()
+    return _XmlReader(source).read()
 
 
 class _Refused(Exception):  # noqa: N818 it never leaves this file
     pass
 
 
-class _Reader:
+class _XmlReader:
     """Follows the parser, and says each element when it ends."""
 
     def __init__(self, source: Source) -> None:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from holdfast.fitting.following import unmarked
 from holdfast.trim.anchors import MARK
 from holdfast.wire import DIALECTS, Conversation, Message
-from holdfast.wire.notes import Note
+from holdfast.wire.notes import SingleNote
 from holdfast.wire.strict import encode
 
-_FINGERPRINT: Note[bytes] = Note("fingerprint")
+_FINGERPRINT: SingleNote[bytes] = SingleNote("fingerprint")
 
 MOST_HEADS = 200
 """How far back a request is looked for: a client seldom adds more messages at once."""

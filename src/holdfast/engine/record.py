@@ -23,9 +23,9 @@ from holdfast.store.refs import digest
 from holdfast.trim.standing import STAND, Fold, Stand
 from holdfast.wire import Conversation, Message, read
 from holdfast.wire.frame import pack, uneven_gaps, unpack
-from holdfast.wire.notes import Note
+from holdfast.wire.notes import SingleNote
 
-_SHA256: Note[str] = Note("sha256")
+_SHA256: SingleNote[str] = SingleNote("sha256")
 _EVENED = Edit(
     action="layout",
     what="made the white space between messages even",

@@ -51,7 +51,7 @@ def miss(reason: str, step: str, *, count: Count, ref_id: str = "", most: int = 
     return Expansion(text=text, reason=reason, tokens=count(text))
 
 
-class Frame(msgspec.Struct, frozen=True, kw_only=True):
+class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
     """The lines before and behind the content."""
 
     ref_id: str
@@ -72,10 +72,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return f"{text}{gap}[{remains} remain: {self.opener} with {same}page={page + 1}]"
 
 
-def frame(ref_id: str, note: str, *, plain: bool, opener: str, count: Count) -> Frame:
+def frame(ref_id: str, note: str, *, plain: bool, opener: str, count: Count) -> PageFrame:
     """The lines around a content, of bounded length."""
     short = shorten(note, _LONGEST_NOTE, count)
-    return Frame(ref_id=ref_id[:100], note=short, plain=plain, opener=opener[:100])
+    return PageFrame(ref_id=ref_id[:100], note=short, plain=plain, opener=opener[:100])
 
 
 def shorten_where(where: str, count: Count) -> str:

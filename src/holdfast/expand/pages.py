@@ -11,7 +11,7 @@ import bisect
 import msgspec
 
 from holdfast.errors import ExpandError
-from holdfast.expand.expansion import Count, Expansion, Frame, miss, shorten_where
+from holdfast.expand.expansion import Count, Expansion, PageFrame, miss, shorten_where
 from holdfast.expand.options import ExpandOptions
 from holdfast.expand.region import Region
 
@@ -20,7 +20,7 @@ _SLACK = 8
 """Numbers of other pages may take a few tokens more than those of the first."""
 
 
-def show(region: Region, options: ExpandOptions, frame: Frame, count: Count) -> Expansion:
+def show(region: Region, options: ExpandOptions, frame: PageFrame, count: Count) -> Expansion:
     """The page that the options ask for."""
     ends = _ends(region, options, frame, count)
     if len(ends) < options.page:
@@ -38,7 +38,7 @@ def show(region: Region, options: ExpandOptions, frame: Frame, count: Count) -> 
 
 
 def _expansion(
-    region: Region, span: tuple[int, int], options: ExpandOptions, frame: Frame, count: Count
+    region: Region, span: tuple[int, int], options: ExpandOptions, frame: PageFrame, count: Count
 ) -> Expansion:
     start, end = span
     content = region.text[start:end]
@@ -68,7 +68,9 @@ _known: dict[tuple[object, ...], tuple[int, ...]] = {}
 _MOST_KNOWN = 256
 
 
-def _ends(region: Region, options: ExpandOptions, frame: Frame, count: Count) -> tuple[int, ...]:
+def _ends(
+    region: Region, options: ExpandOptions, frame: PageFrame, count: Count
+) -> tuple[int, ...]:
     """Where each page ends, up to the one asked for or the last."""
     asked = hash((msgspec.structs.replace(options, page=1), frame))
     key = (hash(region.text), len(region.text), len(region.starts), asked, count)
@@ -89,7 +91,7 @@ def fit(
     region: Region,
     start: int,
     most: int,
-    frame: Frame,
+    frame: PageFrame,
     count: Count,
     *,
     density: float = _CHARACTERS_PER_TOKEN,
@@ -123,7 +125,7 @@ def fit(
     return end
 
 
-def _tokens(region: Region, start: int, end: int, frame: Frame, count: Count) -> int:
+def _tokens(region: Region, start: int, end: int, frame: PageFrame, count: Count) -> int:
     """What a page would cost with the longest lines around it that a page can have.
 
     All pages are measured by the same lines, so that where one ends does not depend on its number.
@@ -134,7 +136,7 @@ def _tokens(region: Region, start: int, end: int, frame: Frame, count: Count) ->
 
 
 def surround(
-    region: Region, start: int, end: int, options: ExpandOptions, frame: Frame, count: Count
+    region: Region, start: int, end: int, options: ExpandOptions, frame: PageFrame, count: Count
 ) -> tuple[int, int]:
     """The widest piece around a place, in whole units where they have some length, that fits."""
     most = options.max_tokens

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from holdfast.expand.around import place
 from holdfast.expand.asking import by_query
-from holdfast.expand.expansion import Count, Expansion, Frame, frame, miss, shorten_where
+from holdfast.expand.expansion import Count, Expansion, PageFrame, frame, miss, shorten_where
 from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions
 from holdfast.expand.pages import show, surround
@@ -78,7 +78,9 @@ def _lines(opened: Opened, first: int, last: int | None) -> Region:
     return lines(opened.source, first, min(last or total, total))
 
 
-def _surroundings(opened: Opened, options: ExpandOptions, around: Frame, count: Count) -> Expansion:
+def _surroundings(
+    opened: Opened, options: ExpandOptions, around: PageFrame, count: Count
+) -> Expansion:
     region, start, end = place(opened, options.around)
     first, last = surround(region, start, end, options, around, count)
     where = region.where(first, last)

@@ -11,14 +11,14 @@ import msgspec
 from holdfast.tokens.families import Constants
 from holdfast.tokens.media import media_tokens
 from holdfast.tokens.render import renderer
-from holdfast.tokens.render.request import Context, view
+from holdfast.tokens.render.request import Surroundings, view
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Block, Conversation, Media, Message, Text, Thinking, ToolResult
-from holdfast.wire.notes import KeyedNote, Note
+from holdfast.wire.notes import KeyedNote, SingleNote
 
 _LOOK_BACK = 64
 """How many messages from the end an earlier sum is looked for."""
-_NO_CONTEXT = Context()
+_NO_CONTEXT = Surroundings()
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -118,7 +118,7 @@ class _Facts(msgspec.Struct, frozen=True):
     """It is a question of the user, not only results."""
 
 
-_FACTS: Note[_Facts] = Note("facts")
+_FACTS: SingleNote[_Facts] = SingleNote("facts")
 
 
 def _facts(message: Message) -> _Facts:
@@ -169,7 +169,7 @@ class _Counter:
         message = messages[n]
         context = _NO_CONTEXT
         if known.calls or known.answers or known.thinks:
-            context = Context(
+            context = Surroundings(
                 in_turn=in_turn and known.thinks,
                 joined=n > 0 and self._is_joined(messages[n - 1], message),
                 answers=tuple(calls.get(call_id, ("", 0, 1)) for call_id in known.answers),

@@ -14,7 +14,7 @@ import msgspec
 from holdfast.errors import HoldfastError, SettingsError
 from holdfast.trim.standing import is_ours, own_of
 from holdfast.wire import Message, Text
-from holdfast.wire.notes import Note
+from holdfast.wire.notes import SingleNote
 
 AnchorType = Literal[
     "system_message",
@@ -31,10 +31,10 @@ Selector = Callable[[Message, int, Sequence[Message]], bool]
 _RULE = re.compile(r"\b(always|never|must|do not|don't|under no circumstances)\b", re.IGNORECASE)
 _LONGEST_RULE = 1500
 
-MARK: Note[bool] = Note("mark")
+MARK: SingleNote[bool] = SingleNote("mark")
 """A message that the user wants kept."""
-_ASKS: Note[bool] = Note("asks")
-_STATES_RULE: Note[bool] = Note("states rule")
+_ASKS: SingleNote[bool] = SingleNote("asks")
+_STATES_RULE: SingleNote[bool] = SingleNote("states rule")
 
 
 class AnchorDefinition(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from holdfast.trim.excerpts import plain, quote, security_line
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.standing import STAND, Fold
 from holdfast.wire import Message, Text, ToolCall, ToolResult
-from holdfast.wire.notes import Note
+from holdfast.wire.notes import SingleNote
 
 _QUOTED = 80
 _QUOTED_FAILURE = 160
@@ -45,7 +45,7 @@ class _Mention(msgspec.Struct, frozen=True):
 
 
 _NOTHING = _Mention()
-_MENTION: Note[_Mention] = Note("mention")
+_MENTION: SingleNote[_Mention] = SingleNote("mention")
 
 
 def _mention(message: Message) -> _Mention:

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.store.records import Edit
 from holdfast.wire import Message
-from holdfast.wire.notes import Note
+from holdfast.wire.notes import SingleNote
 
 
 class Fold(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class Stand(msgspec.Struct, frozen=True):
         return f"<Stand for {len(self.originals)} messages, {len(self.edits)} edits>"
 
 
-STAND: Note[Stand] = Note("stand")
+STAND: SingleNote[Stand] = SingleNote("stand")
 
 
 def originals_of(message: Message) -> tuple[Message, ...]:

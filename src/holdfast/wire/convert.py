@@ -104,7 +104,7 @@ def _is_common_choice(choice: Any) -> bool:
 
 
 def _entries(source: Conversation, lost: list[Loss]) -> list[Entry]:
-    ids = _Ids()
+    ids = _FreshIds()
     entries: list[Entry] = []
     for message in source.messages:
         kept: list[Block] = []
@@ -129,7 +129,7 @@ def _entries(source: Conversation, lost: list[Loss]) -> list[Entry]:
     return entries
 
 
-def _carry(block: Block, ids: _Ids) -> Block | None:
+def _carry(block: Block, ids: _FreshIds) -> Block | None:
     match block:
         case Text():
             return Text(text=block.text) if block.text.strip() else None
@@ -164,7 +164,7 @@ def _texts_first(role: Role, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     )
 
 
-class _Ids:
+class _FreshIds:
     """Call ids that every dialect takes: plain letters, at most 40, unique, and never empty."""
 
     def __init__(self) -> None:

@@ -51,7 +51,7 @@ def pack(frame: Frame, gaps: Sequence[bytes] = ()) -> bytes:
     return b"\0".join([frame.head, frame.tail, *(gaps or (frame.gap,))])
 
 
-class Packed(NamedTuple):
+class PackedFrame(NamedTuple):
     """The bytes around messages."""
 
     head: bytes
@@ -74,10 +74,10 @@ class Packed(NamedTuple):
         return self.head + b"".join(parts) + self.tail
 
 
-def unpack(packed: bytes) -> Packed:
+def unpack(packed: bytes) -> PackedFrame:
     """What `pack` wrote."""
     head, tail, *gaps = packed.split(b"\0")
-    return Packed(head, tail, tuple(gaps))
+    return PackedFrame(head, tail, tuple(gaps))
 
 
 def uneven_gaps(frame: Frame, spans: Sequence[bytes], body: bytes) -> tuple[bytes, ...]:

@@ -1,8 +1,8 @@
 """What later steps know about a message, such as its tokens: typed, and kept with it.
 
 notes: the first word of the wire. A message's bytes never change, so what follows from them alone
-is a `Note`; what depends on more (the model, the rules, the question) is a `KeyedNote`, whose key
-names all of it. Knowledge goes away with its message, and one kind never pushes out another.
+is a `SingleNote`; what depends on more (the model, the rules, the question) is a `KeyedNote`, whose
+key names all of it. Knowledge goes away with its message, and one kind never pushes out another.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Noted(Protocol):
         """By kind; only the kinds themselves read it."""
 
 
-class Note(Generic[T]):
+class SingleNote(Generic[T]):
     """One kind of knowledge: at most one value for a message."""
 
     __slots__ = ("name",)
@@ -46,7 +46,7 @@ class Note(Generic[T]):
             now.notes.setdefault(self, value)
 
     def __repr__(self) -> str:
-        return f"<Note {self.name}>"
+        return f"<SingleNote {self.name}>"
 
 
 class KeyedNote(Generic[T]):

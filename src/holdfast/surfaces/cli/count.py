@@ -35,7 +35,7 @@ LARGEST = 5
 CALIBRATION = "calibration.json"
 
 
-class Frame(NamedTuple):
+class CountedFrame(NamedTuple):
     """What a count is measured against."""
 
     window: int | None
@@ -172,17 +172,17 @@ def _learn(
         ) from error_
 
 
-def _frame(counted: TokenCount, settings: Settings, folder: Path | None) -> Frame:
+def _frame(counted: TokenCount, settings: Settings, folder: Path | None) -> CountedFrame:
     if not counted.model:
-        return Frame(None, None)
+        return CountedFrame(None, None)
     lists = prices.load(folder).prices
     registry = ModelContextRegistry(settings, prices=lists)
     try:
         window = registry.known_window(counted.model)
         price = lists.price(counted.model, at=datetime.now(UTC))
     except HoldfastError:  # an id that only its server understands
-        return Frame(None, None)
-    return Frame(window, price.cost(input_tokens=counted.tokens) if price else None)
+        return CountedFrame(None, None)
+    return CountedFrame(window, price.cost(input_tokens=counted.tokens) if price else None)
 
 
 # --- drawing -----------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def _largest_table(counted: TokenCount, conversation: Conversation) -> object:
     return table(Column("largest message", justify="right"), "role", *right, rows=rows)
 
 
-def _summary(counted: TokenCount, frame: Frame) -> str:
+def _summary(counted: TokenCount, frame: CountedFrame) -> str:
     known = provenance(counted.family)
     rests_on = f" on {known.records:,} requests" if known and counted.accuracy != "exact" else ""
     parts = [f"{counted.model or 'no model named'}: {counted.accuracy}{rests_on}"]
@@ -230,7 +230,7 @@ def _summary(counted: TokenCount, frame: Frame) -> str:
 
 
 def _data(
-    counted: TokenCount, conversation: Conversation | None, frame: Frame
+    counted: TokenCount, conversation: Conversation | None, frame: CountedFrame
 ) -> dict[str, object]:
     parts = counted.parts
     return {

@@ -33,7 +33,7 @@ _ONLY_WIDE = ("vocabulary", "window from")
 _WIDE = 110
 
 
-class Row(NamedTuple):
+class ModelRow(NamedTuple):
     """One model of the listing."""
 
     id: str
@@ -101,7 +101,7 @@ def _prices(folder: Path | None) -> Prices:
     return loaded.prices
 
 
-def _rows(filter_: str, settings: Settings, lists: Prices) -> Iterator[Row]:
+def _rows(filter_: str, settings: Settings, lists: Prices) -> Iterator[ModelRow]:
     """Yield the models whose id holds the filter; if there is none, the one it is a name of."""
     registry = ModelContextRegistry(settings, prices=lists)
     now = datetime.now(UTC)
@@ -127,11 +127,11 @@ def _ids(settings: Settings, lists: Prices, now: datetime) -> list[str]:
     return list(reversed(by_key.values()))
 
 
-def _row(id_: str, registry: ModelContextRegistry, price: Price | None) -> Row:
+def _row(id_: str, registry: ModelContextRegistry, price: Price | None) -> ModelRow:
     limits, origins = registry.trace(id_)
     counted = describe(id_)
     origin, of_output = origins["context_window"], origins["max_output_tokens"]
-    return Row(
+    return ModelRow(
         id_,
         None if origin == "default" else limits.context_window,
         None if of_output == "default" else limits.max_output_tokens,
@@ -142,7 +142,7 @@ def _row(id_: str, registry: ModelContextRegistry, price: Price | None) -> Row:
     )
 
 
-def _show(rows: list[Row], out: Output) -> None:
+def _show(rows: list[ModelRow], out: Output) -> None:
     def draw(console: Console) -> None:
         shown = [name for name in _COLUMNS if console.width >= _WIDE or name not in _ONLY_WIDE]
         cells = [[_cells(row)[name] for name in shown] for row in rows]
@@ -151,7 +151,7 @@ def _show(rows: list[Row], out: Output) -> None:
     out.emit([_json(row) for row in rows], draw)
 
 
-def _cells(row: Row) -> dict[str, str]:
+def _cells(row: ModelRow) -> dict[str, str]:
     price = row.price
     rates = (price.input, price.cache_read, price.output) if price else (None, None, None)
     cells = (
@@ -185,7 +185,7 @@ def _dollars(amount: Decimal | None) -> str:
     return NOTHING if amount is None else f"{amount.normalize():f}"
 
 
-def _json(row: Row) -> dict[str, Any]:
+def _json(row: ModelRow) -> dict[str, Any]:
     price = row.price
     return {
         "id": row.id,

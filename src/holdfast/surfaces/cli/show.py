@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text as RichText
 
-from holdfast import (
+from holdfast import read
+from holdfast.settings import Settings
+from holdfast.wire import (
     Block,
     Conversation,
     Media,
@@ -22,9 +24,7 @@ from holdfast import (
     Thinking,
     ToolCall,
     ToolResult,
-    read,
 )
-from holdfast.settings import Settings
 
 from ._input import DialectOption, FileArgument, limits_of, read_body
 from ._output import ColorOption, Output, OutputOption, printable, table
@@ -33,7 +33,7 @@ FIRST_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MessageRow:
     """One message, in numbers and a few words."""
 
     index: int
@@ -77,11 +77,11 @@ def show(
     out.emit(_data(conversation, rows, with_text=with_text), draw)
 
 
-def rows_of(conversation: Conversation) -> Iterator[Row]:
+def rows_of(conversation: Conversation) -> Iterator[MessageRow]:
     """Describe each message of the conversation."""
     for number, exchange in enumerate(conversation.exchanges, 1):
         for index, message in enumerate(exchange.messages, exchange.start):
-            yield Row(
+            yield MessageRow(
                 index=index,
                 exchange=number,
                 kind=exchange.kind,
@@ -105,7 +105,7 @@ def heading(conversation: Conversation) -> RichText:
     return RichText(printable(" · ".join(parts)))
 
 
-def message_table(rows: list[Row], *, with_text: bool) -> Table:
+def message_table(rows: list[MessageRow], *, with_text: bool) -> Table:
     """Lay the messages out, with as many of their first words as the width allows."""
     columns: list[Column | str] = [
         Column("#", justify="right", no_wrap=True),
@@ -125,7 +125,9 @@ def message_table(rows: list[Row], *, with_text: bool) -> Table:
     return drawn
 
 
-def _data(conversation: Conversation, rows: list[Row], *, with_text: bool) -> dict[str, object]:
+def _data(
+    conversation: Conversation, rows: list[MessageRow], *, with_text: bool
+) -> dict[str, object]:
     messages = [asdict(row) for row in rows]
     if not with_text:
         for message in messages:

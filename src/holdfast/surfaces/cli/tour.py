@@ -106,7 +106,7 @@ def broken(body: bytes) -> bytes:
     return json.dumps(request | {"messages": messages}).encode()
 
 
-def _verdict(violations: list[holdfast.Violation]) -> str:
+def _verdict(violations: list[holdfast.wire.Violation]) -> str:
     if not violations:
         return "valid: no rule is broken."
     return f"{len(violations)} violations are left."

@@ -11,10 +11,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 import holdfast
-from holdfast import Violation
 from holdfast.errors import WireError
 from holdfast.settings import Settings
-from holdfast.wire import RULES, Limits
+from holdfast.wire import RULES, Limits, Violation
 
 from ._input import (
     DialectOption,
@@ -66,7 +65,7 @@ def validate(
 def _detected(body: bytes, limits: Limits) -> str | None:
     """The dialect that the body is in, or None for validate to say what is wrong with it."""
     try:
-        return holdfast.detect(body, limits=limits)
+        return holdfast.wire.detect(body, limits=limits)
     except WireError:
         return None
 

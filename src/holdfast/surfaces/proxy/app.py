@@ -29,11 +29,11 @@ from holdfast.surfaces.proxy.encodings import (
     unpacked,
     without_encoding,
 )
-from holdfast.surfaces.proxy.exchange import Exchange, Outcome
+from holdfast.surfaces.proxy.exchange import Handling, Outcome
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.routes import family_of, meant, route
-from holdfast.surfaces.proxy.seen import Seen
+from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.sending import BrokenOffError, UpstreamError
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import Switches, read_switches
@@ -151,7 +151,7 @@ class ProxyApp:
         headers: tuple[tuple[str, str], ...],
         body: bytes | WireError,
         send: Send,
-        seen: Seen,
+        seen: RequestSeen,
     ) -> None:
         if isinstance(body, WireError):
             raise body
@@ -180,7 +180,7 @@ class ProxyApp:
     async def _outcome(self, incoming: Incoming) -> Outcome:
         if incoming.route.counts:
             return await count_answer(self.service, incoming)
-        return await Exchange(self.service, incoming).run()
+        return await Handling(self.service, incoming).run()
 
     async def _pass_through(
         self,
@@ -188,7 +188,7 @@ class ProxyApp:
         headers: tuple[tuple[str, str], ...],
         body: bytes,
         send: Send,
-        seen: Seen,
+        seen: RequestSeen,
     ) -> None:
         """Send a request on and its answer back, byte for byte."""
         path, method = scope["path"], scope["method"]
@@ -243,7 +243,7 @@ def _told(error: HoldfastError, dialect: str) -> Outcome:
     return Outcome(status, headers, error_body(dialect, status, message, kind))
 
 
-def _hung_up(scope: ASGIScope, seen: Seen, error: UpstreamError) -> bool:
+def _hung_up(scope: ASGIScope, seen: RequestSeen, error: UpstreamError) -> bool:
     """Break the connection as the upstream did, if the server can; a stream breaks by itself."""
     hang_up = scope.get("state", {}).get(HANG_UP)
     if hang_up is None:

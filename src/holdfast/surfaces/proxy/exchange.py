@@ -61,7 +61,7 @@ class Outcome(NamedTuple):
     body: bytes | AsyncIterable[bytes]
 
 
-class Exchange:
+class Handling:
     """The way of one request; used once."""
 
     def __init__(self, service: Service, incoming: Incoming) -> None:

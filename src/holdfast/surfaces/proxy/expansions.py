@@ -49,7 +49,7 @@ class Caps(NamedTuple):
     tokens: int = 16_000
 
 
-class Step(NamedTuple):
+class OpeningStep(NamedTuple):
     """What follows from a turn with hidden calls."""
 
     results: Results
@@ -102,7 +102,7 @@ class Expansions:
 
     async def step(
         self, sent: Conversation, turn: tuple[bytes, ...], calls: Sequence[Call], *, alone: bool
-    ) -> Step:
+    ) -> OpeningStep:
         """Answer the hidden calls of a turn; where they are not alone, it is the client's."""
         if alone:
             answers, following, turn = await self._fitting(sent, turn, calls)
@@ -120,7 +120,7 @@ class Expansions:
             self.used.tokens + answers.tokens,
             self.used.rounds + (following is not None),
         )
-        return Step(answers.results, following, turn)
+        return OpeningStep(answers.results, following, turn)
 
     async def _fitting(
         self, sent: Conversation, turn: tuple[bytes, ...], calls: Sequence[Call]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast.surfaces.proxy.routes import Route
-from holdfast.surfaces.proxy.seen import Seen
+from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.switches import Switches
 
 
@@ -21,7 +21,7 @@ class Incoming(NamedTuple):
     headers: tuple[tuple[str, str], ...]
     body: bytes
     switches: Switches
-    seen: Seen
+    seen: RequestSeen
 
     @property
     def wants_array(self) -> bool:

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from holdfast.store import Turn
-from holdfast.surfaces.proxy.seen import Seen, model_name
+from holdfast.surfaces.proxy.seen import RequestSeen, model_name
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 MOST_MODELS = 50
@@ -68,7 +68,7 @@ class Metrics:
             "prefix_share", "Share that is the beginning of the request before.", buckets=_SHARES
         )
 
-    def count(self, seen: Seen, status: int, turn: Turn | None) -> None:
+    def count(self, seen: RequestSeen, status: int, turn: Turn | None) -> None:
         """Count a request that was answered, and the turn that was written down of it."""
         model = self._model(seen.model)
         family = seen.family or "unknown"

@@ -29,7 +29,7 @@ _MODEL = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)
 _OUR_SESSION = re.compile(r"[0-9a-f]{32}")
 
 
-class Seen:
+class RequestSeen:
     """A request on its way; times are in seconds."""
 
     def __init__(self, dialect: str, family: str = "", traceparent: str = "") -> None:
@@ -101,7 +101,7 @@ class Seen:
 class _Timed:
     """An upstream's answer whose reader is timed."""
 
-    def __init__(self, reply: Reply, seen: Seen) -> None:
+    def __init__(self, reply: Reply, seen: RequestSeen) -> None:
         self.status = reply.status
         self.headers = reply.headers
         self._reply = reply

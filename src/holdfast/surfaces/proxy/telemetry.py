@@ -21,7 +21,7 @@ from holdfast.store import Turn
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.metrics import CONTENT_TYPE, Metrics
 from holdfast.surfaces.proxy.report import report
-from holdfast.surfaces.proxy.seen import CLIENT_LEFT, Seen, model_name, session_id
+from holdfast.surfaces.proxy.seen import CLIENT_LEFT, RequestSeen, model_name, session_id
 from holdfast.surfaces.proxy.tracing import configured
 
 if TYPE_CHECKING:
@@ -33,24 +33,24 @@ class Telemetry:
 
     def __init__(self, settings: Settings) -> None:
         self._debug = settings.context_debug
-        self._open: set[Seen] = set()
+        self._open: set[RequestSeen] = set()
         self.metrics = Metrics(
             lambda: len(self._open), lambda: sum(seen.streams for seen in self._open)
         )
         self.tracing = configured(settings)
 
-    def begin(self, dialect: str, family: str, traceparent: str = "") -> Seen:
+    def begin(self, dialect: str, family: str, traceparent: str = "") -> RequestSeen:
         """A request has come."""
-        seen = Seen(dialect, family, traceparent)
+        seen = RequestSeen(dialect, family, traceparent)
         self._open.add(seen)
         return seen
 
-    def decided(self, seen: Seen, session: str, fitted: Fitted) -> None:
+    def decided(self, seen: RequestSeen, session: str, fitted: Fitted) -> None:
         """A request was made to fit; told only if the settings ask for it."""
         if self._debug:
             log.debug(context_line(seen, session, fitted))
 
-    async def end(self, seen: Seen) -> None:
+    async def end(self, seen: RequestSeen) -> None:
         """The client has its answer: wait for the turn's record, and tell."""
         self._open.discard(seen)
         turn = None
@@ -71,7 +71,7 @@ class Telemetry:
             await asyncio.to_thread(self.tracing.close)
 
 
-def line(seen: Seen, status: int, turn: Turn | None) -> Fields:
+def line(seen: RequestSeen, status: int, turn: Turn | None) -> Fields:
     """A request as a log line: ids and counts."""
     said = Fields(
         event="request",
@@ -101,7 +101,7 @@ def line(seen: Seen, status: int, turn: Turn | None) -> Fields:
     return said
 
 
-def context_line(seen: Seen, session: str, fitted: Fitted) -> Fields:
+def context_line(seen: RequestSeen, session: str, fitted: Fitted) -> Fields:
     """What was decided of a request's context, for `context_debug`: ids and numbers."""
     actions = Counter(edit.action for edit in fitted.edits)
     return Fields(

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
 from holdfast.store import Turn
-from holdfast.surfaces.proxy.seen import Seen, model_name, session_id
+from holdfast.surfaces.proxy.seen import RequestSeen, model_name, session_id
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -36,7 +36,7 @@ class Tracing:
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("holdfast")
 
-    def write(self, seen: Seen, status: int, turn: Turn | None) -> None:
+    def write(self, seen: RequestSeen, status: int, turn: Turn | None) -> None:
         """Write the span of a request that was answered."""
         from opentelemetry.trace import SpanKind, StatusCode  # noqa: PLC0415
         from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
@@ -61,7 +61,7 @@ class Tracing:
         self._provider.shutdown()
 
 
-def attributes(seen: Seen, status: int, turn: Turn | None) -> dict[str, str | int | float]:
+def attributes(seen: RequestSeen, status: int, turn: Turn | None) -> dict[str, str | int | float]:
     """What a span tells of a request."""
     gemini = seen.dialect == "gemini"
     about: dict[str, str | int | float] = {

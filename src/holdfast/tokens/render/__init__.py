@@ -12,7 +12,7 @@ from typing import Protocol
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render import claude, gemini, openai, template
 from holdfast.tokens.render.parts import Envelope
-from holdfast.tokens.render.request import BareRequest, Context, View
+from holdfast.tokens.render.request import BareRequest, Surroundings, View
 from holdfast.tokens.vocabulary import CountText
 
 
@@ -22,7 +22,7 @@ class Renderer(Protocol):
     def envelope(self, made: BareRequest, k: Constants, count: CountText) -> Envelope:
         """Tokens of everything but the messages."""
 
-    def message(self, view: View, context: Context, k: Constants, count: CountText) -> float:
+    def message(self, view: View, context: Surroundings, k: Constants, count: CountText) -> float:
         """Tokens of one message."""
 
 

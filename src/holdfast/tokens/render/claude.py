@@ -12,7 +12,7 @@ import re
 
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render.parts import Envelope, arguments_value, spaced_json
-from holdfast.tokens.render.request import BareRequest, Context, View, answer_schema, thinks
+from holdfast.tokens.render.request import BareRequest, Surroundings, View, answer_schema, thinks
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Tool, ToolCall
 from holdfast.wire.values import inner, take
@@ -69,7 +69,7 @@ def _tool(tool: Tool, k: Constants, count: CountText) -> float:
     return k["tool"] + k["text_scale"] * weighed
 
 
-def message(view: View, context: Context, k: Constants, count: CountText) -> float:
+def message(view: View, context: Surroundings, k: Constants, count: CountText) -> float:
     """Tokens of one message."""
     total = sum(text_tokens(text, k, count) for text in view.texts)
     total += text_tokens(view.foreign.text, k, count) + view.foreign.tokens(_SEALED_CHARACTERS)

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render.foreign import SEALED_CHARACTERS
 from holdfast.tokens.render.parts import Envelope, arguments_value
-from holdfast.tokens.render.request import BareRequest, Context, View
+from holdfast.tokens.render.request import BareRequest, Surroundings, View
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Tool
 from holdfast.wire.values import first, inner, take
@@ -97,7 +97,7 @@ def _property(
     return total
 
 
-def message(view: View, context: Context, k: Constants, count: CountText) -> float:
+def message(view: View, context: Surroundings, k: Constants, count: CountText) -> float:
     """Tokens of one message."""
     if view.dialect == "gemini":
         parts = view.value["parts"]

@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render import typescript
 from holdfast.tokens.render.parts import Envelope, arguments_text, compact_json
-from holdfast.tokens.render.request import BareRequest, Context, Schema, View, answer_schema
+from holdfast.tokens.render.request import BareRequest, Schema, Surroundings, View, answer_schema
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Text, Tool, ToolCall, ToolResult
 from holdfast.wire.values import take
@@ -162,7 +162,7 @@ def _blank_line(before: str, k: Constants, count: CountText) -> int:
 # --- messages ----------------------------------------------------------------------------------
 
 
-def message(view: View, context: Context, k: Constants, count: CountText) -> float:
+def message(view: View, context: Surroundings, k: Constants, count: CountText) -> float:
     """Tokens of one message."""
     in_responses = view.dialect == "openai-responses"
     total = sum(

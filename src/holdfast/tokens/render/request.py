@@ -27,7 +27,7 @@ from holdfast.wire import (
 from holdfast.wire.values import inner, take
 
 
-class Context(NamedTuple):
+class Surroundings(NamedTuple):
     """What the count of a message needs to know about the messages around it."""
 
     in_turn: bool = False

@@ -12,7 +12,7 @@ import re
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render.foreign import SEALED_CHARACTERS
 from holdfast.tokens.render.parts import Envelope, arguments_value, compact_json, spaced_json
-from holdfast.tokens.render.request import BareRequest, Context, View, answer_schema
+from holdfast.tokens.render.request import BareRequest, Surroundings, View, answer_schema
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Tool, ToolCall
 from holdfast.wire.values import take
@@ -72,7 +72,7 @@ def _tool(made: BareRequest, tool: Tool, k: Constants, count: CountText) -> floa
     return k["tool"] + k["tool_scale"] * count(k.text("vocabulary"), text)
 
 
-def message(view: View, context: Context, k: Constants, count: CountText) -> float:
+def message(view: View, context: Surroundings, k: Constants, count: CountText) -> float:
     """Tokens of one message with its frame."""
     vocabulary = k.text("vocabulary")
     text = view.text

@@ -29,7 +29,7 @@ from holdfast.surfaces.proxy.dashboard.inspection import (
 from holdfast.surfaces.proxy.dashboard.inspector import MessageShown, TurnShown
 from holdfast.surfaces.proxy.dashboard.layout import day
 from holdfast.surfaces.proxy.dashboard.overview import Overview, SessionShown
-from holdfast.surfaces.proxy.dashboard.standing import Standing
+from holdfast.surfaces.proxy.dashboard.standing import FixedTokens
 from holdfast.surfaces.proxy.dashboard.views import (
     SessionRow,
     TurnRow,
@@ -64,7 +64,7 @@ class Gathering:
         self._engine = service.engine
         self._store = service.engine.store
         self._scope = service.engine.scope
-        self._standing = Standing()
+        self._standing = FixedTokens()
 
     async def overview(self, url: str, *, before: str, now: float) -> Overview:
         """The first page; `before` is the session to go on behind."""

@@ -68,7 +68,7 @@ def aligned(clients: int, origins: Sequence[tuple[int, int]]) -> list[Pair]:
     return pairs
 
 
-class Piece(msgspec.Struct, frozen=True, kw_only=True):
+class ShownBlock(msgspec.Struct, frozen=True, kw_only=True):
     """A block of a message, as it is shown."""
 
     kind: str
@@ -82,14 +82,14 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
     index: int
     role: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ShownBlock, ...]
     size: int
     """Bytes of the whole message."""
     cut: bool = False
     """There is more of it than is shown."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class PairRow(msgspec.Struct, frozen=True, kw_only=True):
     """Messages side by side, and why they differ."""
 
     client: tuple[Shown, ...]
@@ -138,13 +138,13 @@ def needed(of: Sides, pairs: Iterable[Pair]) -> list[str]:
     return sorted(names - {""})
 
 
-def rows(of: Inspected, pairs: Sequence[Pair]) -> list[Row]:
+def rows(of: Inspected, pairs: Sequence[Pair]) -> list[PairRow]:
     """Some pairs as they are shown."""
     client, sent = Reader(of, CLIENT), Reader(of, SENT)
     return [_row(of, pair, client, sent) for pair in pairs]
 
 
-def _row(of: Inspected, pair: Pair, client: Reader, sent: Reader) -> Row:
+def _row(of: Inspected, pair: Pair, client: Reader, sent: Reader) -> PairRow:
     shown = pair.client[:MOST_FOLDED]
     most = MOST_SHOWN if len(pair.client) == 1 else _MOST_IN_FOLD
     before = [of.sides.client[n] for n in shown]
@@ -152,7 +152,7 @@ def _row(of: Inspected, pair: Pair, client: Reader, sent: Reader) -> Row:
     known = set(_refs(of.stored.get(name, b"") for name in before))
     stands = _refs(of.stored.get(name, b"") for name in after)
     new = tuple(ref for ref in stands if ref not in known)
-    return Row(
+    return PairRow(
         client=tuple(client.show(n, most) for n in shown),
         sent=tuple(sent.show(n, MOST_SHOWN) for n in pair.sent),
         same=before == after,
@@ -187,11 +187,11 @@ class Reader:
         """A message, at most so many characters of it; all of it without a number."""
         span = self._of.stored.get(self._names[index])
         if span is None:
-            gone = Piece(kind="gone", text="The bytes of this message are no longer stored.")
+            gone = ShownBlock(kind="gone", text="The bytes of this message are no longer stored.")
             return Shown(index=index, role="?", pieces=(gone,), size=0)
         message = self._message(span)
         if message is None:
-            unread = (Piece(kind="raw", text=span.decode("utf-8", "replace")),)
+            unread = (ShownBlock(kind="raw", text=span.decode("utf-8", "replace")),)
             kept, cut = _shortened(unread, most)
             return Shown(index=index, role="?", pieces=kept, size=len(span), cut=cut)
         kept, cut = _shortened(map(piece, message.blocks), most)
@@ -212,10 +212,12 @@ class Reader:
         return message
 
 
-def _shortened(pieces: Iterable[Piece], most: int | None) -> tuple[tuple[Piece, ...], bool]:
+def _shortened(
+    pieces: Iterable[ShownBlock], most: int | None
+) -> tuple[tuple[ShownBlock, ...], bool]:
     if most is None:
         return tuple(pieces), False
-    kept: list[Piece] = []
+    kept: list[ShownBlock] = []
     for one in pieces:
         if len(kept) == _MOST_PIECES or most <= 0:
             return tuple(kept), True
@@ -227,24 +229,24 @@ def _shortened(pieces: Iterable[Piece], most: int | None) -> tuple[tuple[Piece, 
     return tuple(kept), False
 
 
-def piece(block: Block) -> Piece:
+def piece(block: Block) -> ShownBlock:
     """A block as it is shown."""
     match block:
         case Text():
-            return Piece(kind="text", text=block.text)
+            return ShownBlock(kind="text", text=block.text)
         case ToolCall():
-            return Piece(kind="call", name=block.name, text=_json(block.arguments))
+            return ShownBlock(kind="call", name=block.name, text=_json(block.arguments))
         case ToolResult():
             name = block.name or block.call_id
-            return Piece(kind="result", name=name, text=block.text, is_error=block.is_error)
+            return ShownBlock(kind="result", name=name, text=block.text, is_error=block.is_error)
         case Thinking():
-            return Piece(kind="thinking", text=block.text)
+            return ShownBlock(kind="thinking", text=block.text)
         case Media():
-            return Piece(kind=block.kind, name=block.media_type)
+            return ShownBlock(kind=block.kind, name=block.media_type)
         case Opaque():
-            return Piece(kind="other", name=block.type)
+            return ShownBlock(kind="other", name=block.type)
         case _:
-            return Piece(kind="other")
+            return ShownBlock(kind="other")
 
 
 def _json(value: Any) -> str:

@@ -31,7 +31,7 @@ from holdfast.surfaces.proxy.dashboard.html import (
     tr,
     ul,
 )
-from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT, Piece, Row, Shown
+from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT, PairRow, Shown, ShownBlock
 from holdfast.surfaces.proxy.dashboard.layout import (
     facts,
     moment,
@@ -72,7 +72,7 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the session's last turn."""
     around: tuple[Conversation | None, Conversation | None]
     """Both sides without their messages."""
-    rows: Sequence[Row]
+    rows: Sequence[PairRow]
     flags: Mapping[str, tuple[str, ...]] = {}
     """Kinds of secrets and personal data behind refs."""
     counts: tuple[int, int] = (0, 0)
@@ -209,7 +209,7 @@ def _messages(shown: TurnShown) -> Html:
     )  # fmt: skip
 
 
-def _row(shown: TurnShown, row: Row) -> Html:
+def _row(shown: TurnShown, row: PairRow) -> Html:
     if row.same:
         both = [_message(shown, SENT, message) for message in row.sent]
         return tr(td(both, colspan=2, data_label="Both sides"), class_="same")
@@ -264,12 +264,12 @@ def _message(shown: TurnShown, side: str, message: Shown) -> Html:
     )  # fmt: skip
 
 
-def pieces_of(pieces: Sequence[Piece]) -> list[Html]:
+def pieces_of(pieces: Sequence[ShownBlock]) -> list[Html]:
     """The blocks of a message."""
     return [_piece(one) for one in pieces]
 
 
-def _piece(one: Piece) -> Html:
+def _piece(one: ShownBlock) -> Html:
     label = " ".join(filter(None, (_LABELS.get(one.kind, one.kind), one.name[:200])))
     failed = " (error)" if one.is_error else ""
     return div(

@@ -17,7 +17,7 @@ from holdfast.wire.frame import unpack
 _MOST_REMEMBERED = 2_000
 
 
-class Standing:
+class FixedTokens:
     """Counts system and tools, and remembers what it counted."""
 
     def __init__(self) -> None:
