@@ -91,3 +91,15 @@ def test_each_page_of_an_object_names_the_keys_it_shows() -> None:
         numbers = [int(n) for n in re.findall(r'"key(\d+)"', page.content)]
         assert numbers == list(range(int(first), int(last) + 1))
         following = int(last) + 1
+
+
+def test_each_page_of_a_table_names_the_rows_it_shows() -> None:
+    text = "id,text\n" + "".join(f"{n},{'x ' * 30}\n" for n in range(1, 61))
+    following = 11
+    for page in pages(text, {"offset": 10, "limit": 30, "max_tokens": 300}, "csv"):
+        [(first, last)] = re.findall(r"rows (\d+)-(\d+)", page.where)
+        assert int(first) == following
+        numbers = [int(n) for n in re.findall(r"^(\d+),", page.content, re.MULTILINE)]
+        assert numbers == list(range(int(first), int(last) + 1))
+        following = int(last) + 1
+    assert following == 41

@@ -236,3 +236,15 @@ def test_what_is_broken_in_a_first_request_is_repaired() -> None:
     fitted = fit({"model": "gpt-4o", "messages": [ASKED, CALL]}, limit=10_000)
     assert holdfast.validate(fitted.body) == []
     assert repairs(fitted)
+
+
+def test_what_only_the_whole_of_a_first_request_shows_is_repaired() -> None:
+    """Two calls of one id are each answered; only who reads both sees that one repeats."""
+    call = {"type": "tool_use", "id": "c1", "name": "read", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "nothing"}
+    turn = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 100, "messages": [ASKED, *turn, *turn]}
+    assert holdfast.validate(body) != []
+    fitted = fit(body, limit=10_000)
+    assert holdfast.validate(fitted.body) == []
+    assert repairs(fitted)
