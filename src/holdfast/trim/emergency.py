@@ -2,8 +2,8 @@
 
 emergency: after chains and long_texts, before the engine. Digests become terse; the middle of long
 results is cut, all of them a little before any of them much, and those of less important anchors
-first; then the lines that say what is gone go too; and at the very end the middle of long texts of
-the user's. Anchors stay whatever it takes (C15), of a long text its beginning and its end.
+first; then that of long texts of the user's; then the lines that say what is gone go too, and at
+the very end more of the texts. Anchors stay whatever it takes (C15), of a long text both its ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.store.records import Edit
 from holdfast.trim.chains import Chain, FoldChain, InTurn, Trimmed, edits_by_piece
 from holdfast.trim.edits import edited, folded, shorten_results, shortened_edit, taken_out
 from holdfast.trim.gists import Gist
-from holdfast.trim.long_texts import by_age, lengths, shorten_texts
+from holdfast.trim.long_texts import LEAST_TEXT, LONG_TEXT, by_age, lengths, shorten_texts
 from holdfast.trim.pieces import Bench, Piece
 
 _LENGTHS = (8000, 2000, 500)
@@ -43,7 +43,7 @@ class _Slot:
 
 
 class _LastResort:
-    """A chain: terse digests, cut results, then no digests, then cut texts of the user's."""
+    """A chain: terse digests, cut results, cut texts, then no digests, then shorter texts."""
 
     def __init__(self, trimmed: Trimmed, bench: Bench) -> None:
         edits = edits_by_piece(trimmed)
@@ -67,12 +67,11 @@ class _LastResort:
             for slot in sorted(self._slots, key=lambda slot: slot.source.priority):
                 if self._shorten(slot, most):
                     yield True
+        yield from self._cut_texts(LONG_TEXT)
         for n, slot in enumerate(self._slots):
             if slot.piece is not None and not slot.piece.anchored and self._take_out(n):
                 yield True
-        left = [slot for slot in self._slots if slot.piece is not None]
-        for n in by_age([slot.piece for slot in left if slot.piece is not None]):
-            yield from self._cut_texts(left[n])
+        yield from self._cut_texts(LEAST_TEXT)
 
     def _free_runs(self) -> list[list[_Slot]]:
         runs: list[list[_Slot]] = [[]]
@@ -127,13 +126,18 @@ class _LastResort:
         slot.piece, slot.edits = shorter, (*slot.earlier, edit)
         return True
 
-    def _cut_texts(self, slot: _Slot) -> Iterator[bool]:
+    def _cut_texts(self, least: int) -> Iterator[bool]:
+        left = [slot for slot in self._slots if slot.piece is not None]
+        for n in by_age([slot.piece for slot in left if slot.piece is not None]):
+            yield from self._cut_texts_of(left[n], least)
+
+    def _cut_texts_of(self, slot: _Slot, least: int) -> Iterator[bool]:
         """Cut long texts ever shorter, each time from the whole."""
         whole, earlier = slot.piece, slot.edits
         if whole is None:
             return
         tokens = whole.tokens
-        for most in lengths(whole):
+        for most in lengths(whole, least):
             cut = shorten_texts(whole, self._bench, most)
             if cut is None or cut[0].tokens >= tokens:
                 continue

@@ -21,9 +21,12 @@ from holdfast.trim.standing import STAND, Stand, is_ours, own_of, refs_of
 from holdfast.wire import DIALECTS, Message, Text
 from holdfast.wire.strict import encode, splice
 
-_LEAST_TEXT = 1000
+LEAST_TEXT = 1000
 """Characters that stay of a text: a question and the reason for it, or the head and tail of a file.
 Anchors are kept whatever it takes, and with less than this one would only be there by name."""
+LONG_TEXT = 4000
+"""What is longer is cut to this before digests are taken out. These are a line each, and all that
+tells the model where the rest can be opened: smolagents' models lost their way without them."""
 _SHARE = (7, 10)
 """What stays from one length to the next: as a rule at most a third more than must go is cut."""
 _LEAST_CUT = 120
@@ -39,13 +42,13 @@ def by_age(pieces: Sequence[Piece]) -> list[int]:
     return sorted(places, key=lambda n: _is_latest_question(pieces[n]))
 
 
-def lengths(piece: Piece) -> Iterator[int]:
+def lengths(piece: Piece, least: int) -> Iterator[int]:
     """To how many characters a piece's texts may be cut, ever shorter; they depend on it alone."""
     texts = (text for message in piece.messages for text in _texts(message))
     most = max((len(block.text) for block in texts), default=0)
     numerator, denominator = _SHARE
-    while most > _LEAST_TEXT:
-        most = max(_LEAST_TEXT, most * numerator // denominator)
+    while most > least:
+        most = max(least, most * numerator // denominator)
         yield most
 
 
