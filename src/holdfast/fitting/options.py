@@ -20,8 +20,8 @@ HIGH_WATER = 0.85
 LOW_WATER = 0.35
 """Share of the limit that a fold goes down to.
 
-Each fold costs one request without the vendor's cache. On 100 recorded agents a half means 131 folds
-and 0.58 / 0.46 of the cost (Anthropic-, OpenAI-like), this 110 folds and 0.53 / 0.43.
+Each fold costs one request without the vendor's cache. On 100 recorded agents a half means 131
+folds and 0.58 / 0.46 of the cost (Anthropic-, OpenAI-like), this 110 folds and 0.53 / 0.43.
 """
 
 _BUNDLED = ModelContextRegistry()
