@@ -75,9 +75,10 @@ def ending(*, thinking: bool) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": "claude-sonnet-4-5",
         "max_tokens": 4_000,
+        "system": "You must look twice. " * 6_000,
         "tools": tools,
         "messages": [
-            {"role": "user", "content": "Read the file. " * 6_000},
+            {"role": "user", "content": "Read the file."},
             {"role": "assistant", "content": [thought, call] if thinking else [call]},
             {"role": "user", "content": [result]},
         ],

@@ -132,9 +132,10 @@ def test_a_limit_that_was_given_is_one_for_the_count() -> None:
 
 
 def test_what_does_not_fit_is_never_sent() -> None:
-    question = {"role": "user", "content": text(2_000)}
+    rules = {"role": "system", "content": text(2_000)}
+    question = {"role": "user", "content": "Why?"}
     with pytest.raises(BudgetExceededError):
-        fit({"model": "gpt-4o", "messages": [question]}, limit=500)
+        fit({"model": "gpt-4o", "messages": [rules, question]}, limit=500)
 
 
 # --- what may not leave, and what may not stand together -----------------------------------------

@@ -230,7 +230,8 @@ def test_a_conversation_at_the_provider_is_one_session(
 def test_a_response_from_before_the_proxy_begins_a_session(
     proxy: Running, upstream: Upstream, provider: Holding
 ) -> None:
-    provider.histories["resp_before"] = [{"role": "user", "content": "Hello?"}]
+    before = [{"role": "user", "content": "Hello?"}]
+    provider.histories["resp_before"] = upstream.ledger.stored["resp_before"] = before
     provider.turns.extend([says(text("Yes.")), says(text("Still.")), says(text("Bye."))])
     first = send(proxy, "Are you there?", previous_response_id="resp_before")
     again = send(proxy, "Are you there?", previous_response_id="resp_before")

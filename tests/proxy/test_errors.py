@@ -170,6 +170,7 @@ def test_the_official_clients_raise_what_they_do_not_try_again() -> None:
                 messages=[{"role": "user", "content": "Hi"}],
             )
         options: Any = {"base_url": proxy.url}
+        how: Any = {"system_instruction": long}
         with (
             genai.Client(api_key=KEY, http_options=options) as gemini,
             pytest.raises(genai.errors.ClientError, match="no upstream is set for Gemini's"),
@@ -209,10 +210,16 @@ NUMBERED = {
 }
 
 
+def with_rules(body: dict[str, Any]) -> dict[str, Any]:
+    """A request whose system text is too long: it is never cut."""
+    system = {"role": "system", "content": "Be brief. " * 1500}
+    return {**body, "messages": [system, *body["messages"]]}
+
+
 @EACH
 def test_a_request_that_does_not_fit_is_refused_in_the_providers_words(dialect: str) -> None:
     with running_proxy() as proxy:
-        body = request_in(dialect, chat("ok", question="Why? " * 3000))
+        body = request_in(dialect, with_rules(chat("ok")))
         answered = ask(proxy.url + path_of(dialect), body, {"x-holdfast-budget": "900"})
     assert answered.status == 400
     pattern = NUMBERED.get(dialect, NUMBERED["openai-chat"])
@@ -230,7 +237,7 @@ def test_langchain_knows_an_overflow_when_it_sees_one() -> None:
     from langchain_core.exceptions import ContextOverflowError  # noqa: PLC0415
     from langchain_openai import ChatOpenAI  # noqa: PLC0415
 
-    long = "Why? " * 3000
+    long: Any = [("system", "Be brief. " * 1500), ("human", "Why?")]
     with running_proxy({"request_limit": 900}) as proxy:
         chat_api: Any = {"model": "gpt-5", "base_url": f"{proxy.url}/v1", "api_key": KEY}
         messages: Any = {"model": "claude-sonnet-4-5", "base_url": proxy.url, "api_key": KEY}
@@ -247,20 +254,21 @@ def test_langchain_knows_an_overflow_when_it_sees_one() -> None:
 
 
 def test_the_official_clients_raise_a_bad_request() -> None:
-    long = "Why? " * 3000
+    long = "Be brief. " * 1500
     with running_proxy({"request_limit": 900}) as proxy:
         with (
             openai.OpenAI(base_url=f"{proxy.url}/v1", api_key=KEY) as client,
             pytest.raises(openai.BadRequestError) as raised,
         ):
-            client.responses.create(model="gpt-5", input=long)
+            client.responses.create(model="gpt-5", instructions=long, input="Why?")
         assert raised.value.code == "context_length_exceeded"
         options: Any = {"base_url": proxy.url}
+        how: Any = {"system_instruction": long}
         with (
             genai.Client(api_key=KEY, http_options=options) as gemini,
             pytest.raises(genai.errors.ClientError, match="maximum number of tokens allowed"),
         ):
-            gemini.models.generate_content(model="gemini-2.5-flash", contents=long)
+            gemini.models.generate_content(model="gemini-2.5-flash", contents="Why?", config=how)
 
 
 # --- what the log tells --------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from tests.fitting.test_citing import chat, log
 from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import ask, path_of, request_in, running_proxy, turns_of
 from tests.proxy.spoken import says, text
+from tests.proxy.test_errors import with_rules
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
 
@@ -132,7 +133,7 @@ def test_the_clients_tool_for_its_final_report_stays_usable() -> None:
 
 def test_what_cannot_fit_even_then_is_refused_in_the_clients_dialect() -> None:
     with Upstream(SAID) as provider, running_proxy(upstream=provider.url) as proxy:
-        body = request_in("openai-chat", chat("ok", question="Why? " * 3000))
+        body = request_in("openai-chat", with_rules(chat("ok")))
         url = proxy.url + path_of("openai-chat")
         answer = ask(url, body, {**KEYS, "x-holdfast-budget": "900"})
         assert answer.status == 400

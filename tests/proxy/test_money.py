@@ -102,6 +102,6 @@ def test_a_fold_that_breaks_the_cache_is_told_as_what_it_cost() -> None:
         assert turn.usage.saved_cost < 0
         # Nearly all of it went out before; a little of ours did too, and was not found.
         instead = turn.usage.untouched * cached - fitted.tokens * new
-        assert turn.usage.saved_cost == pytest.approx(instead, rel=0.1)
+        assert turn.usage.saved_cost == pytest.approx(instead, rel=0.15)
 
     asyncio.run(work())

@@ -10,6 +10,7 @@ from holdfast.surfaces.proxy.encodings import ACCEPTED
 from tests.fitting.test_citing import chat
 from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import DIALECTS, ask, path_of, request_in, running_proxy
+from tests.proxy.test_errors import with_rules
 
 KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}
 SHAPES: dict[str, set[str]] = {
@@ -28,7 +29,7 @@ def header(answered: Any, name: str) -> str | None:
 def test_only_an_unknown_encoding_is_answered_with_those_that_are_known(dialect: str) -> None:
     with running_proxy() as proxy:
         unknown = ask(proxy.url + path_of(dialect), b"{}", {**KEYS, "content-encoding": "br"})
-        body = request_in(dialect, chat("ok", question="Why? " * 3000))
+        body = request_in(dialect, with_rules(chat("ok")))
         long = ask(proxy.url + path_of(dialect), body, {**KEYS, "x-holdfast-budget": "900"})
     assert (unknown.status, long.status) == (415, 400)
     assert header(unknown, "accept-encoding") == ACCEPTED

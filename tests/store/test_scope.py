@@ -40,7 +40,7 @@ STRANGERS = [
     Scope("%", "%", "s1"),
     Scope("ann ", "blue", "s1"),
 ]
-HEADER = [b'{"type":"holdfast","version":1}\n']
+HEADER = [b'{"type":"holdfast","version":2}\n']
 Attack = Callable[[Store, Scope], Awaitable[object]]
 
 
@@ -48,6 +48,7 @@ async def _filled(store: Store) -> None:
     await store.put(HERE, [MINE])
     await store.add_turn(HERE, turn(1, [b"m"]), session(), named(b"m"))
     await store.save_calibration(HERE, b"mine")
+    await store.link(HERE, ["resp_mine"])
 
 
 async def _refused(call: Awaitable[Any]) -> None:
@@ -106,6 +107,14 @@ async def _turns(store: Store, scope: Scope) -> None:
 
 async def _messages(store: Store, scope: Scope) -> None:
     assert await store.messages(scope, [digest(b"m"), MINE.sha256]) == {}
+
+
+async def _link(store: Store, scope: Scope) -> None:
+    await store.link(scope, ["resp_mine"])
+
+
+async def _session_linked(store: Store, scope: Scope) -> None:
+    assert await store.session_linked(scope, "resp_mine") == ""
 
 
 async def _close_session(store: Store, scope: Scope) -> None:

@@ -46,11 +46,25 @@ def foreign(values: list[Any]) -> Foreign:
         if not isinstance(value, dict):
             continue
         picture = _PICTURES.get(str(value.get("type")), "")
-        pictures += bool(value.get(picture))
+        pictures += bool(value.get(picture)) + _embedded_pictures(value)
         shown, characters = _parted({key: value[key] for key in value if key != picture})
         sealed += characters
         texts.append(compact_json(shown) if shown else "")
     return Foreign("\n".join(filter(None, texts)), sealed, pictures)
+
+
+def _is_picture(value: dict[str, Any]) -> bool:
+    kind = value.get("media_type")
+    return value.get("type") == "base64" and isinstance(kind, str) and kind.startswith("image/")
+
+
+def _embedded_pictures(value: Any) -> int:
+    """How many pictures a value holds as base64, as Anthropic writes them."""
+    if isinstance(value, list):
+        return sum(map(_embedded_pictures, value))
+    if not isinstance(value, dict):
+        return 0
+    return _is_picture(value) + sum(map(_embedded_pictures, value.values()))
 
 
 def _parted(value: Any) -> tuple[Any, int]:
@@ -63,7 +77,10 @@ def _parted(value: Any) -> tuple[Any, int]:
     shown: dict[str, Any] = {}
     total = 0
     base64 = value.get("type") == "base64"
+    picture = _is_picture(value)
     for key, field in value.items():
+        if picture and key == "data":
+            continue  # counted as a picture, whatever its bytes
         if key in _SEALED or (base64 and key == "data"):
             total += len(field) if isinstance(field, str) else 0
         elif key not in _UNSHOWN and field is not None:
