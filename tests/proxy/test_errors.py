@@ -170,7 +170,6 @@ def test_the_official_clients_raise_what_they_do_not_try_again() -> None:
                 messages=[{"role": "user", "content": "Hi"}],
             )
         options: Any = {"base_url": proxy.url}
-        how: Any = {"system_instruction": long}
         with (
             genai.Client(api_key=KEY, http_options=options) as gemini,
             pytest.raises(genai.errors.ClientError, match="no upstream is set for Gemini's"),
