@@ -160,7 +160,7 @@ def requests_in(draw: st.DrawFn) -> tuple[str, list[bytes], FitOptions]:
     return dialect, [client_bytes(one, dialect, gaps) for one in several], options
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(requests_in(), st.booleans())
 def test_every_request_of_a_conversation_can_be_rebuilt(
     case: tuple[str, list[bytes], FitOptions], restarts: bool
@@ -280,7 +280,7 @@ def test_what_a_policy_kept_out_of_the_store_is_said_to_be_missing(tmp_path: Pat
 
 @needs_trajectories
 def test_recorded_conversations_can_be_rebuilt_in_every_dialect() -> None:
-    rebuild_trajectories(every=12)
+    rebuild_trajectories(every=30)
 
 
 @pytest.mark.campaign
@@ -307,14 +307,27 @@ def rebuild_trajectories(every: int) -> None:
                 some = steps[:: max(1, len(steps) // 4)]
                 texts = [client_bytes(one, dialect, iter(lambda: ", ", None)) for one in some]
                 fits += len(follow(texts, dialect, options))
-    assert fits > 300
+    assert fits > 100
 
 
 @needs_usage
 @pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
 def test_recorded_requests_can_be_rebuilt() -> None:
+    assert rebuild_requests(every=5) > 1_000
+
+
+@pytest.mark.campaign
+@needs_usage
+@pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
+def test_all_recorded_requests_can_be_rebuilt() -> None:
+    assert rebuild_requests(every=1) > 5_000
+
+
+def rebuild_requests(every: int) -> int:
     rebuilt = 0
-    for dialect, record in requests():
+    for number, (dialect, record) in enumerate(requests()):
+        if number % every:
+            continue
         body = json.dumps(record["request"]).encode()
         options = FitOptions(
             dialect=dialect,
@@ -324,4 +337,4 @@ def test_recorded_requests_can_be_rebuilt() -> None:
             opens=True,
         )
         rebuilt += len(follow([body], dialect, options))
-    assert rebuilt > 5_000
+    return rebuilt
