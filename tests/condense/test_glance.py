@@ -57,7 +57,7 @@ SAVED = [
     "Full output saved to: /tmp/tool/out-8841.txt",
     "full output written to /var/tmp/run/stdout.log",
     "truncated output saved at C:\\Temp\\run\\out.txt",
-    "A complete log of this run can be found in: /home/a/.npm/_logs/2024-05-01T12_00_00-debug-0.log",
+    "A complete log of this run can be found in: /var/npm/_logs/2024-05-01T12_00_00-debug-0.log",
 ]
 CUTS = [
     "[... 1234 lines omitted ...]",
