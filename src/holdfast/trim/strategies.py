@@ -7,6 +7,7 @@ which the target chooses one.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from typing import Literal, Protocol
@@ -43,7 +44,7 @@ class ContextStrategy(Protocol):
         """How many tokens a trim would save at the most."""
 
 
-class ChainStrategy:
+class ChainStrategy(ABC):
     """A strategy whose states do not depend on the target: larger targets never keep less."""
 
     name = ""
@@ -52,9 +53,9 @@ class ChainStrategy:
     def should_trim(self, tokens: float, limit: float) -> bool:
         return tokens > limit
 
+    @abstractmethod
     def chain(self, pieces: list[Piece], bench: Bench) -> Chain:
         """All that it may do, step by step."""
-        raise NotImplementedError
 
     def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
         return next(states(self.chain(pieces, bench), target))
