@@ -362,9 +362,14 @@ def test_other_machines_need_a_token() -> None:
 def test_pieces_of_an_answer_do_not_wait_for_each_other() -> None:
     # Without TCP_NODELAY each answer takes 40 ms more, which asyncio sets on TCP sockets only.
     with running_proxy() as running:
-        [server] = running.server.servers
-        [listener] = server.sockets
-        assert listener.proto == socket.IPPROTO_TCP
+        address = urlsplit(running.url)
+        client = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        client.request("GET", "/healthz")
+        client.getresponse().read()
+        [kept] = running.server.server_state.connections
+        taken = kept.transport.get_extra_info("socket")
+        assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        client.close()
 
 
 def test_a_port_in_use_is_an_error_with_a_next_step() -> None:

@@ -14,7 +14,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import uvicorn
 from starlette.applications import Starlette
@@ -22,13 +22,21 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount, Route
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy import dashboard, telemetry
-from holdfast.surfaces.proxy.app import HANG_UP, ProxyApp
+from holdfast.surfaces.proxy.app import ProxyApp
+from holdfast.surfaces.proxy.connections import (
+    Connection,
+    Connections,
+    Places,
+    accept,
+    most_connections,
+    new_connection,
+    raise_descriptors,
+)
 from holdfast.surfaces.proxy.gate import HEALTH, Gate
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
@@ -72,24 +80,14 @@ def application(service: Service) -> Starlette:
         *(Mount(prefix, app=proxy) for prefix in _PREFIXES),
         *(Route(path, proxy) for path in BARE),
     ]
-    app = Starlette(routes=routes, middleware=[Middleware(Gate, settings=service.settings)])
+    middleware = [Middleware(Places), Middleware(Gate, settings=service.settings)]
+    app = Starlette(routes=routes, middleware=middleware)
     app.router.redirect_slashes = False  # a client would send its key a second time
     return app
 
 
 async def _health(_: Request) -> PlainTextResponse:
     return PlainTextResponse("ok\n")
-
-
-def _protocol(*, app_state: dict[str, Any], **how: Any) -> asyncio.Protocol:
-    """HTTP whose requests can break their connection: ASGI itself has no word for that."""
-
-    def hang_up() -> None:
-        protocol.transport.close()
-
-    new: Any = AutoHTTPProtocol  # typed as any protocol, which takes no arguments
-    protocol = new(**how, app_state={**app_state, HANG_UP: hang_up})
-    return cast("asyncio.Protocol", protocol)
 
 
 class Server(uvicorn.Server):
@@ -100,7 +98,6 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 application(service),
                 lifespan="off",  # the engine is open already
-                http=_protocol,  # type: ignore[arg-type]  # any maker of protocols will do
                 ws="none",
                 log_config=None,
                 log_level="critical",  # its tracebacks might hold content; ours do not
@@ -110,6 +107,9 @@ class Server(uvicorn.Server):
             )
         )
         self._ready = ready
+        wanted = service.settings.max_connections
+        self.connections = Connections(most_connections(wanted, raise_descriptors()))
+        self._accepting: list[asyncio.Task[None]] = []
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -118,8 +118,21 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests, and say so."""
-        await super().startup(sockets=sockets)
+        await super().startup(sockets=[])  # connections are taken here: see `accept` for why
+        for listener in sockets or ():
+            work = accept(listener, self._connection, self.connections)
+            self._accepting.append(asyncio.create_task(work))
         self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, and end."""
+        for accepting in self._accepting:
+            accepting.cancel()
+        await asyncio.gather(*self._accepting, return_exceptions=True)
+        await super().shutdown(sockets=sockets)
+
+    def _connection(self) -> Connection:
+        return new_connection(self.config, self.server_state, self.connections)
 
     def stop(self) -> None:
         """Take no more requests and let open answers end; called twice, drop them."""
