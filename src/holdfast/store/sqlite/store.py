@@ -85,7 +85,7 @@ class SqliteStore:
                 migrate(place, busy_seconds)
                 to_write = partial(connect, place, busy_seconds=busy_seconds)
                 to_read = partial(to_write, read_only=True)
-                return Writer(to_write, str(place)), Readers(to_read, str(place))
+                return Writer(to_write, place), Readers(to_read, str(place))
 
         return cls(place, *await asyncio.to_thread(work), clock)
 

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.app import dialect_of
-from holdfast.surfaces.proxy.safety import TOKEN_MISSING, refusal
+from holdfast.surfaces.proxy.safety import HEADERS, TOKEN_MISSING, refusal
 from holdfast.wire.answers import error_body
 
 HEALTH = "/healthz"
@@ -75,8 +75,8 @@ async def refuse(
         return
     method = "POST" if is_websocket else scope["method"]
     body = error_body(dialect_of(method, scope["path"], headers), status, why)
-    kind = (b"content-type", b"application/json")
-    answer = [kind, (b"content-length", b"%d" % len(body)), *more]
+    own = {**HEADERS, "content-type": "application/json", "content-length": str(len(body))}
+    answer = [*((name.encode(), value.encode()) for name, value in own.items()), *more]
     if status == TOKEN_MISSING:
         answer.append((b"www-authenticate", b"Bearer"))
     if status == UPGRADE_REQUIRED:

@@ -14,6 +14,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import NamedTuple
 
 import uvicorn
@@ -41,7 +42,7 @@ from holdfast.surfaces.proxy.gate import HEALTH, Gate
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
 from holdfast.surfaces.proxy.routes import BARE, Family
-from holdfast.surfaces.proxy.safety import is_loopback
+from holdfast.surfaces.proxy.safety import HEADERS, is_loopback
 from holdfast.surfaces.proxy.sending import HttpSending
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.strict import Limits
@@ -75,7 +76,7 @@ def application(service: Service) -> Starlette:
     """The application; the gate stands before every route, those of pages too."""
     proxy = ProxyApp(service)
     routes: list[BaseRoute] = [
-        Route(HEALTH, _health, methods=["GET"]),
+        Route(HEALTH, partial(_health, service), methods=["GET"]),
         *(route for page in PAGES for route in page(service)),
         *(Mount(prefix, app=proxy) for prefix in _PREFIXES),
         *(Route(path, proxy) for path in BARE),
@@ -86,8 +87,13 @@ def application(service: Service) -> Starlette:
     return app
 
 
-async def _health(_: Request) -> PlainTextResponse:
-    return PlainTextResponse("ok\n")
+async def _health(service: Service, _: Request) -> PlainTextResponse:
+    """Whether requests are answered; with a store that fails, only if that is the setting."""
+    if not service.telemetry.store_fails:
+        return PlainTextResponse("ok\n", headers=HEADERS)
+    answers = service.settings.on_store_failure == "pass"
+    text = "ok, but the store is unavailable\n" if answers else "the store is unavailable\n"
+    return PlainTextResponse(text, 200 if answers else 503, HEADERS)
 
 
 class Server(uvicorn.Server):
