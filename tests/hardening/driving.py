@@ -10,9 +10,11 @@ import asyncio
 import json
 import logging
 import random
-from collections.abc import AsyncIterator, MutableMapping
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from starlette.types import ASGIApp
@@ -63,6 +65,8 @@ class Era:
         self.provider = provider
         self._app: ASGIApp = application(service)
         self._complaints = Complaints()
+        self.at_end: Callable[[], Awaitable[None]] = _nothing
+        """Done when the last piece of an answer goes out, before its client has it."""
 
     async def judged(self, asked: Asked, chance: random.Random) -> tuple[Answer, list[str]]:
         """Ask, and tell what is wrong with the answer."""
@@ -74,7 +78,9 @@ class Era:
                 answer = await self._answer(asked, chance)
                 await self.service.drain()
         except Exception as error:  # noqa: BLE001 - whatever comes out of the application
-            return Answer(), [f"{type(error).__name__} came out of the application"]
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(place.filename).name}:{place.lineno}"
+            return Answer(), [f"{type(error).__name__} at {where} came out of the application"]
         finally:
             logger.removeHandler(self._complaints)
         logged, self._complaints.lines = self._complaints.lines, []
@@ -103,10 +109,16 @@ class Era:
             else:
                 answer.body += message.get("body", b"")
                 answer.is_whole = not message.get("more_body", False)
+                if answer.is_whole:
+                    await self.at_end()
 
         await self._app(_scope(asked), receive, send)
         over.set()
         return answer
+
+
+async def _nothing() -> None:
+    """Nobody waits for the end."""
 
 
 @asynccontextmanager

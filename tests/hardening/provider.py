@@ -73,7 +73,8 @@ class Provider(HttpSending):
 
     def _script(self, request: Got) -> Script:
         """Open something that is cited, or say a word."""
-        cited = REF.findall(request.texts) if "expand_ref" in request.tools else []
+        has_tool = b'"expand_ref"' in request.body
+        cited = REF.findall(request.body.decode()) if has_tool else []
         if not cited or len(self.sent) > 3 or self.chance.random() < 0.4:
             return says(text("Done", "."))
         options = {

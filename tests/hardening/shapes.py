@@ -125,6 +125,9 @@ def _untyped(value: Any) -> Iterator[str]:
         call in str(value.get("parts")) for call in _CALLS[::2]
     ):
         yield _CALL_OF_A_USER
+    parts = value.get("parts")
+    if isinstance(parts, list) and not all(isinstance(part, dict) for part in parts):
+        yield "Invalid value at 'contents.parts' (type.googleapis.com/…Part)"
     for name, inner in value.items():
         if name in _NAMED and not (isinstance(inner, str) and inner):
             yield f"{name}: Input should be a valid string"

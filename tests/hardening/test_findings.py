@@ -24,6 +24,7 @@ class Finding(NamedTuple):
 
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+HEADERS = [(n.encode(), v.encode()) for n, v in {"host": "localhost", **KEYS}.items()]
 FINDINGS = {
     # The name of the model is the client's: it was a 502, as if an upstream had failed.
     "control characters in the model": Finding(CHAT, {"model": "\u202e\0", "messages": []}, 400),
@@ -38,9 +39,7 @@ FINDINGS = {
 
 
 def _asked(finding: Finding) -> Asked:
-    headers = [(name.encode(), value.encode()) for name, value in KEYS.items()]
-    body = json.dumps(finding.body).encode()
-    return Asked("POST", finding.target, [(b"host", b"localhost"), *headers], body)
+    return Asked("POST", finding.target, HEADERS, json.dumps(finding.body).encode())
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
@@ -53,3 +52,18 @@ def test_what_the_fuzzer_found_is_mended(finding: Finding) -> None:
     answer, wrong = asyncio.run(main())
     assert wrong == []
     assert answer.status == finding.status
+
+
+def test_the_dashboard_shows_sessions_whose_system_text_a_policy_kept_out() -> None:
+    """It was a 500: what stands around the messages was read although nobody had stored it."""
+    system = "Log in at https://ann:correct-horse-battery@example.org/a"
+    body = {"model": "claude-haiku-4-5", "max_tokens": 9, "system": system, "messages": []}
+    body["messages"] = [{"role": "user", "content": "Hi"}]
+    asked = Asked("POST", "/v1/messages", HEADERS, json.dumps(body).encode())
+
+    async def main() -> list[tuple[Answer, list[str]]]:
+        async with era(privacy_policy="refuse") as proxy:
+            both = (asked, Asked("GET", "/", HEADERS, b""))
+            return [await proxy.judged(request, random.Random(0)) for request in both]
+
+    assert [(answer.status, wrong) for answer, wrong in asyncio.run(main())] == [(200, [])] * 2
