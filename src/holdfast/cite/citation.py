@@ -57,7 +57,8 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     """What a citation kept of its original."""
 
     level: str
-    """`cited`, or `full` if the content was short enough to stay."""
+    """`cited`, `full` if the content was short enough to stay, or `ends` if it could not be read
+    whole: see workers/ends.py."""
     unit: str
     total: int
     """How many units the original has."""
@@ -67,6 +68,8 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     to_tokens: int
     flags: tuple[str, ...] = ()
     """Kinds of secrets and personal data in the original."""
+    reason: str = ""
+    """Why only the ends are shown, where that is so."""
 
 
 class Citation(msgspec.Struct, frozen=True, kw_only=True):
