@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from holdfast.engine import Holdfast
@@ -62,7 +63,7 @@ def backup(url: str, target: str) -> None:
     asyncio.run(work())
 
 
-WORKS = {"proxy": proxy, "opening": opening, "backup": backup}
+WORKS: dict[str, Callable[..., None]] = {"proxy": proxy, "opening": opening, "backup": backup}
 
 
 def main() -> None:
