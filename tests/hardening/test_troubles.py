@@ -187,11 +187,10 @@ async def _answer_on_failing_disks(campaign: Campaign, folder: Path, rounds: int
     for number in campaign.rounds(rounds):
         chance = campaign.chance(number)
         trouble = Trouble(chance)
-        refuses = {"on_store_failure": chance.choice(("pass", "refuse"))}
+        settings: dict[str, Any] = {"on_store_failure": chance.choice(("pass", "refuse"))}
+        settings["store_url"] = f"sqlite:///{folder}/{number}/holdfast.db"
         with recording("troubled") as disk:
-            async with era(
-                store_url=f"sqlite:///{folder}/{number}/holdfast.db", **refuses
-            ) as proxy:
+            async with era(**settings) as proxy:
                 disk.fault = trouble
                 for _ in range(STEPS):
                     trouble.share = chance.choice((0.0, 0.05, 0.5, 1.0))
