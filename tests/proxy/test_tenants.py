@@ -103,7 +103,7 @@ async def scope_of(proxy: Running, key: str) -> Scope:
 
 
 def request_with(*headers: tuple[str, str], query: str = "") -> Incoming:
-    route = Route("openai-chat", "openai")
+    route = Route("openai", "openai-chat")
     seen = RequestSeen("openai-chat")
     return Incoming(route, "/v1/chat/completions", query, headers, b"", Switches(), seen)
 
