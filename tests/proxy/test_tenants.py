@@ -159,6 +159,20 @@ def test_a_ref_of_another_key_cannot_be_opened_by_its_hash(
     assert "no content is stored under this ref" in upstream.requests[-1].texts
 
 
+def test_a_tool_that_was_not_offered_opens_nothing(proxy: Running, upstream: Upstream) -> None:
+    upstream.always = says(text("Fine."))
+    sends(proxy, ANN, chat(log(600, 7)))
+    ref = REF.search(upstream.requests[-1].texts)
+    assert ref
+    upstream.turns.append(says(call("expand_ref", {"ref_id": ref[0]}, "c1")))
+    answered = sends(proxy, ANN, {"model": "gpt-4o", "messages": chat()["messages"]})
+    [choice] = answered.json["choices"]
+    assert choice["message"]["tool_calls"][0]["function"]["name"] == "expand_ref"
+    [complaint] = upstream.refused
+    assert "tools that the request lacks" in complaint
+    upstream.refused.clear()
+
+
 def test_a_named_session_is_its_keys_own(proxy: Running, upstream: Upstream) -> None:
     upstream.turns.append(opens)
     upstream.always = says(text("All is well."))

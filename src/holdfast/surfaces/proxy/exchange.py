@@ -77,7 +77,8 @@ class Handling:
         self.first_id = ""
         self.last_id = ""
         self._started = time.perf_counter()
-        self._own_tools: frozenset[str] = frozenset()
+        self._offered: frozenset[str] = frozenset()
+        """Tools that went out and are not the client's own."""
         self._engine: Holdfast
         """That of the tenant who asks."""
         self._preparing: Preparing
@@ -94,11 +95,12 @@ class Handling:
         engine = self._engine = await self.service.tenants.of(self.incoming)
         tenant = engine.scope.workspace
         conversation = self.service.recent.read(self.incoming.body, self.dialect, tenant)
-        self._own_tools = frozenset(tool.name for tool in conversation.tools)
         self.incoming.seen.model = self.incoming.route.model or conversation.model or ""
         self._preparing = Preparing(self.service, self.incoming, engine)
         prepared = await self._preparing.prepare(conversation)
         self.incoming.seen.session = prepared.session.name
+        sent_tools = {tool.name for tool in _sent_in(prepared).tools}
+        self._offered = frozenset(sent_tools - {tool.name for tool in conversation.tools})
         headers = prepared.headers
         calls = AsyncExitStack()
         try:
@@ -278,7 +280,12 @@ class Handling:
         return unbound(folded.with_messages(folded.messages + since), len(folded.messages))
 
     def _is_hidden(self, name: str) -> bool:
-        return name in (NAME, OTHER_NAME) and name not in self._own_tools
+        """Whether a call is for the tool that we put into this request: no other is answered.
+
+        A model that was talked into a tool it was not given would open what a tenant owns for a
+        request that cites nothing.
+        """
+        return name in (NAME, OTHER_NAME) and name in self._offered
 
     def _keep_id(self, name: str) -> None:
         self.first_id = self.first_id or name
