@@ -20,6 +20,8 @@ from holdfast.store.refs import digest
 from holdfast.wire.answers import Kept
 
 _ATTEMPTS = 5
+_MOST_FORKS = 8
+"""Sessions that one was split from, and that from another, whose answers are looked through."""
 _MOST_HIDDEN = 200
 """Answers with hidden calls that are brought back after a restart: few are ever needed again."""
 
@@ -39,7 +41,8 @@ class TurnWriter:
         record = await self._store.session(self._scope)
         turns = await self.turns() if record is not None else []
         sides = last_sides(turns)
-        self.record = record or SessionRecord(session=self._scope.session)
+        if record is not None or self.record.turns:  # what is not written yet may be a fork
+            self.record = record or SessionRecord(session=self._scope.session)
         self._lines = sides.lines if sides is not None else ()
         return turns
 
@@ -107,6 +110,26 @@ class TurnWriter:
         await self._store.add_turn(self._scope, turn, record, storable)
         self.record, self._lines = record, change.lines
         return turn
+
+
+def answers_before(hidden: tuple[Kept, ...], shared: int) -> tuple[Kept, ...]:
+    """Those that stand right behind at most so many messages."""
+    return tuple(answer for answer in hidden if answer.index <= shared)
+
+
+async def inherited(store: Store, scope: Scope, record: SessionRecord) -> tuple[Kept, ...]:
+    """What a session that was split from another may bring back of the messages they share."""
+    answers: tuple[Kept, ...] = ()
+    shared = record.shared
+    for _ in range(_MOST_FORKS):
+        if not record.forked_from:
+            break
+        other = TurnWriter(store, scope.of(record.forked_from))
+        hidden = await other.hidden(await other.catch_up())
+        answers = (*answers_before(hidden, shared), *answers)
+        record = other.record
+        shared = min(shared, record.shared)
+    return answers
 
 
 def _emptied(patch: Patch) -> Patch:

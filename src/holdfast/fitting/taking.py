@@ -80,7 +80,10 @@ def _with_hidden(draft: Draft, hidden: Sequence[Kept], model: str, platform: str
     own = {tool.name for tool in draft.asked.tools}
     before, new = draft.now.messages[: draft.known], draft.now.messages[draft.known :]
     added = draft.now.with_messages(new)
-    whole = rejoin(added, hidden, lambda name: name in (NAME, OTHER_NAME) and name not in own)
+    earlier = draft.asked.messages[: len(draft.asked.messages) - len(new)]
+    whole = rejoin(
+        added, hidden, lambda name: name in (NAME, OTHER_NAME) and name not in own, earlier
+    )
     if whole is added:
         return draft
     draft = draft.with_frame(whole, _CHAINED)

@@ -14,11 +14,11 @@ from typing import Any
 from holdfast.fitting.arrival import expansion_tool
 from holdfast.fitting.draft import Draft, because
 from holdfast.fitting.folding import Folded
-from holdfast.fitting.following import unmarked
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
 from holdfast.wire import Conversation, Thinking
+from holdfast.wire.places import unmarked
 from holdfast.wire.thinking import is_bound, thinks, without_thinking
 
 _SWITCHED_OFF = Edit(

@@ -5,6 +5,7 @@ memory: after shelf. The other stores are tested against it.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -40,6 +41,7 @@ class MemoryStore:
         self._clock = clock
         self._workspaces: dict[str, Workspace] = {}
         self._shelves: dict[tuple[str, str], Shelf] = {}
+        self._secret = secrets.token_bytes(rules.SECRET_BYTES)
 
     def _workspace(self, scope: Scope) -> Workspace:
         return self._workspaces.setdefault(scope.workspace, Workspace())
@@ -280,9 +282,10 @@ class MemoryStore:
         rules.check_session(scope)
         self._shelf(scope).links.update(dict.fromkeys(names, scope.session))
 
-    async def session_linked(self, scope: Scope, name: str) -> str:
-        """The session whose history a provider holds under a name."""
-        return self._shelf(scope).links.get(name, "")
+    async def session_linked(self, scope: Scope, *names: str) -> str:
+        """The session that has the first of these names."""
+        links = self._shelf(scope).links
+        return next((links[name] for name in names if name in links), "")
 
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over."""
@@ -476,6 +479,19 @@ class MemoryStore:
             return False
         shelf.add(Ref.of(line))
         return True
+
+    async def scopes(self) -> list[Scope]:
+        """Everyone who has something here."""
+        used = {
+            (max((record.updated_at for record in shelf.sessions.values()), default=0.0), *names)
+            for names, shelf in self._shelves.items()
+            if shelf.sessions or any(not ref.removed for ref in shelf.refs.values())
+        }
+        return [Scope(user, workspace) for _, workspace, user in sorted(used, reverse=True)]
+
+    async def secret(self) -> bytes:
+        """A random key of this store."""
+        return self._secret
 
     async def backup(self, path: str) -> None:
         """Not for this store."""

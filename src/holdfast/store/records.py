@@ -88,6 +88,10 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float = 0.0
     updated_at: float = 0.0
     closed_at: float | None = None
+    forked_from: str = ""
+    """The session whose first messages it shares, which went on differently; empty if none."""
+    shared: int = 0
+    """How many messages these are."""
 
 
 EditAction = Literal[

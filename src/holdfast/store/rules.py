@@ -15,6 +15,8 @@ from holdfast.store.refs import KIND, RefName, digest, parse
 from holdfast.store.scope import Scope
 
 MOST_SUMMARY_CHARACTERS = 500
+SECRET_BYTES = 32
+"""Of the key of a store: as many as SHA-256 gives."""
 DAMAGE = "the content does not match its hash"
 """Why a record is set apart."""
 

@@ -179,13 +179,25 @@ def link(db: apsw.Connection, scope: Scope, names: Iterable[str]) -> None:
     )
 
 
-def linked(db: apsw.Connection, scope: Scope, name: str) -> str:
-    """The session whose history a provider holds under a name."""
+def linked(db: apsw.Connection, scope: Scope, names: Sequence[str]) -> str:
+    """The session that has the first of these names."""
     session = db.execute(
-        "SELECT session FROM links WHERE workspace = ? AND owner = ? AND name = ?",
-        (scope.workspace, scope.user, name),
+        "SELECT l.session FROM json_each(?) AS n CROSS JOIN links AS l ON l.name = n.value"
+        " WHERE l.workspace = ? AND l.owner = ? ORDER BY n.key LIMIT 1",
+        (json.dumps(names), scope.workspace, scope.user),
     ).get
     return str(session or "")
+
+
+def scopes(db: apsw.Connection) -> list[Scope]:
+    """Everyone who has something here, who used it last first."""
+    rows = db.execute(
+        "SELECT workspace, owner FROM ("
+        " SELECT workspace, owner, max(updated_at) AS used FROM sessions GROUP BY 1, 2"
+        " UNION ALL SELECT DISTINCT workspace, owner, 0 FROM refs WHERE content IS NOT NULL"
+        ") GROUP BY 1, 2 ORDER BY max(used) DESC, 1 DESC, 2 DESC"
+    )
+    return [Scope(owner, workspace) for workspace, owner in rows]
 
 
 def close(db: apsw.Connection, scope: Scope, now: float) -> None:

@@ -43,6 +43,7 @@ from holdfast.store.sqlite.driver import (
     in_our_words,
     migrate,
     prepare,
+    secret_beside,
 )
 from holdfast.store.sqlite.writer import Readers, Writer
 
@@ -212,9 +213,9 @@ class SqliteStore:
         rules.check_session(scope)
         await self._write(lambda db: sessions.link(db, scope, names))
 
-    async def session_linked(self, scope: Scope, name: str) -> str:
-        """The session whose history a provider holds under a name."""
-        return await self._read(lambda db: sessions.linked(db, scope, name))
+    async def session_linked(self, scope: Scope, *names: str) -> str:
+        """The session that has the first of these names."""
+        return await self._read(lambda db: sessions.linked(db, scope, names))
 
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over."""
@@ -318,6 +319,14 @@ class SqliteStore:
                 partial(moving.restore, scope=scope, batch=batch, packed=packed)
             )
         return new
+
+    async def scopes(self) -> list[Scope]:
+        """Everyone who has something here."""
+        return await self._read(sessions.scopes)
+
+    async def secret(self) -> bytes:
+        """A random key, in a file beside the store."""
+        return await asyncio.to_thread(secret_beside, self._path)
 
     async def backup(self, path: str) -> None:
         """Write a copy of the whole store while it is in use."""

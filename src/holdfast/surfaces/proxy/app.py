@@ -38,6 +38,7 @@ from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.sending import BrokenOffError, UpstreamError
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import Switches, read_switches
+from holdfast.surfaces.proxy.tenants import own_tokens
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, returned_headers
 from holdfast.wire.answers import OVERFLOW, ArrayWriter, error_body, overflow_message
 
@@ -201,7 +202,7 @@ class ProxyApp:
             )
         query = scope.get("query_string", b"").decode("latin-1")
         url = address(upstream, scope.get("raw_path", path.encode()).decode("latin-1"), query)
-        out = outgoing_headers(upstream, headers, self.service.settings.serve_token)
+        out = outgoing_headers(upstream, headers, own_tokens(self.service.settings).values())
         length = next((value for name, value in headers if name.lower() == "content-length"), "")
         has_body = length not in ("", "0") or "transfer-encoding" in names
         if has_body and length:

@@ -25,15 +25,14 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
     if dialect == "gemini" and isinstance(inside := _asked_about(body), dict):
         body = encode(inside)
     conversation = read(body, dialect, limits=service.limits)
-    session = service.engine.session(incoming.switches.session)
-    if not incoming.switches.session:
-        session = await service.engine.session_of(conversation)
+    engine = await service.tenants.of(incoming)
+    session = await engine.look_up(conversation, incoming.switches.session)
     model = incoming.route.model or conversation.model or ""
-    options = Preparing(service, incoming).options(conversation)
+    options = Preparing(service, incoming, engine).options(conversation)
     try:
         tokens = (await session.preview(conversation, options)).tokens
     except (BudgetExceededError, ContextOptimizationError):  # which the client wants to know
-        tokens = count(conversation, model=model, calibration=service.engine.calibration).tokens
+        tokens = count(conversation, model=model, calibration=engine.calibration).tokens
     name = "totalTokens" if dialect == "gemini" else "input_tokens"
     headers = {"content-type": "application/json"}
     return Outcome(200, headers, encode({name: tokens}))

@@ -28,12 +28,15 @@ class Recent:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._known: OrderedDict[tuple[str, bytes], list[Conversation]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str, bytes], list[Conversation]] = OrderedDict()
         self._bytes = 0
 
-    def read(self, body: bytes, dialect: str) -> Conversation:
-        """Read a request; messages that were read before are the same objects again."""
-        key = (dialect, body[:_BEGINNING])
+    def read(self, body: bytes, dialect: str, tenant: str = "") -> Conversation:
+        """Read a request; messages that were read before are the same objects again.
+
+        What is known of a message goes with it, so tenants share none.
+        """
+        key = (tenant, dialect, body[:_BEGINNING])
         alike = self._known.get(key, [])
         before = next((one for one in alike if _goes_on(body, one)), None)
         made = read(body, dialect, previous=before, limits=self._limits)

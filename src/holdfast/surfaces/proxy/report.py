@@ -7,6 +7,7 @@ outlives the process.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -18,44 +19,62 @@ By = Literal["model", "session", "day"]
 MOST_SESSIONS = 50
 
 
-async def report(store: Store, scope: Scope, by: tuple[By, ...]) -> dict[str, Any]:
-    """The totals, and the rows of each way of summing; of sessions the newest."""
-    models = await store.usage(scope, by="model")
-    told: dict[str, Any] = {"totals": row(_total(models))}
+async def report(store: Store, scopes: Sequence[Scope], by: tuple[By, ...]) -> dict[str, Any]:
+    """The totals over some scopes, and the rows of each way of summing; of sessions the newest."""
+    models = await _usage(store, scopes, "model")
+    told: dict[str, Any] = {"totals": row(total("total", models))}
     for way in by:
-        sums = models if way == "model" else await store.usage(scope, by=way)
         if way == "session":
-            sums = await _newest(store, scope, sums)
-        told[f"by_{way}"] = [row(total) for total in sums]
+            sums = await _newest(store, scopes)
+        else:
+            sums = models if way == "model" else await _usage(store, scopes, way)
+        told[f"by_{way}"] = [row(summed) for summed in sums]
     return told
 
 
-def row(total: UsageTotal) -> dict[str, Any]:
+async def _usage(store: Store, scopes: Sequence[Scope], by: By) -> list[UsageTotal]:
+    """Usage over all of them, a row for each name."""
+    rows = [summed for scope in scopes for summed in await store.usage(scope, by=by)]
+    names = sorted({summed.name for summed in rows})
+    return [total(name, [summed for summed in rows if summed.name == name]) for name in names]
+
+
+def row(summed: UsageTotal) -> dict[str, Any]:
     """A sum with what follows from it: saved is untouched less input, over all calls."""
-    fields: dict[str, Any] = msgspec.to_builtins(total)
-    return fields | {"saved": total.saved}
+    fields: dict[str, Any] = msgspec.to_builtins(summed)
+    return fields | {"saved": summed.saved}
 
 
-def percent(part: float, total: float) -> str:
+def percent(part: float, whole: float) -> str:
     """A share of a total that is not 0, in percent; a loss is below zero.
 
     Tenths are shown, and never rounded up, where whole percents would say too much: 99.96 % is
     not all of it, and a small loss not nothing.
     """
-    share = 100 * part / total
+    share = 100 * part / whole
     if 0 < abs(share) < 1 or 99 < share < 100:
         return f"{math.floor(share * 10) / 10:.1f}"
     return f"{share:.0f}"
 
 
-async def _newest(store: Store, scope: Scope, sums: list[UsageTotal]) -> list[UsageTotal]:
-    by_name = {total.name: total for total in sums}
-    records = await store.sessions(scope, limit=MOST_SESSIONS)
-    return [by_name[record.session] for record in records if record.session in by_name]
+async def _newest(store: Store, scopes: Sequence[Scope]) -> list[UsageTotal]:
+    """The sessions last used: two tenants may call theirs the same."""
+    used: list[tuple[float, UsageTotal]] = []
+    for scope in scopes:
+        by_name = {summed.name: summed for summed in await store.usage(scope, by="session")}
+        records = await store.sessions(scope, limit=MOST_SESSIONS)
+        used += [
+            (record.updated_at, by_name[record.session])
+            for record in records
+            if record.session in by_name
+        ]
+    newest = sorted(used, key=lambda pair: pair[0], reverse=True)
+    return [summed for _, summed in newest[:MOST_SESSIONS]]
 
 
-def _total(sums: list[UsageTotal]) -> UsageTotal:
-    fields = [name for name in UsageTotal.__struct_fields__ if name != "name"]
+def total(name: str, sums: Sequence[UsageTotal]) -> UsageTotal:
+    """Several sums as one."""
+    fields = [field for field in UsageTotal.__struct_fields__ if field != "name"]
     return UsageTotal(
-        name="total", **{field: sum(getattr(part, field) for part in sums) for field in fields}
+        name=name, **{field: sum(getattr(part, field) for part in sums) for field in fields}
     )

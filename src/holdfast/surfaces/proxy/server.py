@@ -27,7 +27,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
-from holdfast.surfaces.proxy import dashboard, telemetry
+from holdfast.surfaces.proxy import dashboard, telemetry, tenants
 from holdfast.surfaces.proxy.app import ProxyApp
 from holdfast.surfaces.proxy.connections import (
     Connection,
@@ -68,8 +68,7 @@ async def opened(settings: Settings) -> AsyncIterator[Service]:
         try:
             yield service
         finally:
-            await service.drain()
-            await service.telemetry.close()
+            await service.close()
 
 
 def application(service: Service) -> Starlette:
@@ -81,8 +80,8 @@ def application(service: Service) -> Starlette:
         *(Mount(prefix, app=proxy) for prefix in _PREFIXES),
         *(Route(path, proxy) for path in BARE),
     ]
-    middleware = [Middleware(Places), Middleware(Gate, settings=service.settings)]
-    app = Starlette(routes=routes, middleware=middleware)
+    gate = Middleware(Gate, settings=service.settings, logins=service.logins)
+    app = Starlette(routes=routes, middleware=[Middleware(Places), gate])
     app.router.redirect_slashes = False  # a client would send its key a second time
     return app
 
@@ -149,7 +148,8 @@ class Server(uvicorn.Server):
 def listen(settings: Settings) -> socket.socket:
     """A socket at the address of the settings, or SettingsError with what to do."""
     host, port = settings.serve_host, settings.serve_port
-    if not is_loopback(host) and not settings.serve_token:
+    tenants.check(settings)
+    if not is_loopback(host) and not tenants.own_tokens(settings):
         raise SettingsError(
             "other machines could use the proxy and its keys",
             where=f"serve_host {host}",

@@ -15,11 +15,13 @@ from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.expansions import Caps
+from holdfast.surfaces.proxy.login import Logins
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.recent import Recent
 from holdfast.surfaces.proxy.routes import Family
 from holdfast.surfaces.proxy.sending import HttpSending, Reply, Sending, UpstreamError
 from holdfast.surfaces.proxy.telemetry import Telemetry
+from holdfast.surfaces.proxy.tenants import Tenants, own_tokens
 from holdfast.surfaces.proxy.upstreams import (
     OFFICIAL,
     OWNERS,
@@ -40,12 +42,15 @@ _T = TypeVar("_T")
 
 
 class Service:
-    """The engine, the upstreams, and the work that goes on behind answers."""
+    """The engines, the upstreams, and the work that goes on behind answers."""
 
     def __init__(
         self, engine: Holdfast, settings: Settings, http: HttpSending, offline: Sending
     ) -> None:
         self.engine = engine
+        """That of the store's owner; requests are worked on by those of their tenants."""
+        self.tenants = Tenants(engine, settings)
+        self.logins = Logins(settings)
         self.settings = settings
         self.http = http
         self.offline = offline
@@ -82,7 +87,7 @@ class Service:
             return self.offline.send(incoming.path, "POST", {}, body)
         query = _as_events(incoming.query) if incoming.route.streams else incoming.query
         url = address(upstream, quote(incoming.path, safe=_SAFE), query)
-        headers = outgoing_headers(upstream, incoming.headers, self.settings.serve_token)
+        headers = outgoing_headers(upstream, incoming.headers, own_tokens(self.settings).values())
         return self.http.send(url, "POST", {**headers, "accept-encoding": "identity"}, body)
 
     def later(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T | None]:
@@ -96,6 +101,12 @@ class Service:
         """Wait until all that was to be written down is."""
         while self._background:
             await asyncio.gather(*self._background, return_exceptions=True)
+
+    async def close(self) -> None:
+        """End in order: what was answered is written down, what was learnt is kept."""
+        await self.drain()
+        await self.tenants.close()
+        await self.telemetry.close()
 
 
 def _as_events(query: str) -> str:

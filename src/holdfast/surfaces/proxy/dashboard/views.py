@@ -52,6 +52,16 @@ def totals(parts: Iterable[UsageTotal]) -> Totals:
     )
 
 
+class TenantRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant in the list."""
+
+    name: str
+    sessions: int
+    totals: Totals
+    updated_at: float | None
+    """When it was last there; None if it has no sessions."""
+
+
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """A session in the list."""
 
