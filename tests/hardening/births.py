@@ -24,9 +24,9 @@ PATIENCE = 60.0
 class Child:
     """A process that may be killed at any moment."""
 
-    def __init__(self, pid: int, told: dict[str, Any]) -> None:
+    def __init__(self, pid: int, announced: dict[str, Any]) -> None:
         self.pid = pid
-        self.told = told
+        self.announced = announced
         """What it said when it began."""
         self._handle: int | None = None
         with suppress(ProcessLookupError):  # its work was short: it has ended already
@@ -67,17 +67,17 @@ class Nursery:
         assert self._process.stdin
         self._process.stdin.write(json.dumps({"work": work, **asked}) + "\n")
         self._process.stdin.flush()
-        told = self._line()
-        return Child(told.pop("pid"), told)
+        announced = self._line()
+        return Child(announced.pop("pid"), announced)
 
     def _line(self) -> Any:
         assert self._process.stdout
         while True:
             line = self._process.stdout.readline()
             assert line, f"the nursery has ended: {self.logged()[-2000:]}"
-            told = json.loads(line)
-            if not told.get("done"):  # what a child of before has still said
-                return told
+            news = json.loads(line)
+            if not news.get("done"):  # what a child of before has still said
+                return news
 
     def logged(self) -> str:
         """What the children have logged since this was last asked."""

@@ -1,7 +1,7 @@
 """A campaign: rounds of chance under one seed, until they are done or the time is up.
 
 campaign: the first word of this folder. What a round does is its caller's; here is how long it
-goes on, what its chance is, and what is told of it. A seed brings a campaign back exactly.
+goes on, what its chance is, and what is told of it. A seed brings the same draws back.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Campaign:
 
     def rounds(self, most: int) -> Iterator[int]:
         """The numbers of the rounds that there is time for; at least one."""
-        told = self.begun
+        told_at = self.begun
         for number in range(most):
             yield number
             self.done = number + 1
             now = time.monotonic()
-            if now - told >= TELL_SECONDS:
-                told = now
+            if now - told_at >= TELL_SECONDS:
+                told_at = now
                 self.tell(self._progress(most, now))
             if now - self.begun >= self.seconds or len(self.findings) >= MOST_FINDINGS:
                 return

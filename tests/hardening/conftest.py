@@ -55,7 +55,7 @@ def _long(request: pytest.FixtureRequest) -> Campaign:
 
 
 @dataclass
-class _Told:
+class _Outcome:
     """What became of one test, from the reports of its stages."""
 
     seconds: float = 0.0
@@ -67,23 +67,23 @@ class _Table:
     """Gathers the reports of campaigns."""
 
     def __init__(self) -> None:
-        self.told: dict[str, _Told] = {}
+        self.outcomes: dict[str, _Outcome] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        told = self.told.setdefault(report.nodeid.rpartition("::")[2], _Told())
-        told.seconds += report.duration
-        told.is_failed |= report.failed
-        told.properties |= dict(report.user_properties)
+        outcome = self.outcomes.setdefault(report.nodeid.rpartition("::")[2], _Outcome())
+        outcome.seconds += report.duration
+        outcome.is_failed |= report.failed
+        outcome.properties |= dict(report.user_properties)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        rows = [_COLUMNS, *(_row(name, told) for name, told in sorted(self.told.items()))]
+        rows = [_COLUMNS, *(_row(name, outcome) for name, outcome in sorted(self.outcomes.items()))]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         terminalreporter.section("campaigns")
         for row in rows:
             cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
             terminalreporter.write_line("  ".join(cells).rstrip())
-        for name, told in sorted(self.told.items()):
-            figures = {n: v for n, v in told.properties.items() if n not in _COLUMNS}
+        for name, outcome in sorted(self.outcomes.items()):
+            figures = {n: v for n, v in outcome.properties.items() if n not in _COLUMNS}
             if figures:
                 words = ", ".join(f"{n}: {v}" for n, v in figures.items())
                 terminalreporter.write_line(f"{name.removeprefix('test_')}: {words}")
@@ -95,12 +95,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Table())
 
 
-def _row(name: str, told: _Told) -> tuple[str, ...]:
-    rounds = told.properties.get("rounds")
+def _row(name: str, outcome: _Outcome) -> tuple[str, ...]:
+    rounds = outcome.properties.get("rounds")
     return (
         name.removeprefix("test_"),
-        str(told.properties.get("seed", "-")),
+        str(outcome.properties.get("seed", "-")),
         f"{rounds:,}" if isinstance(rounds, int) else "-",
-        f"{told.seconds:,.0f}",
-        str(told.properties.get("findings") or int(told.is_failed)),
+        f"{outcome.seconds:,.0f}",
+        str(outcome.properties.get("findings") or int(outcome.is_failed)),
     )

@@ -55,7 +55,7 @@ class Siege:
         """A proxy that listens, on a store."""
         settings = {f"{family}_upstream": self.upstream.url for family in FAMILIES}
         child = self.mother.born("proxy", settings={**settings, "store_url": url, "serve_port": 0})
-        self.board.open(child.told["url"])
+        self.board.open(child.announced["url"])
         return child
 
     def round(self, url: str, chance: random.Random) -> None:

@@ -70,7 +70,7 @@ def _shout(campaign: Campaign, folder: Path, most: int) -> None:
     with nursery(folder) as mother:
         settings = {"store_url": "memory:", "serve_port": 0, "max_body_bytes": 1_000_000}
         child = mother.born("proxy", settings=settings)
-        url = child.told["url"]
+        url = child.announced["url"]
         address = (urlsplit(url).hostname or "", urlsplit(url).port or 0)
         resident: list[int] = []
         for number in campaign.rounds(most):
