@@ -1,7 +1,7 @@
 """Holdfast: cite, expand and fit over one store.
 
 holdfast: the last word of the engine, which all surfaces use. An original is stored before its
-citation is shown; content is worked on in a thread where it is large.
+citation is shown; what may take long is done off the event loop: see workers/.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from functools import partial
 from typing import Any, Self
 
 from holdfast.cite import Citation, CitingRules
-from holdfast.cite import cite as make_citation
 from holdfast.cite import count as count_text
 from holdfast.engine.chains import Chains
 from holdfast.engine.heads import heads
 from holdfast.engine.session import (
+    COMPARING,
     Session,
     fit_and_store,
-    in_thread_if_large,
     longer_refs,
+    size_of,
     with_limit,
 )
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
-from holdfast.expand import expand as open_content
 from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.settings import Settings
@@ -37,6 +36,7 @@ from holdfast.store.records import StoreStats, UsageTotal
 from holdfast.tokens import Calibration, ModelContextRegistry
 from holdfast.wire import Conversation
 from holdfast.wire.chained import held_under
+from holdfast.workers import Workers, WorkLimits
 
 _MOST_SESSIONS = 1_000
 _MOST_BYTES = 64_000_000
@@ -54,6 +54,7 @@ class Holdfast:
         options: FitOptions | None = None,
         calibration: Calibration | None = None,
         clock: Callable[[], float] = time.time,
+        workers: Workers | None = None,
     ) -> None:
         self.store = store
         self.scope = scope or Scope()
@@ -61,6 +62,8 @@ class Holdfast:
         """How requests are made to fit, unless a call says otherwise."""
         self.calibration = calibration or Calibration()
         self._clock = clock
+        self.workers = workers or Workers(WorkLimits(processes=0))
+        """Who reads large contents; without any, this process does."""
         self.most_bytes = _MOST_BYTES
         """Of sessions that are kept in memory; others come back from the store."""
         self._sessions: OrderedDict[str, Session] = OrderedDict()
@@ -90,6 +93,7 @@ class Holdfast:
         store = await open_store(
             url or settings.store_url, folder=settings.data_folder, clock=clock
         )
+        workers = Workers(work_limits(settings))
         try:
             learnt = await store.calibration(scope)
             calibration = Calibration()
@@ -102,12 +106,14 @@ class Holdfast:
                 options=fit_options(settings),
                 calibration=calibration,
                 clock=clock,
+                workers=workers,
             )
             yield made
             if calibration.dump() != before:
                 with suppress(StoreError):  # a store that is full or gone is no reason not to end
                     await made.save()
         finally:
+            workers.close()
             await store.close()
 
     # --- contents --------------------------------------------------------------------------------
@@ -126,12 +132,12 @@ class Holdfast:
         rules = self.options.rules
 
         def made_with(rules: CitingRules) -> Citation:
-            return make_citation(
+            return self.workers.citer()(
                 content, kind=kind, question=question, source_url=source_url, tool=tool, rules=rules
             )
 
         while True:
-            made = await in_thread_if_large(content, partial(made_with, rules))
+            made = await self.workers.off_loop(size_of(content), partial(made_with, rules))
             if made.content is None:
                 return made
             try:
@@ -161,18 +167,9 @@ class Holdfast:
             known = await self.store.info(self.scope, ref_id)
             return missing(ref_id, known, count=count_text)
         info, data = stored.info, stored.data
-        return await in_thread_if_large(
-            data,
-            lambda: open_content(
-                info.ref_id,
-                data,
-                info.kind,
-                wanted,
-                count=count_text,
-                note=note_of(info),
-                opener=opener,
-            ),
-        )
+        note = note_of(info)
+        work = partial(self.workers.expand, info.ref_id, data, info.kind, wanted)
+        return await self.workers.off_loop(len(data), partial(work, note=note, opener=opener))
 
     # --- requests --------------------------------------------------------------------------------
 
@@ -182,7 +179,12 @@ class Holdfast:
         known = self._sessions.get(name)
         if known is None:
             known = Session(
-                self.store, self.scope.of(name), self.options, self.calibration, self._clock
+                self.store,
+                self.scope.of(name),
+                self.options,
+                self.calibration,
+                self._clock,
+                self.workers,
             )
             self._sessions[name] = known
         self._sessions.move_to_end(name)
@@ -213,7 +215,8 @@ class Holdfast:
             chained = await self.session(await self.chains.session_of(held)).load()
             self.chains.remember(held, chained.name)  # should the client send it once more
             return chained
-        beginnings = heads(conversation.messages)
+        work = partial(heads, conversation.messages)
+        beginnings = await self.workers.off_loop(size_of(conversation) // COMPARING, work)
         name = next((self._heads[head] for head in beginnings if head in self._heads), "")
         if not name and beginnings:
             known = await self.store.session_with_head(self.scope, beginnings)
@@ -247,7 +250,9 @@ class Holdfast:
             self._weigh(known)
             return fitted
         work = partial(fit_request, body, calibration=self.calibration)
-        return await fit_and_store(self.store, self.scope, body, options, work)
+        return await fit_and_store(
+            self.store, self.scope, self.workers, size_of(body), options, work
+        )
 
     async def observe(
         self, session: Session, fitted: Fitted, usage: object = None, **what: Any
@@ -275,6 +280,13 @@ class Holdfast:
 
     def _scope(self, session: str | None) -> Scope:
         return self.scope if session is None else self.scope.of(session)
+
+
+def work_limits(settings: Settings) -> WorkLimits:
+    """What reading large contents may take, as the settings say."""
+    return WorkLimits(
+        settings.worker_processes, settings.work_seconds, settings.work_memory_mb * 1_000_000
+    )
 
 
 def fit_options(settings: Settings) -> FitOptions:

@@ -84,7 +84,7 @@ class Handling:
 
     async def run(self) -> Outcome:
         """Answer the request; a HoldfastError says why it cannot be."""
-        conversation = self.service.recent.read(self.incoming.body, self.dialect)
+        conversation = await self.service.read(self.incoming.body, self.dialect)
         self._own_tools = frozenset(tool.name for tool in conversation.tools)
         self.incoming.seen.model = self.incoming.route.model or conversation.model or ""
         prepared = await self._preparing.prepare(conversation)
