@@ -7,7 +7,19 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from benchmarks import budget, cite, count, expand, fit, guard, proxy, replay, store, wire
+from benchmarks import (
+    budget,
+    cite,
+    count,
+    expand,
+    fit,
+    guard,
+    memory,
+    proxy,
+    replay,
+    store,
+    wire,
+)
 
 ALL: dict[str, Callable[[Console], None]] = {
     "wire": wire.run,
@@ -20,6 +32,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "store": store.run,
     "replay": replay.run,
     "proxy": proxy.run,
+    "memory": memory.run,
 }
 
 

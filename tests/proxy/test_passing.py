@@ -11,7 +11,8 @@ from contextlib import contextmanager
 import pytest
 
 from tests.fitting.test_citing import chat
-from tests.proxy.harness import Running, ask, request_in, running_proxy
+from tests.proxy.harness import DIALECTS, Running, ask, path_of, request_in, running_proxy
+from tests.proxy.test_told_errors import KEYS, SHAPES
 
 PATIENCE = 20.0
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
@@ -217,3 +218,21 @@ def test_a_budget_that_is_none_is_refused(proxy: Running, budget: str) -> None:
     answered = ask(f"{proxy.url}/v1/chat/completions", b"{}", headers)  # type: ignore[arg-type]
     assert answered.status == 400
     assert "x-holdfast-budget" in answered.json["error"]["message"]
+
+
+@pytest.mark.parametrize("status", [b"101 Switching Protocols", b"999 ", b"000 ", b"600 x"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_status_that_ends_no_request_is_told_as_an_error(
+    wire: Wire, proxy: Running, status: bytes, dialect: str
+) -> None:
+    # The server would refuse to write such a status, and close the connection without a word.
+    wire.answer = b"HTTP/1.1 %b\r\ncontent-length: 2\r\n\r\n{}" % status
+    answered = ask(proxy.url + path_of(dialect), request_in(dialect, chat("short")), KEYS)
+    assert answered.status == 502
+    assert set(answered.json["error"]) == SHAPES[dialect]
+
+
+@pytest.mark.parametrize("status", [b"101 Switching Protocols", b"999 ", b"000 "])
+def test_no_such_status_passes_through(wire: Wire, proxy: Running, status: bytes) -> None:
+    wire.answer = b"HTTP/1.1 %b\r\ncontent-length: 2\r\n\r\n{}" % status
+    assert b" 502 " in said_to(proxy.url, asked("GET", b"/v1/models")).splitlines()[0]

@@ -268,7 +268,7 @@ def test_a_body_without_an_end_is_refused() -> None:
 
 
 def test_a_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.surfaces.proxy.app.BODY_SECONDS", 0.1)
+    monkeypatch.setattr("holdfast.surfaces.proxy.incoming.BODY_SECONDS", 0.1)
     with running_proxy() as running:
         assert begun(running, b"{").status == 408
 
@@ -305,6 +305,12 @@ FOREIGN: dict[str, dict[str, str]] = {
     "broken origin": {"origin": "https://[::1", "x-holdfast-token": TOKEN},
     "origin on another port": {"origin": "http://127.0.0.1:1", "x-holdfast-token": TOKEN},
     "origin in a name": {"origin": "https://localhost.evil.example", "x-holdfast-token": TOKEN},
+    "origin of a served name on another port": {
+        "origin": "https://holdfast.example:9443",
+        "x-holdfast-token": TOKEN,
+    },
+    "cross-site": {"sec-fetch-site": "cross-site", "x-holdfast-token": TOKEN},
+    "another port of this machine": {"sec-fetch-site": "same-site", "x-holdfast-token": TOKEN},
     "null origin": {"origin": "null", "x-holdfast-token": TOKEN},
     "token": {},
     "wrong token": {"authorization": "Bearer guess"},
@@ -312,7 +318,8 @@ FOREIGN: dict[str, dict[str, str]] = {
 
 
 def test_every_route_denies_by_default() -> None:
-    with running_proxy({"serve_token": TOKEN}) as running:
+    names = ["holdfast.example", "holdfast.example:8443"]
+    with running_proxy({"serve_token": TOKEN, "serve_names": names}) as running:
         paths = [_example(route) for route in application(running.service).routes]
         assert {"/healthz", "/v1/x", "/v1beta/x", "/v1alpha/x"} <= set(paths)
         for path in (*paths, "/nowhere"):
@@ -323,6 +330,19 @@ def test_every_route_denies_by_default() -> None:
                     wanted = 401 if "token" in name else 403
                     assert (status == wanted) is not open_to_all, (path, name, method)
         assert ask(f"{running.url}/healthz").body == b"ok\n"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/stats", "/metrics", "/", "/nowhere"])
+def test_what_the_proxy_says_of_itself_cannot_be_sniffed_framed_or_kept(path: str) -> None:
+    with running_proxy({"serve_token": TOKEN}) as running:
+        for headers in ({"x-holdfast-token": TOKEN}, {}):
+            answered = ask(running.url + path, headers=headers)
+            if answered.status == 404:
+                continue  # nothing of ours
+            assert answered.headers["x-content-type-options"] == "nosniff"
+            assert answered.headers["x-frame-options"] == "DENY"
+            assert answered.headers["cache-control"] == "no-store"
+            assert answered.headers["content-security-policy"].startswith("default-src 'none'")
 
 
 def _example(route: Any) -> str:
@@ -336,16 +356,23 @@ def _example(route: Any) -> str:
     [
         {"x-holdfast-token": TOKEN},
         {"authorization": f"Bearer {TOKEN}"},
+        {"authorization": f"bearer {TOKEN}"},
+        {"authorization": f"BEARER  {TOKEN}"},
+        {"authorization": TOKEN},
         {"x-api-key": TOKEN},
         {"x-goog-api-key": TOKEN},
         {"x-holdfast-token": TOKEN, "host": "localhost:1", "origin": "http://localhost:1"},
         {"x-holdfast-token": TOKEN, "host": "[::1]:1", "origin": "http://[::1]:1"},
         {"x-holdfast-token": TOKEN, "host": "holdfast.example"},
         {"x-holdfast-token": TOKEN, "origin": "https://holdfast.example"},
+        {"x-holdfast-token": TOKEN, "origin": "https://holdfast.example:8443"},
+        {"x-holdfast-token": TOKEN, "sec-fetch-site": "same-origin"},
+        {"x-holdfast-token": TOKEN, "sec-fetch-site": "none"},
     ],
 )
 def test_the_token_opens_the_proxy_in_any_header(headers: dict[str, str]) -> None:
-    with running_proxy({"serve_token": TOKEN, "serve_names": ["holdfast.example"]}) as running:
+    names = ["holdfast.example", "holdfast.example:8443"]
+    with running_proxy({"serve_token": TOKEN, "serve_names": names}) as running:
         body = request_in("anthropic", chat("a disk is full"))
         assert ask(f"{running.url}/v1/messages", body, headers).status == 200
 
@@ -362,9 +389,14 @@ def test_other_machines_need_a_token() -> None:
 def test_pieces_of_an_answer_do_not_wait_for_each_other() -> None:
     # Without TCP_NODELAY each answer takes 40 ms more, which asyncio sets on TCP sockets only.
     with running_proxy() as running:
-        [server] = running.server.servers
-        [listener] = server.sockets
-        assert listener.proto == socket.IPPROTO_TCP
+        address = urlsplit(running.url)
+        client = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        client.request("GET", "/healthz")
+        client.getresponse().read()
+        [kept] = running.server.server_state.connections
+        taken = kept.transport.get_extra_info("socket")
+        assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        client.close()
 
 
 def test_a_port_in_use_is_an_error_with_a_next_step() -> None:

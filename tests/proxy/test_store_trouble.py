@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from holdfast.errors import StoreUnavailableError
 from holdfast.store.refs import REF
 from holdfast.store.sqlite import SqliteStore
 from tests.fitting.test_citing import chat, log
@@ -39,7 +41,15 @@ def gone(proxy: Running) -> None:
     proxy.do(proxy.service.engine.store.close())
 
 
-TROUBLES = pytest.mark.parametrize("trouble", [full, gone])
+def folder_of(proxy: Running) -> Path:
+    return Path(proxy.service.engine.store.url.removeprefix("sqlite:///")).parent
+
+
+def deleted(proxy: Running) -> None:
+    shutil.rmtree(folder_of(proxy))
+
+
+TROUBLES = pytest.mark.parametrize("trouble", [full, gone, deleted])
 
 
 @pytest.fixture
@@ -108,3 +118,78 @@ def test_once_there_is_room_again_results_are_cited_again(
         stored = proxy.do(proxy.service.engine.store.get(proxy.service.engine.scope, found[0]))
         assert stored is not None
         assert stored.data.decode() == LONG
+
+
+def replaced(folder: Path) -> None:
+    copy = folder.with_name("copy")
+    shutil.copytree(folder, copy)
+    shutil.rmtree(folder)
+    copy.rename(folder)
+
+
+def without_its_log(folder: Path) -> None:
+    (folder / "store.db-wal").unlink()
+
+
+def moved(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("loss", [shutil.rmtree, replaced, without_its_log, moved])
+def test_a_write_that_would_be_lost_is_not_acknowledged(
+    tmp_path: Path, loss: Callable[[Path], None]
+) -> None:
+    folder = tmp_path / "store"
+    with running_proxy({"store_url": f"sqlite:///{folder}/store.db"}) as proxy:
+        store, scope = proxy.service.engine.store, proxy.service.engine.scope
+        proxy.do(store.save_calibration(scope, b"before"))
+        loss(folder)
+        with pytest.raises(StoreUnavailableError, match="deleted, moved or replaced"):
+            proxy.do(store.save_calibration(scope, b"after"))
+        if loss is moved:  # what is put back is used again
+            folder.with_name("elsewhere").rename(folder)
+            proxy.do(store.save_calibration(scope, b"again"))
+            assert proxy.do(store.calibration(scope)) == b"again"
+
+
+@pytest.mark.parametrize(("then", "status"), [("pass", 200), ("refuse", 503)])
+def test_health_and_log_tell_of_a_store_that_is_gone(
+    upstream: Upstream,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    then: str,
+    status: int,
+) -> None:
+    caplog.set_level("INFO", "holdfast")
+    with running_proxy(settings(tmp_path / "store", then), upstream.url) as proxy:
+        body = request_in("openai-chat", chat(LONG))
+        ask(f"{proxy.url}/v1/chat/completions", body, KEYS)
+        proxy.settled()
+        assert ask(f"{proxy.url}/healthz").body == b"ok\n"
+        moved(tmp_path / "store")
+        for _ in range(2):
+            ask(f"{proxy.url}/v1/chat/completions", request_in("openai-chat", chat(LONG[1:])), KEYS)
+            proxy.settled()
+        health = ask(f"{proxy.url}/healthz")
+        assert health.status == status
+        assert b"the store is unavailable" in health.body
+        (tmp_path / "elsewhere").rename(tmp_path / "store")
+        ask(f"{proxy.url}/v1/chat/completions", body, KEYS)
+        proxy.settled()
+        assert ask(f"{proxy.url}/healthz").body == b"ok\n"
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(errors) == 1  # however many requests met it
+    assert errors[0].startswith("event=store_unavailable")
+    assert "deleted, moved or replaced" in caplog.text
+    assert "event=store_available" in caplog.text
+
+
+@pytest.mark.parametrize("page", ["/", "/sessions/x", "/refs/ref:text:0123456789abcdef", "/stats"])
+def test_a_damaged_database_is_no_missing_page(tmp_path: Path, page: str) -> None:
+    with running_proxy(settings(tmp_path, "pass")) as proxy:
+        for file in (tmp_path / "store.db", tmp_path / "store.db-wal"):
+            if file.exists():
+                file.write_bytes(b"\xff" * file.stat().st_size)
+        answered = ask(proxy.url + page)
+        assert answered.status == 503
+        assert b"damaged" in answered.body or b"no store" in answered.body

@@ -138,6 +138,7 @@ LIBRARY: dict[str, Wired | str] = {
     "serve_port": SERVING,
     "serve_token": SERVING,
     "serve_names": SERVING,
+    "max_connections": SERVING,
     "serve_offline": SERVING,
     "openai_upstream": SENDING,
     "openai_key": SENDING,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import http.server
 import signal
 import socket
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from holdfast.errors import SettingsError
 from holdfast.store.refs import REF
@@ -63,6 +65,19 @@ def status_of(body: dict[str, Any], **settings: Any) -> int:
 
 def body_is_taken(most: int, _: Path) -> object:
     return status_of(chat(question="x" * 5_000), max_body_bytes=most)
+
+
+def second_request_is_taken(most: int, _: Path) -> object:
+    with Upstream() as upstream:
+        upstream.always = stall
+        with running_proxy({"max_connections": most}, upstream.url) as proxy:
+            address = urlsplit(proxy.url)
+            first = http.client.HTTPConnection(address.hostname or "", address.port)
+            first.request("POST", CHAT, request_in("openai-chat", chat("short")), HEADERS)
+            assert upstream.waiting.acquire(timeout=30)
+            status = ask(f"{proxy.url}/healthz").status
+            first.close()
+            return status
 
 
 def keys_are_taken(most: int, _: Path) -> object:
@@ -296,6 +311,7 @@ PROXY: dict[str, Wired | str] = {
     "serve_token": Wired(proxy_wants_token, "", "t0ken"),
     "serve_names": Wired(proxy_answers_to, [], ["gateway.example"]),
     "serve_offline": Wired(other_family_is_answered, False, True),
+    "max_connections": Wired(second_request_is_taken, 1, 2),
     "openai_upstream": Wired(arrives("openai", "openai-chat"), False, True),
     "openai_key": Wired(key_sent("openai", "openai-chat", "authorization"), "", "sk-ours"),
     "anthropic_upstream": Wired(arrives("anthropic", "anthropic"), False, True),

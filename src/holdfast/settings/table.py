@@ -162,6 +162,14 @@ class Settings(Definitions, frozen=True, kw_only=True):
             "upstream; where no upstream is set at all, it does."
         ),
     ] = False
+    max_connections: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Most requests that the proxy works on at once; others are told to come "
+            "again. 0: as many as its open files allow, up to 10,000.",
+        ),
+    ] = 0
     openai_upstream: Annotated[
         str,
         Meta(

@@ -12,12 +12,18 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
 from holdfast.errors import StoreError, StoreUnavailableError
-from holdfast.store.sqlite.driver import Job, in_our_words, rolled_back_on_failure
+from holdfast.store.sqlite.driver import (
+    Job,
+    Whereabouts,
+    in_our_words,
+    rolled_back_on_failure,
+)
 
 MOST_TOGETHER = 256
 """Writes that share a transaction at most, so that other processes get their turn."""
@@ -35,12 +41,14 @@ class _Queued(NamedTuple):
 class Writer:
     """Runs jobs in order, in a thread of its own; each whole or not at all."""
 
-    def __init__(self, connect: _Connect, where: str) -> None:
-        self._where = where
+    def __init__(self, connect: _Connect, path: Path) -> None:
+        self._where = str(path)
         self._queue: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
         self._closed = False
+        db = connect()
+        self._files = Whereabouts(path)
         self._thread = threading.Thread(
-            target=self._run, args=(connect(),), name="holdfast-writer", daemon=True
+            target=self._run, args=(db,), name="holdfast-writer", daemon=True
         )
         self._thread.start()
 
@@ -87,9 +95,11 @@ class Writer:
     def _write(self, db: apsw.Connection, together: list[_Queued]) -> None:
         try:
             results = _in_one_transaction(db, [item.job for item in together])
+            self._files.check()
         except BaseException as error:  # noqa: BLE001 - whoever waits must be told
-            if len(together) == 1 or isinstance(error, apsw.BusyError):
-                # Who waited for another process in vain has waited for all of them.
+            if len(together) == 1 or isinstance(error, (apsw.BusyError, StoreUnavailableError)):
+                # Who waited for another process in vain has waited for all of them; and a file
+                # that is gone is gone for all of them.
                 for item in together:
                     item.future.set_exception(self._ours(error))
                 return

@@ -19,6 +19,7 @@ from holdfast.errors import (
     HoldfastError,
     LimitError,
     PrivacyError,
+    SettingsError,
     StoreError,
     WireError,
 )
@@ -30,7 +31,7 @@ from holdfast.surfaces.proxy.encodings import (
     without_encoding,
 )
 from holdfast.surfaces.proxy.exchange import Handling, Outcome
-from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.incoming import Incoming, Receive, TooSlowError, Upload
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.routes import family_of, meant, route
 from holdfast.surfaces.proxy.seen import RequestSeen
@@ -41,11 +42,8 @@ from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, returne
 from holdfast.wire.answers import OVERFLOW, ArrayWriter, error_body, overflow_message
 
 ASGIScope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-BODY_SECONDS = 60.0
-"""How long a client may take to send its request."""
 TAKING_SECONDS = 300.0
 """How long a client may leave a piece of its answer untaken: its upstream is held meanwhile."""
 
@@ -62,14 +60,6 @@ def dialect_of(method: str, path: str, headers: Mapping[str, str]) -> str:
     return _DIALECTS[family_of(path, frozenset(headers)) or "openai"]
 
 
-class TooSlowError(WireError):
-    """The client took too long to send its request."""
-
-
-class Gone(Exception):  # noqa: N818 - not an error: the client has left
-    """The client went away before its request had come whole."""
-
-
 class ProxyApp:
     """Answers the providers' paths."""
 
@@ -79,34 +69,23 @@ class ProxyApp:
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         """Answer one request; a client that leaves takes its upstream call with it."""
         headers = tuple((k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"])
-        with suppress(Gone):
-            body = await self._body(receive)
-            work = asyncio.create_task(self._answer(scope, headers, body, send))
-            watch = asyncio.create_task(_until_gone(receive))
-            try:
-                await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                watch.cancel()
-                if not work.done():
-                    work.cancel()
-                with suppress(asyncio.CancelledError, OSError):
-                    await work
-
-    async def _body(self, receive: Receive) -> bytes | WireError:
-        """The request's body, or why it is not taken."""
+        upload = Upload(receive)
+        work = asyncio.create_task(self._answer(scope, headers, upload, send))
+        watch = asyncio.create_task(upload.until_gone())
         try:
-            async with asyncio.timeout(BODY_SECONDS):
-                return await _whole(receive, self.service.settings.max_body_bytes)
-        except TimeoutError:
-            return TooSlowError("the body did not come in time", fix="Send the request again.")
-        except LimitError as error:
-            return error
+            await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            watch.cancel()
+            if not work.done():
+                work.cancel()
+            with suppress(asyncio.CancelledError, OSError):
+                await work
 
     async def _answer(
         self,
         scope: ASGIScope,
         headers: tuple[tuple[str, str], ...],
-        body: bytes | WireError,
+        upload: Upload,
         send: Send,
     ) -> None:
         """Answer a request; an error before the first byte is an answer too."""
@@ -121,7 +100,7 @@ class ProxyApp:
                 await seen.taken(message, send(message))
 
         try:
-            await self._served(scope, headers, body, seen_send, seen)
+            await self._served(scope, headers, upload, seen_send, seen)
         except BrokenOffError as error:
             seen.failed_with(error)
             why = Fields(event="broke_off", id=seen.id, upstream=error.where, why=error.what)
@@ -149,32 +128,34 @@ class ProxyApp:
         self,
         scope: ASGIScope,
         headers: tuple[tuple[str, str], ...],
-        body: bytes | WireError,
+        upload: Upload,
         send: Send,
         seen: RequestSeen,
     ) -> None:
-        if isinstance(body, WireError):
-            raise body
         path = scope["path"]
         switches = read_switches({name.lower(): value for name, value in headers})
         found = route(scope["method"], path)
         if found is None or switches.bypass or not self.service.settings.enable_token_management:
-            await self._pass_through(scope, headers, body, send, seen)
+            await self._pass_through(scope, headers, upload, send, seen)
             return
         self.service.check_upstream(found.family)
         query = scope.get("query_string", b"").decode("latin-1")
-        plain = await self._plain(headers, body)
+        plain = await self._plain(headers, upload, seen)
         headers = without_encoding(headers)
         incoming = Incoming(found, path, query, headers, plain, switches, seen)
         array = ArrayWriter() if incoming.wants_array else None
         await _send(send, await self._outcome(incoming), array)
 
-    async def _plain(self, headers: tuple[tuple[str, str], ...], body: bytes) -> bytes:
-        """The body as its client wrote it before packing it."""
+    async def _plain(
+        self, headers: tuple[tuple[str, str], ...], upload: Upload, seen: RequestSeen
+    ) -> bytes:
+        """The whole body as its client wrote it before packing it."""
+        most = self.service.settings.max_body_bytes
+        with seen.waiting_for_client():
+            body = await upload.whole(most)
         named = [value for name, value in headers if name.lower() == "content-encoding"]
         if not named:
             return body
-        most = self.service.settings.max_body_bytes
         return await asyncio.to_thread(unpacked, body, ",".join(named), most)
 
     async def _outcome(self, incoming: Incoming) -> Outcome:
@@ -186,11 +167,11 @@ class ProxyApp:
         self,
         scope: ASGIScope,
         headers: tuple[tuple[str, str], ...],
-        body: bytes,
+        upload: Upload,
         send: Send,
         seen: RequestSeen,
     ) -> None:
-        """Send a request on and its answer back, byte for byte."""
+        """Send a request on and its answer back, byte for byte, as they come: of any size."""
         path, method = scope["path"], scope["method"]
         if wanted := meant(path):
             raise UpstreamError(
@@ -206,7 +187,7 @@ class ProxyApp:
         if upstream is None:
             if found is not None:  # bypass, with nothing to go to
                 self.service.check_upstream(found.family)
-                plain = await self._plain(headers, body)
+                plain = await self._plain(headers, upload, seen)
                 incoming = Incoming(found, path, "", headers, plain, Switches(), seen)
                 async with self.service.send(incoming, plain) as reply:
                     made = returned_headers(reply.headers, changed=False)
@@ -221,10 +202,19 @@ class ProxyApp:
         query = scope.get("query_string", b"").decode("latin-1")
         url = address(upstream, scope.get("raw_path", path.encode()).decode("latin-1"), query)
         out = outgoing_headers(upstream, headers, self.service.settings.serve_token)
-        sending = self.service.http.send(url, method, out, body, raw=True)
-        async with seen.timed(sending) as reply:
-            made = returned_headers(reply.headers, changed=False)
-            await _send(send, Outcome(reply.status, made, reply.chunks()))
+        length = next((value for name, value in headers if name.lower() == "content-length"), "")
+        has_body = length not in ("", "0") or "transfer-encoding" in names
+        if has_body and length:
+            out["content-length"] = length  # without it the upstream would get chunks
+        sending = self.service.http.send(
+            url, method, out, upload.pieces() if has_body else b"", raw=True
+        )
+        try:
+            async with seen.timed(sending) as reply:
+                made = returned_headers(reply.headers, changed=False)
+                await _send(send, Outcome(reply.status, made, reply.chunks()))
+        except UpstreamError as error:
+            raise upload.failure or error from error
 
 
 _JSON = {"content-type": "application/json"}
@@ -251,33 +241,6 @@ def _hung_up(scope: ASGIScope, seen: RequestSeen, error: UpstreamError) -> bool:
     hang_up()
     seen.status = error.status
     return True
-
-
-async def _whole(receive: Receive, most: int) -> bytes:
-    """The whole body; more than is allowed is heard out for a while, then refused.
-
-    Clients seldom read an answer before they have sent everything, but some never end.
-    """
-    parts: list[bytes] = []
-    size = 0
-    more = True
-    while more and size <= 2 * most:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Gone
-        more = message.get("more_body", False)
-        part = message.get("body", b"")
-        size += len(part)
-        if size <= most:
-            parts.append(part)
-    if size > most:
-        raise LimitError(f"the body is larger than {most:,} bytes", fix="Send less at once.")
-    return b"".join(parts)
-
-
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) -> None:
@@ -316,6 +279,7 @@ _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
     (BudgetExceededError, 400),
     (ContextOptimizationError, 400),
     (PrivacyError, 400),
+    (SettingsError, 400),  # while a request is answered: the model's name in it is none
     (StoreError, 503),
 )
 

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.app import dialect_of
-from holdfast.surfaces.proxy.safety import TOKEN_MISSING, refusal
+from holdfast.surfaces.proxy.safety import HEADERS, TOKEN_MISSING, refusal
 from holdfast.wire.answers import error_body
 
 HEALTH = "/healthz"
@@ -36,7 +36,7 @@ class Gate:
         """Judge a request by its headers alone."""
         if scope["type"] not in ("http", "websocket"):
             return
-        headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
+        headers = headers_of(scope)
         refused = refusal(headers, self.settings)
         if refused is not None and refused[0] == TOKEN_MISSING and scope["path"] == HEALTH:
             refused = None
@@ -45,7 +45,12 @@ class Gate:
         if refused is None:
             await self.app(scope, receive, send)
             return
-        await _refuse(scope, headers, *refused, send)
+        await refuse(scope, *refused, send)
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """The headers of a request, by their names in lower case."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def wants_websocket(kind: str, headers: Mapping[str, str]) -> bool:
@@ -59,21 +64,23 @@ def wants_websocket(kind: str, headers: Mapping[str, str]) -> bool:
     return kind == "websocket" or "websocket" in [offer.strip() for offer in offers]
 
 
-async def _refuse(
-    scope: Scope, headers: Mapping[str, str], status: int, why: str, send: Send
+async def refuse(
+    scope: Scope, status: int, why: str, send: Send, *more: tuple[bytes, bytes]
 ) -> None:
-    """Answer instead of the application, in the client's dialect."""
+    """Answer instead of the application, in the client's dialect; `more` are headers."""
+    headers = headers_of(scope)
     is_websocket = scope["type"] == "websocket"
     if is_websocket and "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close"})  # before it is accepted: the server answers 403
         return
     method = "POST" if is_websocket else scope["method"]
     body = error_body(dialect_of(method, scope["path"], headers), status, why)
-    answer = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    own = {**HEADERS, "content-type": "application/json", "content-length": str(len(body))}
+    answer = [*((name.encode(), value.encode()) for name, value in own.items()), *more]
     if status == TOKEN_MISSING:
         answer.append((b"www-authenticate", b"Bearer"))
     if status == UPGRADE_REQUIRED:
         answer += _PLAIN_HTTP
-    kind = "websocket.http.response" if is_websocket else "http.response"
-    await send({"type": f"{kind}.start", "status": status, "headers": answer})
-    await send({"type": f"{kind}.body", "body": body})
+    event = "websocket.http.response" if is_websocket else "http.response"
+    await send({"type": f"{event}.start", "status": status, "headers": answer})
+    await send({"type": f"{event}.body", "body": body})

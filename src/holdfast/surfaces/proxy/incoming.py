@@ -1,15 +1,98 @@
-"""A request as the client sent it.
+"""A request as the client sends it: its body as it comes, and the whole of it as others read it.
 
 incoming: after switches and seen, before service.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import Any, NamedTuple
 
+from holdfast.errors import LimitError, WireError
 from holdfast.surfaces.proxy.routes import Route
 from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.switches import Switches
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+BODY_SECONDS = 60.0
+"""How long a client may take to send its request, or a piece of one that only passes through."""
+
+
+class TooSlowError(WireError):
+    """The client took too long to send its request."""
+
+
+class Upload:
+    """The body of a request, while it comes; read once, whole or in pieces."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._over = asyncio.Event()
+        self._left = False
+        self.failure: TooSlowError | None = None
+        """Why it ended too early: a library that sends the pieces on has no words of its own."""
+
+    async def whole(self, most: int) -> bytes:
+        """All of it; more than is allowed is heard out for a while, then refused.
+
+        Clients seldom read an answer before they have sent everything, but some never end.
+        """
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for part in self._parts():
+                    size += len(part)
+                    if size <= most:
+                        parts.append(part)
+                    elif size > 2 * most:
+                        break
+        except TimeoutError:
+            raise self._too_slow() from None
+        finally:
+            self._over.set()
+        if size > most:
+            raise LimitError(f"the body is larger than {most:,} bytes", fix="Send less at once.")
+        return b"".join(parts)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """One piece after the other: the next is taken from the client when this one is gone."""
+        parts = self._parts()
+        while True:
+            try:
+                async with asyncio.timeout(BODY_SECONDS):
+                    part = await anext(parts, None)
+            except TimeoutError:
+                raise self._too_slow() from None
+            if part is None:
+                return
+            yield part
+
+    async def until_gone(self) -> None:
+        """Wait until the client leaves."""
+        await self._over.wait()
+        while not self._left:
+            self._left = (await self._receive())["type"] == "http.disconnect"
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                self._left = True
+                self._over.set()
+                await asyncio.Event().wait()  # whoever waits for `until_gone` ends this
+            more = message.get("more_body", False)
+            if part := message.get("body", b""):
+                yield part
+        self._over.set()
+
+    def _too_slow(self) -> TooSlowError:
+        self._over.set()
+        self.failure = TooSlowError("the body did not come in time", fix="Send the request again.")
+        return self.failure
 
 
 class Incoming(NamedTuple):

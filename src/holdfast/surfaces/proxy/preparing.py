@@ -73,8 +73,8 @@ class Preparing:
             if switches.read_only:
                 return await self._read_only(conversation, session)
             fitted = await session.fit(conversation, self.options(conversation))
-        except StoreError:
-            self.incoming.seen.store_failed = True
+        except StoreError as error:
+            self.incoming.seen.store_failed_with(error)
             if self.service.settings.on_store_failure == "refuse":
                 raise
             session = engine.session(switches.session)

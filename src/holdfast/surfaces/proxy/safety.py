@@ -14,6 +14,20 @@ from holdfast.settings import Settings
 
 TOKEN_MISSING = 401
 _LOOPBACK_NAMES = frozenset({"localhost"})
+_OWN_SITES = frozenset({"", "none", "same-origin"})
+"""What browsers say of their own address bar and of the proxy's own pages. `same-site` is another
+port of the same machine: any program's page."""
+
+HEADERS = {
+    "content-security-policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+"""Of every answer that is the proxy's own: no page may run, frame, sniff or keep it."""
 
 
 def is_loopback(host: str) -> bool:
@@ -29,17 +43,26 @@ def is_loopback(host: str) -> bool:
 def refusal(headers: Mapping[str, str], settings: Settings) -> tuple[int, str] | None:
     """The status and the reason of a refusal; None if the request may be answered."""
     host = _host_of(headers.get("host", ""))
-    allowed = {settings.serve_host, *settings.serve_names}
+    allowed = {settings.serve_host, *map(_host_of, settings.serve_names)}
     if not (is_loopback(host) or host in allowed):
         return 403, "This host name is not one that the proxy answers to; see serve_names."
-    origin = headers.get("origin", "")
-    site = origin.partition("://")[2]
-    if origin and site != headers.get("host") and _host_of(site) not in settings.serve_names:
+    if headers.get("sec-fetch-site", "") not in _OWN_SITES or not _is_own(headers, settings):
         return 403, "Pages of other sites may not use the proxy."
     if settings.serve_token and not _has_token(headers, settings.serve_token):
         why = "The proxy's token is missing: send it as x-holdfast-token, or as the API key."
         return TOKEN_MISSING, why
     return None
+
+
+def _is_own(headers: Mapping[str, str], settings: Settings) -> bool:
+    """Whether a page that asks is the proxy's own: at the same host and the same port.
+
+    Behind a gateway that has a name of its own, that name is in `serve_names`, with its port if
+    that is not the default: browsers write an origin so.
+    """
+    origin = headers.get("origin", "").lower()
+    site = origin.partition("://")[2]
+    return not origin or site in {headers.get("host", "").lower(), *settings.serve_names}
 
 
 def _host_of(netloc: str) -> str:
@@ -53,8 +76,14 @@ def _host_of(netloc: str) -> str:
 def _has_token(headers: Mapping[str, str], token: str) -> bool:
     given = (
         headers.get("x-holdfast-token", ""),
-        headers.get("authorization", "").removeprefix("Bearer ").strip(),
+        _credential(headers.get("authorization", "")),
         headers.get("x-api-key", ""),
         headers.get("x-goog-api-key", ""),
     )
     return any(hmac.compare_digest(value.encode(), token.encode()) for value in given if value)
+
+
+def _credential(authorization: str) -> str:
+    """What stands behind `Bearer`, in whatever case that is written (RFC 9110, 11.1)."""
+    scheme, _, credential = authorization.partition(" ")
+    return credential.strip() if scheme.lower() == "bearer" else authorization.strip()

@@ -44,6 +44,8 @@ class RequestSeen:
         """What the client was told; 0 if it has not been told anything."""
         self.streams = False
         self.store_failed = False
+        self.store_failure: StoreError | None = None
+        """Why, where that is known here; else the log has it."""
         self.failure = ""
         """The kind of error that ended it."""
         self.turn: Awaitable[Turn | None] | None = None
@@ -51,7 +53,7 @@ class RequestSeen:
         self.upstream = 0.0
         """Time spent waiting for the upstream."""
         self.client = 0.0
-        """Time spent waiting for the client to take what it gets."""
+        """Time spent waiting for the client: for its body, and until it takes what it gets."""
         self.total = 0.0
         self.began_at = time.time_ns()
         self._began = time.perf_counter()
@@ -64,7 +66,13 @@ class RequestSeen:
     def failed_with(self, error: HoldfastError) -> None:
         """An error of ours ends it; its text may name what was sent, so its kind is kept."""
         self.failure = type(error).__name__
-        self.store_failed = self.store_failed or isinstance(error, StoreError)
+        if isinstance(error, StoreError):
+            self.store_failed_with(error)
+
+    def store_failed_with(self, error: StoreError) -> None:
+        """The store could not do what was asked of it."""
+        self.store_failed = True
+        self.store_failure = error
 
     def ended(self) -> None:
         """The client has all it will get."""
@@ -75,11 +83,8 @@ class RequestSeen:
         status = message.get("status")
         self.status = status if isinstance(status, int) else self.status
         self.streams = self.streams or bool(message.get("more_body"))
-        start = time.perf_counter()
-        try:
+        with self.waiting_for_client():
             await sent
-        finally:
-            self.client += time.perf_counter() - start
 
     @asynccontextmanager
     async def timed(self, sending: AbstractAsyncContextManager[Reply]) -> AsyncIterator[Reply]:
@@ -88,6 +93,15 @@ class RequestSeen:
             with self._waiting():
                 reply = await stack.enter_async_context(sending)
             yield _Timed(reply, self)
+
+    @contextmanager
+    def waiting_for_client(self) -> Iterator[None]:
+        """Time inside is the client's."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.client += time.perf_counter() - start
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:

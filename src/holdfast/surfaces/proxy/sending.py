@@ -126,11 +126,18 @@ class HttpSending:
 
     @asynccontextmanager
     async def send(
-        self, url: str, method: str, headers: Mapping[str, str], body: bytes, *, raw: bool = False
+        self,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | AsyncIterator[bytes],
+        *,
+        raw: bool = False,
     ) -> AsyncIterator[Reply]:
         """Send a request; the answer is read inside `async with`, as it came if `raw`.
 
-        Some upstreams compress although they were not asked to: what we read is unpacked.
+        A body in pieces is sent as they come. Some upstreams compress although they were not
+        asked to: what we read is unpacked.
         """
         if self._session is None:
             raise UpstreamError("the proxy is not running", status=503)
@@ -146,6 +153,12 @@ class HttpSending:
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
             raise failure(error, place_of(url)) from error
         try:
+            if not 200 <= response.status <= 599:
+                raise UpstreamError(
+                    f"the upstream answered with status {response.status}, which ends no request",
+                    where=place_of(url),
+                    fix=_CHECK_ADDRESS,
+                )
             yield _HttpReply(response, place_of(url))
         finally:
             if not response.content.at_eof():

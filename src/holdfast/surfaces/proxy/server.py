@@ -15,7 +15,8 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any, NamedTuple, cast
+from functools import partial
+from typing import NamedTuple
 
 import uvicorn
 from starlette.applications import Starlette
@@ -23,18 +24,26 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount, Route
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy import dashboard, telemetry
-from holdfast.surfaces.proxy.app import HANG_UP, ProxyApp
+from holdfast.surfaces.proxy.app import ProxyApp
+from holdfast.surfaces.proxy.connections import (
+    Connection,
+    Connections,
+    Places,
+    accept,
+    most_connections,
+    new_connection,
+    raise_descriptors,
+)
 from holdfast.surfaces.proxy.gate import HEALTH, Gate
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
 from holdfast.surfaces.proxy.routes import BARE, Family
-from holdfast.surfaces.proxy.safety import is_loopback
+from holdfast.surfaces.proxy.safety import HEADERS, is_loopback
 from holdfast.surfaces.proxy.sending import HttpSending
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.strict import Limits
@@ -68,29 +77,24 @@ def application(service: Service) -> Starlette:
     """The application; the gate stands before every route, those of pages too."""
     proxy = ProxyApp(service)
     routes: list[BaseRoute] = [
-        Route(HEALTH, _health, methods=["GET"]),
+        Route(HEALTH, partial(_health, service), methods=["GET"]),
         *(route for page in PAGES for route in page(service)),
         *(Mount(prefix, app=proxy) for prefix in _PREFIXES),
         *(Route(path, proxy) for path in BARE),
     ]
-    app = Starlette(routes=routes, middleware=[Middleware(Gate, settings=service.settings)])
+    middleware = [Middleware(Places), Middleware(Gate, settings=service.settings)]
+    app = Starlette(routes=routes, middleware=middleware)
     app.router.redirect_slashes = False  # a client would send its key a second time
     return app
 
 
-async def _health(_: Request) -> PlainTextResponse:
-    return PlainTextResponse("ok\n")
-
-
-def _protocol(*, app_state: dict[str, Any], **how: Any) -> asyncio.Protocol:
-    """HTTP whose requests can break their connection: ASGI itself has no word for that."""
-
-    def hang_up() -> None:
-        protocol.transport.close()
-
-    new: Any = AutoHTTPProtocol  # typed as any protocol, which takes no arguments
-    protocol = new(**how, app_state={**app_state, HANG_UP: hang_up})
-    return cast("asyncio.Protocol", protocol)
+async def _health(service: Service, _: Request) -> PlainTextResponse:
+    """Whether requests are answered; with a store that fails, only if that is the setting."""
+    if not service.telemetry.store_fails:
+        return PlainTextResponse("ok\n", headers=HEADERS)
+    answers = service.settings.on_store_failure == "pass"
+    text = "ok, but the store is unavailable\n" if answers else "the store is unavailable\n"
+    return PlainTextResponse(text, 200 if answers else 503, HEADERS)
 
 
 class Server(uvicorn.Server):
@@ -101,7 +105,6 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 application(service),
                 lifespan="off",  # the engine is open already
-                http=_protocol,  # type: ignore[arg-type]  # any maker of protocols will do
                 ws="none",
                 log_config=None,
                 log_level="critical",  # its tracebacks might hold content; ours do not
@@ -111,6 +114,9 @@ class Server(uvicorn.Server):
             )
         )
         self._ready = ready
+        wanted = service.settings.max_connections
+        self.connections = Connections(most_connections(wanted, raise_descriptors()))
+        self._accepting: list[asyncio.Task[None]] = []
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -119,8 +125,21 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests, and say so."""
-        await super().startup(sockets=sockets)
+        await super().startup(sockets=[])  # connections are taken here: see `accept` for why
+        for listener in sockets or ():
+            work = accept(listener, self._connection, self.connections)
+            self._accepting.append(asyncio.create_task(work))
         self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, and end."""
+        for accepting in self._accepting:
+            accepting.cancel()
+        await asyncio.gather(*self._accepting, return_exceptions=True)
+        await super().shutdown(sockets=sockets)
+
+    def _connection(self) -> Connection:
+        return new_connection(self.config, self.server_state, self.connections)
 
     def stop(self) -> None:
         """Take no more requests and let open answers end; called twice, drop them."""

@@ -21,6 +21,7 @@ from holdfast.store import Turn
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.metrics import CONTENT_TYPE, Metrics
 from holdfast.surfaces.proxy.report import report
+from holdfast.surfaces.proxy.safety import HEADERS
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT, RequestSeen, model_name, session_id
 from holdfast.surfaces.proxy.tracing import configured
 
@@ -34,6 +35,8 @@ class Telemetry:
     def __init__(self, settings: Settings) -> None:
         self._debug = settings.context_debug
         self._open: set[RequestSeen] = set()
+        self.store_fails = False
+        """Whether the last request that needed the store found it unavailable."""
         self.metrics = Metrics(
             lambda: len(self._open), lambda: sum(seen.streams for seen in self._open)
         )
@@ -57,6 +60,7 @@ class Telemetry:
         if seen.turn is not None:
             turn = await seen.turn
             seen.store_failed = seen.store_failed or turn is None
+        self._tell_of_store(seen, turn)
         # A stream that failed after its first byte began with 200.
         failed = turn is not None and turn.status >= 400
         status = turn.status if turn is not None and failed else seen.status or CLIENT_LEFT
@@ -64,6 +68,16 @@ class Telemetry:
         log.info(line(seen, status, turn))
         if self.tracing is not None:
             self.tracing.write(seen, status, turn)
+
+    def _tell_of_store(self, seen: RequestSeen, turn: Turn | None) -> None:
+        """Say once that the store fails, and once that it is back, however many requests it met."""
+        fails = seen.store_failed or (self.store_fails and turn is None)
+        if fails and not self.store_fails:
+            why = seen.store_failure
+            log.error(Fields(event="store_unavailable", why=str(why) if why else "see not_written"))
+        elif self.store_fails and not fails:
+            log.info(Fields(event="store_available"))
+        self.store_fails = fails
 
     async def close(self) -> None:
         """Write the last spans."""
@@ -131,10 +145,11 @@ def routes(service: Service) -> list[BaseRoute]:
         try:
             found = await report(engine.store, engine.scope, ("model", "session", "day"))
         except StoreError as error:
-            return JSONResponse({"error": error.what, "process": process}, 503)
-        return JSONResponse(found | {"process": process})
+            return JSONResponse({"error": error.what, "process": process}, 503, HEADERS)
+        return JSONResponse(found | {"process": process}, headers=HEADERS)
 
     async def metrics(_: Request) -> Response:
-        return Response(service.telemetry.metrics.text(), media_type=CONTENT_TYPE)
+        text = service.telemetry.metrics.text()
+        return Response(text, headers=HEADERS, media_type=CONTENT_TYPE)
 
     return [Route("/stats", stats, methods=["GET"]), Route("/metrics", metrics, methods=["GET"])]

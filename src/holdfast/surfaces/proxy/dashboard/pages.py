@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from holdfast.errors import DamagedContentError, HoldfastError, StoreUnavailableError
+from holdfast.surfaces.proxy import safety
 from holdfast.surfaces.proxy.dashboard.contents import content_page
 from holdfast.surfaces.proxy.dashboard.gathering import Gathering
 from holdfast.surfaces.proxy.dashboard.html import a, p
@@ -29,15 +30,7 @@ POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
-HEADERS = {
-    "content-security-policy": POLICY,
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-}
+HEADERS = {**safety.HEADERS, "content-security-policy": POLICY}
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 _LONGEST_OPTION = 500

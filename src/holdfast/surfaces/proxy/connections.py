@@ -1,0 +1,258 @@
+"""Connections: how many there may be, how long one may say nothing, and what if none can be taken.
+
+connections: after gate, before server. A place is held by a request, never by silence: uvicorn
+waits for headers without end, so a client that sends one byte a second (slowloris), or none, would
+keep its place for ever. What waits longest gives way when places run out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from holdfast.surfaces.proxy.app import HANG_UP
+from holdfast.surfaces.proxy.gate import refuse
+from holdfast.surfaces.proxy.logs import Fields, log
+
+HEADER_SECONDS = 20.0
+"""From the first byte of a request, or from the connection, to the last byte of its headers."""
+SPARE = 64
+"""Connections beyond the limit that are still heard: they are told that the proxy is full."""
+_OTHER_DESCRIPTORS = 128
+"""The store, the log, worker processes: what is open beside connections."""
+_MOST_DESCRIPTORS = 65_536
+_MOST_CONNECTIONS = 10_000
+"""Where the system would allow more: each costs some 20 KB before it says a word."""
+_AT_ONCE = 64
+"""Connections that are taken before others have their turn: clients may come without end."""
+_PAUSE_SECONDS = 1.0
+_TOLD_SECONDS = 60.0
+_STATE = "holdfast.connection"
+_FULL = 503
+_RETRY = (b"retry-after", b"1")
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+def raise_descriptors() -> int:
+    """Let this process open as many files as the system allows it; how many that are."""
+    if sys.platform == "win32":
+        return 2 * _MOST_CONNECTIONS
+    import resource  # noqa: PLC0415 - not on Windows
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (ValueError, OSError):  # macOS allows less than it says
+            return soft
+        return wanted
+    return wanted if soft == resource.RLIM_INFINITY else soft
+
+
+def most_connections(wanted: int, descriptors: int) -> int:
+    """How many requests may be open at once; each needs a second connection, to its upstream."""
+    possible = max(1, (descriptors - _OTHER_DESCRIPTORS - SPARE) // 2)
+    return min(wanted or _MOST_CONNECTIONS, possible)
+
+
+class Connections:
+    """Those that are open: which have a request, and which wait for their client."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.busy: set[Connection] = set()
+        self._waiting: dict[Connection, None] = {}
+        """In the order in which they began to wait."""
+
+    def __len__(self) -> int:
+        return len(self.busy) + len(self._waiting)
+
+    def wait(self, connection: Connection) -> None:
+        """A connection has no request, or none any more."""
+        self.busy.discard(connection)
+        self._waiting[connection] = None
+        if len(self) > self.most + SPARE:
+            self.make_room()
+
+    def begin(self, connection: Connection) -> bool:
+        """A request has come; whether there is a place for it."""
+        self._waiting.pop(connection, None)
+        self.busy.add(connection)
+        return len(self.busy) <= self.most
+
+    def end(self, connection: Connection) -> None:
+        """A connection is closed."""
+        self.busy.discard(connection)
+        self._waiting.pop(connection, None)
+
+    def make_room(self) -> None:
+        """Close the connection that waits longest: HTTP lets a server do so at any time."""
+        longest = next(iter(self._waiting), None)
+        if longest is not None:
+            self.end(longest)
+            longest.hang_up()
+
+
+class Connection(asyncio.Protocol):
+    """HTTP on one connection, whose client must say in time what it wants."""
+
+    def __init__(self, http: asyncio.Protocol, among: Connections) -> None:
+        self._http = http
+        self._among = among
+        self._transport: asyncio.BaseTransport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._began = False
+        """Whether a part of the headers has come."""
+        self._requests = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has come."""
+        self._transport = transport
+        self._http.connection_made(transport)
+        self._await_headers()
+        self._among.wait(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request; its headers have their time from the first one on."""
+        if not self._requests:
+            self._began = True
+            if self._timer is None:  # the connection was kept, and this is its next request
+                self._await_headers()
+        self._http.data_received(data)
+
+    def begin(self) -> bool:
+        """A request has come whole but for its body; whether there is a place for it."""
+        self._stop_waiting()
+        self._requests += 1  # of pipelined requests, one begins before the last has quite ended
+        return self._among.begin(self)
+
+    def ended(self) -> None:
+        """The request was answered; uvicorn closes what is kept too long after that."""
+        self._requests -= 1
+        if not self._requests and self in self._among.busy:
+            self._among.wait(self)
+
+    def hang_up(self) -> None:
+        """Break the connection."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def eof_received(self) -> bool | None:
+        """The client says no more."""
+        return self._http.eof_received()
+
+    def pause_writing(self) -> None:
+        """The client takes nothing for now."""
+        self._http.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client takes more."""
+        self._http.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is closed."""
+        self._stop_waiting()
+        self._among.end(self)
+        self._http.connection_lost(exc)
+
+    def _await_headers(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(HEADER_SECONDS, self._too_slow)
+
+    def _stop_waiting(self) -> None:
+        self._began = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        # Who said nothing would take an answer for that to its next request (RFC 9110, 15.5.9).
+        if self._began and isinstance(self._transport, asyncio.WriteTransport):
+            self._transport.write(_TOO_SLOW)
+        self.hang_up()
+
+
+def new_connection(config: Config, state: ServerState, among: Connections) -> Connection:
+    """HTTP whose requests can break their connection: ASGI itself has no word for that.
+
+    Always in h11, also where httptools is installed: that has no bound for headers, and how a
+    request is read must not depend on what else is.
+    """
+    words: dict[str, Any] = {}
+    connection = Connection(H11Protocol(config, state, app_state=words), among)
+    words.update({_STATE: connection, HANG_UP: connection.hang_up})
+    return connection
+
+
+class Places:
+    """Lets a request in while there are places; the others are told so, in their dialect."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or say when to come again."""
+        connection = scope.get("state", {}).get(_STATE)
+        if connection is None or connection.begin():
+            try:
+                await self.app(scope, receive, send)
+            finally:
+                if connection is not None:
+                    connection.ended()
+            return
+        why = "The proxy has no place for another request: try again, or raise max_connections."
+        await refuse(scope, _FULL, why, send, _RETRY, (b"connection", b"close"))
+
+
+async def accept(
+    listener: socket.socket, connection: Callable[[], Connection], among: Connections
+) -> None:
+    """Take connections until cancelled; where there are no descriptors left, pause and say so.
+
+    asyncio's own loop goes on with the next of its whole backlog then, and writes a traceback for
+    each and starts a timer for each: 110,000 in 14 seconds, and no time for anything else.
+    """
+    loop = asyncio.get_running_loop()
+    told = -_TOLD_SECONDS
+    async with asyncio.TaskGroup() as taking:
+        for number in itertools.count(1):
+            try:
+                client, _ = await loop.sock_accept(listener)
+            except ConnectionError:  # it left while it waited
+                continue
+            except OSError as error:
+                if loop.time() - told >= _TOLD_SECONDS:
+                    told = loop.time()
+                    log.error(_not_taken(error, len(among)))
+                among.make_room()
+                await asyncio.sleep(_PAUSE_SECONDS)
+            else:
+                taking.create_task(_take(client, connection))
+                if number % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
+
+
+async def _take(client: socket.socket, connection: Callable[[], Connection]) -> None:
+    try:
+        await asyncio.get_running_loop().connect_accepted_socket(connection, client)
+    except OSError:  # it left while it was taken
+        client.close()
+
+
+def _not_taken(error: OSError, connections: int) -> Fields:
+    return Fields(
+        event="no_connection_taken",
+        why=errno.errorcode.get(error.errno or 0, type(error).__name__),
+        connections=connections,
+        fix="Raise the limit of open files (ulimit -n), or lower max_connections.",
+    )
