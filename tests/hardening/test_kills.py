@@ -197,7 +197,7 @@ def _kill_a_copy(besieged: Siege, url: str, target: Path, chance: random.Random)
 
 @pytest.mark.slow
 def test_answered_requests_are_given_back_after_kills(campaign: Campaign, tmp_path: Path) -> None:
-    _kill_on_sqlite(campaign, tmp_path, 10)
+    _kill_on_sqlite(campaign, tmp_path, 6)
 
 
 @pytest.mark.campaign
