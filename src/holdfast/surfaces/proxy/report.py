@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from holdfast.store import Scope, Store
-from holdfast.store.records import UsageTotal
+from holdfast.store.records import UsageTotal, summed
 
 By = Literal["model", "session", "day"]
 MOST_SESSIONS = 50
@@ -21,7 +21,7 @@ MOST_SESSIONS = 50
 async def report(store: Store, scope: Scope, by: tuple[By, ...]) -> dict[str, Any]:
     """The totals, and the rows of each way of summing; of sessions the newest."""
     models = await store.usage(scope, by="model")
-    told: dict[str, Any] = {"totals": row(_total(models))}
+    told: dict[str, Any] = {"totals": row(summed("total", models))}
     for way in by:
         sums = models if way == "model" else await store.usage(scope, by=way)
         if way == "session":
@@ -52,10 +52,3 @@ async def _newest(store: Store, scope: Scope, sums: list[UsageTotal]) -> list[Us
     by_name = {total.name: total for total in sums}
     records = await store.sessions(scope, limit=MOST_SESSIONS)
     return [by_name[record.session] for record in records if record.session in by_name]
-
-
-def _total(sums: list[UsageTotal]) -> UsageTotal:
-    fields = [name for name in UsageTotal.__struct_fields__ if name != "name"]
-    return UsageTotal(
-        name="total", **{field: sum(getattr(part, field) for part in sums) for field in fields}
-    )
