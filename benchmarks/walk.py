@@ -1,26 +1,30 @@
 """The walk of a request: which functions of Holdfast the proxy calls for one cited result.
 
 A conversation of two requests goes through a running proxy with its default kind of store, a file.
-The second brings one tool result, long enough to be cited. From its first byte until it is written
-down, every function that is entered is noted, in the loop's thread and in the workers'. Functions
-count once however often they run; comprehensions, lambdas and functions within functions count as
-part of the one that they stand in, since versions of Python differ in which of them are frames.
+The second comes over the same connection, as clients send it, and brings one tool result, long
+enough to be cited. From its first byte until it is written down, every function that is entered is
+noted, in the loop's thread and in the workers'. Functions count once however often they run;
+comprehensions, lambdas and functions within functions count as part of the one that they stand in,
+since versions of Python differ in which of them are frames.
 """
 
 from __future__ import annotations
 
+import json
 import tempfile
 import threading
+from http.client import HTTPConnection
 from itertools import groupby
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from rich.console import Console
 
 import holdfast
 from benchmarks.proxy_peers import servers
-from tests.proxy.harness import Running, ask, running_proxy
+from tests.proxy.harness import Running, running_proxy
 
 _PACKAGE = str(Path(holdfast.__file__).parent) + "/"
 _CALL = {"id": "call_1", "type": "function", "function": {"name": "read_log", "arguments": "{}"}}
@@ -63,15 +67,23 @@ class Walk:
             name = code.co_qualname.split(".<locals>")[0]
             self._codes[code] = Step(code.co_filename.removeprefix(_PACKAGE), name)
 
-    def of(self, proxy: Running, body: dict[str, Any]) -> list[Step]:
+    def of(self, proxy: Running, client: HTTPConnection, body: dict[str, Any]) -> list[Step]:
         """The steps of one request, from its first byte until it is written down."""
         self._looks = True
-        answered = ask(f"{proxy.url}/v1/chat/completions", body)
-        proxy.settled()
+        edits = _ask(proxy, client, body)
         self._looks = False
-        assert answered.status == 200, answered.body
-        assert answered.headers["x-holdfast-edits"] != "0", "nothing was cited"
+        assert edits != "0", "nothing was cited"
         return list(dict.fromkeys(self._codes.values()))
+
+
+def _ask(proxy: Running, client: HTTPConnection, body: dict[str, Any]) -> str:
+    """Send a request, and wait until all of it is done; how many edits there were."""
+    client.request("POST", "/v1/chat/completions", json.dumps(body))
+    answer = client.getresponse()
+    said = answer.read()
+    assert answer.status == 200, said
+    proxy.settled()
+    return answer.headers["x-holdfast-edits"]
 
 
 def steps() -> list[Step]:
@@ -83,9 +95,9 @@ def steps() -> list[Step]:
         with servers.upstream() as port, tempfile.TemporaryDirectory() as folder:
             store = {"store_url": f"sqlite:///{folder}/holdfast.db"}
             with running_proxy(store, f"http://127.0.0.1:{port}") as proxy:
-                ask(f"{proxy.url}/v1/chat/completions", body)
-                proxy.settled()
-                return walk.of(proxy, {**body, "messages": _ASKED + _ADDED})
+                client = HTTPConnection(urlsplit(proxy.url).netloc)
+                _ask(proxy, client, body)
+                return walk.of(proxy, client, {**body, "messages": _ASKED + _ADDED})
     finally:
         threading.setprofile(None)
 

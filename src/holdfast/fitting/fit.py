@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.cite import CitingRules
 from holdfast.fitting.arrival import cite_arrivals, expansion_tool, names_ref
-from holdfast.fitting.ending import cannot_fit, ended, must_end
+from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.folding import Folded, fold
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
@@ -29,6 +29,7 @@ from holdfast.trim.strategies import ContextStrategy
 from holdfast.wire import write
 from holdfast.wire.answers import Kept
 from holdfast.wire.chained import held_under
+from holdfast.wire.thinking import BINDING
 
 
 def fit_request(
@@ -60,13 +61,14 @@ def fit_request(
     floor = state.floor if state is not None and draft.known else 0
     folded = fold(draft, measure, options, floor, leaving)
     final = False
-    if options.ends and must_end(folded):
+    if options.ends and folded.must_end:
         last = ended(folded, measure, leaving, debug=options.debug)
         final = last is not None
         folded = last or folded
     if not folded.fits:
         raise cannot_fit(folded, measure, leaving)
-    folded = unbind(folded, state, measure)
+    if draft.asked.dialect in BINDING:
+        folded = unbind(folded, state, measure)
     return _fitted(folded, measure, options, state, leaving, final=final, shows=shows)
 
 

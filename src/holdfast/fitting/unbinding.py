@@ -16,7 +16,7 @@ from holdfast.fitting.measure import Measure
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
 from holdfast.wire import Conversation
-from holdfast.wire.thinking import BINDING, is_bound, without_thinking
+from holdfast.wire.thinking import is_bound, without_thinking
 
 _SWITCHED_OFF = Edit(
     action="thinking",
@@ -29,7 +29,7 @@ _SWITCHED_OFF = Edit(
 def unbind(folded: Folded, state: FitState | None, measure: Measure) -> Folded:
     """Take out the thinking behind the first place that is not as the model saw it."""
     draft = folded.draft
-    if draft.asked.dialect not in BINDING or not is_bound(measure.model, draft.asked.rest):
+    if not is_bound(measure.model, draft.asked.rest):
         return folded
     # What was sent last time is what the latest thinking answered; before that, what was asked.
     seen = state.sent if state is not None and draft.known else draft.asked
