@@ -20,9 +20,9 @@ from holdfast.fitting.state import BY_ENDS
 from holdfast.store.records import Edit
 from holdfast.store.refs import REF
 from holdfast.trim.anchors import asks
-from holdfast.trim.edits import result_texts
 from holdfast.trim.standing import refs_of
 from holdfast.wire import DIALECTS, Block, Conversation, Message, Text, ToolCall
+from holdfast.wire.message import result_texts
 from holdfast.wire.notes import KeyedNote
 from holdfast.wire.strict import encode, splice
 

@@ -7,7 +7,7 @@ messages that stand in the place of what left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -25,7 +25,8 @@ from holdfast.trim.standing import (
     own_of,
     refs_of,
 )
-from holdfast.wire import DIALECTS, Block, Entry, Message, Opaque, Text, ToolCall, ToolResult
+from holdfast.wire import DIALECTS, Entry, Message, Text, ToolCall, ToolResult
+from holdfast.wire.message import result_texts
 from holdfast.wire.strict import encode, splice
 
 _LEAST_CUT = 120
@@ -211,25 +212,6 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
     STAND.put(shortened, msgspec.structs.replace(stand, refs=tuple(dict.fromkeys(refs))))
     MARK.carry(message, shortened)
     return shortened
-
-
-def result_texts(message: Message) -> Iterator[tuple[ToolResult, Block, str]]:
-    """The texts of a message's results, each with the block to write another into.
-
-    A result that is only text is one; of one with images in it, each text is one for itself.
-    """
-    for result in message.results:
-        if all(map(_is_text, result.parts)):
-            yield result, result, result.text
-            continue
-        for part in result.parts:
-            if isinstance(part, Text) and part.slot:
-                yield result, part, part.text
-
-
-def _is_text(part: Block) -> bool:
-    # Converse gives JSON values as parts of their own; the text of the result holds them.
-    return isinstance(part, Text) or (isinstance(part, Opaque) and part.type == "json")
 
 
 def _first_lines(citation: str) -> str:

@@ -5,12 +5,12 @@ message: after the dialects and what rules look at; conversation.py holds these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 import msgspec
 
-from holdfast.wire.blocks import Block, Role, ToolCall, ToolResult
+from holdfast.wire.blocks import Block, Opaque, Role, Text, ToolCall, ToolResult
 from holdfast.wire.dialect import Dialect
 from holdfast.wire.rules.rule import Seen
 from holdfast.wire.strict import Place, decode
@@ -19,22 +19,19 @@ from holdfast.wire.strict import Place, decode
 class Message:
     """One element of the request's list of messages."""
 
-    __slots__ = ("_blocks", "_dialect", "notes", "role", "span")
+    __slots__ = ("_blocks", "_dialect", "dialect", "notes", "role", "span")
 
     def __init__(self, span: bytes | msgspec.Raw, role: Role, dialect: Dialect) -> None:
         self.span = span
         """The message's own bytes, as a window on the body it came in."""
+        self.dialect = dialect.NAME
+        """The name of the dialect it is written in."""
         self._dialect = dialect
         self._blocks: tuple[Block, ...] | None = None
         self.notes: dict[object, Any] = {}
         """What later steps know about these bytes, by kind: see notes.py, which alone reads it."""
         self.role = role
         """Who speaks. A user message of Anthropic or Gemini may hold tool results."""
-
-    @property
-    def dialect(self) -> str:
-        """The name of the dialect it is written in."""
-        return self._dialect.NAME
 
     @property
     def raw(self) -> bytes:
@@ -65,6 +62,21 @@ class Message:
 
     def __repr__(self) -> str:
         return f"<Message {self.role}, {len(bytes(self.span))} bytes>"
+
+
+def result_texts(message: Message) -> Iterator[tuple[ToolResult, Block, str]]:
+    """The texts of a message's results, each with the block to write another into.
+
+    A result that is only text is one; of one with images in it, each text is one for itself.
+    """
+    for result in message.results:
+        texts = [part for part in result.parts if isinstance(part, Text)]
+        # Converse gives JSON values as parts of their own; the text of the result holds them.
+        values = [p for p in result.parts if isinstance(p, Opaque) and p.type == "json"]
+        if len(texts) + len(values) == len(result.parts):
+            yield result, result, result.text
+        else:
+            yield from ((result, part, part.text) for part in texts if part.slot)
 
 
 class SeenMessages(Sequence[Seen]):
