@@ -318,6 +318,11 @@ MADE: dict[str, Maker] = {
     "issue_html_links": _links_and_pieces,
     "issue_attributes": _attributes,
     "html_attributes": _html_attributes,
+    "html_hidden_attributes": _numbered("</x{0} ", "<html><body><p ", ">a</p>"),
+    "html_quoted_attributes": _numbered('x{0}=">" ', "<html><body><p ", ">a</p>"),
+    "html_many_attributes": _filled(
+        "<html><body>", "<p " + " ".join(f"a{n}" for n in range(200)) + ">", ""
+    ),
     "html_links": _numbered("<a href='/{0}'>a{0}</a>\n", "<html><body><p>"),
     "html_same_links": _filled("<html><body><p>", "<a href='/a'>a</a> ", "</p>"),
     "html_empty_links": _numbered("<a href='/{0}'></a>", "<html><body><p>"),
@@ -350,6 +355,15 @@ MADE: dict[str, Maker] = {
     "xml_nested": _nested("<a>", "</a>", "b"),
     "xml_nested_names": _numbered("<a{0}>", "<feed>"),
     "xml_elements": _numbered("<e>{0}</e>", "<feed>", "</feed>"),
+    "xml_long_names": lambda size: (
+        b"<feed><"
+        + b"a" * (size // 2)
+        + b">"
+        + b"<b/>" * (size // 9)
+        + b"</"
+        + b"a" * (size // 2)
+        + b"></feed>"
+    ),
     "xml_names": _numbered("<e{0}/>", "<feed>", "</feed>"),
     "xml_paths": _numbered("<a{0}><b/></a{0}>", "<feed>", "</feed>"),
     "xml_texts": _filled("<feed>", "a<b/>", "</feed>"),
@@ -405,6 +419,7 @@ MADE: dict[str, Maker] = {
     "json_cut_lines": _numbered('{{"a":{0}}}\n', "", '{"a":'),
     "json_escapes": _filled('{"a":"', "\\u00e9", '"}'),
     "json_surrogates": _filled('{"a":"', "\\ud83d\\ude00", '"}'),
+    "json_deep_objects": _filled("[" * 300, '{"name":1,"status":2},', "1" + "]" * 300),
     "json_deep_rows": _filled("[", "[" * 40 + "1" + "]" * 40 + ",", "1]"),
     "json_spaces": _filled("[1,", " ", "2]"),
     "python_rows": _numbered("{{'a': {0}, 'b': None}}, ", "[", "]"),
@@ -453,6 +468,7 @@ MADE: dict[str, Maker] = {
     "tests_failures": _numbered(
         "___ test_{0} ___\nE  a\n", "=== FAILURES ===\n", "= 1 failed in 1s =\n"
     ),
+    "tests_sums": _filled("", "= " + "1 passed in 1s " * 30 + "\n", "1 passed in 1.0s\n"),
     "tests_sections": _filled("", "=== a ===\n", "=== 1 failed in 1.0s ===\n"),
     "tests_rules": _filled(
         "", "=" * 70 + "\nFAIL: a\n", "-" * 70 + "\nRan 1 test in 1s\n\nFAILED\n"
@@ -487,6 +503,11 @@ MADE: dict[str, Maker] = {
     "code_modifiers": _filled("package a;\nimport b;\nimport c;\n", "public static final ", "\n"),
     "code_types": _filled("#include a\n#include b\n#include c\nint ", "a<b> ", "\n"),
     "code_words": _filled("#include a\n#include b\n#include c\n", "a[b]", "\n"),
+    "code_calls": _filled(
+        "#include a\n#include b\n#include c\n",
+        "public static a b(" + ")" * 300 + "x" * 60 + "\n",
+        "",
+    ),
     "code_methods": _numbered("int a{0}(b) {{\n", "#include a\n#include b\n#include c\n"),
     "code_spaces": _filled("import os\nfrom a import b\nimport c\nx", " ", "=\n"),
     "code_numbered": _numbered("{0:6}|import os\n"),
@@ -494,6 +515,7 @@ MADE: dict[str, Maker] = {
     "sql_rows": _numbered("INSERT INTO a VALUES ({0});\n", "CREATE TABLE a (b int);\n"),
     "sql_tuples": _filled("DROP TABLE a;\n" * 3 + "INSERT INTO a VALUES (1)", ", (1)", ";\n"),
     "sql_spaced_tuples": _filled("DROP TABLE a;\n" * 3 + "INSERT INTO a VALUES (1)", " ) ", ";\n"),
+    "sql_table_brackets": _filled("DROP TABLE a;\n" * 3 + "CREATE TABLE b (\n c d", " (", "\n);\n"),
     "sql_copied": _filled("DROP TABLE a;\n" * 3 + "COPY a FROM stdin;\n", "1\n", "\\.\n"),
     "sql_copies": _filled("", "COPY a FROM stdin;\n", "\\.\n"),
     "sql_table_lines": _numbered(
@@ -515,6 +537,9 @@ MADE: dict[str, Maker] = {
     "search_numbers": _filled("Title: a\nURL: http://a\nURL: http://b\n", "1.", "\n"),
     "search_stars": _filled("Title: a\nURL: http://a\nURL: http://b\n", "*", "\n"),
     "search_lines": _filled("Title: a\nURL: http://a\nURL: http://b\n", "1. \n", "\n"),
+    "glance_open_cuts": _repeated("output of [truncated] "),
+    "glance_open_saved": _repeated("full output: /a "),
+    "glance_tags": _filled("<html><body>", "a<b>c</b>", ""),
     "text_sentences": _numbered("A sentence {0}. "),
     "text_paragraphs": _numbered("a{0}\n\n"),
     "text_headings": _numbered("Heading {0}\n\nA sentence.\n\n"),

@@ -28,6 +28,14 @@ from holdfast.condense.source import Source
 # each match. They are linear: a match begins at `<`, and nothing in it can be another `<`.
 _TAG = re.compile(rb"<(/?)([a-z][a-z0-9]*)")
 _ANY_TAG = re.compile(r"<[^<>]*>")
+# As HTML reads them, so that quotes and signs in odd places hide none; possessive throughout.
+_ATTRIBUTE = (
+    rb"""[\s/]*+(?:=[^\s/>=]*+|[^\s/>=]++)(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+"""
+)
+_MANY_ATTRIBUTES = re.compile(rb"(?:%b){250}" % _ATTRIBUTE)
+_ATTRIBUTES = re.compile(rb"(?:%b){0,250}+" % _ATTRIBUTE)
+_FEWEST_BYTES = 400
+"""Below as many, 250 attributes have no room."""
 _CLOSED_BY_THEMSELVES = frozenset(
     b"area base br col embed hr img input link meta source track wbr param path p li td th tr dt dd"
     b" option tbody thead tfoot".split()
@@ -136,7 +144,7 @@ def _joined_ends(parts: list[str]) -> Iterator[int]:
 @once
 def read_page(source: Source) -> Page:
     """Take a page apart; whatever it is, something comes out."""
-    if _is_too_deep(source.data):
+    if _is_too_rich(source.data):
         plain = html.unescape(_ANY_TAG.sub("\n", source.text))
         lines = (" ".join(line.split()) for line in plain.split("\n"))
         return Page("", "", [HtmlBlock(line, 0, False, []) for line in lines if line])
@@ -152,16 +160,20 @@ def read_page(source: Source) -> Page:
     )
 
 
-def _is_too_deep(data: bytes) -> bool:
-    """Whether tags are left open in such numbers that a parser would take forever.
+def _is_too_rich(data: bytes) -> bool:
+    """Whether a parser would take forever for the open tags of a page, or the attributes of one.
 
     Parsers need time by the square of the depth, and repeat every open tag of formatting in each
-    paragraph that follows.
+    paragraph that follows; they compare each attribute with all before it in its tag.
     """
     opened: Counter[bytes] = Counter()
-    depth = formatting = 0
-    for tag in _TAG.finditer(data.lower()):
+    depth = formatting = end = 0
+    for tag in _TAG.finditer(data := data.lower()):
         closes, name = tag.groups()
+        if tag.start() >= end and not closes:
+            end = _ATTRIBUTES.match(data, tag.end()).end()  # type: ignore[union-attr] # or empty
+            if end - tag.end() > _FEWEST_BYTES and _MANY_ATTRIBUTES.match(data, tag.end()):
+                return True
         if name in _CLOSED_BY_THEMSELVES or (closes and not opened[name]):
             continue
         step = -1 if closes else 1

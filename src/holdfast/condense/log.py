@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import msgspec
 
@@ -162,9 +162,8 @@ def template(line: str) -> str:
 
 def _entries(source: Source) -> Iterator[tuple[int, int]]:
     text = source.text
-    starts = [*source.line_starts, len(text)]
     begin = 0
-    for start, end in pairwise(starts):
+    for start, end in pairwise(chain(source.line_starts, (len(text),))):
         if end - begin > LONGEST or not text.startswith(_CONTINUES, start):
             if begin < start:
                 yield from cut(text, begin, start)

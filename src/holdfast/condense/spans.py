@@ -19,7 +19,7 @@ from holdfast.condense.source import Source
 Span = tuple[int, int]
 _T = TypeVar("_T")
 
-MANY_CHARS = 300_000
+MANY_CHARS = 200_000
 """A text of fewer characters is cut as finely as its kind wants."""
 MOST_PASSAGES = 16_000
 """About so many a longer one has at most: it is then searched for parts of 60 characters or more
