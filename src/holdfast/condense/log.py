@@ -3,6 +3,9 @@
 log: after severity and spans. Lines that are alike but for their numbers form a group; a group is
 shown by its first line, quoted, with its count and where else it stands. All the costly looking is
 done once per group, not once per line.
+
+The patterns are in `re`: all are asked about the first 400 characters of a line at most, or the
+first 6,000 of a content, and what repeats in them has a limit or is possessive.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import msgspec
 
@@ -60,8 +63,8 @@ _LEVEL_FIRST = re.compile(
     re.IGNORECASE,
 )
 _VARIABLE = re.compile(
-    r"\b(?:\w{0,40}\d|[A-Z][a-z]{2} {1,2}\d)[\w.:,+\-]*"
-    r"|\b[0-9a-f]{8,}\b|\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'"
+    r"\b(?:\w{0,40}\d|[A-Z][a-z]{2} {1,2}\d)[\w.:,+\-]*+"
+    r"|\b[0-9a-f]{8,}+\b|\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'"
 )
 _CONTINUES = (" ", "\t", "Caused by", "Traceback", "}")
 
@@ -159,9 +162,8 @@ def template(line: str) -> str:
 
 def _entries(source: Source) -> Iterator[tuple[int, int]]:
     text = source.text
-    starts = [*source.line_starts, len(text)]
     begin = 0
-    for start, end in pairwise(starts):
+    for start, end in pairwise(chain(source.line_starts, (len(text),))):
         if end - begin > LONGEST or not text.startswith(_CONTINUES, start):
             if begin < start:
                 yield from cut(text, begin, start)
