@@ -49,7 +49,7 @@ turn is written down when it is answered, and another process may be asked on be
 class Holdfast:
     """Cite, expand and fit over one store, for one user and workspace."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - named arguments, of which most calls need none
         self,
         store: Store,
         scope: Scope | None = None,
@@ -192,9 +192,7 @@ class Holdfast:
         return session
 
     def _unkept(self, scope: Scope) -> Session:
-        return Session(
-            self.store, scope, self.options, self.calibration, self._clock, self.workers
-        )
+        return Session(self.store, scope, self.options, self.calibration, self._clock, self.workers)
 
     async def session_of(self, conversation: Conversation) -> Session:
         """The session whose last request a conversation goes on from; a new one if none does.
