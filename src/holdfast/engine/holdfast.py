@@ -195,7 +195,8 @@ class Holdfast:
         while len(self._sessions) > 1 and (
             len(self._sessions) > _MOST_SESSIONS or total > self.most_bytes
         ):
-            name, _ = self._sessions.popitem(last=False)
+            name, session = self._sessions.popitem(last=False)
+            session.let_go()
             total -= self._sizes.pop(name, 0)
 
     def _weigh(self, session: Session) -> None:

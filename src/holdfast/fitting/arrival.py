@@ -30,7 +30,7 @@ _LONG_ERROR = 8_000
 _ARGUMENT_CHARACTERS = 200
 
 Cited = tuple[tuple[Block, Citation], ...]
-_CITATIONS: KeyedNote[Cited] = KeyedNote("citations", most=4)
+_CITATIONS: KeyedNote[Cited] = KeyedNote("citations", most=4, lasting=False)
 """By the rules, the tool's name and what the result is wanted for: a citation depends on all."""
 
 

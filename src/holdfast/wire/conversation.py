@@ -42,7 +42,14 @@ _SAYS: dict[Role, tuple[type[Block], ...]] = {
 class Conversation:
     """A request: system, tools and messages, as a view over its raw data."""
 
-    __slots__ = ("_body", "_dialect", "_exchanges", "_frame", "_source", "messages")
+    __slots__ = (
+        "_body",
+        "_dialect",
+        "_exchanges",
+        "_frame",
+        "_source",
+        "messages",
+    )
 
     def __init__(
         self,
@@ -107,6 +114,14 @@ class Conversation:
     def source(self) -> bytes | None:
         """The bytes this was read from; None after an edit."""
         return self._source
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes; messages are windows on the body they were read from."""
+        parsed = sum(message.parsed_bytes for message in self.messages)
+        if self._source is not None:
+            return parsed + len(self._source)
+        return parsed + sum(len(memoryview(message.span)) for message in self.messages)
 
     def path(self, block: Block) -> str:
         """The path of a block from the root of the body: `$.messages[3].content[0]`."""
