@@ -38,7 +38,7 @@ local all all trust
 _SETTINGS = """\
 listen_addresses = ''
 unix_socket_directories = '{folder}'
-fsync = off  # a killed server loses nothing by it, only a machine without power would
+fsync = {fsync}  # off: a killed server loses nothing by it, only a machine without power would
 shared_buffers = 32MB
 max_connections = 60
 """
@@ -67,8 +67,9 @@ def _program(name: str) -> str:
 class Server:
     """A PostgreSQL that can be killed and started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, fsync: str = "off") -> None:
         self.folder = folder
+        self._fsync = fsync
         self._data = folder / "data"
         self._names = itertools.count(1)
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,7 +89,7 @@ class Server:
         )
         (self._data / "pg_hba.conf").write_text(_HBA)
         with (self._data / "postgresql.conf").open("a") as settings:
-            settings.write(_SETTINGS.format(folder=self.folder))
+            settings.write(_SETTINGS.format(folder=self.folder, fsync=self._fsync))
 
     def start(self) -> None:
         """Start it, or start it again; returns once it takes connections."""
@@ -178,7 +179,7 @@ def _until(holds: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def running_server() -> Iterator[Server]:
+def running_server(fsync: str = "off") -> Iterator[Server]:
     """A server that runs until the block, or this process, ends."""
     folder = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir="/tmp"))  # sockets need short paths
     if _ACCOUNT:
@@ -189,7 +190,7 @@ def running_server() -> Iterator[Server]:
         start_new_session=True,  # Ctrl-C must not end the keeper before its work
         **_RUN_AS,
     ):
-        server = Server(folder)
+        server = Server(folder, fsync)
         server.initialise()
         server.start()
         yield server

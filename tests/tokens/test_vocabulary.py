@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import TokenCountingError
-from holdfast.tokens.vocabulary import Memory, count_ordinary
+from holdfast.tokens import vocabulary as vocabulary_module
+from holdfast.tokens.vocabulary import PIECE_CHARACTERS, Memory, count_ordinary, pieces
 
 VOCABULARIES = ["o200k_base", "cl100k_base", "gemma3", "llama3", "qwen3", "mistral_v3"]
 
@@ -115,3 +117,51 @@ def test_fuzzed_text_counts_as_in_tiktoken(name: str) -> None:
         assert count_ordinary(name, text) == len(encoding.encode_ordinary(text))  # type: ignore[attr-defined]
 
     check()
+
+
+LONG_TEXTS = {
+    "log": "\n".join(f"2026-01-01 INFO worker {n} took {n * 7} ms" for n in range(2_000)),
+    "json": ",".join(f'{{"id": {n}, "name": "row number {n}"}}' for n in range(2_000)),
+    "prose": "It was the best of times, it was the worst of times; " * 2_000,
+    "base64": "".join(f"{n:x}Zk+/" for n in range(20_000)),
+}
+
+
+@pytest.mark.parametrize("vocabulary", ["o200k_base", "cl100k_base", "llama3", "qwen3"])
+@pytest.mark.parametrize("kind", LONG_TEXTS)
+def test_a_long_text_counted_in_pieces_has_the_tokens_of_the_whole(
+    vocabulary: str, kind: str
+) -> None:
+    text = LONG_TEXTS[kind]
+    assert len(text) > 3 * PIECE_CHARACTERS
+    whole = splintr.Tokenizer.from_pretrained(vocabulary).encode_ordinary(text)
+    assert count_ordinary(vocabulary, text) == len(whole)
+
+
+@given(st.text(alphabet='ab1 \n"漢\ud800', max_size=40), st.integers(1, 4_000))
+def test_the_pieces_of_a_text_are_the_text_and_none_is_long(unit: str, times: int) -> None:
+    text = unit * times
+    parts = list(pieces(text))
+    assert "".join(parts) == text
+    assert max(map(len, parts)) <= PIECE_CHARACTERS
+
+
+@pytest.mark.parametrize("vocabulary", ["o200k_base", "gemma3", "llama2"])
+def test_no_encoder_is_given_an_endless_word_at_once(
+    vocabulary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = []
+
+    class Watched:
+        """The real encoder; it holds the interpreter for as long as one call takes."""
+
+        def __init__(self, name: str) -> None:
+            self.encoder = splintr.Tokenizer.from_pretrained(name)
+
+        def encode_ordinary(self, text: str) -> list[int]:
+            lengths.append(len(text))
+            return list(self.encoder.encode_ordinary(text))
+
+    monkeypatch.setattr(vocabulary_module, "_tokenizer", cache(Watched))
+    count_ordinary(vocabulary, "x" * 200_000)
+    assert 0 < max(lengths) <= PIECE_CHARACTERS

@@ -2,7 +2,7 @@
 
 condenser: after source. Each kind has a file of its own that defines one of these; which one
 takes a content is decided in kinds.py. A condenser chooses and orders, it never counts tokens:
-cite.py takes as many of its notes as fit. It calls no model, and for the same bytes it says the
+cite takes as many of its notes as fit. It calls no model, and for the same bytes it says the
 same. Nothing is paraphrased: errors, warnings, ids, URLs and numbers are quoted as they stand.
 """
 

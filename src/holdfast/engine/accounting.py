@@ -8,6 +8,7 @@ that failed costs what was reported of it and saves nothing; nobody bills the of
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,7 @@ import msgspec
 
 from holdfast.budget.usage import Usage, reported_usage, whole
 from holdfast.engine.vendor_cache import Beginning, Bill, Life, policy_of, untouched_bill
+from holdfast.errors import SettingsError
 from holdfast.store.records import TurnUsage
 from holdfast.tokens.prices import Price, bundled
 
@@ -89,7 +91,7 @@ def turn_usage(
     # Of a request that went out as it came, the vendor's own count is the better one.
     untouched = bill.input if unchanged else counted.untouched
     output = usage.output if usage is not None and usage.output else 0
-    price = bundled().price(model, at=datetime.fromtimestamp(now, UTC)) if model else None
+    price = _price(model, now)
     cost: Decimal | None = None
     saved_cost: Decimal | None = None
     if not counted.billed:
@@ -136,6 +138,13 @@ def _predicted(counted: Counted, expanded: Expanded, *, failed: bool) -> Bill:
     calls = expanded.rounds + (not failed)
     opened = expanded.tokens * calls // 2 if calls > 1 else 0
     return Bill(input=counted.predicted * calls + opened, calls=calls, reported=False)
+
+
+def _price(model: str, now: float) -> Price | None:
+    """What a model costs; None where its name, which is the client's, is no name at all."""
+    with suppress(SettingsError):
+        return bundled().price(model, at=datetime.fromtimestamp(now, UTC))
+    return None
 
 
 def _untouched(price: Price, sent: Bill, counted: Counted) -> Bill:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -324,20 +325,25 @@ class SqliteStore:
         await self._readers.run(partial(self._backup, Path(path).absolute()))
 
     def _backup(self, target: Path) -> None:
+        """Copy under another name, and rename: a file of that name is a whole copy.
+
+        Half a copy would open as a store with nothing in it, and pass for a backup.
+        """
         with in_our_words(str(target)):
-            try:
-                os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            except FileExistsError as error:
+            if target.exists():
                 raise StoreError(
                     "there is a file of that name", where=str(target), fix="Choose another name."
-                ) from error
+                )
+            handle, name = tempfile.mkstemp(".partial", f"{target.name}.", target.parent)
+            os.close(handle)
+            partial_copy = Path(name)
             try:
-                _copy(self._path, target)
-            except BaseException:
+                _copy(self._path, partial_copy)
+                partial_copy.replace(target)
+                _flush_folder(target.parent)
+            finally:
                 for suffix in ("", "-wal", "-shm", "-journal"):
-                    with suppress(OSError):
-                        Path(f"{target}{suffix}").unlink()
-                raise
+                    Path(f"{partial_copy}{suffix}").unlink(missing_ok=True)
 
     async def close(self) -> None:
         """Finish what is being written and let go."""
@@ -368,6 +374,16 @@ def _packed(batch: list[transfer.Line]) -> dict[str, Packed]:
         for line in batch
         if isinstance(line, transfer.RefLine | transfer.MessageLine) and line.data is not None
     }
+
+
+def _flush_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk, where folders can be flushed."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _copy(source: Path, target: Path) -> None:

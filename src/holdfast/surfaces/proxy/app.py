@@ -19,6 +19,7 @@ from holdfast.errors import (
     HoldfastError,
     LimitError,
     PrivacyError,
+    SettingsError,
     StoreError,
     WireError,
 )
@@ -286,6 +287,7 @@ _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
     (BudgetExceededError, 400),
     (ContextOptimizationError, 400),
     (PrivacyError, 400),
+    (SettingsError, 400),  # while a request is answered: the model's name in it is none
     (StoreError, 503),
 )
 

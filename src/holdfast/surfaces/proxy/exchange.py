@@ -50,6 +50,10 @@ from holdfast.wire.answers import (
 )
 from holdfast.wire.thinking import unbound, unbound_turn
 
+_RECORD_SECONDS = 2.0
+"""How long the end of an answer waits for its turn to be written down. Whoever has an answer can
+have its request rebuilt, even if the proxy is killed in the next moment; but a store that hangs
+must not hold answers back."""
 _HELD_BY_THE_PROVIDER = ("previous_response_id", "conversation", "prompt", "cachedContent")
 
 
@@ -120,6 +124,7 @@ class Handling:
                 self.hops.clear()
                 billed = total_usage(bodies, self.dialect) if bodies else None
                 self._note(prepared, status, billed, expansions.used)
+                await self._written()
                 return Outcome(status, got.headers, got.body)
             bodies.append(got.body)
             self._keep_id(answer.id)
@@ -129,6 +134,7 @@ class Handling:
                     got = await received(reply, self.service.most_bytes)
         billed = total_usage(bodies, self.dialect)
         self._note(prepared, 200, billed, expansions.used)
+        await self._written()
         joined = join_answers(bodies, self.dialect, self._is_hidden)
         return Outcome(got.status, got.headers | _account(billed, len(bodies)), joined)
 
@@ -185,6 +191,9 @@ class Handling:
                 following = await self._after(sent, relay, expansions)
                 if following is None:  # clients leave, or ask on, as soon as they have the end
                     self._hide(prepared)
+                    if not relay.failed:
+                        self._note(prepared, 200, relay.usage or None, expansions.used)
+                        await self._written()
                 for out in last:
                     yield out
                 self._said_all = following is None and not relay.failed
@@ -274,10 +283,10 @@ class Handling:
     def _note(
         self, prepared: Prepared, status: int, usage: object, expanded: Expanded | None = None
     ) -> None:
-        """Write down what happened, once the client has its answer."""
+        """Write down what happened, once."""
         self._hide(prepared)
         fitted = self._refitted or prepared.fitted
-        if fitted is None:
+        if fitted is None or self.incoming.seen.turn is not None:
             return
         elapsed = (time.perf_counter() - self._started) * 1000
         self.incoming.seen.turn = self.service.later(
@@ -294,6 +303,11 @@ class Handling:
                 billed=self.incoming.route.family in self.service.upstreams,
             )
         )
+
+    async def _written(self) -> None:
+        """Wait until the turn is written down, before the client has the end of its answer."""
+        if self.incoming.seen.turn is not None:
+            await asyncio.wait({self.incoming.seen.turn}, timeout=_RECORD_SECONDS)
 
     def _teaches(self, asked: Conversation) -> bool:
         """Whether reported usage is of what we counted, and not our own count.

@@ -1,0 +1,9 @@
+"""A short citation in the place of a long content: what it is, what matters, how to open it.
+
+cite: after condense, expand and tokens, before fitting. Pure: the same input gives the same bytes.
+"""
+
+from holdfast.cite.citation import Citation, CitingRules, Excerpt, Fidelity, count, is_long
+from holdfast.cite.citing import cite
+
+__all__ = ["Citation", "CitingRules", "Excerpt", "Fidelity", "cite", "count", "is_long"]

@@ -1,0 +1,119 @@
+"""Cite a content: its kind, its ref, its citation, and the original to be stored.
+
+citing: the last word of cite. It stores nothing itself: a citation carries the original, which
+must be in the store before the citation is shown to a model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.cite.citation import DEFAULT_RULES, Citation, CitingRules, Fidelity, count, is_long
+from holdfast.cite.composing import Handle, compose
+from holdfast.cite.sections import LEAST_TOKENS
+from holdfast.condense.kinds import condenser_for
+from holdfast.condense.source import Source
+from holdfast.errors import StoreError
+from holdfast.expand.ways import ways
+from holdfast.privacy import apply, find, flags
+from holdfast.store.records import Content
+from holdfast.store.refs import KIND, canonical, digest, ref_id
+
+_SUMMARY_CHARACTERS = 500
+_QUESTION_CHARACTERS = 2_000
+_FRAME_AND_KEYS = 200
+"""Tokens of the first and the last line of a citation, and of what every citation shows."""
+
+
+def cite(
+    content: Any,
+    *,
+    kind: str | None = None,
+    question: str | None = None,
+    source_url: str | None = None,
+    tool: str = "",
+    rules: CitingRules = DEFAULT_RULES,
+) -> Citation:
+    """Cite a content: text, bytes or a JSON value. The same input gives the same bytes.
+
+    A content at or under the threshold, or one that a citation could not shorten, stays as it is.
+    """
+    if kind is not None and not KIND.fullmatch(kind):
+        raise StoreError(
+            "the kind of a content is no name",
+            where="kind",
+            fix="Give a word of small letters, digits and underscores, such as build_log.",
+        )
+    data = canonical(content)
+    source = Source(data, tool=tool, url=source_url or "")
+    if not is_long(source.text, rules):
+        return _unchanged(source, kind)
+    tokens = count(source.text)
+    findings = find(source.text)
+    visible = apply(rules.privacy, source.text, findings)
+    condenser = condenser_for(source, kind)
+    shown = source
+    if visible is not source.text:
+        shown = Source(visible.encode(), tool=tool, url=source.url)
+    sha256 = digest(data)
+    name = ref_id(kind or condenser.kind, sha256, rules.ref_digits)
+    # Half of a content just over the threshold is no more than the frame around a citation: there
+    # three quarters are allowed, so that it still says how the content ended.
+    half = max(tokens // 2, min(tokens * 3 // 4, _FRAME_AND_KEYS))
+    cap = min(rules.most_tokens, max(LEAST_TOKENS, half))
+    handle = Handle(name, rules.opener, tokens, tuple(ways(source, tokens, visible)))
+    composed = compose(handle, shown, condenser, (question or "")[:_QUESTION_CHARACTERS], cap)
+    if composed.tokens >= tokens:
+        return _unchanged(source, kind)
+    original = Content(
+        ref_id=name,
+        kind=kind or condenser.kind,
+        sha256=sha256,
+        data=data,
+        summary=composed.title[:_SUMMARY_CHARACTERS],
+        compressed=composed.text,
+        compressed_tokens=composed.tokens,
+        tokens=tokens,
+        meta={k: v for k, v in (("tool", tool), ("url", source.url)) if v},
+        flags=flags(findings),
+        ttl_seconds=rules.ttl_seconds,
+    )
+    fidelity = Fidelity(
+        level="cited",
+        unit=composed.unit,
+        total=composed.total,
+        kept=tuple(excerpt.where for excerpt in composed.excerpts if excerpt.where),
+        from_tokens=tokens,
+        to_tokens=composed.tokens,
+        flags=original.flags,
+    )
+    return Citation(
+        ref_id=name,
+        kind=original.kind,
+        text=composed.text,
+        tokens=composed.tokens,
+        excerpts=composed.excerpts,
+        fidelity=fidelity,
+        content=original,
+    )
+
+
+def _unchanged(source: Source, kind: str | None) -> Citation:
+    tokens = count(source.text)
+    fidelity = Fidelity(
+        level="full",
+        unit="characters",
+        total=len(source.text),
+        kept=("all",),
+        from_tokens=tokens,
+        to_tokens=tokens,
+    )
+    return Citation(
+        ref_id="",
+        kind=kind or "",
+        text=source.text,
+        tokens=tokens,
+        excerpts=(),
+        fidelity=fidelity,
+        content=None,
+    )

@@ -1,0 +1,119 @@
+"""The text of a citation: what it is, what matters in it, how to open the rest.
+
+composing: after sections, before citing. It decides who gets how much of the room.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.cite.citation import Excerpt, count
+from holdfast.cite.sections import EXCERPT_CHARACTERS, LEAST_TOKENS, Answer, Sections
+from holdfast.condense.condenser import Condensed, Condenser
+from holdfast.condense.cutting import shortened
+from holdfast.condense.fields import fields
+from holdfast.condense.glance import glance
+from holdfast.condense.relevance import excerpt, rank
+from holdfast.condense.source import Source
+
+_BEST_PASSAGES = 12
+_FIELD_CHARACTERS = 300
+"""Fields after the best one are shown shorter, so that passages have room too."""
+_NAMED = 100.0
+"""The relevance of a field that the question asks for by name."""
+_LEAST_KEY = 80
+"""Tokens for what every citation shows, where the room is small: exit code, verdict, ends."""
+
+
+class Composed(NamedTuple):
+    """The text, and what it tells of the content."""
+
+    text: str
+    title: str
+    tokens: int
+    excerpts: tuple[Excerpt, ...]
+    unit: str
+    total: int
+
+
+class Handle(NamedTuple):
+    """What a citation says of its original: the line above the content, and the one below it."""
+
+    name: str
+    opener: str
+    tokens: int
+    ways: tuple[str, ...]
+
+    def head(self, condensed: Condensed, source: Source, stored: str) -> str:
+        """The first line: what is behind the ref, and how large it is."""
+        return f"[{self.name} · {_size(condensed, len(source.data), self.tokens)} · {stored}]"
+
+    def foot(self) -> str:
+        """The last line: what can be put behind the ref to open a part."""
+        return f'[Open any part: {self.opener}("{self.name}", {" | ".join(self.ways)})]'
+
+
+def compose(
+    handle: Handle, source: Source, condenser: Condenser, question: str, cap: int
+) -> Composed:
+    """Compose the citation of a content in at most `cap` tokens, if its first line has no more."""
+    condensed = condenser.condense(source)
+    title = shortened(" ".join(condensed.title.split()), 200)
+    first = glance(source)
+    head, foot = f"{handle.head(condensed, source, first.stored)}\n{title}", handle.foot()
+    room = cap - count(head) - count(foot) - 4
+    if room < 0:  # a small cap leaves room for the ref, and what is behind it
+        head, foot = head.partition("\n")[0], ""
+    answers = _answers(source, condenser, question) if room > LEAST_TOKENS else []
+    taken = Sections(room, question)
+    notes = condensed.notes
+    alerts = [note for note in notes if note.role == "alert"]
+    # What every citation shows comes first, then what a kind must show: ten URLs of a search take
+    # some 250 tokens.
+    # A question is what the content was fetched for; alerts must not be lost for it. What one of
+    # the two leaves of its share, the other may use.
+    least = min(1.0, _LEAST_KEY / max(room, 1))
+    taken.add("key", first.notes, share=max(least, 0.3 if answers else 0.4))
+    taken.add(
+        "key", (note for note in notes if note.role == "key"), share=0.85 if answers else 0.95
+    )
+    taken.add("alert", alerts, share=0.5 if answers else 0.7)
+    # The best answer whole is worth more than two parts, or an outline.
+    taken.add("answer", answers[:1], share=1.0)
+    taken.add("answer", answers[1:], share=1.0 if not notes else 0.75)
+    taken.add("outline", (note for note in notes if note.role == "outline"), share=0.5)
+    taken.add("sample", (note for note in notes if note.role == "sample"), share=1.0)
+    taken.add("alert", alerts, share=1.0)
+    taken.add("answer", answers, share=1.0)
+    while True:
+        text = "\n".join(filter(None, [head, *taken.lines(), foot]))
+        total = count(text)
+        if total <= cap or not taken.drop_last():
+            return Composed(text, title, total, taken.excerpts(), condensed.unit, condensed.total)
+
+
+def _answers(source: Source, condenser: Condenser, question: str) -> list[Answer]:
+    if not question.strip():
+        return []
+    answers = [
+        Answer(
+            excerpt(field.text, question, _FIELD_CHARACTERS if n else EXCERPT_CHARACTERS)[0],
+            field.where,
+            _NAMED,
+        )
+        for n, field in enumerate(fields(source, question))
+    ]
+    passages = condenser.passages(source)
+    for ranked in rank(question, passages)[:_BEST_PASSAGES]:
+        passage = passages[ranked.index]
+        text, _, _ = excerpt(passage.text, question, EXCERPT_CHARACTERS)
+        answers.append(Answer(text, passage.where, ranked.score))
+    return answers
+
+
+def _size(condensed: Condensed, size: int, tokens: int) -> str:
+    return f"{condensed.total:,} {condensed.unit}, {_bytes(size)}, about {tokens:,} tokens"
+
+
+def _bytes(size: int) -> str:
+    return f"{size:,} bytes" if size < 10_000 else f"{size / 1000:,.0f} KB"

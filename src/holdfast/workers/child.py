@@ -1,0 +1,95 @@
+"""The other side of a worker: one order after the other, until its parent is gone.
+
+child: after tasks. It runs in a process of its own, which `process.py` starts, with a pipe on its
+input and one on its output. A worker that runs on after its parent was killed ends by itself: it
+reads the end of its input, or has used the processor time of its last order.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, BinaryIO
+
+import msgspec
+
+from holdfast.cite import count
+from holdfast.errors import HoldfastError
+from holdfast.workers.tasks import Answer, Failed, Order, Refused, pack, perform, receive, send
+
+# Windows has no such limits: there a worker has its deadline alone.
+_resource: Any = import_module("resource") if find_spec("resource") else None
+MEMORY = "needed too much memory"
+_GROWN = 0.5
+"""The share of its memory limit that a worker may keep between two orders."""
+
+
+def main(memory_bytes: int) -> None:
+    """Obey orders from the input until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who ends us in order
+    orders, answers = _pipes()
+    _limit_memory(memory_bytes)
+    count("a vocabulary is loaded before the first order")
+    with suppress(EOFError, OSError):
+        while _obeyed(orders, answers, memory_bytes):
+            pass
+
+
+def _pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Input and output for ourselves alone: what a library prints must not land among answers."""
+    orders = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    sys.stdout = sys.stderr
+    return orders, answers
+
+
+def _obeyed(orders: BinaryIO, answers: BinaryIO, memory_bytes: int) -> bool:
+    """Obey one order; False if it should be the last."""
+    head, data = receive(orders)
+    order = msgspec.msgpack.decode(head, type=Order)
+    _limit_time(order.seconds)
+    try:
+        answer = Answer(perform(order.task, data))
+    except HoldfastError as error:
+        answer = Answer(Refused(type(error).__name__, error.what, error.where, error.fix))
+    except MemoryError:
+        answer = Answer(Failed(MEMORY), leaves=True)
+    except Exception:  # noqa: BLE001 - a bug; its text may hold content, and must not leave us
+        answer = Answer(Failed("failed"))
+    if _most_memory() > _GROWN * memory_bytes:
+        answer = Answer(answer.result, leaves=True)
+    send(answers, pack(answer))
+    return not answer.leaves
+
+
+def _limit_memory(memory_bytes: int) -> None:
+    if _resource is not None:
+        with suppress(OSError, ValueError):  # macOS knows the limit, and does not take it
+            # Data, not address space: libraries reserve far more of that than they ever use.
+            _resource.setrlimit(_resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+
+
+def _limit_time(seconds: float) -> None:
+    """Let the system end us where our parent cannot any more."""
+    if _resource is not None:
+        _, most = _resource.getrlimit(_resource.RLIMIT_CPU)
+        used = time.process_time()
+        with suppress(OSError, ValueError):
+            _resource.setrlimit(_resource.RLIMIT_CPU, (int(used + seconds) + 2, most))
+
+
+def _most_memory() -> int:
+    """The most bytes that this process ever held."""
+    if _resource is not None:
+        unit = 1 if sys.platform == "darwin" else 1024
+        most: int = _resource.getrusage(_resource.RUSAGE_SELF).ru_maxrss * unit
+        return most
+    return 0

@@ -1,0 +1,103 @@
+"""The citation that stands in where a content could not be read in time: its ends, and its size.
+
+ends: after tasks. It looks at a few hundred characters, however long the content is and whatever
+it is made of, so that nothing in it can hold this process too. The original is stored whole, as
+with every other citation, and the citation says that it shows the ends only, and why.
+"""
+
+from __future__ import annotations
+
+from holdfast.cite import Citation, CitingRules, Excerpt, Fidelity, count
+from holdfast.errors import PrivacyError
+from holdfast.privacy import apply, find
+from holdfast.store.records import Content
+from holdfast.store.refs import digest, ref_id
+
+KIND = "text"
+_END_BYTES = 600
+"""Of each end: with its frame the citation stays under 400 tokens for most scripts."""
+_LEAST_BYTES = 40
+_LINE = "  | "
+"""Before each line of content, so that none can pass for a line of ours."""
+
+
+def cite_ends(data: bytes, reason: str, rules: CitingRules, tool: str = "") -> Citation:
+    """Cite a content by its beginning and its end; `reason` says why not otherwise.
+
+    Raises:
+        PrivacyError: The policy is to refuse secrets, and nobody could look for them.
+    """
+    if rules.privacy == "refuse":
+        raise PrivacyError(
+            f"the content could not be searched for secrets: {reason}",
+            fix="Send it in smaller parts, or set the policy to `mask` or `allow`.",
+        )
+    sha256 = digest(data)
+    name = ref_id(KIND, sha256, rules.ref_digits)
+    total = data.count(b"\n") + (not data.endswith(b"\n"))
+    tokens = count(data.decode("utf-8", "replace"))
+    title = f"Text, {total:,} lines; only its ends are shown, for reading it all {reason}"
+    head = (
+        f"[{name} · {total:,} lines, {len(data):,} bytes, about {tokens:,} tokens · stored whole]"
+    )
+    ways = 'lines="1-80" | pattern="…" | query="…"' if total > 1 else 'page=2 | pattern="…"'
+    foot = f'[Open any part: {rules.opener}("{name}", {ways})]'
+    size = _END_BYTES
+    while True:
+        excerpts = _ends(data, size, total, rules)
+        shown = [line for excerpt in excerpts for line in _quoted(excerpt)]
+        text = "\n".join([head, title, *shown, foot])
+        if count(text) <= rules.most_tokens or size <= _LEAST_BYTES:
+            break
+        size //= 2
+    used = count(text)
+    content = Content(
+        ref_id=name,
+        kind=KIND,
+        sha256=sha256,
+        data=data,
+        summary=title,
+        compressed=text,
+        compressed_tokens=used,
+        tokens=tokens,
+        meta={"tool": tool} if tool else {},
+        ttl_seconds=rules.ttl_seconds,
+    )
+    fidelity = Fidelity(
+        level="ends",
+        unit="lines",
+        total=total,
+        kept=tuple(excerpt.where for excerpt in excerpts),
+        from_tokens=tokens,
+        to_tokens=used,
+        reason=reason,
+    )
+    return Citation(
+        ref_id=name,
+        kind=KIND,
+        text=text,
+        tokens=used,
+        excerpts=excerpts,
+        fidelity=fidelity,
+        content=content,
+    )
+
+
+def _ends(data: bytes, size: int, total: int, rules: CitingRules) -> tuple[Excerpt, ...]:
+    first = _shown(data[:size], rules)
+    last = _shown(data[-size:], rules)
+    stop, start = first.count("\n") + 1, total - last.count("\n")
+    return (
+        Excerpt(first, f"lines 1-{stop}", 0.0),
+        Excerpt(last, f"lines {start}-{total}", 0.0),
+    )
+
+
+def _shown(part: bytes, rules: CitingRules) -> str:
+    # A character that was cut in two is no part of the text.
+    text = part.decode("utf-8", "ignore").strip("\n")
+    return apply(rules.privacy, text, find(text))
+
+
+def _quoted(excerpt: Excerpt) -> list[str]:
+    return [f"- {excerpt.where}:", *(f"{_LINE}{line}" for line in excerpt.text.splitlines())]

@@ -1,0 +1,208 @@
+"""A few workers for many threads: a large content is read there, or its ends stand in.
+
+pool: the last word of workers. It is asked from threads, never from the event loop. What is small
+is done on the spot: by the ceiling of a second for a megabyte, to which the condensers are held, it
+takes less than the loop may be held. All contents of one request share one deadline, so that a
+hundred slow ones cost no more than one.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from holdfast import errors
+from holdfast.cite import Citation, CitingRules, count
+from holdfast.errors import HoldfastError
+from holdfast.expand import ExpandOptions, Expansion
+from holdfast.expand.expansion import miss
+from holdfast.store.refs import canonical
+from holdfast.workers.ends import cite_ends
+from holdfast.workers.process import WorkerGoneError, WorkerProcess
+from holdfast.workers.tasks import (
+    Cited,
+    CiteTask,
+    ExpandTask,
+    Failed,
+    Opened,
+    Refused,
+    Task,
+    perform,
+    with_data,
+)
+
+LARGE_BYTES = 32_000
+"""From here on a content goes to a worker: docs/discussions/workers.md has the measurement."""
+_LEAST_SECONDS = 0.05
+_OPEN_LESS = "Ask for a few lines or another page, or answer with what you have."
+_log = logging.getLogger("holdfast.workers")
+
+
+class WorkLimits(NamedTuple):
+    """How many workers there are, and what each may use."""
+
+    processes: int = 2
+    """0: contents are read in this process, without limits."""
+    seconds: float = 30.0
+    """For all contents of a request, and for one expansion."""
+    memory_bytes: int = 1_000_000_000
+
+
+class Workers:
+    """Reads contents in processes of their own; they are started when they are first needed."""
+
+    def __init__(self, limits: WorkLimits) -> None:
+        self.limits = limits
+        self.overran: Callable[[str], None] = lambda _: None
+        """Told why, whenever a content could not be read; never with a word of it."""
+        # The worker that was used last is used next: a second one starts only if both are needed.
+        self._places: queue.LifoQueue[WorkerProcess | None] = queue.LifoQueue()
+        for _ in range(limits.processes):
+            self._places.put(None)
+        self._alive: set[WorkerProcess] = set()
+        self._lock = threading.Lock()
+        self._is_open = limits.processes > 0
+
+    @property
+    def busy(self) -> int:
+        """How many workers are at work."""
+        return self.limits.processes - self._places.qsize()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes that there are now."""
+        with self._lock:
+            return tuple(worker.pid for worker in self._alive)
+
+    def warm(self) -> None:
+        """Start a worker before it is needed: its imports take a second."""
+        try:
+            place = self._places.get_nowait()
+        except queue.Empty:
+            return
+        self._places.put(self._worker(place))
+
+    def close(self) -> None:
+        """End all workers; a content that one was at is cited by its ends."""
+        with self._lock:
+            self._is_open = False
+            alive, self._alive = self._alive, set()
+        for worker in alive:
+            worker.close()
+
+    # --- tasks -----------------------------------------------------------------------------------
+
+    def citer(self) -> Citer:
+        """What cites the contents of one request."""
+        return Citer(self)
+
+    def expand(
+        self,
+        ref_id: str,
+        data: bytes,
+        kind: str,
+        options: ExpandOptions,
+        *,
+        note: str,
+        opener: str,
+    ) -> Expansion:
+        """Open a part of a content; where that takes too long, say so, and what to do next."""
+        task = ExpandTask(ref_id, kind, options, note, opener)
+        try:
+            result = self.perform(task, data, self.limits.seconds)
+        except WorkerGoneError as gone:
+            self.overran(gone.kind)
+            reason = f"opening this {gone}"
+            return miss(reason, _OPEN_LESS, count=count, ref_id=ref_id, most=options.max_tokens)
+        assert isinstance(result, Opened)  # noqa: S101 - what an ExpandTask is answered with
+        return result.expansion
+
+    def perform(self, task: Task, data: bytes, seconds: float) -> Cited | Opened:
+        """Have a task done, by a worker if it is large; WorkerGoneError if that was too much."""
+        if len(data) < LARGE_BYTES or not self._is_open:
+            return perform(task, data)
+        until = time.monotonic() + seconds
+        try:
+            place = self._places.get(timeout=max(seconds, _LEAST_SECONDS))
+        except queue.Empty:
+            raise WorkerGoneError("found no worker free in time", "busy") from None
+        worker = None
+        try:
+            worker = self._worker(place)
+            if worker is None:
+                return perform(task, data)
+            answer = worker.ask(task, data, max(until - time.monotonic(), _LEAST_SECONDS))
+        except UnicodeEncodeError:  # options with a lone surrogate cannot be sent
+            return perform(task, data)
+        finally:
+            self._places.put(worker)
+        if isinstance(answer.result, Failed):
+            raise WorkerGoneError(answer.result.reason, "failed")
+        if isinstance(answer.result, Refused):
+            raise _error(answer.result)
+        return answer.result
+
+    def _worker(self, place: WorkerProcess | None) -> WorkerProcess | None:
+        """The worker of a place, a new one if it is gone; None if there can be none."""
+        if place is not None and place.is_alive:
+            return place
+        try:
+            worker = WorkerProcess(self.limits.memory_bytes)
+        except OSError as error:
+            # Such as a program that was packed without an interpreter: the work is done here.
+            self._is_open = False
+            _log.warning("no worker can be started (%s): contents are read here", error.errno)
+            return None
+        with self._lock:
+            if place is not None:
+                self._alive.discard(place)
+                place.close()
+            if self._is_open:
+                self._alive.add(worker)
+                return worker
+        worker.close()
+        return None
+
+
+class Citer:
+    """Cites the contents of one request, all of them before one deadline."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._spent = 0.0
+
+    def __call__(
+        self,
+        content: Any,
+        *,
+        kind: str | None = None,
+        question: str | None = None,
+        source_url: str | None = None,
+        tool: str = "",
+        rules: CitingRules,
+    ) -> Citation:
+        """Cite a content as `cite` does; by its ends, if it cannot be read in time."""
+        data = canonical(content)
+        task = CiteTask(rules, kind, question, source_url, tool)
+        workers = self._workers
+        began = time.monotonic()
+        try:
+            result = workers.perform(task, data, workers.limits.seconds - self._spent)
+        except WorkerGoneError as gone:
+            workers.overran(gone.kind)
+            return cite_ends(data, str(gone), rules, tool)
+        finally:
+            self._spent += time.monotonic() - began
+        assert isinstance(result, Cited)  # noqa: S101 - what a CiteTask is answered with
+        return with_data(result.citation, data)
+
+
+def _error(refused: Refused) -> HoldfastError:
+    """The error that a worker raised, for whoever asked."""
+    kind = getattr(errors, refused.kind, HoldfastError)
+    error: HoldfastError = kind(refused.what, where=refused.where, fix=refused.fix)
+    return error

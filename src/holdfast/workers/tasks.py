@@ -1,0 +1,155 @@
+"""What a worker is asked, what it answers, and how both go through a pipe.
+
+tasks: the first word of workers. A message is a head of known types and, behind it, the bytes of
+the content as they are: nothing is ever unpickled, and a content is not copied into a head. A
+content goes one way only; whoever asked has it, and puts it back into the answer.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import BinaryIO
+
+import msgspec
+
+from holdfast.cite import Citation, CitingRules, cite, count
+from holdfast.expand import ExpandOptions, Expansion, expand
+from holdfast.store.records import Content
+
+_LENGTHS = struct.Struct("<QQ")
+_PIPE_BYTES = 1 << 20
+"""Written at once: the other threads of the process may go on between two pieces."""
+
+
+class CiteTask(msgspec.Struct, frozen=True, tag="cite"):
+    """Cite the content."""
+
+    rules: CitingRules
+    kind: str | None = None
+    question: str | None = None
+    source_url: str | None = None
+    tool: str = ""
+
+
+class ExpandTask(msgspec.Struct, frozen=True, tag="expand"):
+    """Open a part of the content."""
+
+    ref_id: str
+    kind: str
+    options: ExpandOptions
+    note: str
+    opener: str
+
+
+Task = CiteTask | ExpandTask
+
+
+class Order(msgspec.Struct, frozen=True):
+    """A task, and how long it may take."""
+
+    task: Task
+    seconds: float
+
+
+class Cited(msgspec.Struct, frozen=True, tag="cited"):
+    """A citation without the bytes of its original, or the text of one that stays as it is."""
+
+    citation: Citation
+
+
+class Opened(msgspec.Struct, frozen=True, tag="opened"):
+    """A part of a content."""
+
+    expansion: Expansion
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """An error that is meant for the caller, such as that of a privacy policy."""
+
+    kind: str
+    what: str
+    where: str
+    fix: str
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The task could not be done: out of memory, or a bug."""
+
+    reason: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What became of an order."""
+
+    result: Cited | Opened | Refused | Failed
+    leaves: bool = False
+    """The worker ends itself: it has grown large, and memory is seldom given back."""
+
+
+def perform(task: Task, data: bytes) -> Cited | Opened:
+    """Do a task."""
+    match task:
+        case CiteTask():
+            citation = cite(
+                data,
+                kind=task.kind,
+                question=task.question,
+                source_url=task.source_url,
+                tool=task.tool,
+                rules=task.rules,
+            )
+            return Cited(_without_data(citation))
+        case ExpandTask():
+            return Opened(
+                expand(
+                    task.ref_id,
+                    data,
+                    task.kind,
+                    task.options,
+                    count=count,
+                    note=task.note,
+                    opener=task.opener,
+                )
+            )
+
+
+def _without_data(citation: Citation) -> Citation:
+    if citation.content is None:
+        return msgspec.structs.replace(citation, text="")
+    content: Content = msgspec.structs.replace(citation.content, data=b"")
+    return msgspec.structs.replace(citation, content=content)
+
+
+def with_data(citation: Citation, data: bytes) -> Citation:
+    """A citation as it was before it went through the pipe."""
+    if citation.content is None:
+        return msgspec.structs.replace(citation, text=data.decode("utf-8", "replace"))
+    content: Content = msgspec.structs.replace(citation.content, data=data)
+    return msgspec.structs.replace(citation, content=content)
+
+
+def pack(head: Order | Answer) -> bytes:
+    """The head of a message; UnicodeEncodeError where a text in it is none."""
+    return msgspec.msgpack.encode(head)
+
+
+def send(pipe: BinaryIO, head: bytes, data: bytes = b"") -> None:
+    """Write a message."""
+    pipe.write(_LENGTHS.pack(len(head), len(data)) + head)
+    for at in range(0, len(data), _PIPE_BYTES):
+        pipe.write(memoryview(data)[at : at + _PIPE_BYTES])
+    pipe.flush()
+
+
+def receive(pipe: BinaryIO) -> tuple[bytes, bytes]:
+    """Read a message, its head still packed; EOFError if the other side is gone."""
+    lengths = _exactly(pipe, _LENGTHS.size)
+    head, data = _LENGTHS.unpack(lengths)
+    return _exactly(pipe, head), _exactly(pipe, data)
+
+
+def _exactly(pipe: BinaryIO, size: int) -> bytes:
+    data = pipe.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data

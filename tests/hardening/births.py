@@ -1,0 +1,102 @@
+"""Children of the nursery, from outside: born, watched, stopped and killed.
+
+births: after nursery. A child is known by its pid and held by a descriptor of it, so that its end
+is seen when it comes, and no other process can be mistaken for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0
+
+
+class Child:
+    """A process that may be killed at any moment."""
+
+    def __init__(self, pid: int, told: dict[str, Any]) -> None:
+        self.pid = pid
+        self.told = told
+        """What it said when it began."""
+        self._handle = os.pidfd_open(pid)
+
+    def send(self, what: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._handle, what)
+
+    def kill(self) -> None:
+        """End it with SIGKILL; returns once it is gone."""
+        self.send(signal.SIGKILL)
+        self.ended()
+        os.close(self._handle)
+        with suppress(ProcessLookupError):  # its own children, who lead no life without it
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def ended(self) -> None:
+        """Wait for its end."""
+        ends = select.poll()
+        ends.register(self._handle, select.POLLIN)
+        assert ends.poll(PATIENCE * 1000), "the process does not end"
+
+
+class Nursery:
+    """Where children are asked for."""
+
+    def __init__(self, process: subprocess.Popen[str], log: IO[str]) -> None:
+        self._process = process
+        self._log = log
+        assert self._line() == {"pid": process.pid, "ready": True}
+
+    def born(self, work: str, **asked: Any) -> Child:
+        """A child that has begun its work."""
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps({"work": work, **asked}) + "\n")
+        self._process.stdin.flush()
+        told = self._line()
+        return Child(told.pop("pid"), told)
+
+    def _line(self) -> Any:
+        assert self._process.stdout
+        while True:
+            line = self._process.stdout.readline()
+            assert line, f"the nursery has ended: {self.logged()[-2000:]}"
+            told = json.loads(line)
+            if not told.get("done"):  # what a child of before has still said
+                return told
+
+    def logged(self) -> str:
+        """What the children have logged since this was last asked."""
+        return self._log.read()
+
+
+@contextmanager
+def nursery(folder: Path) -> Iterator[Nursery]:
+    """A nursery that ends with the block; what its children log goes to a file."""
+    file = folder / "log"
+    with (
+        file.open("a") as log,
+        file.open() as read,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.hardening.nursery"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=ROOT,
+        ) as process,
+    ):
+        try:
+            yield Nursery(process, read)
+        finally:
+            assert process.stdin
+            process.stdin.close()

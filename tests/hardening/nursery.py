@@ -1,0 +1,87 @@
+"""A process that has imported everything, and bears processes that are killed: one line each.
+
+`python -m tests.hardening.nursery` reads lines of JSON, `{"work": …, …}`, and forks a child for
+each, which does that work in a process of its own and tells of it in lines of JSON on standard
+output. A proxy that is born this way runs the same code as `holdfast serve`, and is there in a
+few hundredths of a second: a thousand can be killed in minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+from holdfast.engine import Holdfast
+from holdfast.settings import Settings
+from holdfast.store import open_store
+from holdfast.surfaces.proxy import logs
+from holdfast.surfaces.proxy.server import Started, serve
+from holdfast.tokens import count
+
+
+def tell(**what: Any) -> None:
+    # One write, so that a line is whole or missing.
+    os.write(1, json.dumps({"pid": os.getpid(), **what}).encode() + b"\n")
+
+
+def proxy(settings: dict[str, Any]) -> None:
+    """Serve until a signal ends it."""
+
+    def started(where: Started) -> None:
+        tell(url=where.url)
+
+    logs.configure("json")
+    serve(Settings(**settings), started=started)
+
+
+def opening(url: str) -> None:
+    """Open a store, which migrates it, and close it."""
+
+    async def work() -> None:
+        tell(begun=True)
+        store = await open_store(url)
+        await store.close()
+        tell(done=True)
+
+    asyncio.run(work())
+
+
+def backup(url: str, target: str) -> None:
+    """Copy a store while others use it."""
+
+    async def work() -> None:
+        async with Holdfast.open(url, settings=Settings()) as engine:
+            tell(begun=True)
+            await engine.store.backup(target)
+            tell(done=True)
+
+    asyncio.run(work())
+
+
+WORKS = {"proxy": proxy, "opening": opening, "backup": backup}
+
+
+def main() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: they are watched
+    count({"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]})  # vocabularies
+    tell(ready=True)
+    for line in sys.stdin:
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            sys.stdin.close()
+            asked = json.loads(line)
+            status = 1
+            try:
+                WORKS[asked.pop("work")](**asked)
+                status = 0
+            finally:
+                os._exit(status)
+
+
+if __name__ == "__main__":
+    main()
