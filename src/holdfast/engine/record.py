@@ -36,7 +36,7 @@ _EVENED = Edit(
 
 def sha256_of(message: Message) -> str:
     """The SHA-256 of a message's bytes."""
-    return _SHA256.get(message) or _SHA256.put(message, digest(bytes(message.span)))
+    return _SHA256.get(message) or _SHA256.put(message, digest(memoryview(message.span)))
 
 
 class Line(NamedTuple):
@@ -144,7 +144,7 @@ def _packed(conversation: Conversation) -> bytes:
     frame, body = conversation.frame, conversation.source
     if body is None:
         return pack(frame)
-    spans = [bytes(message.span) for message in conversation.messages]
+    spans = [memoryview(message.span) for message in conversation.messages]
     return pack(frame, uneven_gaps(frame, spans, body))
 
 

@@ -74,12 +74,15 @@ class Session:
 
     @property
     def size(self) -> int:
-        """Bytes of the messages that are kept in memory, hidden calls included."""
-        held = sum(answer.size for answer in self.hidden)
+        """About how many bytes of memory it takes, hidden calls included."""
+        hidden = sum(answer.size for answer in self.hidden)
+        return hidden + (self.state.held_bytes if self.state is not None else 0)
+
+    def let_go(self) -> None:
+        """Break what refers to itself, so that the memory is free at once: nobody comes back."""
         if self.state is not None:
-            messages = (*self.state.asked.messages, *self.state.sent.messages)
-            held += sum({id(one): len(memoryview(one.span)) for one in messages}.values())
-        return held
+            for message in (*self.state.asked.messages, *self.state.sent.messages):
+                message.let_go()
 
     async def load(self) -> Session:
         """Bring back what the store knows of this session, once there is anything."""
@@ -239,7 +242,9 @@ class Session:
             asked = fitted.state.asked
             # What the provider holds the history of is known by its name: see engine/chains.py.
             head = self.record.head if held_under(asked) else head_of(asked.messages)
-            return await self._writer.add(turn, fitted.state, head, hidden)
+            written = await self._writer.add(turn, fitted.state, head, hidden)
+            fitted.state.let_go()
+            return written
 
     async def rebuild(self, turn: int) -> bytes:
         """The client's request of a turn, byte for byte, from what was sent and its edits."""

@@ -32,7 +32,7 @@ _ARGUMENT_CHARACTERS = 200
 
 Citer = Callable[..., Citation]
 Cited = tuple[tuple[Block, Citation], ...]
-_CITATIONS: KeyedNote[Cited] = KeyedNote("citations", most=4)
+_CITATIONS: KeyedNote[Cited] = KeyedNote("citations", most=4, lasting=False)
 """By the rules, the tool's name and what the result is wanted for: a citation depends on all."""
 
 

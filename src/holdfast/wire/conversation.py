@@ -97,6 +97,14 @@ class Conversation:
             self._exchanges = tuple(group(self.messages))
         return self._exchanges
 
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes; messages are windows on the body they were read from."""
+        parsed = sum(message.parsed_bytes for message in self.messages)
+        if self.source is not None:
+            return parsed + len(self.source)
+        return parsed + sum(len(memoryview(message.span)) for message in self.messages)
+
     def path(self, block: Block) -> str:
         """The path of a block from the root of the body: `$.messages[3].content[0]`."""
         if block.owner is None:

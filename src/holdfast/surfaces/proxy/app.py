@@ -31,6 +31,7 @@ from holdfast.surfaces.proxy.encodings import (
     without_encoding,
 )
 from holdfast.surfaces.proxy.exchange import Handling, Outcome
+from holdfast.surfaces.proxy.heap import LARGE_BYTES, give_back
 from holdfast.surfaces.proxy.incoming import Incoming, Receive, TooSlowError, Upload
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.routes import family_of, meant, route
@@ -123,7 +124,13 @@ class ProxyApp:
                 await _send(seen_send, Outcome(500, _JSON, text))
         finally:
             seen.ended()
-            self.service.later(self.service.telemetry.end(seen))
+            self.service.later(self._ended(seen))
+
+    async def _ended(self, seen: RequestSeen) -> None:
+        """Tell of a request, and let go of what it took."""
+        await self.service.telemetry.end(seen)
+        if seen.size >= LARGE_BYTES:
+            await give_back()
 
     async def _served(
         self,
@@ -154,6 +161,7 @@ class ProxyApp:
         most = self.service.settings.max_body_bytes
         with seen.waiting_for_client():
             body = await upload.whole(most)
+        seen.size = len(body)
         named = [value for name, value in headers if name.lower() == "content-encoding"]
         if not named:
             return body

@@ -40,6 +40,7 @@ from holdfast.surfaces.proxy.connections import (
     raise_descriptors,
 )
 from holdfast.surfaces.proxy.gate import HEALTH, Gate
+from holdfast.surfaces.proxy.heap import use_few_heaps
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
 from holdfast.surfaces.proxy.routes import BARE, Family
@@ -195,6 +196,7 @@ class Started(NamedTuple):
 
 def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
     """Run the proxy until a signal ends it; `started` is told where it is."""
+    use_few_heaps()
     with listen(settings) as listener:
         asyncio.run(_serve(settings, listener, started))
 
