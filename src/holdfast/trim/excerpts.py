@@ -13,6 +13,7 @@ import re2  # type: ignore[import-untyped]
 
 from holdfast.condense.severity import alert_lines, level, rank
 from holdfast.condense.source import Source
+from holdfast.voice import CUT, CUT_AGAIN, in_one_line, set_in
 
 _ENDS_WORD = frozenset(" \t\r\n\v\f\"'`<>[]{}|")
 """What no URL, path or number holds."""
@@ -56,17 +57,26 @@ def after(text: str, most: int) -> str:
     return text[_line_start(text, _gap_after(text, len(text) - most)) :] if most else ""
 
 
-def middle_cut(text: str, most: int, ref: str = "", opener: str = "") -> str:
-    """The beginning and the end of a text, what is missing between, and its worst lines."""
+def middle_cut(
+    text: str, most: int, ref: str = "", opener: str = "", *, one_line: bool = False
+) -> str:
+    """The beginning and the end of a text, what is missing between, and its worst lines.
+
+    The lines on what is missing are the only ones of ours: those of the text that look like one
+    are set in. With `one_line`, all is one line.
+    """
     head = before(text, most * 2 // 3)
     tail = after(text[len(head) :], most // 3)
     middle = text[len(head) : len(text) - len(tail)]
     alerts = alert_excerpts(middle, max(_LEAST_ALERTS_ROOM, most // 3))
     gone = len(middle) - sum(map(len, alerts))
     way = f': {opener}("{ref}")' if ref and opener else ""
-    mark = f"[… {gone} characters cut{way} …]"
-    lines = [head.rstrip("\n"), mark, *alerts, *(["[…]"] if alerts else []), tail.lstrip("\n")]
-    return "\n".join(line for line in lines if line)
+    mark = f"{CUT}{gone} characters cut{way} …]"
+    ends = head.rstrip("\n"), tail.lstrip("\n")
+    quoted = in_one_line if one_line else set_in
+    worst = [*map(quoted, alerts), CUT_AGAIN] if alerts else []
+    lines = [quoted(ends[0]), mark, *worst, quoted(ends[1])]
+    return (" " if one_line else "\n").join(line for line in lines if line)
 
 
 def alert_excerpts(text: str, most: int) -> list[str]:
@@ -118,7 +128,9 @@ def plain(text: str, most: int) -> str:
     return words if len(words) <= most else f"{before(words, most)}…"
 
 
-_TAMED = str.maketrans({"[": "(", "]": ")", '"': "'", "【": "(", "】": ")"})
+_TAMED = str.maketrans(
+    {"[": "(", "]": ")", '"': "'", "【": "(", "】": ")", "［": "(", "］": ")"}  # noqa: RUF001
+)
 
 
 def _gap_before(text: str, at: int) -> int:

@@ -18,6 +18,7 @@ from holdfast.trim.anchors import asks
 from holdfast.trim.excerpts import plain, quote, security_line
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.standing import STAND, Fold
+from holdfast.voice import FOLDED
 from holdfast.wire import Message, Text, ToolCall, ToolResult
 from holdfast.wire.notes import SingleNote
 
@@ -171,11 +172,11 @@ class Gist:
         opens = bool(fold.ref_id and bench.opener)
         way = f'Open them: {bench.opener}("{fold.ref_id}").' if opens else ""
         if terse:
-            parts = [f"[Folded: messages {fold.start} to {fold.stop - 1}."]
+            parts = [f"{FOLDED}messages {fold.start} to {fold.stop - 1}."]
             parts.extend(filter(None, [self._asked(1), self._failed(), way]))
             return " ".join(parts) + "]"
         parts = [
-            f"[Folded: messages {fold.start} to {fold.stop - 1} of this conversation, "
+            f"{FOLDED}messages {fold.start} to {fold.stop - 1} of this conversation, "
             f"{fold.messages} messages, about {fold.tokens:.0f} tokens."
         ]
         if self._tools:
