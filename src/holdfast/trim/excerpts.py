@@ -43,6 +43,22 @@ _SECURITY = re2.compile(
 _SECURITY_STEMS = (b"ecurity", b"ECURITY", b"ulnerab", b"ULNERAB", b"cve-", b"CVE-", b"njection")
 
 
+# How tools begin that only tell of a failure: Python and Java name the exception, shells the file,
+# MCP servers and SDKs write JSON with `error` first. A line that merely has the word in it (`0
+# errors`, `error handling is in api.py`) is a result like others.
+_ERROR = re2.compile(
+    rb"(?i)^[\s\[<(*!#>-]{0,9}"
+    rb"(?:(?:[a-z_.]{0,60}(?:error|exception)|err|fatal|failure|panic|traceback)(?:[\])>*]|\s?[:!(])"
+    rb"|(?:[a-z]{1,20} )?(?:failed|unable|could not) [a-z]|cannot [a-z]"
+    rb'|\{\s{0,9}"(?:error|errors|exception)"\s{0,9}:\s{0,9}(?:"[^"]|\{\s{0,9}"|\[\s{0,9}["{]|true))'
+    rb"|: (?:no such file or directory|command not found|permission denied|not found|is a directory"
+    rb"|operation not permitted|connection refused)\W{0,3}$"
+)
+_LONGEST_ERROR = 1000
+"""Characters; what is longer is a result with an error in it, or a log of something that failed."""
+_ERROR_LOOKED_AT = 400
+
+
 def before(text: str, most: int) -> str:
     """The beginning of a text, at most so many characters, ended between words."""
     if len(text) <= most:
@@ -109,6 +125,17 @@ def security_line(data: bytes) -> bytes:
     start = max(data.rfind(b"\n", 0, warning.start()) + 1, warning.start() - _ALERT_CHARACTERS)
     stop = data.find(b"\n", warning.start())
     return data[start : len(data) if stop < 0 else stop]
+
+
+def error_line(text: str) -> str:
+    """The first line of a short result that is nothing but an error; empty if it is none.
+
+    OpenAI's dialects cannot say that a call has failed, so that only the words tell.
+    """
+    if len(text) > _LONGEST_ERROR:
+        return ""
+    line = text.strip()[:_ERROR_LOOKED_AT].partition("\n")[0]
+    return line if _ERROR.search(line.encode("utf-8", "replace")) else ""
 
 
 def quote(text: str, most: int) -> str:
