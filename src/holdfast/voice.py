@@ -38,10 +38,10 @@ _SHAPES = (
     re.escape("[ref:"),  # the first line of a citation, of a page, and of why there is none
     r"\[[\d,.]{1,20} \w{1,20} remain: ",
     r"\[stale - ",
-    *map(re.escape, (OPEN_ANY_PART, FOLDED, CUT, CUT_AGAIN, WAS, *HEADINGS.values())),
-    *(re.escape(words[:24]) for words in (NO_MORE, NO_STORE)),
+    *(re.escape(words.rstrip()) for words in (OPEN_ANY_PART, FOLDED, CUT, WAS, *HEADINGS.values())),
+    *(re.escape(" ".join(words.split()[:2])) for words in (NO_MORE, NO_STORE)),
 )
-"""How our lines begin, as regular expressions."""
+"""How our lines begin, as regular expressions; one that a cut has shortened is like ours too."""
 
 # All that a model or a program may take for the end of a line: those of Unicode, and the control
 # characters at which Python's splitlines parts too.
