@@ -83,7 +83,8 @@ def test_turn_by_turn_and_at_once_give_the_same_bytes(dialect: str) -> None:
 
 def test_expansions_are_not_cited_again() -> None:
     body = chat(log(200))
-    asked = {"name": NAME, "arguments": '{"ref_id": "ref:log:0123456789abcdef"}'}
+    [cited] = fit(body, citing=RULES).contents
+    asked = {"name": NAME, "arguments": json.dumps({"ref_id": cited.ref_id})}
     opened = {"id": "call_x", "type": "function", "function": asked}
     body["messages"] += [
         {"role": "assistant", "content": None, "tool_calls": [opened]},
@@ -176,7 +177,7 @@ def test_an_image_stays_when_cache_marks_move() -> None:
 
 
 def test_an_image_stays_where_the_text_beside_it_is_cut() -> None:
-    fitted = fit(looking(6), citing=RULES, limit=2_200, strategy="progressive")
+    fitted = fit(looking(6), citing=RULES, limit=2_300, strategy="progressive")
     assert any("cut" in cut.what for cut in fitted.edits)
     shown = json.loads(fitted.body)["messages"]
     results = [part for m in shown[1:] for part in m["content"] if part["type"] == "tool_result"]
