@@ -22,6 +22,8 @@ from holdfast.engine import Holdfast
 from holdfast.fitting import fit
 from holdfast.settings import Settings
 from holdfast.store import open_store
+from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.sqlite import SqliteStore
 from holdfast.surfaces.proxy import logs
 from holdfast.surfaces.proxy.server import Started, serve
 from tests.fitting.test_citing import chat, in_dialect, log
@@ -66,6 +68,9 @@ def backup(url: str, target: str) -> None:
 
     asyncio.run(work())
 
+
+STORES = (PostgresStore, SqliteStore)
+"""Imported only when they are opened, and so by each child again, if not here."""
 
 WORKS: dict[str, Callable[..., None]] = {"proxy": proxy, "opening": opening, "backup": backup}
 

@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 import pytest
 
+from holdfast.engine import Holdfast
 from holdfast.errors import StoreError
 from holdfast.store import Content, Scope, Store, open_store
 from holdfast.store.refs import digest
@@ -241,17 +242,24 @@ async def _jump(campaign: Campaign, folder: Path, rounds: int) -> None:
         async with era(clock=JumpingClock(chance), **settings) as proxy:
             for _ in range(STEPS):
                 await _ask_all(campaign, proxy, chance, ())
-            store, scope = proxy.service.engine.store, proxy.service.engine.scope
-            for record in await store.sessions(scope):
-                name = scope.of(record.session)
-                numbers = [turn.number for turn in await store.turns(name, limit=10_000)]
-                if numbers != list(range(1, record.turns + 1)):
-                    campaign.found(f"round {number}: the turns of a session are {numbers}")
-                for turn_number in numbers:
-                    await proxy.service.engine.session(record.session).rebuild(turn_number)
-            await store.gc(scope)
-            if damages := await store.verify(scope):
-                campaign.found(f"round {number}: {damages[0]}")
+            for wrong in await _disorder(proxy.service.engine.store):
+                campaign.found(f"round {number}: {wrong}")
+
+
+async def _disorder(store: Store) -> list[str]:
+    """What the clock has spoilt of sessions and contents."""
+    wrong = []
+    for scope in await store.scopes():
+        for record in await store.sessions(scope):
+            turns = await store.turns(scope.of(record.session), limit=10_000)
+            numbers = [turn.number for turn in turns]
+            if numbers != list(range(1, record.turns + 1)):
+                wrong.append(f"the turns of a session are {numbers}")
+            for number in numbers:
+                await Holdfast(store, scope).session(record.session).rebuild(number)
+        await store.gc(scope)
+        wrong += [f"damaged: {damage}" for damage in await store.verify(scope)]
+    return wrong
 
 
 @pytest.mark.slow

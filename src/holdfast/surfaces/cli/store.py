@@ -320,6 +320,8 @@ def _target(file: str) -> Iterator[BinaryIO]:
         try:
             with os.fdopen(descriptor, "wb") as target:
                 yield target
+                target.flush()
+                os.fsync(target.fileno())  # after a power cut the name would stand for nothing
             Path(name).replace(path)
         except BaseException:
             with suppress(OSError):
