@@ -97,7 +97,7 @@ def thrown(bomb: Bomb, scale: float, process: Process, upstream: Blunt, pings: P
     own, workers = cpu_seconds(process.process.pid)
     start = time.monotonic()
     with ThreadPoolExecutor(min(50, len(built.bodies))) as clients:
-        statuses = tuple(clients.map(lambda body: _sent(process.url, built, body), built.bodies))
+        statuses = tuple(clients.map(lambda body: send(process.url, built, body), built.bodies))
     stop = time.monotonic()
     times = sorted(pings.between(start, stop + _AFTER))
     own_after, workers_after = cpu_seconds(process.process.pid)
@@ -112,7 +112,8 @@ def thrown(bomb: Bomb, scale: float, process: Process, upstream: Blunt, pings: P
     )
 
 
-def _sent(url: str, built: Thrown, body: bytes) -> int:
+def send(url: str, built: Thrown, body: bytes) -> int:
+    """Send one request of a bomb as it is to be sent; the status of its answer."""
     parts = urlsplit(url)
     client = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_PATIENCE)
     headers = {"content-type": "application/json", **dict(built.headers)}

@@ -14,8 +14,8 @@ import msgspec
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
 from holdfast.engine.heads import sharing
-from holdfast.engine.record import asked_body, last_fitted, last_sides, state_of
-from holdfast.engine.vendor_cache import cache_lives
+from holdfast.engine.record import Repeated, asked_body, last_fitted, last_sides, state_of
+from holdfast.engine.vendor_cache import Life, cache_lives
 from holdfast.engine.writer import TurnWriter, answers_before, inherited
 from holdfast.errors import RefCollisionError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
@@ -153,9 +153,9 @@ class Session:
         async with self._fitting:  # the next goes on from what this one sends
             body = await self._shared(body)
             work = partial(self._fitted, body)
-            new = _new(body, self.state)
+            size = _size(body, self.state)
             fitted = await fit_and_store(
-                self._store, self.scope, self._workers, size_of(new), options, work
+                self._store, self.scope, self._workers, size, options, work
             )
             self.state = fitted.state
             self._put_any = self._put_any or bool(fitted.contents)
@@ -165,7 +165,7 @@ class Session:
         """What the next request would be; nothing is stored or remembered."""
         body = await self._shared(body)
         options = msgspec.structs.replace(options or self.options, citer=self._workers.citer())
-        size = size_of(_new(body, self.state))
+        size = _size(body, self.state)
         return await self._workers.off_loop(size, partial(self._fitted, body, options))
 
     def _fitted(self, body: object, options: FitOptions) -> Fitted:
@@ -218,14 +218,16 @@ class Session:
         model = fitted.count.model
         now = self._clock()
         async with self._writing:  # a turn is written as what changed against the one before
-            share = await self._writer.repeated(fitted.state)
+            looks = partial(self._look, fitted.state)
+            size = size_of(fitted.state.asked) // COMPARING
+            share, lives, head = await self._workers.off_loop(size, looks)
             counted = Counted(
                 predicted=fitted.tokens,
                 untouched=fitted.untouched,
                 untouched_before=round(fitted.untouched * share.asked),
                 sent_before=round(fitted.tokens * share.sent),
                 idle_seconds=now - self.record.updated_at,
-                cache_lives=cache_lives(fitted.state.asked),
+                cache_lives=lives,
                 billed=billed,
             )
             turn = Turn(
@@ -239,12 +241,16 @@ class Session:
                 warnings=(*fitted.warnings, *warnings),
                 milliseconds=milliseconds,
             )
-            asked = fitted.state.asked
-            # What the provider holds the history of is known by its name: see engine/chains.py.
-            head = self.record.head if held_under(asked) else head_of(asked.messages)
             written = await self._writer.add(turn, fitted.state, head, hidden)
             fitted.state.let_go()
             return written
+
+    def _look(self, state: FitState) -> tuple[Repeated, frozenset[Life], str]:
+        """What is written down of a request beside its messages: all of them are looked at."""
+        asked = state.asked
+        # What the provider holds the history of is known by its name: see engine/chains.py.
+        head = self.record.head if held_under(asked) else head_of(asked.messages)
+        return self._writer.repeated(state), cache_lives(asked), head
 
     async def rebuild(self, turn: int) -> bytes:
         """The client's request of a turn, byte for byte, from what was sent and its edits."""
@@ -269,6 +275,15 @@ def _new(body: object, state: FitState | None) -> object:
     """What of a request was not there last time: by its size it is worked on off the loop."""
     known = len(state.asked.messages) if state is not None else 0
     return body.messages[known:] if isinstance(body, Conversation) else body
+
+
+def _size(body: object, state: FitState | None) -> int:
+    """Bytes of a request that are looked at closely: what is new, and what is around it.
+
+    A client with 10,000 tools sends them with every request.
+    """
+    around = len(body.frame.hollow) if isinstance(body, Conversation) else 0
+    return size_of(_new(body, state)) + around
 
 
 async def fit_and_store(

@@ -71,10 +71,9 @@ class TurnWriter:
         """Store nothing from here on that a policy which refuses secrets keeps out."""
         self._may_store = refuses_secrets
 
-    async def repeated(self, state: FitState) -> Repeated:
+    def repeated(self, state: FitState) -> Repeated:
         """How much of a request was in the one before."""
-        work = partial(repeated, state, self._lines)
-        return await self._workers.off_loop(_size(state) // _HASHING, work)
+        return repeated(state, self._lines)
 
     def was_deleted(self, known: SessionRecord | None) -> bool:
         """Whether the session we wrote to is gone, be it that there is another of its name."""

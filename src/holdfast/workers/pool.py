@@ -24,12 +24,17 @@ from holdfast.errors import HoldfastError
 from holdfast.expand import ExpandOptions, Expansion
 from holdfast.expand.expansion import miss
 from holdfast.store.refs import canonical
+from holdfast.tokens import TokenCount
+from holdfast.wire.strict import Limits
 from holdfast.workers.ends import cite_ends
 from holdfast.workers.process import WorkerGoneError, WorkerProcess
 from holdfast.workers.tasks import (
     Answer,
     Cited,
     CiteTask,
+    Counted,
+    CountTask,
+    Done,
     ExpandTask,
     Failed,
     Opened,
@@ -165,7 +170,18 @@ class Workers:
         assert isinstance(result, Opened)  # noqa: S101 - what an ExpandTask is answered with
         return result.expansion
 
-    def perform(self, task: Task, data: bytes, seconds: float) -> Cited | Opened:
+    def count(self, body: bytes, dialect: str, model: str, limits: Limits) -> TokenCount | None:
+        """Count the tokens of a request, before calibration; None if that takes too long."""
+        task = CountTask(dialect, model, limits)
+        try:
+            result = self.perform(task, body, self.limits.seconds)
+        except WorkerGoneError as gone:
+            self.overran(gone.kind)
+            return None
+        assert isinstance(result, Counted)  # noqa: S101 - what a CountTask is answered with
+        return result.count
+
+    def perform(self, task: Task, data: bytes, seconds: float) -> Done:
         """Have a task done, by a worker if it is large; WorkerGoneError if that was too much."""
         if len(data) < LARGE_BYTES or not self._is_open:
             return perform(task, data)

@@ -192,8 +192,8 @@ class Handling:
                     last = relay.feed(chunk)
                     if relay.over:
                         break
-                    for out in last:
-                        yield out
+                    if last:  # as one piece: a chunk may hold thousands of events
+                        yield b"".join(last)
                     last = []
                 last += relay.finish()
                 following = await self._after(sent, relay, expansions)

@@ -25,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount, Route
 
+from holdfast.cite import count
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
@@ -49,6 +50,7 @@ from holdfast.surfaces.proxy.sending import HttpSending
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.strict import Limits
 
+_READ_BYTES = 65_536
 DRAIN_SECONDS = 10
 """How long open answers may go on after the proxy was told to stop."""
 
@@ -206,10 +208,13 @@ async def _serve(
 ) -> None:
     async with opened(settings) as service:
         to = {family: upstream.url for family, upstream in service.upstreams.items()}
-        server = Server(
-            service, lambda: started(Started(base_url(listener), to, service.answers_offline))
-        )
-        service.engine.workers.warm()
+
+        def ready() -> None:
+            started(Started(base_url(listener), to, service.answers_offline))
+            loop.run_in_executor(None, _warm_up, service)
+
+        loop = asyncio.get_running_loop()
+        server = Server(service, ready)
         _spare_what_stays()
         _let_the_loop_run()
         with _stopped_by_signals(server):
@@ -223,12 +228,23 @@ def _spare_what_stays() -> None:
     gc.freeze()
     # A full collection looks at every message of every session, and holds the loop for a fifth of
     # a second after a request of 100,000: what requests leave is mostly free of cycles.
-    gc.set_threshold(10_000, 10, 1_000)
+    gc.set_threshold(2_000, 10, 1_000)
 
 
 def _let_the_loop_run() -> None:
-    """Let the loop wait for a busy thread a millisecond, not five, each time it wants to run."""
-    sys.setswitchinterval(0.001)
+    """Keep each step of the loop short, and its waits for threads that are busy."""
+    sys.setswitchinterval(0.001)  # a wait of five, several times in a request, would be felt
+    # As many bytes are parsed in one step as were read at once: 256 KB, should a peer send them in
+    # chunks of one byte, are 40,000 chunks and a tenth of a second.
+    transport = getattr(asyncio.selector_events, "_SelectorTransport", None)
+    if transport is not None:
+        transport.max_size = _READ_BYTES
+
+
+def _warm_up(service: Service) -> None:
+    """Load what the first large request would wait for: a worker, and the words of citations."""
+    service.engine.workers.warm()
+    count("a word")
 
 
 @contextmanager
