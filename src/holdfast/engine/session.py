@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
 import msgspec
 
@@ -17,7 +16,7 @@ from holdfast.engine.accounting import Counted, Expanded, turn_usage
 from holdfast.engine.heads import sharing
 from holdfast.engine.record import asked_body, last_fitted, last_sides, state_of
 from holdfast.engine.vendor_cache import cache_lives
-from holdfast.engine.writer import TurnWriter, answers_before, inherited
+from holdfast.engine.writer import TurnWriter, answers_before
 from holdfast.errors import RefCollisionError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.store import Scope, SessionRecord, Store, Turn
@@ -26,10 +25,9 @@ from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
 from holdfast.wire.chained import held_under
 from holdfast.wire.places import head_of
+from holdfast.workers import LARGE_BYTES, Workers
 
-_LARGE_BYTES = 200_000
 _MOST_HIDDEN = 200
-_T = TypeVar("_T")
 
 
 class Session:
@@ -42,6 +40,7 @@ class Session:
         options: FitOptions,
         calibration: Calibration,
         clock: Callable[[], float],
+        workers: Workers,
     ) -> None:
         self.scope = scope
         self.options = options
@@ -54,7 +53,8 @@ class Session:
         self._store = store
         self._calibration = calibration
         self._clock = clock
-        self._writer = TurnWriter(store, scope)
+        self._workers = workers
+        self._writer = TurnWriter(store, scope, workers)
         self._put_any = False
         self._loaded = False
         self._caught_up = False
@@ -94,7 +94,7 @@ class Session:
         if sides is not None and self.record.closed_at is None:
             stored = await self._store.messages(self.scope, sides.names)
             self.state = state_of(self.record.dialect, sides, stored)
-            answers = (*await inherited(self._store, self.scope, self.record),
+            answers = (*await self._writer.inherited(),
                        *await self._writer.hidden(turns))  # fmt: skip
             unwritten = tuple(answer for answer in self.hidden if answer not in answers)
             self.hidden = (*answers, *unwritten)[-_MOST_HIDDEN:]
@@ -151,14 +151,19 @@ class Session:
             body = await self._shared(body)
             work = partial(self._fitted, body)
             new = _new(body, self.state)
-            fitted = await fit_and_store(self._store, self.scope, new, options, work)
+            fitted = await fit_and_store(
+                self._store, self.scope, self._workers, size_of(new), options, work
+            )
             self.state = fitted.state
             self._put_any = self._put_any or bool(fitted.contents)
             return fitted
 
     async def preview(self, body: object, options: FitOptions | None = None) -> Fitted:
         """What the next request would be; nothing is stored or remembered."""
-        return self._fitted(await self._shared(body), options or self.options)
+        body = await self._shared(body)
+        options = msgspec.structs.replace(options or self.options, citer=self._workers.citer())
+        size = size_of(_new(body, self.state))
+        return await self._workers.off_loop(size, partial(self._fitted, body, options))
 
     def _fitted(self, body: object, options: FitOptions) -> Fitted:
         if "refuse" in (options.rules.privacy, self.options.rules.privacy):
@@ -179,7 +184,8 @@ class Session:
         self._caught_up = False
         if self.state is None or not isinstance(body, Conversation):
             return body  # bytes are read with what is known
-        return sharing(body, self.state.asked)
+        work = partial(sharing, body, self.state.asked)
+        return await self._workers.off_loop(size_of(body) // COMPARING, work)
 
     # --- what became of them ---------------------------------------------------------------------
 
@@ -209,7 +215,7 @@ class Session:
         model = fitted.count.model
         now = self._clock()
         async with self._writing:  # a turn is written as what changed against the one before
-            share = self._writer.repeated(fitted.state)
+            share = await self._writer.repeated(fitted.state)
             counted = Counted(
                 predicted=fitted.tokens,
                 untouched=fitted.untouched,
@@ -255,7 +261,7 @@ def with_limit(options: FitOptions, limit: int | None) -> FitOptions:
 
 
 def _new(body: object, state: FitState | None) -> object:
-    """What of a request was not there last time: by its size it is worked on in a thread."""
+    """What of a request was not there last time: by its size it is worked on off the loop."""
     known = len(state.asked.messages) if state is not None else 0
     return body.messages[known:] if isinstance(body, Conversation) else body
 
@@ -263,13 +269,15 @@ def _new(body: object, state: FitState | None) -> object:
 async def fit_and_store(
     store: Store,
     scope: Scope,
-    new: object,
+    workers: Workers,
+    size: int,
     options: FitOptions,
     work: Callable[[FitOptions], Fitted],
 ) -> Fitted:
     """Make a request fit; what left it is stored when this returns."""
     while True:
-        fitted = await in_thread_if_large(new, partial(work, options))
+        options = msgspec.structs.replace(options, citer=workers.citer())
+        fitted = await workers.off_loop(size, partial(work, options))
         try:
             if fitted.contents:
                 await store.put(scope, fitted.contents)
@@ -279,13 +287,17 @@ async def fit_and_store(
             return fitted
 
 
-async def in_thread_if_large(content: object, work: Callable[[], _T]) -> _T:
-    """Do work on a content; what may take long is done while others go on."""
+COMPARING = 64
+"""How many times faster bytes are compared or hashed than read."""
+
+
+def size_of(content: object) -> int:
+    """The bytes of a request or content, or of messages; what is neither may be of any size."""
+    if isinstance(content, Conversation):
+        content = content.source or content.messages
     if isinstance(content, tuple):  # of messages
-        size = sum(len(message.span) for message in content)
-    else:
-        size = len(content) if isinstance(content, (str, bytes)) else _LARGE_BYTES
-    return work() if size < _LARGE_BYTES else await asyncio.to_thread(work)
+        return sum(len(memoryview(message.span)) for message in content)
+    return len(content) if isinstance(content, (str, bytes)) else LARGE_BYTES
 
 
 def longer_refs(rules: CitingRules) -> CitingRules:

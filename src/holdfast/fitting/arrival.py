@@ -6,16 +6,17 @@ result, the call, and the user's last question before it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.cite import Citation, CitingRules, cite, is_long
+from holdfast.cite import Citation, CitingRules, is_long
 from holdfast.errors import PrivacyError
 from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
 from holdfast.fitting.draft import Draft, standing_for
 from holdfast.fitting.leaving import Leaving
+from holdfast.fitting.state import BY_ENDS
 from holdfast.store.records import Edit
 from holdfast.store.refs import REF
 from holdfast.trim.anchors import asks
@@ -29,6 +30,7 @@ _LONG_ERROR = 8_000
 """Error messages are never cited; what is longer than this is a log of something that failed."""
 _ARGUMENT_CHARACTERS = 200
 
+Citer = Callable[..., Citation]
 Cited = tuple[tuple[Block, Citation], ...]
 _CITATIONS: KeyedNote[Cited] = KeyedNote("citations", most=4)
 """By the rules, the tool's name and what the result is wanted for: a citation depends on all."""
@@ -43,7 +45,7 @@ class _Wanted(NamedTuple):
     question: str
 
 
-def cite_arrivals(draft: Draft, rules: CitingRules, leaving: Leaving) -> Draft:
+def cite_arrivals(draft: Draft, rules: CitingRules, citer: Citer, leaving: Leaving) -> Draft:
     """Cite what is long among the messages that did not go out before.
 
     Answers of the tool that opens refs stay as they are: what was opened is never closed again.
@@ -51,7 +53,7 @@ def cite_arrivals(draft: Draft, rules: CitingRules, leaving: Leaving) -> Draft:
     messages = list(draft.now.messages)
     edits: list[Edit] = []
     for n in range(draft.known, len(messages)):
-        citations = _citations(messages, n, rules) if messages[n].results else ()
+        citations = _citations(messages, n, rules, citer) if messages[n].results else ()
         if not citations:
             continue
         why = tuple(_edit(citation, draft.origins[n][0]) for _, citation in citations)
@@ -63,14 +65,14 @@ def cite_arrivals(draft: Draft, rules: CitingRules, leaving: Leaving) -> Draft:
     return draft.with_messages(tuple(messages), *edits) if edits else draft
 
 
-def _citations(messages: Sequence[Message], n: int, rules: CitingRules) -> Cited:
+def _citations(messages: Sequence[Message], n: int, rules: CitingRules, citer: Citer) -> Cited:
     wanted = _long_results(messages, n, rules)
     if not wanted:
         return ()
     key = (rules, tuple((result.tool, result.question) for result in wanted))
     citations = _CITATIONS.get(messages[n], key)
     if citations is None:
-        pairs = ((result.block, _citation(result, rules)) for result in wanted)
+        pairs = ((result.block, _citation(result, rules, citer)) for result in wanted)
         citations = tuple((b, citation) for b, citation in pairs if citation and citation.ref_id)
         _CITATIONS.put(messages[n], key, citations)
     return citations
@@ -90,9 +92,9 @@ def _long_results(messages: Sequence[Message], n: int, rules: CitingRules) -> li
     return wanted
 
 
-def _citation(result: _Wanted, rules: CitingRules) -> Citation | None:
+def _citation(result: _Wanted, rules: CitingRules, citer: Citer) -> Citation | None:
     try:
-        return cite(result.text, question=result.question, tool=result.tool, rules=rules)
+        return citer(result.text, question=result.question, tool=result.tool, rules=rules)
     except PrivacyError:
         return None  # what may not be stored is not taken out either
 
@@ -143,10 +145,11 @@ def _scalars(arguments: Any) -> list[str]:
 def _edit(citation: Citation, index: int) -> Edit:
     fidelity = citation.fidelity
     shown = ", ".join(fidelity.kept[:3]) or "its outline"
+    why = f"reading it all {fidelity.reason}" if fidelity.reason else "longer than it needs to be"
     return Edit(
         action="cite",
-        what="cited a tool result",
-        why=f"longer than it needs to be; shown: {shown}",
+        what=BY_ENDS if fidelity.reason else "cited a tool result",
+        why=f"{why}; shown: {shown}",
         where=f"message {index}, {fidelity.total:,} {fidelity.unit}",
         from_tokens=fidelity.from_tokens,
         to_tokens=fidelity.to_tokens,

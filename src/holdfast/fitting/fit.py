@@ -50,7 +50,7 @@ def fit_request(
     refs = state is not None and state.refs and draft.known > 0
     if options.cites:
         rules = msgspec.structs.replace(options.rules, opener=expansion_tool(draft.asked)[0])
-        draft = cite_arrivals(draft, rules, leaving)
+        draft = cite_arrivals(draft, rules, options.citer, leaving)
     # Without refs before, only what is new is read; with refs, they may have been unfolded since.
     held = _provider_holds_refs(draft, state)
     shows = held or names_ref(draft.now.messages[0 if refs else draft.known :])

@@ -94,7 +94,7 @@ class Handling:
         """Answer the request; a HoldfastError says why it cannot be."""
         engine = self._engine = await self.service.tenants.of(self.incoming)
         tenant = engine.scope.workspace
-        conversation = self.service.recent.read(self.incoming.body, self.dialect, tenant)
+        conversation = await self.service.read(self.incoming.body, self.dialect, tenant)
         self.incoming.seen.model = self.incoming.route.model or conversation.model or ""
         self._preparing = Preparing(self.service, self.incoming, engine)
         prepared = await self._preparing.prepare(conversation)
