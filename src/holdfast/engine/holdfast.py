@@ -49,7 +49,7 @@ turn is written down when it is answered, and another process may be asked on be
 class Holdfast:
     """Cite, expand and fit over one store, for one user and workspace."""
 
-    def __init__(  # noqa: PLR0913 - named arguments, of which most calls need none
+    def __init__(
         self,
         store: Store,
         scope: Scope | None = None,
@@ -57,7 +57,6 @@ class Holdfast:
         options: FitOptions | None = None,
         calibration: Calibration | None = None,
         clock: Callable[[], float] = time.time,
-        live: LiveSessions | None = None,
         workers: Workers | None = None,
     ) -> None:
         self.store = store
@@ -66,7 +65,7 @@ class Holdfast:
         """How requests are made to fit, unless a call says otherwise."""
         self.calibration = calibration or Calibration()
         self._clock = clock
-        self.live = live or LiveSessions()
+        self.live = LiveSessions()
         """Sessions that are kept in memory; others come back from the store."""
         self.workers = workers or Workers(WorkLimits(processes=0))
         """Who reads large contents; without any, this process does."""
@@ -115,15 +114,16 @@ class Holdfast:
 
     async def of(self, scope: Scope) -> Self:
         """The engine of another scope over the same store; neither knows what the other does."""
-        return type(self)(
+        engine = type(self)(
             self.store,
             scope,
             options=self.options,
             calibration=await _learnt(self.store, scope),
             clock=self._clock,
-            live=self.live,
             workers=self.workers,
         )
+        engine.live = self.live  # one bound for the memory of all
+        return engine
 
     # --- contents --------------------------------------------------------------------------------
 
@@ -219,6 +219,10 @@ class Holdfast:
             while len(self._heads) > _MOST_HEADS:
                 self._heads.popitem(last=False)
         return session
+
+    async def _places(self, conversation: Conversation) -> list[str]:
+        work = partial(heads, conversation.messages)
+        return await self.workers.off_loop(size_of(conversation) // COMPARING, work)
 
     async def look_up(self, conversation: Conversation, name: str = "") -> Session:
         """The session that a conversation would go on in, for a look: none begins by this."""

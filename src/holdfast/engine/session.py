@@ -16,7 +16,7 @@ from holdfast.engine.accounting import Counted, Expanded, turn_usage
 from holdfast.engine.heads import sharing
 from holdfast.engine.record import Repeated, asked_body, last_fitted, last_sides, state_of
 from holdfast.engine.vendor_cache import Life, cache_lives
-from holdfast.engine.writer import TurnWriter, answers_before, inherited
+from holdfast.engine.writer import TurnWriter, answers_before
 from holdfast.errors import RefCollisionError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.store import Scope, SessionRecord, Store, Turn
@@ -97,7 +97,7 @@ class Session:
         if sides is not None and self.record.closed_at is None:
             stored = await self._store.messages(self.scope, sides.names)
             self.state = state_of(self.record.dialect, sides, stored)
-            answers = (*await inherited(self._store, self.scope, self._workers, self.record),
+            answers = (*await self._writer.inherited(),
                        *await self._writer.hidden(turns))  # fmt: skip
             unwritten = tuple(answer for answer in self.hidden if answer not in answers)
             self.hidden = (*answers, *unwritten)[-_MOST_HIDDEN:]

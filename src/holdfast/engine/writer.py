@@ -67,6 +67,20 @@ class TurnWriter:
             msgspec.json.decode(stored[name], type=Kept) for name in names if name in stored
         )
 
+    async def inherited(self) -> tuple[Kept, ...]:
+        """What a session that was split from another may bring back of what they share."""
+        answers: tuple[Kept, ...] = ()
+        record, shared = self.record, self.record.shared
+        for _ in range(_MOST_FORKS):
+            if not record.forked_from:
+                break
+            other = TurnWriter(self._store, self._scope.of(record.forked_from), self._workers)
+            hidden = await other.hidden(await other.catch_up())
+            answers = (*answers_before(hidden, shared), *answers)
+            record = other.record
+            shared = min(shared, record.shared)
+        return answers
+
     def refuse_secrets(self) -> None:
         """Store nothing from here on that a policy which refuses secrets keeps out."""
         self._may_store = refuses_secrets
@@ -125,23 +139,6 @@ class TurnWriter:
 def answers_before(hidden: tuple[Kept, ...], shared: int) -> tuple[Kept, ...]:
     """Those that stand right behind at most so many messages."""
     return tuple(answer for answer in hidden if answer.index <= shared)
-
-
-async def inherited(
-    store: Store, scope: Scope, workers: Workers, record: SessionRecord
-) -> tuple[Kept, ...]:
-    """What a session that was split from another may bring back of the messages they share."""
-    answers: tuple[Kept, ...] = ()
-    shared = record.shared
-    for _ in range(_MOST_FORKS):
-        if not record.forked_from:
-            break
-        other = TurnWriter(store, scope.of(record.forked_from), workers)
-        hidden = await other.hidden(await other.catch_up())
-        answers = (*answers_before(hidden, shared), *answers)
-        record = other.record
-        shared = min(shared, record.shared)
-    return answers
 
 
 def _size(state: FitState) -> int:
