@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.cite import count
-from holdfast.surfaces.proxy.expansions import Caps
+from holdfast.surfaces.proxy.expansions import Caps, OpeningStep
+from holdfast.wire import Conversation
 from tests.proxy.test_expansions import Model, opened, with_model
 
 
@@ -46,3 +49,50 @@ def test_a_call_that_makes_no_sense_is_told_so_where_room_has_to_be_made() -> No
         return None
 
     with_model(Caps(), story, room=lambda _: 100, make_room=none)
+
+
+def tokens_in(step: OpeningStep) -> list[int]:
+    return [count(text) for _, text in step.results]
+
+
+def test_calls_beside_those_of_the_client_get_half_of_the_room_too() -> None:
+    async def story(model: Model) -> None:
+        step = await model.opens_each({"lines": "1-600"}, alone=False)
+        assert step.following is None, "the client answers its own calls first"
+        assert 400 < sum(tokens_in(step)) <= 500
+
+    with_model(Caps(), story, room=lambda _: 1_000)
+
+
+@pytest.mark.parametrize("capped", [False, True], ids=["by the window", "by the cap"])
+def test_what_one_call_leaves_of_its_share_another_may_use(capped: bool) -> None:
+    async def story(model: Model) -> None:
+        step = await model.opens_each({"lines": "1-2"}, {"lines": "1-600"})
+        first, second = tokens_in(step)
+        assert first < 150
+        assert 600 - first - 40 < second <= 600 - first
+
+    if capped:
+        with_model(Caps(tokens=600), story)
+    else:
+        with_model(Caps(), story, room=lambda _: 1_200)
+
+
+@pytest.mark.parametrize(("dearer", "opens"), [(3, True), (6, False)])
+def test_a_page_that_counts_for_more_in_the_models_vocabulary_is_opened_in_part_or_not(
+    dearer: int, opens: bool
+) -> None:
+    def room(request: Conversation) -> int:
+        results = [result.text for message in request.messages for result in message.results]
+        return 1_000 - dearer * sum(map(count, results))
+
+    async def story(model: Model) -> None:
+        before = model.sent
+        step = await model.opens_each({"lines": "1-600"})
+        assert opened(step) == [opens]
+        assert step.following is not None
+        assert room(step.following) >= 0
+        if opens:  # a quarter of the room, after half of it was too much
+            assert 200 < sum(tokens_in(step)) <= room(before) // 4
+
+    with_model(Caps(), story, room=room)
