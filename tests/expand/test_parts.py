@@ -254,3 +254,46 @@ def test_surroundings_reach_to_both_sides_in_whole_lines() -> None:
     assert len(made.content.splitlines()) - at >= 4
     assert made.content in LOG
     assert made.content.endswith("\n")
+
+
+NESTED = json.dumps(
+    {
+        "outer": {"inner": {"x": 1, "y": 2}, "z": 3},
+        "other": [{"p": n, "list": [{"a": 10 * n + m} for m in range(5)]} for n in range(3)],
+        "text": "abcdefghij",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "where", "content"),
+    [
+        ({"around": "$.outer.inner.x"}, "keys 1-2 of $.outer.inner", '{"x": 1, "y": 2}'),
+        (
+            {"around": "$.other[1].list[2]"},
+            "rows 1-5 of $.other[1].list",
+            '[{"a": 10}, {"a": 11}, {"a": 12}, {"a": 13}, {"a": 14}]',
+        ),
+        (
+            {"path": "$.other[1].list", "slice": {"offset": 1, "limit": 2}},
+            "rows 2-3 of $.other[1].list",
+            '{"a": 11}, {"a": 12}',
+        ),
+        (
+            {"path": "$.other", "slice": {"offset": 2, "limit": 1}},
+            "rows 3-3 of $.other",
+            '{"p": 2, "list": [{"a": 20}, {"a": 21}, {"a": 22}, {"a": 23}, {"a": 24}]}',
+        ),
+    ],
+)
+def test_what_is_nested_is_shown_among_its_own_neighbours(
+    options: dict[str, Any], where: str, content: str
+) -> None:
+    made = opened(NESTED, options)
+    assert (made.where, made.content) == (where, content)
+
+
+def test_a_slice_of_a_text_is_named_by_its_place_in_the_whole() -> None:
+    made = opened(NESTED, {"path": "text", "slice": {"offset": 2, "limit": 3}})
+    start = NESTED.index("bcd")
+    assert (made.where, made.content) == (f"characters {start}-{start + 3}", "bcd")

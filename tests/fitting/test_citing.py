@@ -291,3 +291,23 @@ def refs_in(body: bytes) -> list[str]:
         block.text for m in conversation.messages for block in m.blocks if hasattr(block, "text")
     ]
     return [found[0] for text in texts for found in REF.finditer(text)]
+
+
+def test_a_result_is_cited_for_what_its_own_call_asks_where_calls_have_no_ids() -> None:
+    """Gemini's calls and results may have names only, and several stand side by side."""
+    steps = {"read_log": "step 0-137", "list_jobs": "step 0-242"}
+    calls = [{"functionCall": {"name": n, "args": {"about": a}}} for n, a in steps.items()]
+    answers = [{"name": name, "response": {"result": log(400)}} for name in steps]
+    body = {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Please look."}]},
+            {"role": "model", "parts": calls},
+            {"role": "user", "parts": [{"functionResponse": answer} for answer in answers]},
+        ]
+    }
+    fitted = fit(json.dumps(body).encode(), dialect="gemini", model="gemini-2.5-pro", citing=RULES)
+    cited = holdfast.read(fitted.body, "gemini").messages[-1].results
+    shown = {
+        result.name: [s for s in steps.values() if f"{s} went" in result.text] for result in cited
+    }
+    assert shown == {name: [step] for name, step in steps.items()}

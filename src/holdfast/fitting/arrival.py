@@ -197,8 +197,8 @@ def _calls_before(messages: Sequence[Message], index: int) -> dict[str, ToolCall
     for n in range(index - 1, -1, -1):
         message = messages[n]
         for call in message.calls:
-            calls.setdefault(call.id, call)
-            calls.setdefault(call.name, call)
+            for name in filter(None, (call.id, call.name)):  # Gemini's calls may have no ids
+                calls.setdefault(name, call)
         if message.calls and not messages[n - 1].calls:
             break  # a turn of the assistant may be several messages, one for each call
     return calls
