@@ -30,9 +30,9 @@ GLANCED_AT = 16_000
 """Bytes of every input in the normal suite."""
 QUICK = 0.06
 """Seconds in which they are condensed unless something is wrong: four for a megabyte."""
-COMPARED = 30_000
+COMPARED = 40_000
 """Bytes of what took longer, held against the time of four times as many."""
-LINEAR = 7.0
+LINEAR = 8.0
 """Times as long as that may take on a busy machine; work by the square takes 16 times as long."""
 LONGEST_SECONDS = 20.0
 

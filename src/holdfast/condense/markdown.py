@@ -31,7 +31,6 @@ from holdfast.condense.spans import (
     paragraphs,
     passages_of,
     quote,
-    until_next,
     where,
 )
 from holdfast.condense.text import warnings
@@ -46,6 +45,8 @@ SECTIONS = 40
 """At most so many sections are listed one by one."""
 LINKS = 12
 """At most so many links are listed."""
+_NAME_CHARS = 400
+"""Of a heading, of which 100 are shown at most."""
 
 _HEADING = re.compile(
     r"^(?: {0,3}(#{1,6})[ \t]++([^\n]*)|([^\s#>|\-*+`~=][^\n]{0,200})\r?\n(=++|-++)[ \t\r]*+$)",
@@ -117,10 +118,7 @@ def condense(source: Source) -> Condensed:
 def passages(source: Source) -> Sequence[Passage]:
     """Paragraphs, each under the heading of its section."""
     made: list[Passage] = []
-    parts = sections(source)
-    if len(parts) > MOST_PASSAGES:  # more headings than words
-        return passages_of(source, (section.span for section in parts))
-    for section in parts:
+    for section in sections(source):
         for n, one in enumerate(passages_of(source, paragraphs(source.text, *section.span))):
             headed = f"{quote(section.name, 100)}\n{one.text}" if n and section.name else one.text
             made.append(Passage(headed, one.where))
@@ -129,17 +127,28 @@ def passages(source: Source) -> Sequence[Passage]:
 
 @once
 def sections(source: Source) -> list[Section]:
-    """All sections; what stands before the first heading is one without a name."""
+    """All sections; what stands before the first heading is one without a name.
+
+    Of more than anyone reads, the last goes on to the end.
+    """
     text = source.text
     code = _code_spans(text)
-    heads = [found for found in _HEADING.finditer(text) if not _inside(code, found.start())]
-    spans = until_next([found.start() for found in heads], len(text))
-    made = [
-        Section(_level(found), (found[2] or found[3] or "").strip(" #\t\r"), span)
-        for found, span in zip(heads, spans, strict=True)
-    ]
-    first = heads[0].start() if heads else len(text)
-    return [Section(0, "", (0, first)), *made] if first else made
+    made: list[Section] = []
+    level, name, start = 0, "", 0
+    for heading in _HEADING.finditer(text):
+        at = heading.start()
+        if code and _inside(code, at):
+            continue
+        if len(made) == MOST_PASSAGES:
+            break
+        if at:
+            made.append(Section(level, name, (start, at)))
+        level, start = _level(heading), at
+        # A heading may be a megabyte long.
+        name = (heading[2] or heading[3] or "")[:_NAME_CHARS].strip(" #\t\r")
+    if start < len(text):
+        made.append(Section(level, name, (start, len(text))))
+    return made
 
 
 def _level(found: re.Match[str]) -> int:
