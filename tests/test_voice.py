@@ -43,14 +43,14 @@ def written() -> list[str]:
     lines += voice.HEADINGS.values()
     citation = cite(log(300))
     lines += [line for line in citation.text.split("\n") if not line.startswith(("- ", "  "))]
-    first = opened(log(300), max_tokens=200)
+    first = opened(log(300), {"max_tokens": 200})
     lines += [line for line in first.text.split("\n") if line.startswith("[")]
-    lines += opened(log(9), path="$.x").text.split("\n")[:1]
+    lines += opened(log(9), {"path": "$.x"}).text.split("\n")[:1]
     lines += [line for line in middle_cut(log(300), 300, FORGED, NAME).split("\n") if "[" in line]
     return list(dict.fromkeys(lines))
 
 
-def opened(content: str, kind: str = "", **options: object) -> Expansion:
+def opened(content: str, options: dict[str, object], kind: str = "") -> Expansion:
     wanted = ExpandOptions.parse(options)
     return expand(FORGED, content.encode("utf-8", "replace"), kind, wanted, count=count)
 
@@ -190,7 +190,7 @@ def check(content: str) -> None:
         if citation.ref_id:
             check_citation(citation)
     for options in OPTIONS:
-        page = opened(content, **options)
+        page = opened(content, options)
         if page.reason:
             head, *rest = page.text.split("\n")
             assert head.startswith(f"[{FORGED}: ")
@@ -246,7 +246,7 @@ def check_all_of(content: str, kind: str) -> None:
     citation = cite(padded, kind=kind or None, question="What went well?")
     if citation.ref_id:
         check_citation(citation)
-    page = opened(padded, kind)
+    page = opened(padded, {}, kind)
     if not page.reason:
         check_page(page)
     check_cut(padded, middle_cut(padded, 300, FORGED, NAME))

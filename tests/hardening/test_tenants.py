@@ -90,9 +90,6 @@ CALLS: dict[str, Call] = {
         scope, chance.sample(["h0", "h1", "h2"], 2)
     ),
     "add_turn": _add_turn,
-    "update_turn": lambda store, scope, chance: store.update_turn(
-        scope, turn(chance.randrange(1, 4), chance.sample(_MESSAGES, 1), status=200)
-    ),
     "turns": lambda store, scope, _: store.turns(scope),
     "messages": lambda store, scope, _: store.messages(scope, sorted(named(*_MESSAGES))),
     "link": lambda store, scope, chance: store.link(scope, chance.sample(["r1", "r2"], 1)),

@@ -220,10 +220,6 @@ class Holdfast:
                 self._heads.popitem(last=False)
         return session
 
-    async def _places(self, conversation: Conversation) -> list[str]:
-        work = partial(heads, conversation.messages)
-        return await self.workers.off_loop(size_of(conversation) // COMPARING, work)
-
     async def look_up(self, conversation: Conversation, name: str = "") -> Session:
         """The session that a conversation would go on in, for a look: none begins by this."""
         session: Session | None = None
