@@ -97,10 +97,6 @@ async def _add_turn(store: Store, scope: Scope) -> None:
     assert await store.messages(scope, [digest(b"m")]) == {}
 
 
-async def _update_turn(store: Store, scope: Scope) -> None:
-    await _refused(store.update_turn(scope, turn(1, model="theirs")))
-
-
 async def _turns(store: Store, scope: Scope) -> None:
     assert await store.turns(scope) == []
 

@@ -21,9 +21,8 @@ def sharing(conversation: Conversation, before: Conversation | None) -> Conversa
     for n, (old, new) in enumerate(zip(before.messages, messages, strict=False)):
         if old is not new and bytes(old.span) == bytes(new.span):
             MARK.carry(new, old)  # the caller may have marked the message it has read anew
+            old.span = new.span  # a window on the body before would keep all of that in memory
             messages[n] = old
-    for message in messages[len(before.messages) :]:
-        message.span = bytes(message.span)  # a window would keep the whole body in memory
     return Conversation(
         DIALECTS[conversation.dialect],
         conversation.frame,

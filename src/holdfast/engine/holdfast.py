@@ -1,7 +1,7 @@
 """Holdfast: cite, expand and fit over one store.
 
 holdfast: the last word of the engine, which all surfaces use. An original is stored before its
-citation is shown; content is worked on in a thread where it is large.
+citation is shown; what may take long is done off the event loop: see workers/.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from functools import partial
 from typing import Any, Self
 
 from holdfast.cite import Citation, CitingRules
-from holdfast.cite import cite as make_citation
 from holdfast.cite import count as count_text
 from holdfast.engine.chains import Chains
 from holdfast.engine.live import LiveSessions
 from holdfast.engine.session import (
+    COMPARING,
     Session,
     fit_and_store,
-    in_thread_if_large,
     longer_refs,
+    size_of,
     with_limit,
 )
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
-from holdfast.expand import expand as open_content
 from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.settings import Settings
@@ -38,6 +37,7 @@ from holdfast.tokens import Calibration, ModelContextRegistry
 from holdfast.wire import Conversation
 from holdfast.wire.chained import held_under
 from holdfast.wire.places import heads
+from holdfast.workers import Workers, WorkLimits
 
 _MOST_HEADS = 1_000
 _SAVE_EVERY = 50
@@ -57,7 +57,7 @@ class Holdfast:
         options: FitOptions | None = None,
         calibration: Calibration | None = None,
         clock: Callable[[], float] = time.time,
-        live: LiveSessions | None = None,
+        workers: Workers | None = None,
     ) -> None:
         self.store = store
         self.scope = scope or Scope()
@@ -65,8 +65,10 @@ class Holdfast:
         """How requests are made to fit, unless a call says otherwise."""
         self.calibration = calibration or Calibration()
         self._clock = clock
-        self.live = live or LiveSessions()
+        self.live = LiveSessions()
         """Sessions that are kept in memory; others come back from the store."""
+        self.workers = workers or Workers(WorkLimits(processes=0))
+        """Who reads large contents; without any, this process does."""
         self._heads: OrderedDict[str, str] = OrderedDict()
         """Sessions by the places of their requests, also of earlier ones: there others part."""
         self.chains = Chains(store, self.scope)
@@ -94,6 +96,7 @@ class Holdfast:
         store = await open_store(
             url or settings.store_url, folder=settings.data_folder, clock=clock
         )
+        workers = Workers(work_limits(settings))
         try:
             engine = cls(
                 store,
@@ -101,22 +104,26 @@ class Holdfast:
                 options=fit_options(settings),
                 calibration=await _learnt(store, scope),
                 clock=clock,
+                workers=workers,
             )
             yield engine
             await engine.settle()
         finally:
+            workers.close()
             await store.close()
 
     async def of(self, scope: Scope) -> Self:
         """The engine of another scope over the same store; neither knows what the other does."""
-        return type(self)(
+        engine = type(self)(
             self.store,
             scope,
             options=self.options,
             calibration=await _learnt(self.store, scope),
             clock=self._clock,
-            live=self.live,
+            workers=self.workers,
         )
+        engine.live = self.live  # one bound for the memory of all
+        return engine
 
     # --- contents --------------------------------------------------------------------------------
 
@@ -134,12 +141,12 @@ class Holdfast:
         rules = self.options.rules
 
         def made_with(rules: CitingRules) -> Citation:
-            return make_citation(
+            return self.workers.citer()(
                 content, kind=kind, question=question, source_url=source_url, tool=tool, rules=rules
             )
 
         while True:
-            made = await in_thread_if_large(content, partial(made_with, rules))
+            made = await self.workers.off_loop(size_of(content), partial(made_with, rules))
             if made.content is None:
                 return made
             try:
@@ -169,18 +176,9 @@ class Holdfast:
             known = await self.store.info(self.scope, ref_id)
             return missing(ref_id, known, count=count_text)
         info, data = stored.info, stored.data
-        return await in_thread_if_large(
-            data,
-            lambda: open_content(
-                info.ref_id,
-                data,
-                info.kind,
-                wanted,
-                count=count_text,
-                note=note_of(info),
-                opener=opener,
-            ),
-        )
+        note = note_of(info)
+        work = partial(self.workers.expand, info.ref_id, data, info.kind, wanted)
+        return await self.workers.off_loop(len(data), partial(work, note=note, opener=opener))
 
     # --- requests --------------------------------------------------------------------------------
 
@@ -194,7 +192,7 @@ class Holdfast:
         return session
 
     def _unkept(self, scope: Scope) -> Session:
-        return Session(self.store, scope, self.options, self.calibration, self._clock)
+        return Session(self.store, scope, self.options, self.calibration, self._clock, self.workers)
 
     async def session_of(self, conversation: Conversation) -> Session:
         """The session whose last request a conversation goes on from; a new one if none does.
@@ -206,7 +204,7 @@ class Holdfast:
             chained = await self.session(await self.chains.session_of(held)).load()
             self.chains.remember(held, chained.name)  # should the client send it once more
             return chained
-        places = heads(conversation.messages)
+        places = await self._places(conversation)
         session, parted = await self._gone_on_from(places)
         if session is None:
             messages = len(conversation.messages)
@@ -228,11 +226,15 @@ class Holdfast:
         if not name and (held := held_under(conversation)):
             name = await self.chains.session_of(held)
         elif not name:
-            session, _ = await self._gone_on_from(heads(conversation.messages))
+            session, _ = await self._gone_on_from(await self._places(conversation))
         if session is None and name:
             scope = self.scope.of(name)
             session = self.live.get(scope) or await self._unkept(scope).load()
         return session or self._unkept(self.scope.of(uuid.uuid4().hex)).begin()
+
+    async def _places(self, conversation: Conversation) -> list[str]:
+        work = partial(heads, conversation.messages)
+        return await self.workers.off_loop(size_of(conversation) // COMPARING, work)
 
     async def _gone_on_from(self, places: list[str]) -> tuple[Session | None, Session | None]:
         """The session whose last request was at one of these places; else one that has left them.
@@ -282,7 +284,9 @@ class Holdfast:
             self.live.weigh(known)
             return fitted
         work = partial(fit_request, body, calibration=self.calibration)
-        return await fit_and_store(self.store, self.scope, body, options, work)
+        return await fit_and_store(
+            self.store, self.scope, self.workers, size_of(body), options, work
+        )
 
     async def observe(
         self, session: Session, fitted: Fitted, usage: object = None, **what: Any
@@ -325,6 +329,13 @@ async def _learnt(store: Store, scope: Scope) -> Calibration:
         if data := await store.calibration(scope):
             return Calibration.load(data)
     return Calibration()
+
+
+def work_limits(settings: Settings) -> WorkLimits:
+    """What reading large contents may take, as the settings say."""
+    return WorkLimits(
+        settings.worker_processes, settings.work_seconds, settings.work_memory_mb * 1_000_000
+    )
 
 
 def fit_options(settings: Settings) -> FitOptions:

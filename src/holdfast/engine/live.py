@@ -54,5 +54,6 @@ class LiveSessions:
         while len(self._recent) > 1 and (
             len(self._recent) > _MOST_SESSIONS or total > self.most_bytes
         ):
-            scope, _ = self._recent.popitem(last=False)
+            scope, session = self._recent.popitem(last=False)
+            session.let_go()
             total -= self._sizes.pop(scope, 0)

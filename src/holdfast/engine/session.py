@@ -8,16 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
 import msgspec
 
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
 from holdfast.engine.heads import sharing
-from holdfast.engine.record import asked_body, last_fitted, last_sides, state_of
-from holdfast.engine.vendor_cache import cache_lives
-from holdfast.engine.writer import TurnWriter, answers_before, inherited
+from holdfast.engine.record import Repeated, asked_body, last_fitted, last_sides, state_of
+from holdfast.engine.vendor_cache import Life, cache_lives
+from holdfast.engine.writer import TurnWriter, answers_before
 from holdfast.errors import RefCollisionError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.store import Scope, SessionRecord, Store, Turn
@@ -26,10 +25,9 @@ from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
 from holdfast.wire.chained import held_under
 from holdfast.wire.places import head_of
+from holdfast.workers import LARGE_BYTES, Workers
 
-_LARGE_BYTES = 200_000
 _MOST_HIDDEN = 200
-_T = TypeVar("_T")
 
 
 class Session:
@@ -42,6 +40,7 @@ class Session:
         options: FitOptions,
         calibration: Calibration,
         clock: Callable[[], float],
+        workers: Workers,
     ) -> None:
         self.scope = scope
         self.options = options
@@ -54,7 +53,8 @@ class Session:
         self._store = store
         self._calibration = calibration
         self._clock = clock
-        self._writer = TurnWriter(store, scope)
+        self._workers = workers
+        self._writer = TurnWriter(store, scope, workers)
         self._put_any = False
         self._loaded = False
         self._caught_up = False
@@ -74,12 +74,15 @@ class Session:
 
     @property
     def size(self) -> int:
-        """Bytes of the messages that are kept in memory, hidden calls included."""
-        held = sum(answer.size for answer in self.hidden)
+        """About how many bytes of memory it takes, hidden calls included."""
+        hidden = sum(answer.size for answer in self.hidden)
+        return hidden + (self.state.held_bytes if self.state is not None else 0)
+
+    def let_go(self) -> None:
+        """Break what refers to itself, so that the memory is free at once: nobody comes back."""
         if self.state is not None:
-            messages = (*self.state.asked.messages, *self.state.sent.messages)
-            held += sum({id(one): len(memoryview(one.span)) for one in messages}.values())
-        return held
+            for message in (*self.state.asked.messages, *self.state.sent.messages):
+                message.let_go()
 
     async def load(self) -> Session:
         """Bring back what the store knows of this session, once there is anything."""
@@ -94,7 +97,7 @@ class Session:
         if sides is not None and self.record.closed_at is None:
             stored = await self._store.messages(self.scope, sides.names)
             self.state = state_of(self.record.dialect, sides, stored)
-            answers = (*await inherited(self._store, self.scope, self.record),
+            answers = (*await self._writer.inherited(),
                        *await self._writer.hidden(turns))  # fmt: skip
             unwritten = tuple(answer for answer in self.hidden if answer not in answers)
             self.hidden = (*answers, *unwritten)[-_MOST_HIDDEN:]
@@ -150,15 +153,20 @@ class Session:
         async with self._fitting:  # the next goes on from what this one sends
             body = await self._shared(body)
             work = partial(self._fitted, body)
-            new = _new(body, self.state)
-            fitted = await fit_and_store(self._store, self.scope, new, options, work)
+            size = _size(body, self.state)
+            fitted = await fit_and_store(
+                self._store, self.scope, self._workers, size, options, work
+            )
             self.state = fitted.state
             self._put_any = self._put_any or bool(fitted.contents)
             return fitted
 
     async def preview(self, body: object, options: FitOptions | None = None) -> Fitted:
         """What the next request would be; nothing is stored or remembered."""
-        return self._fitted(await self._shared(body), options or self.options)
+        body = await self._shared(body)
+        options = msgspec.structs.replace(options or self.options, citer=self._workers.citer())
+        size = _size(body, self.state)
+        return await self._workers.off_loop(size, partial(self._fitted, body, options))
 
     def _fitted(self, body: object, options: FitOptions) -> Fitted:
         if "refuse" in (options.rules.privacy, self.options.rules.privacy):
@@ -179,7 +187,8 @@ class Session:
         self._caught_up = False
         if self.state is None or not isinstance(body, Conversation):
             return body  # bytes are read with what is known
-        return sharing(body, self.state.asked)
+        work = partial(sharing, body, self.state.asked)
+        return await self._workers.off_loop(size_of(body) // COMPARING, work)
 
     # --- what became of them ---------------------------------------------------------------------
 
@@ -209,14 +218,16 @@ class Session:
         model = fitted.count.model
         now = self._clock()
         async with self._writing:  # a turn is written as what changed against the one before
-            share = self._writer.repeated(fitted.state)
+            looks = partial(self._look, fitted.state)
+            size = size_of(fitted.state.asked) // COMPARING
+            share, lives, head = await self._workers.off_loop(size, looks)
             counted = Counted(
                 predicted=fitted.tokens,
                 untouched=fitted.untouched,
                 untouched_before=round(fitted.untouched * share.asked),
                 sent_before=round(fitted.tokens * share.sent),
                 idle_seconds=now - self.record.updated_at,
-                cache_lives=cache_lives(fitted.state.asked),
+                cache_lives=lives,
                 billed=billed,
             )
             turn = Turn(
@@ -230,10 +241,16 @@ class Session:
                 warnings=(*fitted.warnings, *warnings),
                 milliseconds=milliseconds,
             )
-            asked = fitted.state.asked
-            # What the provider holds the history of is known by its name: see engine/chains.py.
-            head = self.record.head if held_under(asked) else head_of(asked.messages)
-            return await self._writer.add(turn, fitted.state, head, hidden)
+            written = await self._writer.add(turn, fitted.state, head, hidden)
+            fitted.state.let_go()
+            return written
+
+    def _look(self, state: FitState) -> tuple[Repeated, frozenset[Life], str]:
+        """What is written down of a request beside its messages: all of them are looked at."""
+        asked = state.asked
+        # What the provider holds the history of is known by its name: see engine/chains.py.
+        head = self.record.head if held_under(asked) else head_of(asked.messages)
+        return self._writer.repeated(state), cache_lives(asked), head
 
     async def rebuild(self, turn: int) -> bytes:
         """The client's request of a turn, byte for byte, from what was sent and its edits."""
@@ -255,21 +272,32 @@ def with_limit(options: FitOptions, limit: int | None) -> FitOptions:
 
 
 def _new(body: object, state: FitState | None) -> object:
-    """What of a request was not there last time: by its size it is worked on in a thread."""
+    """What of a request was not there last time: by its size it is worked on off the loop."""
     known = len(state.asked.messages) if state is not None else 0
     return body.messages[known:] if isinstance(body, Conversation) else body
+
+
+def _size(body: object, state: FitState | None) -> int:
+    """Bytes of a request that are looked at closely: what is new, and what is around it.
+
+    A client with 10,000 tools sends them with every request.
+    """
+    around = len(body.frame.hollow) if isinstance(body, Conversation) else 0
+    return size_of(_new(body, state)) + around
 
 
 async def fit_and_store(
     store: Store,
     scope: Scope,
-    new: object,
+    workers: Workers,
+    size: int,
     options: FitOptions,
     work: Callable[[FitOptions], Fitted],
 ) -> Fitted:
     """Make a request fit; what left it is stored when this returns."""
     while True:
-        fitted = await in_thread_if_large(new, partial(work, options))
+        options = msgspec.structs.replace(options, citer=workers.citer())
+        fitted = await workers.off_loop(size, partial(work, options))
         try:
             if fitted.contents:
                 await store.put(scope, fitted.contents)
@@ -279,13 +307,17 @@ async def fit_and_store(
             return fitted
 
 
-async def in_thread_if_large(content: object, work: Callable[[], _T]) -> _T:
-    """Do work on a content; what may take long is done while others go on."""
+COMPARING = 64
+"""How many times faster bytes are compared or hashed than read."""
+
+
+def size_of(content: object) -> int:
+    """The bytes of a request or content, or of messages; what is neither may be of any size."""
+    if isinstance(content, Conversation):
+        content = content.source or content.messages
     if isinstance(content, tuple):  # of messages
-        size = sum(len(message.span) for message in content)
-    else:
-        size = len(content) if isinstance(content, (str, bytes)) else _LARGE_BYTES
-    return work() if size < _LARGE_BYTES else await asyncio.to_thread(work)
+        return sum(len(memoryview(message.span)) for message in content)
+    return len(content) if isinstance(content, (str, bytes)) else LARGE_BYTES
 
 
 def longer_refs(rules: CitingRules) -> CitingRules:

@@ -14,9 +14,9 @@ import msgspec
 from holdfast.fitting.draft import copied
 from holdfast.fitting.state import FitState
 from holdfast.trim.anchors import MARK
-from holdfast.trim.edits import result_texts
 from holdfast.trim.standing import STAND, Stand
 from holdfast.wire import DIALECTS, Block, Conversation, Message, Text
+from holdfast.wire.message import result_texts
 from holdfast.wire.places import unmarked
 from holdfast.wire.strict import encode, splice
 

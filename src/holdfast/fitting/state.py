@@ -13,6 +13,9 @@ from holdfast.tokens import TokenCount
 from holdfast.trim.standing import Fold, fold_of
 from holdfast.wire import Conversation, Message
 
+BY_ENDS = "cited a tool result by its ends"
+"""What an edit says of a content that could not be read in time, or within the memory for it."""
+
 
 class FitState(msgspec.Struct, frozen=True):
     """The two faces of the last request, and what stands between them; pass it back with the next.
@@ -37,6 +40,21 @@ class FitState(msgspec.Struct, frozen=True):
         """The digests in what was sent, and what each stands for."""
         folds = map(fold_of, self.sent.messages)
         return tuple(fold for fold in folds if fold is not None)
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes."""
+        asked = {id(message) for message in self.asked.messages}
+        only_sent = (message for message in self.sent.messages if id(message) not in asked)
+        own = sum(len(memoryview(one.span)) + one.parsed_bytes for one in only_sent)
+        return self.asked.held_bytes + own
+
+    def let_go(self) -> None:
+        """Forget the texts of what was asked and never sent: citations stand in their place."""
+        sent = {id(message) for message in self.sent.messages}
+        for message in self.asked.messages:
+            if id(message) not in sent:
+                message.let_go()
 
     def __repr__(self) -> str:
         return f"<FitState, {len(self.asked.messages)} messages, {len(self.folds)} folds>"
@@ -71,6 +89,8 @@ class Fitted(msgspec.Struct, frozen=True):
         told = []
         if actions & {"fold", "shorten", "drop"}:
             told.append("Context trimmed due to token limit")
+        if any(edit.what == BY_ENDS for edit in self.edits):
+            told.append("A tool result could not be read in time: only its ends are shown")
         if "repair" in actions:
             told.append("The request was repaired: its provider would have refused it")
         if "withhold" in actions:

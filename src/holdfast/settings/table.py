@@ -89,6 +89,27 @@ class Settings(Definitions, frozen=True, kw_only=True):
     content_ttl_hours: Annotated[
         float, Meta(ge=0, description="How long originals stay fresh, in hours; 0 is for good.")
     ] = 0.0
+    worker_processes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=64,
+            description="Processes that large contents are read in, started when needed; 0: they "
+            "are read in the program itself, without the two limits that follow.",
+        ),
+    ] = 2
+    work_seconds: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="How long the large contents of one request may be read, or one of them "
+            "be opened; then a citation shows their ends.",
+        ),
+    ] = 30.0
+    work_memory_mb: Annotated[
+        int,
+        Meta(ge=100, description="Most memory that reading a large content may take, in MB."),
+    ] = 1000
     enable_token_management: Annotated[
         bool,
         Meta(

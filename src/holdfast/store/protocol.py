@@ -116,13 +116,6 @@ class Store(Protocol):
             StoreError: the number leaves a gap, or bytes do not match their hash.
         """
 
-    async def update_turn(self, scope: Scope, turn: Turn) -> None:
-        """Replace a turn's record, once its answer is known.
-
-        Raises:
-            StoreError: there is no such turn.
-        """
-
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
         """The turns of `scope.session` in order, behind number `after`."""
 

@@ -73,13 +73,6 @@ def check_number(number: int, last: int) -> None:
         )
 
 
-def no_such_turn(number: int) -> StoreError:
-    """The error for a turn that was never added."""
-    return StoreError(
-        f"the session has no turn {number}", where="turn.number", fix="Add it with add_turn."
-    )
-
-
 def closed(session: str, now: float) -> SessionRecord:
     """The record of a session that ends without a turn."""
     return SessionRecord(session=session, created_at=now, updated_at=now, closed_at=now)

@@ -70,15 +70,6 @@ ON CONFLICT DO NOTHING
 RETURNING number
 """
 
-_UPDATE_TURN: LiteralString = """
-UPDATE holdfast.turns SET
-    record = $5, model = $6, started_at = $7, predicted = $8, untouched = $9, input = $10,
-    cached = $11, output = $12, expansions = $13, expansion_tokens = $14, cost = $15,
-    saved_cost = $16, failed = $17
-WHERE workspace = $1 AND username = $2 AND session = $3 AND number = $4
-RETURNING number
-"""
-
 _TURNS: LiteralString = """
 SELECT record FROM holdfast.turns
 WHERE workspace = $1 AND username = $2 AND session = $3 AND number > $4
@@ -266,18 +257,6 @@ async def _name_messages(connection: Connection, scope: Scope, turn: Turn) -> No
 def _proper(hashes: Collection[str]) -> list[str]:
     """Those that can be hashes: others name nothing."""
     return [sha256 for sha256 in hashes if _HASH.fullmatch(sha256)]
-
-
-async def update_turn(database: Database, scope: Scope, turn: Turn) -> None:
-    """Replace a turn's record."""
-
-    async def work(connection: Connection) -> None:
-        await blobs.lock_to_add(connection, scope)
-        if not await connection.fetch(_UPDATE_TURN, *turn_values(scope, turn)):
-            raise rules.no_such_turn(turn.number)
-        await _name_messages(connection, scope, turn)
-
-    await database.transact(work)
 
 
 async def turns(database: Database, scope: Scope, *, after: int, limit: int) -> list[Turn]:

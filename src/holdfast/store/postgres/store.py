@@ -126,10 +126,6 @@ class PostgresStore:
         """Append a turn to the scope's session."""
         await sessions.add_turn(self._database, scope, turn, session, messages)
 
-    async def update_turn(self, scope: Scope, turn: Turn) -> None:
-        """Replace a turn's record."""
-        await sessions.update_turn(self._database, scope, turn)
-
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
         """The turns of the session in order."""
         return await sessions.turns(self._database, scope, after=after, limit=limit)

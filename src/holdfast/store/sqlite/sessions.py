@@ -108,15 +108,6 @@ def insert_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
     )
 
 
-def update_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
-    """Replace a turn's record."""
-    sql = f"SELECT 1 FROM turns {_OF_SESSION} AND number = ?"  # noqa: S608 - constants
-    if db.execute(sql, (*_key(scope), turn.number)).get is None:
-        raise rules.no_such_turn(turn.number)
-    insert_turn(db, scope, turn)
-    _name_known(db, scope, rules.hashes_of(turn))
-
-
 def name_message(db: apsw.Connection, scope: Scope, content: int) -> None:
     """Note that the session names a message."""
     db.execute(

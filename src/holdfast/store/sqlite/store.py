@@ -66,6 +66,7 @@ class SqliteStore:
         self._path = path
         self._writer = writer
         self._readers = readers
+        self._read = readers.read
         self._clock = clock
         self._noting: Future[None] | None = None
         """The access noted last, until it is written."""
@@ -96,9 +97,6 @@ class SqliteStore:
 
     async def _write(self, job: Job[_T]) -> _T:
         return await asyncio.wrap_future(self._writer.submit(job))
-
-    async def _read(self, job: Job[_T]) -> _T:
-        return await self._readers.read(job)
 
     async def _read_all(self, job: Job[_T]) -> _T:
         """Read after the accesses that were noted before."""
@@ -185,10 +183,6 @@ class SqliteStore:
 
         packed = await self._readers.run(work)
         await self._write(lambda db: sessions.add_turn(db, scope, turn, session, packed))
-
-    async def update_turn(self, scope: Scope, turn: Turn) -> None:
-        """Replace a turn's record."""
-        await self._write(lambda db: sessions.update_turn(db, scope, turn))
 
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
         """The turns of the session in order."""

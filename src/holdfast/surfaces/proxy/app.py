@@ -7,6 +7,7 @@ else; what goes wrong by our own fault is told by its place, never by its text.
 from __future__ import annotations
 
 import asyncio
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
@@ -31,6 +32,7 @@ from holdfast.surfaces.proxy.encodings import (
     without_encoding,
 )
 from holdfast.surfaces.proxy.exchange import Handling, Outcome
+from holdfast.surfaces.proxy.heap import LARGE_BYTES, give_back
 from holdfast.surfaces.proxy.incoming import Incoming, Receive, TooSlowError, Upload
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.routes import family_of, meant, route
@@ -48,6 +50,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 TAKING_SECONDS = 300.0
 """How long a client may leave a piece of its answer untaken: its upstream is held meanwhile."""
 
+_TURN_SECONDS = 0.005
+"""How long pieces of one answer, or of one body, are taken without a look at the others'."""
 HANG_UP = "holdfast.hang_up"
 """In the state of a scope: breaks the connection, so that its client sees no answer at all."""
 
@@ -123,7 +127,13 @@ class ProxyApp:
                 await _send(seen_send, Outcome(500, _JSON, text))
         finally:
             seen.ended()
-            self.service.later(self.service.telemetry.end(seen))
+            self.service.later(self._ended(seen))
+
+    async def _ended(self, seen: RequestSeen) -> None:
+        """Tell of a request, and let go of what it took."""
+        await self.service.telemetry.end(seen)
+        if seen.size >= LARGE_BYTES:
+            await give_back()
 
     async def _served(
         self,
@@ -154,6 +164,7 @@ class ProxyApp:
         most = self.service.settings.max_body_bytes
         with seen.waiting_for_client():
             body = await upload.whole(most)
+        seen.size = len(body)
         named = [value for name, value in headers if name.lower() == "content-encoding"]
         if not named:
             return body
@@ -261,7 +272,9 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
         return
     try:
         await send(start)
+        others = _Turns()
         async for piece in body:
+            await others.turn()
             for out in array.write([piece]) if array is not None else (piece,):
                 await send({"type": "http.response.body", "body": out, "more_body": True})
         last = array.close() if array is not None else b""
@@ -270,6 +283,19 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
         close = getattr(body, "aclose", None)
         if close is not None:
             await close()
+
+
+class _Turns:
+    """Lets other requests have their turn while pieces are there without waiting for them."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+
+    async def turn(self) -> None:
+        """Give way, if this request had its turn for long."""
+        if time.monotonic() - self._since > _TURN_SECONDS:
+            await asyncio.sleep(0)
+            self._since = time.monotonic()
 
 
 _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (

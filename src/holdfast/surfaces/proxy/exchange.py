@@ -41,10 +41,10 @@ from holdfast.wire.answers import (
     Hop,
     Kept,
     Relay,
+    add_usage,
     input_tokens,
     join_answers,
     read_answer,
-    total_usage,
     turn_calls,
     with_own_ids,
 )
@@ -94,7 +94,7 @@ class Handling:
         """Answer the request; a HoldfastError says why it cannot be."""
         engine = self._engine = await self.service.tenants.of(self.incoming)
         tenant = engine.scope.workspace
-        conversation = self.service.recent.read(self.incoming.body, self.dialect, tenant)
+        conversation = await self.service.read(self.incoming.body, self.dialect, tenant)
         self.incoming.seen.model = self.incoming.route.model or conversation.model or ""
         self._preparing = Preparing(self.service, self.incoming, engine)
         prepared = await self._preparing.prepare(conversation)
@@ -121,6 +121,7 @@ class Handling:
     async def _whole_answer(self, prepared: Prepared, got: Got) -> Outcome:
         """An answer in one piece, after as many calls as the model's expansions took."""
         bodies: list[bytes] = []
+        billed: dict[str, Any] = {}
         expansions = self._expansions(prepared)
         sent: Conversation | None = _sent_in(prepared)
         while sent is not None:
@@ -130,17 +131,16 @@ class Handling:
                 status = answer.status
             if status >= 400:  # nothing has gone out: the client may ask for all of it again
                 self.hops.clear()
-                billed = total_usage(bodies, self.dialect) if bodies else None
-                self._note(prepared, status, billed, expansions.used)
+                self._note(prepared, status, billed or None, expansions.used)
                 await self._written()
                 return Outcome(status, got.headers, got.body)
+            billed = add_usage(billed, answer.usage) if bodies else answer.usage
             bodies.append(got.body)
             self._keep_id(answer.id)
             sent = await self._next(sent, answer.turn, answer.calls, expansions)
             if sent is not None:
                 async with self.service.send(self.incoming, write(sent)) as reply:
                     got = await received(reply, self.service.most_bytes)
-        billed = total_usage(bodies, self.dialect)
         self._note(prepared, 200, billed, expansions.used)
         await self._written()
         joined = join_answers(bodies, self.dialect, self._is_hidden)
@@ -192,8 +192,8 @@ class Handling:
                     last = relay.feed(chunk)
                     if relay.over:
                         break
-                    for out in last:
-                        yield out
+                    if last:  # as one piece: a chunk may hold thousands of events
+                        yield b"".join(last)
                     last = []
                 last += relay.finish()
                 following = await self._after(sent, relay, expansions)

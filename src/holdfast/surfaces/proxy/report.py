@@ -7,13 +7,14 @@ outlives the process.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from holdfast.store import Scope, Store
-from holdfast.store.records import UsageTotal
+from holdfast.store.records import UsageTotal, summed
 
 By = Literal["model", "session", "day"]
 MOST_SESSIONS = 50
@@ -22,27 +23,29 @@ MOST_SESSIONS = 50
 async def report(store: Store, scopes: Sequence[Scope], by: tuple[By, ...]) -> dict[str, Any]:
     """The totals over some scopes, and the rows of each way of summing; of sessions the newest."""
     models = await _usage(store, scopes, "model")
-    told: dict[str, Any] = {"totals": row(total("total", models))}
+    told: dict[str, Any] = {"totals": row(summed("total", models))}
     for way in by:
         if way == "session":
             sums = await _newest(store, scopes)
         else:
             sums = models if way == "model" else await _usage(store, scopes, way)
-        told[f"by_{way}"] = [row(summed) for summed in sums]
+        told[f"by_{way}"] = [row(total) for total in sums]
     return told
 
 
 async def _usage(store: Store, scopes: Sequence[Scope], by: By) -> list[UsageTotal]:
     """Usage over all of them, a row for each name."""
-    rows = [summed for scope in scopes for summed in await store.usage(scope, by=by)]
-    names = sorted({summed.name for summed in rows})
-    return [total(name, [summed for summed in rows if summed.name == name]) for name in names]
+    rows: defaultdict[str, list[UsageTotal]] = defaultdict(list)
+    for scope in scopes:
+        for total in await store.usage(scope, by=by):
+            rows[total.name].append(total)
+    return [summed(name, rows[name]) for name in sorted(rows)]
 
 
-def row(summed: UsageTotal) -> dict[str, Any]:
+def row(total: UsageTotal) -> dict[str, Any]:
     """A sum with what follows from it: saved is untouched less input, over all calls."""
-    fields: dict[str, Any] = msgspec.to_builtins(summed)
-    return fields | {"saved": summed.saved}
+    fields: dict[str, Any] = msgspec.to_builtins(total)
+    return fields | {"saved": total.saved}
 
 
 def percent(part: float, whole: float) -> str:
@@ -61,7 +64,7 @@ async def _newest(store: Store, scopes: Sequence[Scope]) -> list[UsageTotal]:
     """The sessions last used: two tenants may call theirs the same."""
     used: list[tuple[float, UsageTotal]] = []
     for scope in scopes:
-        by_name = {summed.name: summed for summed in await store.usage(scope, by="session")}
+        by_name = {total.name: total for total in await store.usage(scope, by="session")}
         records = await store.sessions(scope, limit=MOST_SESSIONS)
         used += [
             (record.updated_at, by_name[record.session])
@@ -69,12 +72,4 @@ async def _newest(store: Store, scopes: Sequence[Scope]) -> list[UsageTotal]:
             if record.session in by_name
         ]
     newest = sorted(used, key=lambda pair: pair[0], reverse=True)
-    return [summed for _, summed in newest[:MOST_SESSIONS]]
-
-
-def total(name: str, sums: Sequence[UsageTotal]) -> UsageTotal:
-    """Several sums as one."""
-    fields = [field for field in UsageTotal.__struct_fields__ if field != "name"]
-    return UsageTotal(
-        name=name, **{field: sum(getattr(part, field) for part in sums) for field in fields}
-    )
+    return [total for _, total in newest[:MOST_SESSIONS]]

@@ -44,6 +44,8 @@ class RequestSeen:
         self.status = 0
         """What the client was told; 0 if it has not been told anything."""
         self.streams = False
+        self.size = 0
+        """Bytes of the request, where it was read."""
         self.store_failed = False
         self.store_failure: StoreError | None = None
         """Why, where that is known here; else the log has it."""

@@ -12,6 +12,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -24,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount, Route
 
+from holdfast.cite import count
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
@@ -39,6 +41,7 @@ from holdfast.surfaces.proxy.connections import (
     raise_descriptors,
 )
 from holdfast.surfaces.proxy.gate import HEALTH, Gate
+from holdfast.surfaces.proxy.heap import use_few_heaps
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
 from holdfast.surfaces.proxy.routes import BARE, Family
@@ -47,6 +50,7 @@ from holdfast.surfaces.proxy.sending import HttpSending
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.strict import Limits
 
+_READ_BYTES = 65_536
 DRAIN_SECONDS = 10
 """How long open answers may go on after the proxy was told to stop."""
 
@@ -194,6 +198,7 @@ class Started(NamedTuple):
 
 def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
     """Run the proxy until a signal ends it; `started` is told where it is."""
+    use_few_heaps()
     with listen(settings) as listener:
         asyncio.run(_serve(settings, listener, started))
 
@@ -203,10 +208,15 @@ async def _serve(
 ) -> None:
     async with opened(settings) as service:
         to = {family: upstream.url for family, upstream in service.upstreams.items()}
-        server = Server(
-            service, lambda: started(Started(base_url(listener), to, service.answers_offline))
-        )
+
+        def ready() -> None:
+            started(Started(base_url(listener), to, service.answers_offline))
+            loop.run_in_executor(None, _warm_up, service)
+
+        loop = asyncio.get_running_loop()
+        server = Server(service, ready)
         _spare_what_stays()
+        _let_the_loop_run()
         with _stopped_by_signals(server):
             await server.serve(sockets=[listener])
     log.info(Fields(event="stopped"))
@@ -216,7 +226,25 @@ def _spare_what_stays() -> None:
     """Let the collector look at what requests leave, and seldom: a fifth of a request's time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
+    # A full collection looks at every message of every session, and holds the loop for a fifth of
+    # a second after a request of 100,000: what requests leave is mostly free of cycles.
+    gc.set_threshold(2_000, 10, 1_000)
+
+
+def _let_the_loop_run() -> None:
+    """Keep each step of the loop short, and its waits for threads that are busy."""
+    sys.setswitchinterval(0.001)  # a wait of five, several times in a request, would be felt
+    # As many bytes are parsed in one step as were read at once: 256 KB, should a peer send them in
+    # chunks of one byte, are 40,000 chunks and a tenth of a second.
+    transport = getattr(asyncio.selector_events, "_SelectorTransport", None)
+    if transport is not None:
+        transport.max_size = _READ_BYTES
+
+
+def _warm_up(service: Service) -> None:
+    """Load what the first large request would wait for: a worker, and the words of citations."""
+    service.engine.workers.warm()
+    count("a word")
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -30,11 +31,14 @@ from holdfast.surfaces.proxy.upstreams import (
     outgoing_headers,
     without,
 )
+from holdfast.wire import Conversation
 from holdfast.wire.strict import Limits
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.incoming import Incoming
 
+_READING = 16
+"""How many times faster JSON is read than what it holds is cited."""
 _SAFE = "/:@!$&'()*+,;=~"
 
 
@@ -65,6 +69,7 @@ class Service:
         self.recent = Recent(self.limits)
         self.caps = Caps(rounds=settings.max_expansion_rounds, tokens=settings.max_expansion_tokens)
         self.most_bytes = settings.max_body_bytes
+        engine.workers.overran = self._overran
         self._background: set[asyncio.Task[Any]] = set()
 
     def check_upstream(self, family: Family) -> None:
@@ -89,6 +94,17 @@ class Service:
         url = address(upstream, quote(incoming.path, safe=_SAFE), query)
         headers = outgoing_headers(upstream, incoming.headers, own_tokens(self.settings).values())
         return self.http.send(url, "POST", {**headers, "accept-encoding": "identity"}, body)
+
+    async def read(self, body: bytes, dialect: str, tenant: str) -> Conversation:
+        """Read a request, off the event loop where much of it is new."""
+        unread = self.recent.unread(body, dialect, tenant)
+        work = partial(self.recent.read, body, dialect, tenant)
+        return await self.engine.workers.off_loop(unread // _READING, work)
+
+    def _overran(self, reason: str) -> None:
+        """A content could not be read in time, or within the memory for it: say so."""
+        self.telemetry.metrics.overran(reason)
+        log.warning(Fields(event="overran", why=reason))
 
     def later(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T | None]:
         """Do something once the client has its answer; `drain` waits for it."""
