@@ -47,11 +47,18 @@ class Provider(HttpSending):
 
     @asynccontextmanager
     async def send(
-        self, url: str, method: str, headers: Mapping[str, str], body: bytes, *, raw: bool = False
+        self,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | AsyncIterator[bytes],
+        *,
+        raw: bool = False,
     ) -> AsyncIterator[Reply]:
         """Judge a request, and answer it."""
         del raw
-        request = Got(method, unquote(urlsplit(url).path), {}, headers, body)
+        whole_body = body if isinstance(body, bytes) else b"".join([piece async for piece in body])
+        request = Got(method, unquote(urlsplit(url).path), {}, headers, whole_body)
         self.sent.append(request)
         yield self._reply(request)
 
