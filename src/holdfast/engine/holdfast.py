@@ -39,7 +39,7 @@ from holdfast.wire import Conversation
 from holdfast.wire.chained import held_under
 
 _MOST_SESSIONS = 1_000
-_MOST_BYTES = 64_000_000
+_MOST_BYTES = 128_000_000
 _SAVE_EVERY = 50
 
 
