@@ -258,6 +258,7 @@ class Holdfast:
         Other arguments are those of `Session.observe`.
         """
         turn = await session.observe(fitted, usage, **what)
+        fitted.state.let_go()
         self._weigh(session)
         self._observed += 1
         if self._observed % _SAVE_EVERY == 0:

@@ -204,9 +204,7 @@ class Session:
             asked = fitted.state.asked
             # What the provider holds the history of is known by its name: see engine/chains.py.
             head = self.record.head if held_under(asked) else head_of(asked.messages)
-            written = await self._writer.add(turn, fitted.state, head, hidden)
-            fitted.state.let_go()
-            return written
+            return await self._writer.add(turn, fitted.state, head, hidden)
 
     async def rebuild(self, turn: int) -> bytes:
         """The client's request of a turn, byte for byte, from what was sent and its edits."""
