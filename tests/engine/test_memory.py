@@ -14,6 +14,7 @@ import pytest
 
 from holdfast import Holdfast, read
 from holdfast.engine import Session
+from holdfast.engine.live import LiveSessions
 from tests.fitting.test_citing import chat, log
 
 Turns = list[dict[str, Any]]
@@ -62,7 +63,7 @@ def test_a_session_knows_how_much_memory_it_takes(
     async def measured() -> tuple[int, int, int]:
         async with Holdfast.open(f"sqlite:///{tmp_path}/store.db") as engine:
             await after(engine, shape())  # what is loaded or remembered once
-            engine._sessions.clear()
+            engine.live = LiveSessions()
             turns = shape()
             gc.collect()
             tracemalloc.start()
@@ -71,7 +72,7 @@ def test_a_session_knows_how_much_memory_it_takes(
                 size = session.size
                 gc.collect()
                 held = tracemalloc.get_traced_memory()[0]
-                engine._sessions.clear()
+                engine.live = LiveSessions()
                 del session
                 gc.collect()
                 held -= tracemalloc.get_traced_memory()[0]

@@ -57,8 +57,9 @@ class Provider(HttpSending):
     ) -> AsyncIterator[Reply]:
         """Judge a request, and answer it."""
         del raw
-        whole_body = body if isinstance(body, bytes) else b"".join([piece async for piece in body])
-        request = Got(method, unquote(urlsplit(url).path), {}, headers, whole_body)
+        if not isinstance(body, bytes):  # what only passes through comes in pieces
+            body = b"".join([piece async for piece in body])
+        request = Got(method, unquote(urlsplit(url).path), {}, headers, body)
         self.sent.append(request)
         yield self._reply(request)
 

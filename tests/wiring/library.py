@@ -14,7 +14,7 @@ from holdfast.facades.actions import action_message
 from holdfast.settings import Settings
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat
-from tests.wiring.wired import LONG, PROSE, SECRET, Wired, lifetime
+from tests.wiring.wired import LARGE, LONG, PROSE, SECRET, Wired, lifetime, worker_memory
 
 _T = TypeVar("_T")
 HOUR = 3600
@@ -73,6 +73,29 @@ def fit_cites(enabled: bool, _: Path) -> object:
     return "citations" in message["content"], cites
 
 
+def workers_are_started(processes: int, _: Path) -> object:
+    async def work(engine: Holdfast) -> int:
+        await engine.cite(LARGE)
+        return len(engine.workers.pids)
+
+    return with_engine(work, worker_processes=processes)
+
+
+def large_is_read(seconds: float, _: Path) -> object:
+    async def work(engine: Holdfast) -> str:
+        return (await engine.cite(LARGE)).fidelity.level
+
+    return with_engine(work, work_seconds=seconds)
+
+
+def memory_of_workers(megabytes: int, _: Path) -> object:
+    async def work(engine: Holdfast) -> object:
+        await engine.cite(LARGE)
+        return worker_memory(engine)
+
+    return with_engine(work, work_memory_mb=megabytes)
+
+
 def file_made_in(data_dir: str, folder: Path) -> object:
     async def work(_: Holdfast) -> None:
         return None
@@ -129,6 +152,9 @@ LIBRARY: dict[str, Wired | str] = {
     "cite_max_tokens": Wired(citation_is_short, 100, 800),
     "privacy_policy": Wired(citation_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(lifetime_of_cited, 0.0, 2.0),
+    "worker_processes": Wired(workers_are_started, 0, 1),
+    "work_seconds": Wired(large_is_read, 0.01, 60.0),
+    "work_memory_mb": Wired(memory_of_workers, 500, 600),
     "enable_token_management": "whoever wants no token management does not call `fit`",
     "enable_content_citations": Wired(fit_cites, True, False),
     "content_archive_enabled": Wired(archived, True, False),
@@ -137,6 +163,8 @@ LIBRARY: dict[str, Wired | str] = {
     "serve_host": SERVING,
     "serve_port": SERVING,
     "serve_token": SERVING,
+    "serve_tokens": SERVING,
+    "tenant_by": SERVING,
     "serve_names": SERVING,
     "max_connections": SERVING,
     "serve_offline": SERVING,

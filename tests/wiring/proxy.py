@@ -18,12 +18,12 @@ from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat, log
 from tests.proxy.faults import stall
 from tests.proxy.gatekeeper import KEY, Got
-from tests.proxy.harness import Answered, Running, ask, path_of, request_in, running_proxy
+from tests.proxy.harness import Answered, Running, ask, path_of, request_in, running_proxy, turns_of
 from tests.proxy.spoken import call, says, text
 from tests.proxy.test_server import Process
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
-from tests.wiring.wired import LONG, PROSE, SECRET, Observe, Wired, lifetime
+from tests.wiring.wired import LARGE, LONG, PROSE, SECRET, Observe, Wired, lifetime, worker_memory
 
 HEADERS = {
     "authorization": f"Bearer {KEY}",
@@ -82,6 +82,30 @@ def second_request_is_taken(most: int, _: Path) -> object:
 
 def keys_are_taken(most: int, _: Path) -> object:
     return status_of(chat(*["short"] * 10), max_json_keys=most)
+
+
+def proxy_starts_workers(processes: int, _: Path) -> object:
+    with running_proxy({"worker_processes": processes}) as proxy:
+        assert asked(proxy, chat(LARGE)).status == 200
+        return len(proxy.service.engine.workers.pids)
+
+
+def proxy_reads_large(seconds: float, _: Path) -> object:
+    with running_proxy({"work_seconds": seconds}) as proxy:
+        answer = asked(proxy, chat(LARGE))
+        [turn] = turns_of(proxy, answer)
+        warning = answer.headers.get("x-holdfast-warning", "")
+        figures = ask(f"{proxy.url}/metrics").body
+        counted = b'holdfast_overruns_total{reason="deadline"}' in figures
+        ends = any("by its ends" in edit.what for edit in turn.edits)
+        assert ends == counted == ("only its ends are shown" in warning)
+        return ends
+
+
+def memory_of_proxy_workers(megabytes: int, _: Path) -> object:
+    with running_proxy({"work_memory_mb": megabytes}) as proxy:
+        asked(proxy, chat(LARGE))
+        return worker_memory(proxy.service.engine)
 
 
 def proxy_file_made_in(data_dir: str, folder: Path) -> object:
@@ -152,6 +176,21 @@ def proxy_host(host: str, _: Path) -> object:
 def proxy_wants_token(token: str, _: Path) -> object:
     with running_proxy({"serve_token": token}) as proxy:
         return asked(proxy).status, asked(proxy, headers={"x-holdfast-token": "t0ken"}).status
+
+
+def proxy_takes_tokens(tokens: dict[str, str], _: Path) -> object:
+    with running_proxy({"serve_token": "t0ken", "serve_tokens": tokens}) as proxy:
+        return asked(proxy, headers={"x-holdfast-token": "t-ann"}).status
+
+
+def sessions_of_two_keys(tenant_by: str, _: Path) -> object:
+    """How many sessions two clients with equal requests have."""
+    with running_proxy({"tenant_by": tenant_by, "serve_token": "t0ken"}) as proxy:
+        token = {"x-holdfast-token": "t0ken"}
+        answers = [
+            asked(proxy, headers={**token, "authorization": f"Bearer {key}"}) for key in "ab"
+        ]
+        return len({answered.headers["x-holdfast-session"] for answered in answers})
 
 
 def proxy_answers_to(names: list[str], _: Path) -> object:
@@ -301,6 +340,9 @@ PROXY: dict[str, Wired | str] = {
     "cite_max_tokens": Wired(proxy_citation_is_short, 100, 800),
     "privacy_policy": Wired(proxy_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(proxy_lifetime, 0.0, 2.0),
+    "worker_processes": Wired(proxy_starts_workers, 0, 1),
+    "work_seconds": Wired(proxy_reads_large, 0.01, 60.0),
+    "work_memory_mb": Wired(memory_of_proxy_workers, 500, 600),
     "enable_token_management": Wired(proxy_changes, True, False),
     "enable_content_citations": Wired(proxy_cites_results, True, False),
     "content_archive_enabled": ARCHIVE,
@@ -309,6 +351,8 @@ PROXY: dict[str, Wired | str] = {
     "serve_host": Wired(proxy_host, "127.0.0.1", "127.0.0.2"),
     "serve_port": Wired(proxy_port, *PORTS),
     "serve_token": Wired(proxy_wants_token, "", "t0ken"),
+    "serve_tokens": Wired(proxy_takes_tokens, {}, {"ann": "t-ann"}),
+    "tenant_by": Wired(sessions_of_two_keys, "key", "none"),
     "serve_names": Wired(proxy_answers_to, [], ["gateway.example"]),
     "serve_offline": Wired(other_family_is_answered, False, True),
     "max_connections": Wired(second_request_is_taken, 1, 2),

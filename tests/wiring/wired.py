@@ -24,11 +24,22 @@ class Wired(NamedTuple):
 
 LONG = log(150)
 """A result of some 4,500 characters."""
+LARGE = log(1_500)
+"""A result that is read in a worker."""
 PROSE = "\n\n".join(
     f"Chapter {n} tells of {run(5 + n % 7)} and of {run(9 + n % 5)[::-1]}, who met {n} times."
     for n in range(200)
 )
 SECRET = "AKIA" + run(16, UPPER)
+
+
+def worker_memory(engine: Holdfast) -> list[str]:
+    """The limits that the system holds workers to, or those that they were started with."""
+    files = [Path(f"/proc/{pid}/limits") for pid in engine.workers.pids]
+    if not all(file.exists() for file in files):
+        return [str(engine.workers.limits.memory_bytes)]
+    lines = (line for file in files for line in file.read_text().splitlines())
+    return [line for line in lines if line.startswith("Max data size")]
 
 
 async def lifetime(engine: Holdfast, ref: str) -> float | None:

@@ -8,16 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
 import msgspec
 
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
-from holdfast.engine.heads import head_of, sharing
-from holdfast.engine.record import asked_body, last_fitted, last_sides, state_of
-from holdfast.engine.vendor_cache import cache_lives
-from holdfast.engine.writer import TurnWriter
+from holdfast.engine.heads import sharing
+from holdfast.engine.record import Repeated, asked_body, last_fitted, last_sides, state_of
+from holdfast.engine.vendor_cache import Life, cache_lives
+from holdfast.engine.writer import TurnWriter, answers_before
 from holdfast.errors import RefCollisionError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.store import Scope, SessionRecord, Store, Turn
@@ -25,10 +24,10 @@ from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
 from holdfast.wire.chained import held_under
+from holdfast.wire.places import head_of
+from holdfast.workers import LARGE_BYTES, Workers
 
-_LARGE_BYTES = 200_000
 _MOST_HIDDEN = 200
-_T = TypeVar("_T")
 
 
 class Session:
@@ -41,19 +40,24 @@ class Session:
         options: FitOptions,
         calibration: Calibration,
         clock: Callable[[], float],
+        workers: Workers,
     ) -> None:
         self.scope = scope
         self.options = options
         """How its requests are made to fit, unless a call says otherwise."""
+        self.head = ""
+        """The place of its last request, written down or not: who goes on from there is its own."""
         self.state: FitState | None = None
         self.hidden: tuple[Kept, ...] = ()
         """Answers with calls that the client never saw, to be brought back into its requests."""
         self._store = store
         self._calibration = calibration
         self._clock = clock
-        self._writer = TurnWriter(store, scope)
+        self._workers = workers
+        self._writer = TurnWriter(store, scope, workers)
         self._put_any = False
         self._loaded = False
+        self._caught_up = False
         self._loading = asyncio.Lock()
         self._fitting = asyncio.Lock()
         self._writing = asyncio.Lock()
@@ -81,16 +85,55 @@ class Session:
                 message.let_go()
 
     async def load(self) -> Session:
-        """Bring back what the store knows of this session, once."""
+        """Bring back what the store knows of this session, once there is anything."""
         async with self._loading:  # whoever asks meanwhile waits for it
-            if not self._loaded:
-                turns = await self._writer.catch_up()
-                sides = last_fitted(turns)
-                if sides is not None and self.record.closed_at is None:
-                    stored = await self._store.messages(self.scope, sides.names)
-                    self.state = state_of(self.record.dialect, sides, stored)
-                    self.hidden = await self._writer.hidden(turns)
-                self._loaded = True
+            if not (self._loaded or self.record.turns or self.state is not None):
+                await self._read()
+        return self
+
+    async def _read(self) -> None:
+        turns = await self._writer.catch_up()
+        sides = last_fitted(turns)
+        if sides is not None and self.record.closed_at is None:
+            stored = await self._store.messages(self.scope, sides.names)
+            self.state = state_of(self.record.dialect, sides, stored)
+            answers = (*await self._writer.inherited(),
+                       *await self._writer.hidden(turns))  # fmt: skip
+            unwritten = tuple(answer for answer in self.hidden if answer not in answers)
+            self.hidden = (*answers, *unwritten)[-_MOST_HIDDEN:]
+        self.head = self.record.head
+        self._loaded = bool(turns)
+
+    async def catch_up(self) -> Session:
+        """Read what other processes have written to this session, and that it was ended."""
+        self._caught_up = True
+        if self.state is None:
+            return self
+        if not self.record.turns:  # nothing was written down but contents
+            if self._put_any and not await self._store.refs(self.scope, limit=1):
+                self.state = None
+            return self
+        stored = await self._store.session(self.scope)
+        ended = stored is not None and stored.closed_at is not None
+        if stored is None or ended or self._writer.was_deleted(stored):
+            self.state = None  # begin anew: its refs may be gone
+        elif stored.turns > self.record.turns and not self._writing.locked():
+            async with self._loading:
+                await self._read()
+        return self
+
+    def begin(self, other: Session | None = None, shared: int = 0, messages: int = 0) -> Session:
+        """Begin, with the first messages of another session if that has gone on differently.
+
+        Only answers that stand among the first `messages`, those of the request, come along: what
+        the other was answered where this one asks for its own answer stays with it.
+        """
+        self._loaded = True
+        if other is not None:
+            self._writer.record = msgspec.structs.replace(
+                self.record, forked_from=other.name, shared=min(shared, messages - 1)
+            )
+            self.hidden = answers_before(other.hidden, self.record.shared)
         return self
 
     def hide(self, answer: Kept) -> None:
@@ -110,15 +153,20 @@ class Session:
         async with self._fitting:  # the next goes on from what this one sends
             body = await self._shared(body)
             work = partial(self._fitted, body)
-            new = _new(body, self.state)
-            fitted = await fit_and_store(self._store, self.scope, new, options, work)
+            size = _size(body, self.state)
+            fitted = await fit_and_store(
+                self._store, self.scope, self._workers, size, options, work
+            )
             self.state = fitted.state
             self._put_any = self._put_any or bool(fitted.contents)
             return fitted
 
     async def preview(self, body: object, options: FitOptions | None = None) -> Fitted:
         """What the next request would be; nothing is stored or remembered."""
-        return self._fitted(await self._shared(body), options or self.options)
+        body = await self._shared(body)
+        options = msgspec.structs.replace(options or self.options, citer=self._workers.citer())
+        size = _size(body, self.state)
+        return await self._workers.off_loop(size, partial(self._fitted, body, options))
 
     def _fitted(self, body: object, options: FitOptions) -> Fitted:
         if "refuse" in (options.rules.privacy, self.options.rules.privacy):
@@ -134,23 +182,13 @@ class Session:
     async def _shared(self, body: object) -> object:
         """A request that was read already, with what is known about its messages."""
         await self.load()
-        await self._forget_if_gone()
+        if not self._caught_up:
+            await self.catch_up()
+        self._caught_up = False
         if self.state is None or not isinstance(body, Conversation):
             return body  # bytes are read with what is known
-        return sharing(body, self.state.asked)
-
-    async def _forget_if_gone(self) -> None:
-        """Begin anew where the session was closed or deleted: its refs may be gone."""
-        if self.state is None:
-            return
-        if not self.record.turns:  # nothing was written down but contents
-            if self._put_any and not await self._store.refs(self.scope, limit=1):
-                self.state = None
-            return
-        stored = await self._store.session(self.scope)
-        closed = stored is not None and stored.closed_at is not None
-        if closed or self._writer.was_deleted(stored):
-            self.state = None
+        work = partial(sharing, body, self.state.asked)
+        return await self._workers.off_loop(size_of(body) // COMPARING, work)
 
     # --- what became of them ---------------------------------------------------------------------
 
@@ -180,14 +218,16 @@ class Session:
         model = fitted.count.model
         now = self._clock()
         async with self._writing:  # a turn is written as what changed against the one before
-            share = self._writer.repeated(fitted.state)
+            looks = partial(self._look, fitted.state)
+            size = size_of(fitted.state.asked) // COMPARING
+            share, lives, head = await self._workers.off_loop(size, looks)
             counted = Counted(
                 predicted=fitted.tokens,
                 untouched=fitted.untouched,
                 untouched_before=round(fitted.untouched * share.asked),
                 sent_before=round(fitted.tokens * share.sent),
                 idle_seconds=now - self.record.updated_at,
-                cache_lives=cache_lives(fitted.state.asked),
+                cache_lives=lives,
                 billed=billed,
             )
             turn = Turn(
@@ -201,10 +241,16 @@ class Session:
                 warnings=(*fitted.warnings, *warnings),
                 milliseconds=milliseconds,
             )
-            asked = fitted.state.asked
-            # What the provider holds the history of is known by its name: see engine/chains.py.
-            head = self.record.head if held_under(asked) else head_of(asked.messages)
-            return await self._writer.add(turn, fitted.state, head, hidden)
+            written = await self._writer.add(turn, fitted.state, head, hidden)
+            fitted.state.let_go()
+            return written
+
+    def _look(self, state: FitState) -> tuple[Repeated, frozenset[Life], str]:
+        """What is written down of a request beside its messages: all of them are looked at."""
+        asked = state.asked
+        # What the provider holds the history of is known by its name: see engine/chains.py.
+        head = self.record.head if held_under(asked) else head_of(asked.messages)
+        return self._writer.repeated(state), cache_lives(asked), head
 
     async def rebuild(self, turn: int) -> bytes:
         """The client's request of a turn, byte for byte, from what was sent and its edits."""
@@ -226,21 +272,32 @@ def with_limit(options: FitOptions, limit: int | None) -> FitOptions:
 
 
 def _new(body: object, state: FitState | None) -> object:
-    """What of a request was not there last time: by its size it is worked on in a thread."""
+    """What of a request was not there last time: by its size it is worked on off the loop."""
     known = len(state.asked.messages) if state is not None else 0
     return body.messages[known:] if isinstance(body, Conversation) else body
+
+
+def _size(body: object, state: FitState | None) -> int:
+    """Bytes of a request that are looked at closely: what is new, and what is around it.
+
+    A client with 10,000 tools sends them with every request.
+    """
+    around = len(body.frame.hollow) if isinstance(body, Conversation) else 0
+    return size_of(_new(body, state)) + around
 
 
 async def fit_and_store(
     store: Store,
     scope: Scope,
-    new: object,
+    workers: Workers,
+    size: int,
     options: FitOptions,
     work: Callable[[FitOptions], Fitted],
 ) -> Fitted:
     """Make a request fit; what left it is stored when this returns."""
     while True:
-        fitted = await in_thread_if_large(new, partial(work, options))
+        options = msgspec.structs.replace(options, citer=workers.citer())
+        fitted = await workers.off_loop(size, partial(work, options))
         try:
             if fitted.contents:
                 await store.put(scope, fitted.contents)
@@ -250,13 +307,17 @@ async def fit_and_store(
             return fitted
 
 
-async def in_thread_if_large(content: object, work: Callable[[], _T]) -> _T:
-    """Do work on a content; what may take long is done while others go on."""
+COMPARING = 64
+"""How many times faster bytes are compared or hashed than read."""
+
+
+def size_of(content: object) -> int:
+    """The bytes of a request or content, or of messages; what is neither may be of any size."""
+    if isinstance(content, Conversation):
+        content = content.source or content.messages
     if isinstance(content, tuple):  # of messages
-        size = sum(len(message.span) for message in content)
-    else:
-        size = len(content) if isinstance(content, (str, bytes)) else _LARGE_BYTES
-    return work() if size < _LARGE_BYTES else await asyncio.to_thread(work)
+        return sum(len(memoryview(message.span)) for message in content)
+    return len(content) if isinstance(content, (str, bytes)) else LARGE_BYTES
 
 
 def longer_refs(rules: CitingRules) -> CitingRules:

@@ -7,6 +7,7 @@ comes second reads what the first has written, and tries again behind it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -18,8 +19,13 @@ from holdfast.store import Scope, SessionRecord, Store, Turn
 from holdfast.store.records import Patch
 from holdfast.store.refs import digest
 from holdfast.wire.answers import Kept
+from holdfast.workers import Workers
 
 _ATTEMPTS = 5
+_MOST_FORKS = 8
+"""Sessions that one was split from, and that from another, whose answers are looked through."""
+_HASHING = 64
+"""How many times faster bytes are hashed than read."""
 _MOST_HIDDEN = 200
 """Answers with hidden calls that are brought back after a restart: few are ever needed again."""
 
@@ -27,10 +33,11 @@ _MOST_HIDDEN = 200
 class TurnWriter:
     """What the store knows of one session, and how to add to it."""
 
-    def __init__(self, store: Store, scope: Scope) -> None:
+    def __init__(self, store: Store, scope: Scope, workers: Workers) -> None:
         self.record = SessionRecord(session=scope.session)
         self._store = store
         self._scope = scope
+        self._workers = workers
         self._may_store: Callable[[bytes], bool] = lambda _: True
         self._lines: tuple[Line, ...] = ()
 
@@ -39,7 +46,8 @@ class TurnWriter:
         record = await self._store.session(self._scope)
         turns = await self.turns() if record is not None else []
         sides = last_sides(turns)
-        self.record = record or SessionRecord(session=self._scope.session)
+        if record is not None or self.record.turns:  # what is not written yet may be a fork
+            self.record = record or SessionRecord(session=self._scope.session)
         self._lines = sides.lines if sides is not None else ()
         return turns
 
@@ -59,6 +67,20 @@ class TurnWriter:
             msgspec.json.decode(stored[name], type=Kept) for name in names if name in stored
         )
 
+    async def inherited(self) -> tuple[Kept, ...]:
+        """What a session that was split from another may bring back of what they share."""
+        answers: tuple[Kept, ...] = ()
+        record, shared = self.record, self.record.shared
+        for _ in range(_MOST_FORKS):
+            if not record.forked_from:
+                break
+            other = TurnWriter(self._store, self._scope.of(record.forked_from), self._workers)
+            hidden = await other.hidden(await other.catch_up())
+            answers = (*answers_before(hidden, shared), *answers)
+            record = other.record
+            shared = min(shared, record.shared)
+        return answers
+
     def refuse_secrets(self) -> None:
         """Store nothing from here on that a policy which refuses secrets keeps out."""
         self._may_store = refuses_secrets
@@ -73,6 +95,9 @@ class TurnWriter:
             known is None or known.created_at != self.record.created_at
         )
 
+    def _storable(self, messages: dict[str, bytes]) -> dict[str, bytes]:
+        return {name: data for name, data in messages.items() if self._may_store(data)}
+
     async def add(self, turn: Turn, state: FitState, head: str, hidden: Kept | None = None) -> Turn:
         """Write a turn down behind the last."""
         for _ in range(_ATTEMPTS - 1):
@@ -83,7 +108,8 @@ class TurnWriter:
         return await self._add(turn, state, head, hidden)
 
     async def _add(self, turn: Turn, state: FitState, head: str, hidden: Kept | None) -> Turn:
-        change = written(state, self._lines)
+        work = partial(written, state, self._lines)
+        change = await self._workers.off_loop(_size(state) // _HASHING, work)
         messages = dict(change.messages)
         unseen = msgspec.json.encode(hidden) if hidden is not None else b""
         if unseen:
@@ -100,13 +126,26 @@ class TurnWriter:
             closed_at=None,
         )
         # What a policy keeps out of the store is only named by its hash.
-        storable = {name: data for name, data in messages.items() if self._may_store(data)}
+        size = sum(map(len, messages.values())) if self._may_store is refuses_secrets else 0
+        storable = await self._workers.off_loop(size, partial(self._storable, messages))
         if not all(self._may_store(patch.was) for patch in turn.patches):
             turn = msgspec.structs.replace(turn, patches=tuple(map(_emptied, turn.patches)))
             storable.pop(change.trail.frame, None)  # there is no way back from it
         await self._store.add_turn(self._scope, turn, record, storable)
         self.record, self._lines = record, change.lines
         return turn
+
+
+def answers_before(hidden: tuple[Kept, ...], shared: int) -> tuple[Kept, ...]:
+    """Those that stand right behind at most so many messages."""
+    return tuple(answer for answer in hidden if answer.index <= shared)
+
+
+def _size(state: FitState) -> int:
+    """Bytes that are read to write a request down."""
+    return len(state.asked.source or b"") or sum(
+        len(memoryview(message.span)) for message in state.asked.messages
+    )
 
 
 def _emptied(patch: Patch) -> Patch:

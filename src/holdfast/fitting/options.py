@@ -6,11 +6,11 @@ it holds is read where it is obeyed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from holdfast.cite import CitingRules
+from holdfast.cite import Citation, CitingRules, cite
 from holdfast.tokens import ModelContextRegistry
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
 from holdfast.trim.strategies import ContextStrategy
@@ -42,6 +42,8 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str | ContextStrategy = "auto"
     rules: CitingRules = CitingRules()
     """How what leaves is cited and kept."""
+    citer: Callable[..., Citation] = cite
+    """Who cites: `cite`, or what has it done elsewhere and gives the same; see workers/."""
     cites: bool = False
     """Whether long tool results give way to citations when they arrive."""
     opens: bool = False

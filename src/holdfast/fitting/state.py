@@ -13,6 +13,9 @@ from holdfast.tokens import TokenCount
 from holdfast.trim.standing import Fold, fold_of
 from holdfast.wire import Conversation, Message
 
+BY_ENDS = "cited a tool result by its ends"
+"""What an edit says of a content that could not be read in time, or within the memory for it."""
+
 
 class FitState(msgspec.Struct, frozen=True):
     """The two faces of the last request, and what stands between them; pass it back with the next.
@@ -86,6 +89,8 @@ class Fitted(msgspec.Struct, frozen=True):
         told = []
         if actions & {"fold", "shorten", "drop"}:
             told.append("Context trimmed due to token limit")
+        if any(edit.what == BY_ENDS for edit in self.edits):
+            told.append("A tool result could not be read in time: only its ends are shown")
         if "repair" in actions:
             told.append("The request was repaired: its provider would have refused it")
         if "withhold" in actions:

@@ -89,6 +89,27 @@ class Settings(Definitions, frozen=True, kw_only=True):
     content_ttl_hours: Annotated[
         float, Meta(ge=0, description="How long originals stay fresh, in hours; 0 is for good.")
     ] = 0.0
+    worker_processes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=64,
+            description="Processes that large contents are read in, started when needed; 0: they "
+            "are read in the program itself, without the two limits that follow.",
+        ),
+    ] = 2
+    work_seconds: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="How long the large contents of one request may be read, or one of them "
+            "be opened; then a citation shows their ends.",
+        ),
+    ] = 30.0
+    work_memory_mb: Annotated[
+        int,
+        Meta(ge=100, description="Most memory that reading a large content may take, in MB."),
+    ] = 1000
     enable_token_management: Annotated[
         bool,
         Meta(
@@ -127,9 +148,23 @@ class Settings(Definitions, frozen=True, kw_only=True):
         Secret[str],
         Meta(
             description="What clients of the proxy must send, as x-holdfast-token or as "
-            "their API key."
+            "their API key; in the dashboard it shows everyone's sessions."
         ),
     ] = ""
+    serve_tokens: Annotated[
+        Secret[dict[str, str]],
+        Meta(
+            description="Tokens of teams or people by their names, beside serve_token: each has "
+            'sessions of its own, and sees no others: { ann = "…", ben = "…" }.'
+        ),
+    ] = msgspec.field(default_factory=dict)
+    tenant_by: Annotated[
+        Literal["key", "header", "none"],
+        Meta(
+            description="Who shares sessions and stored content in the proxy: requests with the "
+            "same API key, with the same x-holdfast-tenant (needs a token), or all."
+        ),
+    ] = "key"
     serve_names: Annotated[
         list[str],
         Meta(description="Host names that the proxy answers to, beside this machine's own."),

@@ -135,11 +135,12 @@ def _facts(message: Message) -> _Facts:
         return facts
     blocks = message.blocks
     results = [block for block in blocks if isinstance(block, ToolResult)]
+    inside = (part for result in results for part in result.parts)
     facts = _Facts(
         calls=tuple((call.id, call.name) for call in message.calls),
         answers=tuple(result.call_id for result in results),
-        shows=any(_has_media(block) for block in blocks),
-        thinks=message.role == "assistant" and any(_thinks(block) for block in blocks),
+        shows=any(isinstance(block, Media) for block in (*blocks, *inside)),
+        thinks=message.role == "assistant" and any(map(_thinks, blocks)),
         asks=message.role == "user" and not (results and len(results) == len(blocks)),
         stands_for_all_before=message.dialect == "anthropic" and any(map(_is_summary, blocks)),
     )
@@ -148,12 +149,6 @@ def _facts(message: Message) -> _Facts:
 
 def _is_summary(block: Block) -> bool:
     return isinstance(block, Opaque) and block.type == "compaction"
-
-
-def _has_media(block: Block) -> bool:
-    if isinstance(block, ToolResult):
-        return any(isinstance(part, Media) for part in block.parts)
-    return isinstance(block, Media)
 
 
 def _thinks(block: Block) -> bool:

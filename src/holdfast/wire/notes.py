@@ -94,5 +94,6 @@ class KeyedNote(Generic[T]):
 
 def forget_passing(message: Noted) -> None:
     """Forget what was not meant to last."""
-    for kind in [kind for kind in message.notes if not kind.lasting]:
-        del message.notes[kind]
+    for kind in list(message.notes):  # at once: another thread may note something meanwhile
+        if not kind.lasting:
+            message.notes.pop(kind, None)

@@ -1,19 +1,22 @@
 """A few workers for many threads: a large content is read there, or its ends stand in.
 
-pool: the last word of workers. It is asked from threads, never from the event loop. What is small
-is done on the spot: by the ceiling of a second for a megabyte, to which the condensers are held, it
-takes less than the loop may be held. All contents of one request share one deadline, so that a
-hundred slow ones cost no more than one.
+pool: the last word of workers. They are waited for in threads, never on the event loop. What is
+small is done on the spot: by the ceiling of a second for a megabyte, to which the condensers are
+held, it takes less than the loop may be held. All contents of one request share one deadline, so
+that a hundred slow ones cost no more than one.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
 
 from holdfast import errors
 from holdfast.cite import Citation, CitingRules, count
@@ -21,11 +24,17 @@ from holdfast.errors import HoldfastError
 from holdfast.expand import ExpandOptions, Expansion
 from holdfast.expand.expansion import miss
 from holdfast.store.refs import canonical
+from holdfast.tokens import TokenCount
+from holdfast.wire.strict import Limits
 from holdfast.workers.ends import cite_ends
 from holdfast.workers.process import WorkerGoneError, WorkerProcess
 from holdfast.workers.tasks import (
+    Answer,
     Cited,
     CiteTask,
+    Counted,
+    CountTask,
+    Done,
     ExpandTask,
     Failed,
     Opened,
@@ -37,9 +46,16 @@ from holdfast.workers.tasks import (
 
 LARGE_BYTES = 32_000
 """From here on a content goes to a worker: docs/discussions/workers.md has the measurement."""
+_LONG_BYTES = 16_000
+"""From here on work is not done on the event loop: at a second for a megabyte, 16 ms of it."""
+_THREADS = 64
+_RUNNING = 2
+"""Threads that run at once; those that wait for a worker do not count. The interpreter lets one run
+at a time, and the event loop has to wait for each that wants to."""
 _LEAST_SECONDS = 0.05
 _OPEN_LESS = "Ask for a few lines or another page, or answer with what you have."
 _log = logging.getLogger("holdfast.workers")
+_T = TypeVar("_T")
 
 
 class WorkLimits(NamedTuple):
@@ -66,6 +82,9 @@ class Workers:
         self._alive: set[WorkerProcess] = set()
         self._lock = threading.Lock()
         self._is_open = limits.processes > 0
+        self._threads = ThreadPoolExecutor(_THREADS, "holdfast-work")
+        self._running = threading.Semaphore(_RUNNING)
+        self._here = threading.local()
 
     @property
     def busy(self) -> int:
@@ -93,6 +112,36 @@ class Workers:
             alive, self._alive = self._alive, set()
         for worker in alive:
             worker.close()
+        self._threads.shutdown(wait=False)
+
+    async def off_loop(self, size: int, work: Callable[[], _T]) -> _T:
+        """Do work on so many bytes; what may take long is done while the event loop goes on.
+
+        Who comes first is served first: a session has one request in work at a time, so that one
+        with many large contents takes turns with the others.
+        """
+        if size < _LONG_BYTES:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work)
+
+    def _run(self, work: Callable[[], _T]) -> _T:
+        with self._running:
+            self._here.is_running = True
+            try:
+                return work()
+            finally:
+                self._here.is_running = False
+
+    @contextmanager
+    def _while_others_run(self) -> Iterator[None]:
+        if not getattr(self._here, "is_running", False):
+            yield
+            return
+        self._running.release()
+        try:
+            yield
+        finally:
+            self._running.acquire()
 
     # --- tasks -----------------------------------------------------------------------------------
 
@@ -121,10 +170,33 @@ class Workers:
         assert isinstance(result, Opened)  # noqa: S101 - what an ExpandTask is answered with
         return result.expansion
 
-    def perform(self, task: Task, data: bytes, seconds: float) -> Cited | Opened:
+    def count(self, body: bytes, dialect: str, model: str, limits: Limits) -> TokenCount | None:
+        """Count the tokens of a request, before calibration; None if that takes too long."""
+        task = CountTask(dialect, model, limits)
+        try:
+            result = self.perform(task, body, self.limits.seconds)
+        except WorkerGoneError as gone:
+            self.overran(gone.kind)
+            return None
+        assert isinstance(result, Counted)  # noqa: S101 - what a CountTask is answered with
+        return result.count
+
+    def perform(self, task: Task, data: bytes, seconds: float) -> Done:
         """Have a task done, by a worker if it is large; WorkerGoneError if that was too much."""
         if len(data) < LARGE_BYTES or not self._is_open:
             return perform(task, data)
+        with self._while_others_run():
+            answer = self._asked(task, data, seconds)
+        if answer is None:
+            return perform(task, data)
+        if isinstance(answer.result, Failed):
+            raise WorkerGoneError(answer.result.reason, "failed")
+        if isinstance(answer.result, Refused):
+            raise _error(answer.result)
+        return answer.result
+
+    def _asked(self, task: Task, data: bytes, seconds: float) -> Answer | None:
+        """What a worker answers; None if there is none, or the task cannot be sent to it."""
         until = time.monotonic() + seconds
         try:
             place = self._places.get(timeout=max(seconds, _LEAST_SECONDS))
@@ -134,17 +206,12 @@ class Workers:
         try:
             worker = self._worker(place)
             if worker is None:
-                return perform(task, data)
-            answer = worker.ask(task, data, max(until - time.monotonic(), _LEAST_SECONDS))
-        except UnicodeEncodeError:  # options with a lone surrogate cannot be sent
-            return perform(task, data)
+                return None
+            return worker.ask(task, data, max(until - time.monotonic(), _LEAST_SECONDS))
+        except UnicodeEncodeError:  # options with a lone surrogate
+            return None
         finally:
             self._places.put(worker)
-        if isinstance(answer.result, Failed):
-            raise WorkerGoneError(answer.result.reason, "failed")
-        if isinstance(answer.result, Refused):
-            raise _error(answer.result)
-        return answer.result
 
     def _worker(self, place: WorkerProcess | None) -> WorkerProcess | None:
         """The worker of a place, a new one if it is gone; None if there can be none."""

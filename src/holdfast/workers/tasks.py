@@ -15,6 +15,10 @@ import msgspec
 from holdfast.cite import Citation, CitingRules, cite, count
 from holdfast.expand import ExpandOptions, Expansion, expand
 from holdfast.store.records import Content
+from holdfast.tokens import TokenCount
+from holdfast.tokens import count as count_request
+from holdfast.wire import read
+from holdfast.wire.strict import Limits
 
 _LENGTHS = struct.Struct("<QQ")
 _PIPE_BYTES = 1 << 20
@@ -41,7 +45,15 @@ class ExpandTask(msgspec.Struct, frozen=True, tag="expand"):
     opener: str
 
 
-Task = CiteTask | ExpandTask
+class CountTask(msgspec.Struct, frozen=True, tag="count"):
+    """Count the tokens of a request."""
+
+    dialect: str
+    model: str
+    limits: Limits
+
+
+Task = CiteTask | ExpandTask | CountTask
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -63,6 +75,12 @@ class Opened(msgspec.Struct, frozen=True, tag="opened"):
     expansion: Expansion
 
 
+class Counted(msgspec.Struct, frozen=True, tag="counted"):
+    """The tokens of a request, before calibration."""
+
+    count: TokenCount
+
+
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
     """An error that is meant for the caller, such as that of a privacy policy."""
 
@@ -78,15 +96,18 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     reason: str
 
 
+Done = Cited | Opened | Counted
+
+
 class Answer(msgspec.Struct, frozen=True):
     """What became of an order."""
 
-    result: Cited | Opened | Refused | Failed
+    result: Done | Refused | Failed
     leaves: bool = False
     """The worker ends itself: it has grown large, and memory is seldom given back."""
 
 
-def perform(task: Task, data: bytes) -> Cited | Opened:
+def perform(task: Task, data: bytes) -> Done:
     """Do a task."""
     match task:
         case CiteTask():
@@ -111,6 +132,9 @@ def perform(task: Task, data: bytes) -> Cited | Opened:
                     opener=task.opener,
                 )
             )
+        case CountTask():
+            conversation = read(data, task.dialect, limits=task.limits)
+            return Counted(count_request(conversation, model=task.model))
 
 
 def _without_data(citation: Citation) -> Citation:

@@ -7,6 +7,7 @@ else; what goes wrong by our own fault is told by its place, never by its text.
 from __future__ import annotations
 
 import asyncio
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
@@ -39,6 +40,7 @@ from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.sending import BrokenOffError, UpstreamError
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import Switches, read_switches
+from holdfast.surfaces.proxy.tenants import own_tokens
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, returned_headers
 from holdfast.wire.answers import OVERFLOW, ArrayWriter, error_body, overflow_message
 
@@ -48,6 +50,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 TAKING_SECONDS = 300.0
 """How long a client may leave a piece of its answer untaken: its upstream is held meanwhile."""
 
+_TURN_SECONDS = 0.005
+"""How long pieces of one answer, or of one body, are taken without a look at the others'."""
 HANG_UP = "holdfast.hang_up"
 """In the state of a scope: breaks the connection, so that its client sees no answer at all."""
 
@@ -209,7 +213,7 @@ class ProxyApp:
             )
         query = scope.get("query_string", b"").decode("latin-1")
         url = address(upstream, scope.get("raw_path", path.encode()).decode("latin-1"), query)
-        out = outgoing_headers(upstream, headers, self.service.settings.serve_token)
+        out = outgoing_headers(upstream, headers, own_tokens(self.service.settings).values())
         length = next((value for name, value in headers if name.lower() == "content-length"), "")
         has_body = length not in ("", "0") or "transfer-encoding" in names
         if has_body and length:
@@ -268,7 +272,9 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
         return
     try:
         await send(start)
+        others = _Turns()
         async for piece in body:
+            await others.turn()
             for out in array.write([piece]) if array is not None else (piece,):
                 await send({"type": "http.response.body", "body": out, "more_body": True})
         last = array.close() if array is not None else b""
@@ -277,6 +283,19 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
         close = getattr(body, "aclose", None)
         if close is not None:
             await close()
+
+
+class _Turns:
+    """Lets other requests have their turn while pieces are there without waiting for them."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+
+    async def turn(self) -> None:
+        """Give way, if this request had its turn for long."""
+        if time.monotonic() - self._since > _TURN_SECONDS:
+            await asyncio.sleep(0)
+            self._since = time.monotonic()
 
 
 _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (

@@ -64,6 +64,9 @@ class Metrics:
         self._failed = counter("failed_turns", "Turns without an answer.", by_model)
         self._edits = counter("edits", "What was done to requests.", ("action",))
         self._warnings = counter("warnings", "Warnings given.")
+        self._overruns = counter(
+            "overruns", "Contents not read in time or within memory.", ("reason",)
+        )
         self._prefix = histogram(
             "prefix_share", "Share that is the beginning of the request before.", buckets=_SHARES
         )
@@ -79,6 +82,10 @@ class Metrics:
             self._store_failures.inc()
         if turn is not None:
             self._count_turn(turn, model)
+
+    def overran(self, reason: str) -> None:
+        """Count a content that a worker could not read: `deadline`, `crash`, `busy`, `failed`."""
+        self._overruns.labels(reason).inc()
 
     def _count_turn(self, turn: Turn, model: str) -> None:
         used = turn.usage

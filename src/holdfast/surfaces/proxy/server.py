@@ -12,6 +12,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -24,10 +25,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount, Route
 
+from holdfast.cite import count
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
-from holdfast.surfaces.proxy import dashboard, telemetry
+from holdfast.surfaces.proxy import dashboard, telemetry, tenants
 from holdfast.surfaces.proxy.app import ProxyApp
 from holdfast.surfaces.proxy.connections import (
     Connection,
@@ -48,6 +50,7 @@ from holdfast.surfaces.proxy.sending import HttpSending
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.strict import Limits
 
+_READ_BYTES = 65_536
 DRAIN_SECONDS = 10
 """How long open answers may go on after the proxy was told to stop."""
 
@@ -69,8 +72,7 @@ async def opened(settings: Settings) -> AsyncIterator[Service]:
         try:
             yield service
         finally:
-            await service.drain()
-            await service.telemetry.close()
+            await service.close()
 
 
 def application(service: Service) -> Starlette:
@@ -82,8 +84,8 @@ def application(service: Service) -> Starlette:
         *(Mount(prefix, app=proxy) for prefix in _PREFIXES),
         *(Route(path, proxy) for path in BARE),
     ]
-    middleware = [Middleware(Places), Middleware(Gate, settings=service.settings)]
-    app = Starlette(routes=routes, middleware=middleware)
+    gate = Middleware(Gate, settings=service.settings, logins=service.logins)
+    app = Starlette(routes=routes, middleware=[Middleware(Places), gate])
     app.router.redirect_slashes = False  # a client would send its key a second time
     return app
 
@@ -150,7 +152,8 @@ class Server(uvicorn.Server):
 def listen(settings: Settings) -> socket.socket:
     """A socket at the address of the settings, or SettingsError with what to do."""
     host, port = settings.serve_host, settings.serve_port
-    if not is_loopback(host) and not settings.serve_token:
+    tenants.check(settings)
+    if not is_loopback(host) and not tenants.own_tokens(settings):
         raise SettingsError(
             "other machines could use the proxy and its keys",
             where=f"serve_host {host}",
@@ -205,10 +208,15 @@ async def _serve(
 ) -> None:
     async with opened(settings) as service:
         to = {family: upstream.url for family, upstream in service.upstreams.items()}
-        server = Server(
-            service, lambda: started(Started(base_url(listener), to, service.answers_offline))
-        )
+
+        def ready() -> None:
+            started(Started(base_url(listener), to, service.answers_offline))
+            loop.run_in_executor(None, _warm_up, service)
+
+        loop = asyncio.get_running_loop()
+        server = Server(service, ready)
         _spare_what_stays()
+        _let_the_loop_run()
         with _stopped_by_signals(server):
             await server.serve(sockets=[listener])
     log.info(Fields(event="stopped"))
@@ -218,7 +226,25 @@ def _spare_what_stays() -> None:
     """Let the collector look at what requests leave, and seldom: a fifth of a request's time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
+    # A full collection looks at every message of every session, and holds the loop for a fifth of
+    # a second after a request of 100,000: what requests leave is mostly free of cycles.
+    gc.set_threshold(2_000, 10, 1_000)
+
+
+def _let_the_loop_run() -> None:
+    """Keep each step of the loop short, and its waits for threads that are busy."""
+    sys.setswitchinterval(0.001)  # a wait of five, several times in a request, would be felt
+    # As many bytes are parsed in one step as were read at once: 256 KB, should a peer send them in
+    # chunks of one byte, are 40,000 chunks and a tenth of a second.
+    transport = getattr(asyncio.selector_events, "_SelectorTransport", None)
+    if transport is not None:
+        transport.max_size = _READ_BYTES
+
+
+def _warm_up(service: Service) -> None:
+    """Load what the first large request would wait for: a worker, and the words of citations."""
+    service.engine.workers.warm()
+    count("a word")
 
 
 @contextmanager

@@ -1,0 +1,126 @@
+"""Bombs: no request stops the others, and each gets an answer that it can do something with.
+
+The short form throws small bombs at a proxy in this process and asks for structural facts: other
+requests are answered while one is at work, and what could not be read is on record. The campaign
+throws all of them at their full size at a program of its own, with a ping every ten milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from holdfast.fitting.state import BY_ENDS
+from tests.hardening.blunt import Blunt
+from tests.hardening.bombs import BOMBS, CHAT, Bomb, log_lines, result
+from tests.hardening.throwing import TABLE_HEAD, all_thrown, row, send, target
+from tests.proxy.harness import ask, running_proxy, turns_of
+
+WORST_SECONDS, P99_SECONDS = 0.1, 0.02
+SMALL = 0.01
+"""The scale of the short form: 200 KB instead of 20 MB."""
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and stops workers")
+
+
+def named(beginning: str) -> Bomb:
+    return next(bomb for bomb in BOMBS if bomb.name.startswith(beginning))
+
+
+def test_there_are_thirty_bombs_and_each_has_its_name() -> None:
+    assert len({bomb.name for bomb in BOMBS}) == len(BOMBS) >= 30
+
+
+def test_small_bombs_are_answered_one_by_one() -> None:
+    names = ("page", "Python", "one word", "escapes", "20,000", "nested", "half", "count", "expand")
+    bombs = [next(bomb for bomb in BOMBS if bomb.name.startswith(name)) for name in names]
+    with Blunt() as upstream, running_proxy({"worker_processes": 1}, upstream.url) as proxy:
+        for bomb in bombs:
+            built = bomb.build(SMALL)
+            upstream.answer = built.answer
+            assert {send(proxy.url, built, body) for body in built.bodies} <= set(bomb.statuses), (
+                bomb.name
+            )
+        assert ask(f"{proxy.url}/healthz").status == 200
+
+
+def test_others_are_answered_while_a_content_is_stuck_and_the_record_says_so() -> None:
+    settings = {"worker_processes": 1, "work_seconds": 3.0}
+    with Blunt() as upstream, running_proxy(settings, upstream.url) as proxy:
+        workers = proxy.service.engine.workers
+        workers.warm()
+        os.kill(workers.pids[0], signal.SIGSTOP)
+        body = result(log_lines(100_000))
+        with ThreadPoolExecutor(1) as client:
+            stuck = client.submit(ask, proxy.url + CHAT, body)
+            while not workers.busy:
+                assert not stuck.done()
+            assert ask(f"{proxy.url}/healthz").status == 200
+            short = ask(proxy.url + CHAT, result("ok", question="Another conversation?"))
+            assert short.status == 200
+            assert not stuck.done()
+            answer = stuck.result()
+        assert answer.status == 200
+        assert "only its ends are shown" in answer.headers["x-holdfast-warning"]
+        [turn] = turns_of(proxy, answer)
+        [edit] = [edit for edit in turn.edits if edit.what == BY_ENDS]
+        assert "took longer than" in edit.why
+        opened = proxy.do(proxy.service.engine.expand_ref(edit.ref_id, {"lines": "2-3"}))
+        assert opened.content in log_lines(100_000)
+
+
+def test_the_workers_of_a_proxy_end_with_it(tmp_path: Path) -> None:
+    with target(tmp_path) as (process, _):
+        children = Path(f"/proc/{process.process.pid}/task/{process.process.pid}/children")
+        built = named("log").build(SMALL)
+        assert send(process.url, built, built.bodies[0]) == 200
+        workers = [
+            pid
+            for thread in children.parent.parent.iterdir()
+            for pid in (thread / "children").read_text().split()
+        ]
+        assert workers
+    assert not any(Path(f"/proc/{pid}/stat").exists() for pid in workers)
+
+
+def test_a_worker_outlives_a_killed_proxy_by_no_more_than_its_order(tmp_path: Path) -> None:
+    with target(tmp_path) as (process, _):
+        built = named("log").build(SMALL)
+        send(process.url, built, built.bodies[0])
+        threads = Path(f"/proc/{process.process.pid}/task").iterdir()
+        workers = [pid for thread in threads for pid in (thread / "children").read_text().split()]
+        process.process.kill()
+        process.process.wait()
+        gone = threading.Event()
+        for _ in range(30_000):
+            if not any(_is_running(pid) for pid in workers):
+                break
+            gone.wait(0.001)
+        assert not any(_is_running(pid) for pid in workers)
+
+
+def _is_running(pid: str) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.campaign
+def test_no_bomb_of_full_size_holds_the_proxy(tmp_path: Path) -> None:
+    """On an idle machine; `python -m tests.hardening.throwing 1.0` prints the table."""
+    rows, slow = [TABLE_HEAD], []
+    for bomb, outcome in all_thrown(tmp_path):
+        rows.append(row(outcome))
+        if outcome.worst > WORST_SECONDS or outcome.p99 > P99_SECONDS:
+            slow.append(outcome.name)
+        assert set(outcome.statuses) <= set(bomb.statuses), outcome
+    sys.stdout.write("\n".join(rows) + "\n")
+    assert not slow
