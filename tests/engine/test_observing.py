@@ -74,7 +74,7 @@ def test_sessions_in_memory_are_bounded_by_their_bytes(tmp_path: Path) -> None:
 
     async def work() -> None:
         async with Holdfast.open(f"sqlite:///{tmp_path}/store.db") as engine:
-            engine.live.most_bytes = 300_000
+            engine.live.most_bytes = 1_000_000
 
             async def turn(name: str, size: int) -> holdfast.fitting.Fitted:
                 session = engine.session(name)
@@ -91,7 +91,7 @@ def test_sessions_in_memory_are_bounded_by_their_bytes(tmp_path: Path) -> None:
             again = await turn("s0", 41_000)
             assert again.body.startswith(before["s0"].body[:39_000])
             assert (await engine.store.turns(engine.scope.of("s0")))[-1].number == 2
-            await turn("huge", 900_000)
+            await turn("huge", 1_900_000)
             assert [session.name for session in engine.live] == ["huge"]
 
     run(work())

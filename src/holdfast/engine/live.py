@@ -15,7 +15,7 @@ from holdfast.engine.session import Session
 from holdfast.store import Scope
 
 _MOST_SESSIONS = 1_000
-_MOST_BYTES = 64_000_000
+_MOST_BYTES = 128_000_000
 
 
 class LiveSessions:
