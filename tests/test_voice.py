@@ -190,7 +190,7 @@ def check(content: str) -> None:
         if citation.ref_id:
             check_citation(citation)
     for options in OPTIONS:
-        page = opened(content, **options)
+        page = opened(content, "", **options)
         if page.reason:
             head, *rest = page.text.split("\n")
             assert head.startswith(f"[{FORGED}: ")
