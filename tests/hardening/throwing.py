@@ -134,8 +134,9 @@ def cpu_seconds(pid: int) -> tuple[float, float]:
     """Processor time of a process, and of its children, those that have ended included."""
     ticks = os.sysconf("SC_CLK_TCK")
     own, ended = _ticks(pid)
-    task = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    running = sum(sum(_ticks(int(child))) for child in task)
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    children = [child for each in threads for child in (each / "children").read_text().split()]
+    running = sum(sum(_ticks(int(child))) for child in children)
     return own / ticks, (ended + running) / ticks
 
 
