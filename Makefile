@@ -9,11 +9,14 @@ READY_BENCH := $(VENV)/.ready-bench
 PORT ?= 8787
 PYTEST_WORKERS ?= auto
 FUZZ_SECONDS ?= 600
+HARDEN_SECONDS ?=
 MUTATE_SAMPLE ?= 0
 ARGS ?=
 
+HARDENING := tests/hardening tests/store/test_crash.py tests/store/test_postgres_crash.py
+
 .DEFAULT_GOAL := help
-.PHONY: help run test clients check format docs bench fuzz mutate lock clean
+.PHONY: help run test clients check format docs bench fuzz harden mutate lock clean
 
 help: ## show this help
 	@echo "Holdfast: every call fits; nothing is lost."
@@ -51,7 +54,10 @@ bench: $(READY_BENCH) ## print the benchmarks, beside their peers
 	@$(BIN)/python -m benchmarks
 
 fuzz: $(READY) ## run the long fuzzing campaign (FUZZ_SECONDS=600)
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests -m campaign $(ARGS)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests --ignore tests/hardening -m campaign $(ARGS)
+
+harden: $(READY) ## run all hardening campaigns in full, with a table (HARDEN_SECONDS=60 shortens each)
+	@HARDEN_SECONDS=$(HARDEN_SECONDS) $(BIN)/python -m pytest $(HARDENING) -m campaign $(ARGS)
 
 mutate: $(READY) ## put faults into the code and list those that no test notices (MUTATE_SAMPLE=200)
 	@$(BIN)/python tools/mutate.py --sample $(MUTATE_SAMPLE) $(ARGS)

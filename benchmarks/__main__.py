@@ -18,6 +18,7 @@ from benchmarks import (
     proxy,
     replay,
     store,
+    walk,
     wire,
 )
 
@@ -33,6 +34,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "replay": replay.run,
     "proxy": proxy.run,
     "memory": memory.run,
+    "walk": walk.run,
 }
 
 

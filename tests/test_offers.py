@@ -278,11 +278,21 @@ needs_conversations = pytest.mark.skipif(
 
 @needs_results
 @pytest.mark.slow
+def test_what_is_offered_for_recorded_results_opens() -> None:
+    check_recorded_results(every=6)
+
+
+@pytest.mark.campaign
+@needs_results
 @pytest.mark.parametrize("part", range(4))
-def test_what_is_offered_for_recorded_results_opens(part: int) -> None:
+def test_what_is_offered_for_all_recorded_results_opens(part: int) -> None:
+    check_recorded_results(part, every=4)
+
+
+def check_recorded_results(first: int = 0, *, every: int) -> None:
     folder = DATA / "tool_results"
     entries = [json.loads(line) for line in (folder / "manifest.jsonl").read_text().splitlines()]
-    for entry in entries[part::4]:
+    for entry in entries[first::every]:
         data = (folder / entry["path"]).read_bytes()
         for question in ("", "What is the latest error, and which name does it have?"):
             citation = cite(data, question=question)
@@ -304,9 +314,19 @@ def _results() -> list[str]:
 
 @needs_conversations
 @pytest.mark.slow
+def test_what_is_offered_for_results_in_conversations_opens() -> None:
+    check_conversations(every=10)
+
+
+@pytest.mark.campaign
+@needs_conversations
 @pytest.mark.parametrize("part", range(8))
-def test_what_is_offered_for_results_in_conversations_opens(part: int) -> None:
-    for text in _results()[part::8]:
+def test_what_is_offered_for_all_results_in_conversations_opens(part: int) -> None:
+    check_conversations(part, every=8)
+
+
+def check_conversations(first: int = 0, *, every: int) -> None:
+    for text in _results()[first::every]:
         citation = cite(text)
         if citation.content is not None:
             check_offers(citation, NAME)

@@ -10,7 +10,7 @@ from holdfast.condense.source import Source
 
 def opened(source: Source, place: str, condenser: Condenser | None = None) -> str:
     """The text at a place; for paragraphs the condenser is needed that counted them."""
-    if found := re.search(r"characters (\d+)-(\d+)$", place):
+    if found := re.search(r"characters (\d+)-(\d+)\)?$", place):
         return source.text[int(found[1]) : int(found[2])]
     if found := re.search(r"lines (\d+)-(\d+)\)?$", place):
         first, last = int(found[1]), int(found[2])

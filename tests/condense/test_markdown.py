@@ -80,3 +80,11 @@ def test_a_later_paragraph_is_quoted_under_its_heading() -> None:
 
 def test_prose_is_no_markdown() -> None:
     assert markdown.sniff(Source(b"Dear all,\n\nwe meet on Monday - or not.\n\nYours, A.")) == 0
+
+
+def test_more_headings_than_anyone_reads_are_one_section_to_the_end() -> None:
+    text = "".join(f"# {n}\n" for n in range(16_100))
+    parts = markdown.sections(Source(text.encode()))
+    assert len(parts) == 16_001
+    assert parts[-1].span == (text.index("# 16000\n"), len(text))
+    assert [part.span[0] for part in parts[1:]] == [part.span[1] for part in parts[:-1]]

@@ -441,3 +441,17 @@ def test_words_about_marks_are_none() -> None:
         system=[{"type": "text", "text": said, "cache_control": None}],
     )
     assert cache_lives(about) == frozenset()
+
+
+@pytest.mark.parametrize(("rounds", "rate"), [(0, "2.5"), (1, "1.25")])
+def test_each_call_has_the_rate_of_its_own_size(rounds: int, rate: str) -> None:
+    # gemini-2.5-pro: above 200,000 tokens of one call, its input costs twice as much.
+    report = {"promptTokenCount": 250_000, "candidatesTokenCount": 0}
+    usage = used(
+        report,
+        model="gemini-2.5-pro",
+        expanded=Expanded(calls=rounds, rounds=rounds),
+        predicted=250_000,
+        untouched=250_000,
+    )
+    assert usage.cost == float(dollars((250_000, Decimal(rate))))

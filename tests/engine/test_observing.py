@@ -74,7 +74,7 @@ def test_sessions_in_memory_are_bounded_by_their_bytes(tmp_path: Path) -> None:
 
     async def work() -> None:
         async with Holdfast.open(f"sqlite:///{tmp_path}/store.db") as engine:
-            engine.most_bytes = 300_000
+            engine.live.most_bytes = 300_000
 
             async def turn(name: str, size: int) -> holdfast.fitting.Fitted:
                 session = engine.session(name)
@@ -84,14 +84,14 @@ def test_sessions_in_memory_are_bounded_by_their_bytes(tmp_path: Path) -> None:
                 return fitted
 
             before = {f"s{n}": await turn(f"s{n}", 40_000) for n in range(20)}
-            held = list(engine._sessions.values())
+            held = list(engine.live)
             assert 2 <= len(held) < 10
-            assert sum(session.size for session in held) <= engine.most_bytes
+            assert sum(session.size for session in held) <= engine.live.most_bytes
             assert held[-1].name == "s19"
             again = await turn("s0", 41_000)
             assert again.body.startswith(before["s0"].body[:39_000])
             assert (await engine.store.turns(engine.scope.of("s0")))[-1].number == 2
             await turn("huge", 900_000)
-            assert list(engine._sessions) == ["huge"]
+            assert [session.name for session in engine.live] == ["huge"]
 
     run(work())

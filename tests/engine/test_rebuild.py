@@ -6,6 +6,7 @@ The rules for what a client sends are written here by hand: bytes in, the same b
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import random
 from collections.abc import Iterator
@@ -18,13 +19,24 @@ from hypothesis import strategies as st
 
 from holdfast import Holdfast, count, read, repair
 from holdfast.cite import CitingRules
-from holdfast.engine.record import Line, asked_body, last_sides, state_of, written
+from holdfast.engine.record import (
+    Line,
+    asked_body,
+    last_sides,
+    patches_of,
+    state_of,
+    unpatched,
+    written,
+)
 from holdfast.errors import DamagedContentError, HoldfastError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
+from holdfast.fitting.draft import FrameEdit
 from holdfast.store import Turn
+from holdfast.store.records import Edit
 from holdfast.wire import DIALECTS as WIRE
-from holdfast.wire import Entry, Text, ToolCall, convert
+from holdfast.wire import Entry, Text, ToolCall, convert, write
 from holdfast.wire.answers import Call, Hop, Kept
+from holdfast.wire.frame import pack
 from tests.recorded import needs_trajectories, needs_usage, requests, trajectories
 from tests.trim.test_fit import DIALECTS, MODELS, long_scripts
 from tests.wire.bodies import WRITERS, scripts
@@ -338,3 +350,26 @@ def rebuild_requests(every: int) -> int:
         )
         rebuilt += len(follow([body], dialect, options))
     return rebuilt
+
+
+# --- the record alone -----------------------------------------------------------------------------
+
+
+def test_the_hash_of_a_request_whose_bytes_were_not_kept_is_of_all_its_bytes() -> None:
+    conversation = read(b'{"messages": [{"role": "user", "content": "hi"}], "model": "m"}')
+    again = conversation.with_messages(conversation.messages)
+    assert again.source is None
+    record = written(FitState(again, again, ((0, 1),)), ())
+    assert record.asked == hashlib.sha256(write(again)).hexdigest()
+
+
+def test_changes_around_the_messages_are_undone_one_after_the_other() -> None:
+    asked = read(b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}')
+    once = asked.with_field("stream", value=True)
+    twice = once.with_field("stream_options", {"include_usage": True})
+    edit = Edit(action="usage", what="asked", why="a test", where="$")
+    changes = (FrameEdit(edit, asked.frame), FrameEdit(edit, once.frame))
+    patches = patches_of(FitState(asked, twice, ((0, 1),), changes))
+    assert [patch.edit.action for patch in patches] == ["usage", "usage"]
+    assert unpatched(pack(twice.frame), patches) == pack(asked.frame)
+    assert unpatched(pack(once.frame), patches[:1]) == pack(asked.frame)

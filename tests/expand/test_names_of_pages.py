@@ -103,3 +103,11 @@ def test_each_page_of_a_table_names_the_rows_it_shows() -> None:
         assert numbers == list(range(int(first), int(last) + 1))
         following = int(last) + 1
     assert following == 41
+
+
+def test_an_emoji_made_of_several_is_never_cut_apart() -> None:
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+    text = family * 40
+    for limit in range(60, 120):
+        at = between_words(text, 0, limit)
+        assert at % len(family) == 0, limit

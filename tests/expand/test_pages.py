@@ -137,7 +137,7 @@ def test_a_page_behind_the_last_is_a_miss_that_says_how_many_there_are() -> None
 
 def test_content_that_fits_comes_whole_and_alone() -> None:
     made = opened("one\ntwo\n", None)
-    assert made.text == f"[{REF} lines 1-2 of 2]\none\ntwo\n"
+    assert made.text == f"[{REF} lines 1-2 of 2]\n```\none\ntwo\n```"
     assert made.complete
 
 

@@ -53,7 +53,7 @@ def test_parts_of_a_log(options: dict[str, Any], where: str, content: str) -> No
         (
             {"path": "items[1:3].id"},
             "$.items[1].id; $.items[2].id",
-            "$.items[1].id: 1\n$.items[2].id: 2",
+            "- $.items[1].id: 1\n- $.items[2].id: 2",
         ),
         ({"path": "items[1:3]", "fields": "id"}, "matches 1-2", '{"id": 1}\n{"id": 2}'),
     ],
@@ -129,7 +129,8 @@ def test_a_miss_gives_a_reason_and_a_next_step(
     made = opened(data, options, "csv" if data is CSV else "")
     assert reason in made.reason
     assert reason in made.text
-    assert len(made.text.splitlines()) == 2
+    names = ["- " in line for line in made.text.splitlines()[1:-1]]
+    assert names in ([], [True])
     assert not made.content
 
 
@@ -144,7 +145,9 @@ def test_hits_come_with_line_numbers_and_their_neighbours() -> None:
 
 def test_hits_in_one_line_of_json_come_with_paths() -> None:
     made = opened(JSON, {"pattern": r"u12[34]\b"})
-    assert made.content == '$.items[123].owner.login: "u123"\n$.items[124].owner.login: "u124"'
+    assert made.content == (
+        '- $.items[123].owner.login: "u123"\n- $.items[124].owner.login: "u124"'
+    )
 
 
 def test_where_nothing_matches_case_is_ignored_and_said() -> None:
@@ -191,7 +194,7 @@ def test_the_passages_that_answer_come_with_their_places(
 ) -> None:
     made = opened(data, {"query": query})
     assert answer in made.content
-    assert made.content.startswith("[")
+    assert made.content.startswith("- ")
 
 
 def test_a_piece_of_a_long_value_does_not_bring_the_whole_value() -> None:
@@ -251,3 +254,46 @@ def test_surroundings_reach_to_both_sides_in_whole_lines() -> None:
     assert len(made.content.splitlines()) - at >= 4
     assert made.content in LOG
     assert made.content.endswith("\n")
+
+
+NESTED = json.dumps(
+    {
+        "outer": {"inner": {"x": 1, "y": 2}, "z": 3},
+        "other": [{"p": n, "list": [{"a": 10 * n + m} for m in range(5)]} for n in range(3)],
+        "text": "abcdefghij",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "where", "content"),
+    [
+        ({"around": "$.outer.inner.x"}, "keys 1-2 of $.outer.inner", '{"x": 1, "y": 2}'),
+        (
+            {"around": "$.other[1].list[2]"},
+            "rows 1-5 of $.other[1].list",
+            '[{"a": 10}, {"a": 11}, {"a": 12}, {"a": 13}, {"a": 14}]',
+        ),
+        (
+            {"path": "$.other[1].list", "slice": {"offset": 1, "limit": 2}},
+            "rows 2-3 of $.other[1].list",
+            '{"a": 11}, {"a": 12}',
+        ),
+        (
+            {"path": "$.other", "slice": {"offset": 2, "limit": 1}},
+            "rows 3-3 of $.other",
+            '{"p": 2, "list": [{"a": 20}, {"a": 21}, {"a": 22}, {"a": 23}, {"a": 24}]}',
+        ),
+    ],
+)
+def test_what_is_nested_is_shown_among_its_own_neighbours(
+    options: dict[str, Any], where: str, content: str
+) -> None:
+    made = opened(NESTED, options)
+    assert (made.where, made.content) == (where, content)
+
+
+def test_a_slice_of_a_text_is_named_by_its_place_in_the_whole() -> None:
+    made = opened(NESTED, {"path": "text", "slice": {"offset": 2, "limit": 3}})
+    start = NESTED.index("bcd")
+    assert (made.where, made.content) == (f"characters {start}-{start + 3}", "bcd")

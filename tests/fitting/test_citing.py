@@ -83,7 +83,8 @@ def test_turn_by_turn_and_at_once_give_the_same_bytes(dialect: str) -> None:
 
 def test_expansions_are_not_cited_again() -> None:
     body = chat(log(200))
-    asked = {"name": NAME, "arguments": '{"ref_id": "ref:log:0123456789abcdef"}'}
+    [cited] = fit(body, citing=RULES).contents
+    asked = {"name": NAME, "arguments": json.dumps({"ref_id": cited.ref_id})}
     opened = {"id": "call_x", "type": "function", "function": asked}
     body["messages"] += [
         {"role": "assistant", "content": None, "tool_calls": [opened]},
@@ -176,7 +177,7 @@ def test_an_image_stays_when_cache_marks_move() -> None:
 
 
 def test_an_image_stays_where_the_text_beside_it_is_cut() -> None:
-    fitted = fit(looking(6), citing=RULES, limit=2_200, strategy="progressive")
+    fitted = fit(looking(6), citing=RULES, limit=2_300, strategy="progressive")
     assert any("cut" in cut.what for cut in fitted.edits)
     shown = json.loads(fitted.body)["messages"]
     results = [part for m in shown[1:] for part in m["content"] if part["type"] == "tool_result"]
@@ -290,3 +291,23 @@ def refs_in(body: bytes) -> list[str]:
         block.text for m in conversation.messages for block in m.blocks if hasattr(block, "text")
     ]
     return [found[0] for text in texts for found in REF.finditer(text)]
+
+
+def test_a_result_is_cited_for_what_its_own_call_asks_where_calls_have_no_ids() -> None:
+    """Gemini's calls and results may have names only, and several stand side by side."""
+    steps = {"read_log": "step 0-137", "list_jobs": "step 0-242"}
+    calls = [{"functionCall": {"name": n, "args": {"about": a}}} for n, a in steps.items()]
+    answers = [{"name": name, "response": {"result": log(400)}} for name in steps]
+    body = {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Please look."}]},
+            {"role": "model", "parts": calls},
+            {"role": "user", "parts": [{"functionResponse": answer} for answer in answers]},
+        ]
+    }
+    fitted = fit(json.dumps(body).encode(), dialect="gemini", model="gemini-2.5-pro", citing=RULES)
+    cited = holdfast.read(fitted.body, "gemini").messages[-1].results
+    shown = {
+        result.name: [s for s in steps.values() if f"{s} went" in result.text] for result in cited
+    }
+    assert shown == {name: [step] for name, step in steps.items()}

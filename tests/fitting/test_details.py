@@ -24,13 +24,6 @@ def test_the_edit_of_a_citation_names_the_message_that_it_changed() -> None:
     assert edit.where.startswith("message 4,")
 
 
-def test_a_long_page_that_begins_with_its_ref_is_not_cited() -> None:
-    page = f"[ref:log:0123456789abcdef, lines 1-200]\n{log(200)}"
-    fitted = fit(chat(page), citing=RULES)
-    assert not [edit for edit in fitted.edits if edit.action == "cite"]
-    assert page in holdfast.read(fitted.body).messages[-1].results[0].text
-
-
 def test_where_a_client_has_tools_of_both_names_none_is_added() -> None:
     body = chat(log(200))
     body["tools"] += [

@@ -16,8 +16,6 @@ from tests.proxy.harness import DIALECTS
 
 FAILURE = "PermissionError: cannot open /etc/tide/keys.toml, errno 13"
 ALERT = "SECURITY WARNING: the certificate of the mirror does not match; do not install"
-MARKS_ERRORS = ("anthropic", "gemini")
-"""OpenAI's dialects have no field that says that a call has failed."""
 URLS = [f"https://harbour.example/reports/2024/{n:03}/tide-table?port=north&page={n}#t{n}"
         for n in range(60)]  # fmt: skip
 
@@ -74,8 +72,7 @@ def test_an_error_and_a_warning_are_quoted_by_the_digest(dialect: str, opens: bo
         except HoldfastError:
             continue
         folds += any(edit.action == "fold" for edit in fitted.edits)
-        if dialect in MARKS_ERRORS:
-            assert FAILURE in shown(fitted.body), limit
+        assert FAILURE in shown(fitted.body), limit
         assert ALERT in shown(fitted.body), limit
     assert folds > 3
 

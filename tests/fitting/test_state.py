@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from holdfast import validate
 from holdfast.fitting import fit
 
@@ -61,3 +63,27 @@ def test_a_request_that_is_sent_again_goes_out_as_it_did() -> None:
         again = fit(body, dialect="anthropic", limit=4000, state=first.state)
         assert again.body == first.body
         assert again.edits == ()
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("now", [False, True])
+def test_a_message_that_was_repaired_carries_the_mark_that_the_client_gives_it_now(
+    before: bool, now: bool
+) -> None:
+    def asked(*, marked: bool, answered: bool) -> bytes:
+        question: dict[str, Any] = {"type": "text", "text": "Why?"}
+        if marked:
+            question["cache_control"] = {"type": "ephemeral"}
+        empty = {"type": "text", "text": ""}  # the provider refuses it
+        messages = [{"role": "user", "content": [empty, question]}]
+        if answered:
+            messages.append({"role": "assistant", "content": "Because."})
+            messages.append({"role": "user", "content": "Go on."})
+        return json.dumps({"model": MODEL, "max_tokens": 100, "messages": messages}).encode()
+
+    first = fit(asked(marked=before, answered=False), dialect="anthropic")
+    assert [edit.action for edit in first.edits] == ["repair"]
+    second = fit(asked(marked=now, answered=True), dialect="anthropic", state=first.state)
+    assert second.edits == (), "what was repaired once stays repaired"
+    [question] = json.loads(second.body)["messages"][0]["content"]
+    assert ("cache_control" in question) == now

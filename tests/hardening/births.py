@@ -28,25 +28,30 @@ class Child:
         self.pid = pid
         self.told = told
         """What it said when it began."""
-        self._handle = os.pidfd_open(pid)
+        self._handle: int | None = None
+        with suppress(ProcessLookupError):  # its work was short: it has ended already
+            self._handle = os.pidfd_open(pid)
 
     def send(self, what: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._handle, what)
+        if self._handle is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, what)
 
     def kill(self) -> None:
         """End it with SIGKILL; returns once it is gone."""
         self.send(signal.SIGKILL)
-        self.ended()
-        os.close(self._handle)
+        self._ended()
         with suppress(ProcessLookupError):  # its own children, who lead no life without it
             os.killpg(self.pid, signal.SIGKILL)
 
-    def ended(self) -> None:
+    def _ended(self) -> None:
         """Wait for its end."""
-        ends = select.poll()
-        ends.register(self._handle, select.POLLIN)
-        assert ends.poll(PATIENCE * 1000), "the process does not end"
+        if self._handle is not None:
+            ends = select.poll()
+            ends.register(self._handle, select.POLLIN)
+            assert ends.poll(PATIENCE * 1000), "the process does not end"
+            os.close(self._handle)
+            self._handle = None
 
 
 class Nursery:

@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import random
+import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
@@ -19,8 +20,10 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
+from holdfast.engine import Holdfast
 from holdfast.settings import Settings
-from holdfast.surfaces.proxy.server import application, opened
+from holdfast.surfaces.proxy.offline import OfflineSending
+from holdfast.surfaces.proxy.server import application
 from holdfast.surfaces.proxy.service import Service
 from tests.hardening.asks import Asked
 from tests.hardening.provider import Provider
@@ -122,14 +125,17 @@ async def _nothing() -> None:
 
 
 @asynccontextmanager
-async def era(**overrides: Any) -> AsyncIterator[Era]:
+async def era(*, clock: Callable[[], float] = time.time, **overrides: Any) -> AsyncIterator[Era]:
     """A proxy with a store of its own in memory, and its orderly end."""
     upstreams = {f"{family}_upstream": "http://provider.test" for family in FAMILIES}
     settings = Settings(**({"store_url": "memory:", **upstreams} | overrides))
-    async with opened(settings) as service:
+    async with Holdfast.open(settings=settings, clock=clock) as engine:
         provider = Provider()
-        service.http = provider
-        yield Era(service, provider)
+        service = Service(engine, settings, provider, OfflineSending())
+        try:
+            yield Era(service, provider)
+        finally:
+            await service.drain()
 
 
 def _pieces(body: bytes, chance: random.Random) -> list[bytes]:

@@ -9,18 +9,25 @@ few hundredths of a second: a thousand can be killed in minutes.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
+from holdfast.cite import CitingRules
 from holdfast.engine import Holdfast
+from holdfast.fitting import fit
 from holdfast.settings import Settings
 from holdfast.store import open_store
+from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.sqlite import SqliteStore
 from holdfast.surfaces.proxy import logs
 from holdfast.surfaces.proxy.server import Started, serve
-from holdfast.tokens import count
+from tests.fitting.test_citing import chat, in_dialect, log
+from tests.proxy.harness import DIALECTS
 
 
 def tell(**what: Any) -> None:
@@ -62,12 +69,18 @@ def backup(url: str, target: str) -> None:
     asyncio.run(work())
 
 
-WORKS = {"proxy": proxy, "opening": opening, "backup": backup}
+STORES = (PostgresStore, SqliteStore)
+"""Imported only when they are opened, and so by each child again, if not here."""
+
+WORKS: dict[str, Callable[..., None]] = {"proxy": proxy, "opening": opening, "backup": backup}
 
 
 def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: they are watched
-    count({"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]})  # vocabularies
+    for dialect in DIALECTS:  # vocabularies and condensers, which each child would load again
+        fit(in_dialect(chat(log(200)), dialect), dialect=dialect, citing=CitingRules())
+    gc.collect()
+    gc.freeze()  # the collector of a child has nothing to look at, and copies no page by it
     tell(ready=True)
     for line in sys.stdin:
         if os.fork() == 0:

@@ -57,6 +57,11 @@ class Seed(NamedTuple):
     model: str
     body: dict[str, Any]
 
+    @property
+    def written(self) -> bytes:
+        """The body as it is sent."""
+        return json.dumps(self.body).encode()
+
 
 @cache
 def seeds() -> tuple[Seed, ...]:
@@ -83,11 +88,7 @@ def _candidates() -> Iterator[Seed]:
 
 
 def _is_taken(seed: Seed) -> bool:
-    try:
-        body = json.dumps(seed.body).encode()
-        return refused(seed.dialect, path_of(seed.dialect, model=seed.model), body) == ""
-    except UnicodeEncodeError:
-        return False
+    return refused(seed.dialect, path_of(seed.dialect, model=seed.model), seed.written) == ""
 
 
 KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}

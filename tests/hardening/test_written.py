@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.engine import Holdfast
 from tests.fitting.test_citing import chat, log
 from tests.hardening.asks import Asked
 from tests.hardening.driving import era
@@ -32,7 +33,9 @@ def test_a_turn_is_written_before_the_last_byte_of_its_answer(
         async with era(store_url=f"sqlite:///{tmp_path}/holdfast.db") as proxy:
 
             async def at_end() -> None:
-                rebuilt.append(await proxy.service.engine.session(SESSION).rebuild(1))
+                [scope] = await proxy.service.engine.store.scopes()
+                engine = Holdfast(proxy.service.engine.store, scope)
+                rebuilt.append(await engine.session(SESSION).rebuild(1))
 
             proxy.at_end = at_end
             _, wrong = await proxy.judged(asked, random.Random(3))

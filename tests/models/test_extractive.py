@@ -22,7 +22,8 @@ REF = "ref:log:00112233445566aa"
 OTHER_REF = "ref:csv:ffeeddccbbaa9988"
 CITATION = f"[{REF} · 900 lines, 40 KB · stored whole]\nLog, 900 lines: disks of the databases"
 PAGE = (
-    f"[{REF} lines 310-311 (1 of 30 passages match)]\n[lines 310-311] ok\nthe disk of db-7 is full"
+    f"[{REF} lines 310-311 (1 of 30 passages match)]\n"
+    "```\n- lines 310-311: ok\n  the disk of db-7 is full\n```"
 )
 
 
@@ -127,13 +128,14 @@ def test_a_citation_on_the_question_is_opened_first_and_then_quoted(dialect: str
     ],
 )
 def test_a_quotation_of_what_was_opened_names_its_place_there(where: str) -> None:
-    page = f"[{REF} {where} (1 of 30 passages match)]\n[{where}] the disk of db-7 is full\n"
+    head = f"[{REF} {where} (1 of 30 passages match)]"
+    page = f"{head}\n```\n- {where}: the disk of db-7 is full\n```"
     text = said(opened(chat(CITATION, question="Which disk is full?"), page), tool=NAME).text
     assert f"From the stored {REF}, {where}:\n> the disk of db-7 is full" in text
 
 
 def test_a_page_of_what_was_opened_is_quoted_without_its_heading() -> None:
-    page = f"[{REF} lines 40-41 of 900]\nok\nthe disk of db-7 is full\n"
+    page = f"[{REF} lines 40-41 of 900]\n````\nok\n```\nthe disk of db-7 is full\n````"
     text = said(
         opened(chat(CITATION, question=f"Which disk is full, {REF}?"), page), tool=NAME
     ).text

@@ -103,24 +103,28 @@ def _ids(content: dict[str, Any], kind: str) -> list[str]:
 def _turns(contents: list[Any]) -> Iterator[str]:
     """G2 and G3: call turns and response turns, one directly behind the other.
 
-    Names are not compared: recorded responses bear any, and were taken.
+    Names are not compared: recorded responses bear any, and were taken. So was plain text in the
+    place of all responses, and a turn of the model in several contents.
     """
-    before: dict[str, Any] = {}
-    for content in contents:
+    asked: list[str] = []
+    for number, content in enumerate(contents):
         calls, responses = _ids(content, "functionCall"), _ids(content, "functionResponse")
-        if calls and before.get("role", "user" if before else "model") == "model":
+        if calls and number == 0:
             yield _CALL_TURN
-        asked = _ids(before, "functionCall")
         if responses and not asked:
             yield _RESPONSE_TURN
-        elif len(responses) != len(asked) or any(
-            answer and call and answer != call
-            for answer, call in zip(responses, asked, strict=True)
-        ):
+        elif responses and not _answer(responses, asked):
             yield _COUNTS
-        before = content
-    if _ids(before, "functionCall"):
+        asked = [*asked, *calls] if content.get("role") == "model" else []
+    if asked:
         yield _COUNTS
+
+
+def _answer(responses: list[str], asked: list[str]) -> bool:
+    """Whether there is a response to every call, in any order."""
+    if len(responses) != len(asked):
+        return False
+    return "" in responses + asked or set(responses) == set(asked)
 
 
 def _signatures(contents: list[Any]) -> Iterator[str]:

@@ -179,7 +179,11 @@ REFUSED: dict[str, tuple[Callable[[], str], str]] = {
         lambda: gemini(parts("model", FUNCTION), parts("user", RESPONSE)),
         "function call turn comes",
     ),
-    "G3": (lambda: gemini(ASKED, parts("model", FUNCTION), ASKED), "number of function response"),
+    "G3": (
+        lambda: gemini(ASKED, parts("model", FUNCTION, FUNCTION), parts("user", RESPONSE)),
+        "number of function response",
+    ),
+    "G3 end": (lambda: gemini(ASKED, parts("model", FUNCTION)), "number of function response"),
     "G3 orphan": (lambda: gemini(ASKED, parts("user", RESPONSE)), "function response turn comes"),
     "G4": (lambda: gemini(parts("user")), "must not be empty"),
     "G4 data": (lambda: gemini(parts("user", {"thought": True})), "oneof field 'data'"),
@@ -219,6 +223,15 @@ def test_a_breach_is_refused_in_the_providers_words(rule: str) -> None:
         lambda: responses(USER, THOUGHT, ITEM, PUT, store=False),
         lambda: responses(PUT, previous_response_id="r", ledger=Ledger(stored={"r": [USER, ITEM]})),
         lambda: gemini(ASKED, parts("model", FUNCTION), parts("user", RESPONSE)),
+        # Recorded: text in the place of responses, and a turn of the model in two contents.
+        lambda: gemini(ASKED, parts("model", FUNCTION), ASKED),
+        lambda: gemini(ASKED, parts("model", FUNCTION, FUNCTION), ASKED),
+        lambda: gemini(
+            ASKED,
+            parts("model", FUNCTION),
+            parts("model", FUNCTION),
+            parts("user", RESPONSE, RESPONSE),
+        ),
     ],
 )
 def test_what_providers_take_is_taken(why: Callable[[], str]) -> None:

@@ -176,10 +176,12 @@ def _openai_code(message: str) -> str | None:
 
 
 def _has_key(got: Got) -> bool:
-    bears = got.header("authorization") == f"Bearer {KEY}"
+    """Whether a key is there; customers of the provider have keys that begin alike."""
+    bears = got.header("authorization").startswith(f"Bearer {KEY}")
     if got.dialect == "anthropic":  # its newer clients bear the key, older ones name it
-        named = got.header("x-api-key") == KEY
+        named = got.header("x-api-key").startswith(KEY)
         return (bears or named) and bool(got.header("anthropic-version"))
     if got.dialect == "gemini":
-        return KEY in (got.header("x-goog-api-key"), got.query.get("key"))
+        given = (got.header("x-goog-api-key"), got.query.get("key", ""))
+        return any(key.startswith(KEY) for key in given)
     return bears

@@ -52,7 +52,8 @@ def running_proxy(
     Without an upstream the offline model answers. The store is in memory unless `store_url` says
     otherwise.
     """
-    chosen: dict[str, Any] = {"store_url": "memory:", "serve_port": 0}
+    # Most tests look at one store through `service.engine`; test_tenants.py has keys in it.
+    chosen: dict[str, Any] = {"store_url": "memory:", "serve_port": 0, "tenant_by": "none"}
     if upstream is not None:
         chosen |= {f"{family}_upstream": upstream for family in FAMILIES}
     settings = Settings(**(chosen | dict(settings_overrides or {})))

@@ -32,11 +32,17 @@ class Model:
 
     async def opens(self, calls: int = 1, **how: Any) -> OpeningStep:
         """Take one turn, and go on from it."""
+        return await self.opens_each(*[how] * calls)
+
+    async def opens_each(
+        self, *options: dict[str, Any], alone: bool = True, call_id: str = ""
+    ) -> OpeningStep:
+        """The same with options for each call; not `alone`, where the client's calls are beside."""
         asked = []
-        for _ in range(calls):
+        for how in options:
             self.number += 1
             arguments = json.dumps({"ref_id": self.ref, "lines": "1-5", **how})
-            asked.append(Call(f"c{self.number}", "expand_ref", arguments))
+            asked.append(Call(call_id or f"c{self.number}", "expand_ref", arguments))
         turn = {
             "role": "assistant",
             "content": None,
@@ -50,7 +56,7 @@ class Model:
             ],
         }
         raw = (json.dumps(turn).encode(),)
-        step = await self.expansions.step(self.sent, raw, asked, alone=True)
+        step = await self.expansions.step(self.sent, raw, asked, alone=alone)
         self.sent = step.following or self.sent
         return step
 

@@ -154,6 +154,14 @@ class Server:
         finally:
             await connection.close()
 
+    async def run_script(self, sql: str, url: str) -> None:
+        """Several statements at once, whose results nobody wants."""
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute(sql)
+        finally:
+            await connection.close()
+
     @contextmanager
     def database(self) -> Iterator[str]:
         """The URL of a database that is dropped afterwards."""

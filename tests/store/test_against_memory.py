@@ -109,10 +109,6 @@ class Twins(RuleBasedStateMachine):
         one = turn(number, said)
         self.both(lambda store: store.add_turn(scope, one, record, named(*said[:2])))
 
-    @rule(scope=scopes, number=st.integers(1, 3), said=messages)
-    def update_turn(self, scope: Scope, number: int, said: list[bytes]) -> None:
-        self.both(lambda store: store.update_turn(scope, turn(number, said, status=200)))
-
     @rule(scope=scopes, linked=st.lists(st.sampled_from(["r1", "r2", "r3"]), max_size=2))
     def link(self, scope: Scope, linked: list[str]) -> None:
         self.both(lambda store: store.link(scope, linked))

@@ -97,10 +97,6 @@ async def _add_turn(store: Store, scope: Scope) -> None:
     assert await store.messages(scope, [digest(b"m")]) == {}
 
 
-async def _update_turn(store: Store, scope: Scope) -> None:
-    await _refused(store.update_turn(scope, turn(1, model="theirs")))
-
-
 async def _turns(store: Store, scope: Scope) -> None:
     assert await store.turns(scope) == []
 
@@ -174,7 +170,7 @@ ATTACKS: dict[str, Attack] = {
     and inspect.iscoroutinefunction(function)
     and name not in ("_filled", "_refused")
 }
-WITHOUT_SCOPE = {"backup", "close"}
+WITHOUT_SCOPE = {"backup", "close", "scopes", "secret"}
 """Of the whole store: whoever may call them may read the file."""
 
 

@@ -81,23 +81,10 @@ def test_calls_about_a_session_need_one_and_it_must_be_the_records(opener: Opene
             store.add_turn(HERE, turn(1), session(), {digest(b"a"): b"b"}),
             store.close_session(nowhere),
             store.delete_session(nowhere),
-            store.update_turn(HERE, turn(1)),
         ):
             with pytest.raises(StoreError):
                 await call
         assert await store.sessions(nowhere) == []
-
-    opener.run(work)
-
-
-def test_turn_is_replaced_once_its_answer_is_known(opener: Opener) -> None:
-    async def work(store: Store) -> None:
-        await store.add_turn(HERE, turn(1, [b"a"]), session(), named(b"a"))
-        await store.add_turn(HERE, turn(2), session(), {})
-        known = turn(1, [b"a"], status=200, usage=TurnUsage(input=7, cost=None), model="m2")
-        await store.update_turn(HERE, known)
-        assert await store.turns(HERE) == [known, turn(2)]
-        assert [total.input for total in await store.usage(HERE)] == [101, 7]
 
     opener.run(work)
 
@@ -109,7 +96,6 @@ def test_message_that_another_user_stored_is_not_gained_by_naming_it(opener: Ope
     async def work(store: Store) -> None:
         await store.add_turn(HERE, turn(1, [b"mine"]), session(), named(b"mine"))
         await store.add_turn(thief, turn(1, [b"mine"]), session(), {})
-        await store.update_turn(thief, turn(1, [b"mine"]))
         assert await store.messages(thief, [wanted]) == {}
 
     opener.run(work)

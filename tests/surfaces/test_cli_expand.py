@@ -48,8 +48,9 @@ def test_lines_are_given_exactly(cli: Cli, log: str, lines: str, first: int, las
 def test_a_terminal_shows_the_text_line_by_line(cli: Cli, log: str) -> None:
     said = cli("expand", log, "--lines", "431-432", "--output", "table").out.splitlines()
     assert said[0].startswith(f"[{log} lines 431-432")
-    assert "step 430" in said[1]
-    assert said[2] == LOG.splitlines()[431]
+    assert "step 430" in said[2]
+    assert said[3] == LOG.splitlines()[431]
+    assert said[1] == said[4] == "```"
 
 
 def test_pages_go_on_where_the_last_ended(cli: Cli, log: str) -> None:

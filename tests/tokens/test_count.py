@@ -476,3 +476,25 @@ def test_what_was_counted_before_makes_no_difference() -> None:
     after = count(longer, model="qwen3:8b")
     assert count(body, model="qwen3:8b") == alone
     assert after == count(read(longer), model="qwen3:8b")
+
+
+def test_what_a_providers_own_summary_stands_for_is_not_counted() -> None:
+    # Recorded: Anthropic billed 216 tokens for such a request of 300,000 characters.
+    summary = {"type": "compaction", "content": "The user asked for a summary of a long text."}
+    kept = [
+        {"role": "assistant", "content": [summary]},
+        {"role": "user", "content": "What are we talking about?"},
+    ]
+    history = [
+        {"role": "user", "content": "What of this? " + "All went well. " * 5_000},
+        {"role": "assistant", "content": "Nothing."},
+    ]
+    with_history, alone = (
+        count(
+            {"model": "claude-opus-4-6", "max_tokens": 10, "messages": messages},
+            dialect="anthropic",
+        ).tokens
+        for messages in ([*history, *kept], kept)
+    )
+    assert with_history == alone
+    assert 80 < alone < 150

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.trim.excerpts import after, alert_excerpts, before, middle_cut, plain, quote
+from holdfast.trim.excerpts import (
+    after,
+    alert_excerpts,
+    before,
+    error_line,
+    middle_cut,
+    plain,
+    quote,
+)
 
 EXACT = [
     "https://example.org/a/very/long/path,with;all(the)signs?q=1&r=2#part",
@@ -119,3 +127,44 @@ def test_a_cut_looks_at_a_window_not_at_the_text() -> None:
     combining = "e" + "\u0301" * 2_000_000
     before(combining, 1_000_000)
     assert time.process_time() - start < 1
+
+
+ERRORS = [
+    "Error: no such file",
+    "error: could not compile `tide`",
+    "PermissionError: cannot open /etc/tide/keys.toml, errno 13",
+    "java.lang.NullPointerException: null",
+    "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'x'",
+    "fatal: not a git repository",
+    "[ERROR] the mirror is gone",
+    "Failed to connect to db-3",
+    "Command failed with exit code 1",
+    "Could not find the file",
+    "cat: notes.txt: No such file or directory",
+    "bash: rgg: command not found",
+    '{"error": "rate limited", "retry": 3}',
+    '{"error":{"code":404}}',
+]
+NO_ERRORS = [
+    "0 errors, 0 warnings",
+    "No errors found.",
+    "error handling is in api.py",
+    "errors.py\nexceptions.py",
+    '{"error": null, "rows": []}',
+    '{"errors": [], "data": 1}',
+    "src/error.rs: 12 lines",
+    "The function cannot fail.",
+    "Everything is fine. Error: none",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_a_short_result_that_is_an_error_is_known_by_its_first_line(text: str) -> None:
+    assert error_line(f"\n{text}\n") == text.split("\n", maxsplit=1)[0]
+    assert error_line(text + "\nmore" * 400) == ""
+
+
+@pytest.mark.parametrize("text", NO_ERRORS)
+def test_a_result_that_has_the_word_in_it_is_no_error(text: str) -> None:
+    assert error_line(text) == ""

@@ -163,6 +163,8 @@ LIBRARY: dict[str, Wired | str] = {
     "serve_host": SERVING,
     "serve_port": SERVING,
     "serve_token": SERVING,
+    "serve_tokens": SERVING,
+    "tenant_by": SERVING,
     "serve_names": SERVING,
     "max_connections": SERVING,
     "serve_offline": SERVING,

@@ -178,6 +178,21 @@ def proxy_wants_token(token: str, _: Path) -> object:
         return asked(proxy).status, asked(proxy, headers={"x-holdfast-token": "t0ken"}).status
 
 
+def proxy_takes_tokens(tokens: dict[str, str], _: Path) -> object:
+    with running_proxy({"serve_token": "t0ken", "serve_tokens": tokens}) as proxy:
+        return asked(proxy, headers={"x-holdfast-token": "t-ann"}).status
+
+
+def sessions_of_two_keys(tenant_by: str, _: Path) -> object:
+    """How many sessions two clients with equal requests have."""
+    with running_proxy({"tenant_by": tenant_by, "serve_token": "t0ken"}) as proxy:
+        token = {"x-holdfast-token": "t0ken"}
+        answers = [
+            asked(proxy, headers={**token, "authorization": f"Bearer {key}"}) for key in "ab"
+        ]
+        return len({answered.headers["x-holdfast-session"] for answered in answers})
+
+
 def proxy_answers_to(names: list[str], _: Path) -> object:
     with running_proxy({"serve_names": names}) as proxy:
         return asked(proxy, headers={"host": "gateway.example"}).status
@@ -336,6 +351,8 @@ PROXY: dict[str, Wired | str] = {
     "serve_host": Wired(proxy_host, "127.0.0.1", "127.0.0.2"),
     "serve_port": Wired(proxy_port, *PORTS),
     "serve_token": Wired(proxy_wants_token, "", "t0ken"),
+    "serve_tokens": Wired(proxy_takes_tokens, {}, {"ann": "t-ann"}),
+    "tenant_by": Wired(sessions_of_two_keys, "key", "none"),
     "serve_names": Wired(proxy_answers_to, [], ["gateway.example"]),
     "serve_offline": Wired(other_family_is_answered, False, True),
     "max_connections": Wired(second_request_is_taken, 1, 2),

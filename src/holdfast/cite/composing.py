@@ -15,6 +15,7 @@ from holdfast.condense.fields import fields
 from holdfast.condense.glance import glance
 from holdfast.condense.relevance import excerpt, rank
 from holdfast.condense.source import Source
+from holdfast.voice import OPEN_ANY_PART, item
 
 _BEST_PASSAGES = 12
 _FIELD_CHARACTERS = 300
@@ -50,7 +51,7 @@ class Handle(NamedTuple):
 
     def foot(self) -> str:
         """The last line: what can be put behind the ref to open a part."""
-        return f'[Open any part: {self.opener}("{self.name}", {" | ".join(self.ways)})]'
+        return f'{OPEN_ANY_PART}{self.opener}("{self.name}", {" | ".join(self.ways)})]'
 
 
 def compose(
@@ -60,7 +61,7 @@ def compose(
     condensed = condenser.condense(source)
     title = shortened(" ".join(condensed.title.split()), 200)
     first = glance(source)
-    head, foot = f"{handle.head(condensed, source, first.stored)}\n{title}", handle.foot()
+    head, foot = f"{handle.head(condensed, source, first.stored)}\n{item(title)}", handle.foot()
     room = cap - count(head) - count(foot) - 4
     if room < 0:  # a small cap leaves room for the ref, and what is behind it
         head, foot = head.partition("\n")[0], ""

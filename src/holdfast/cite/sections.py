@@ -13,19 +13,12 @@ from holdfast.cite.citation import Excerpt, count
 from holdfast.condense.condenser import Note
 from holdfast.condense.cutting import shortened
 from holdfast.condense.relevance import excerpt
+from holdfast.voice import HEADINGS, item
 
 EXCERPT_CHARACTERS = 500
 LEAST_TOKENS = 40
 _LEAST_KEY_TOKENS = 20
 """Below as many tokens a line is left out rather than shortened."""
-
-_HEADINGS = {
-    "key": "At a glance:",
-    "alert": "Errors and warnings:",
-    "answer": "On the question:",
-    "outline": "Outline:",
-    "sample": "Samples:",
-}
 
 
 class Answer(NamedTuple):
@@ -44,7 +37,7 @@ class _Line(NamedTuple):
 
     @property
     def shown(self) -> str:
-        return f"{self.where}: {self.text}" if self.where else self.text
+        return item(f"{self.where}: {self.text}" if self.where else self.text)
 
 
 class Sections:
@@ -53,7 +46,7 @@ class Sections:
     def __init__(self, room: int, question: str) -> None:
         self.room = room
         self.question = question
-        self.sections: dict[str, list[_Line]] = {name: [] for name in _HEADINGS}
+        self.sections: dict[str, list[_Line]] = {name: [] for name in HEADINGS}
         self.order: list[str] = []
         self.places: dict[str, list[str]] = {}
 
@@ -65,13 +58,13 @@ class Sections:
         length of the last.
         """
         lines = self.sections[section]
-        room = round(self.room * share) - (0 if lines else count(_HEADINGS[section]) + 1)
+        room = round(self.room * share) - (0 if lines else count(HEADINGS[section]) + 1)
         for note in notes:
             if room < 8:
                 break
             relevance = note.relevance if isinstance(note, Answer) else 0.0
             line = _Line(note.text.strip("\n"), note.where, relevance, 0)
-            line = line._replace(tokens=count(line.shown) + 1)
+            line = line._replace(tokens=count(line.shown))
             if self._is_said(section, line):
                 self._credit(line)
                 continue
@@ -86,7 +79,7 @@ class Sections:
 
     def _take(self, section: str, line: _Line) -> None:
         if not self.sections[section]:
-            self.room -= count(_HEADINGS[section]) + 1
+            self.room -= count(HEADINGS[section]) + 1
         self.sections[section].append(line)
         self.order.append(section)
         self.places.setdefault(line.where or line.text, []).append(line.text)
@@ -118,8 +111,8 @@ class Sections:
         shown = []
         for section, lines in self.sections.items():
             if lines:
-                shown.append(_HEADINGS[section])
-                shown.extend(f"- {line.shown}" for line in lines)
+                shown.append(HEADINGS[section])
+                shown.extend(line.shown for line in lines)
         return shown
 
     def excerpts(self) -> tuple[Excerpt, ...]:
@@ -137,7 +130,7 @@ def _narrowed(line: _Line, room: int, question: str) -> _Line:
     most = min(room * 4, len(line.text) - 1)
     while most > LEAST_TOKENS:
         narrow = line._replace(text=excerpt(line.text, question, most)[0])
-        tokens = count(narrow.shown) + 1
+        tokens = count(narrow.shown)
         if tokens <= room:
             return narrow._replace(tokens=tokens)
         most = most * 3 // 4
@@ -149,7 +142,7 @@ def _shortened(line: _Line, room: int, _question: str) -> _Line:
     most = min(room * 4, len(line.text) - 1)
     while most > 0:
         short = line._replace(text=shortened(line.text, most))
-        tokens = count(short.shown) + 1
+        tokens = count(short.shown)
         if tokens <= room:
             return short._replace(tokens=tokens)
         most = most * 2 // 3

@@ -4,12 +4,16 @@ addresses: after document, before fields. `data.agent.agentArn`, `items[3].name`
 `/a/0` and a lone key in quotes are found in the words of a question, and followed through the
 values: from the top, else from anywhere, else without their first steps. Keys may hold dots and
 slashes of their own.
+
+The patterns are in `re`: they are asked about a question, and about paths of at most 300 characters
+that stand in it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from holdfast.condense.pieces import Place
@@ -19,6 +23,9 @@ _MOST_FOUND = 3
 """A path that leads to more values than this names none of them."""
 _MOST_DROPPED = 6
 _MOST_TRIED = 2_000
+_MOST_CHARS = 300
+_MOST_ENDS = 24
+"""As many dots and slashes a key may hold: each is tried as its end, at every value on the way."""
 
 _QUOTED = re.compile(r"`([^`\n]{1,300})`|\"([^\"\n]{1,300})\"|'([^'\n]{1,300})'")
 _WRITTEN = re.compile(r"[$\w@\[/](?:[^\s`\"',;?!()]|\[\"[^\"\n]*\"\]|\['[^'\n]*'\])*")
@@ -49,7 +56,7 @@ def _paths(question: str) -> list[str]:
     quoted = [next(filter(None, match)) for match in _QUOTED.findall(question)]
     rest = _QUOTED.sub(" ", question)
     written = [word for word in _WRITTEN.findall(rest) if re.search(r"[.\[/][\w@$]", word)]
-    paths = [path.strip().rstrip(".:") for path in (*quoted, *written)]
+    paths = [path.strip().rstrip(".:") for path in (*quoted, *written) if len(path) <= _MOST_CHARS]
     return list(dict.fromkeys(filter(None, paths)))[:_MOST_PATHS]
 
 
@@ -122,7 +129,8 @@ def _step(node: Any, path: str) -> tuple[Any, int] | None:
         key = bracket[1] if bracket[1] is not None else bracket[2]
         return (key, bracket.end()) if key in node else None
     begin = 1 if path[0] in "./" else 0
-    ends = [match.start() for match in _STEP_END.finditer(path, begin + 1)]
+    found = islice(_STEP_END.finditer(path, begin + 1), _MOST_ENDS)
+    ends = [match.start() for match in found]
     # A key may hold dots: the longest that is there.
     longest = next((end for end in reversed(ends) if path[begin:end] in node), None)
     return None if longest is None else (path[begin:longest], longest)

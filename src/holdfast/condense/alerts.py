@@ -20,6 +20,7 @@ from holdfast.condense.source import Source
 _MOST = 12
 """More alerts than this are counted, not listed."""
 _QUOTED_CHARS = 400
+# In `re`: it is asked about keys of at most 64 bytes.
 _KEY = re.compile(
     r"(?i)(?:\w*[_-])?(?:errors?|exceptions?|faults?|failures?|warnings?|traceback|vulnerabilit\w+)"
     r"|error_?(?:message|type|code|description)|\w+[a-z](?:Error|Warning|Exception)s?"

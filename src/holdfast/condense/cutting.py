@@ -71,10 +71,24 @@ def _last_soft(text: str, begin: int, high: int) -> int:
     start = _run_begin(text, begin)
     if _is_named(text, start, end):
         return -1
-    for at in range(high, begin, -1):
-        if _is_soft(text, at):
-            return at
+    at = _last_sign(text, begin, high)
+    if at > begin:
+        return at
     return high if end - start > _BLOB else -1
+
+
+def _last_sign(text: str, begin: int, high: int) -> int:
+    """The last place up to `high` before which a sign lets the text end, if it is behind `begin`.
+
+    Signs are looked for, not every character asked: a megabyte of base64 has none of them.
+    """
+    if not text[begin : high + 1].isascii():
+        return next((at for at in range(high, begin, -1) if _is_soft(text, at)), begin)
+    at = max(text.rfind(sign, begin, high) + 1 for sign in _SOFT if sign != ",")
+    comma = text.rfind(",", begin, high) + 1
+    while comma > max(at, begin) and not _is_soft(text, comma):
+        comma = text.rfind(",", begin, comma - 1) + 1
+    return max(at, comma)
 
 
 def _run_begin(text: str, at: int) -> int:

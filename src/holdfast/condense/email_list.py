@@ -2,6 +2,10 @@
 
 email_list: after json_rows. As rows of JSON with `from` and `subject`, as Gmail's API gives them
 (headers in a list), or as text with headers, one e-mail after another.
+
+The patterns are in `re`, for a text may have a header in every line and RE2 takes ten times as long
+for each match. They are linear: each begins where a line does, or at a newline that no other match
+can begin with, and its repeats are possessive or stand at its end.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from holdfast.condense.once import once
 from holdfast.condense.pieces import line
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
-from holdfast.condense.spans import cut, passages_of, where
+from holdfast.condense.spans import Span, cut, passages_of, until_next, where
 from holdfast.document import Steps
 
 kind = "email_list"
@@ -29,9 +33,9 @@ _SHOWN = 25
 _SENDERS = ("from", "sender", "from_address", "fromaddress", "from_email")
 _DATES = ("date", "receiveddatetime", "received_at", "sentdatetime", "sent_at", "internaldate")
 _BODIES = ("snippet", "bodypreview", "preview", "body", "text", "content")
-_HEADER = re.compile(r"(?m)^(From|To|Subject|Date):[ \t]*(.*)$")
-_START = re.compile(r"(?m)^From (?=\S+ )|^(?:From|Date|Subject|Message-ID|Received|Return-Path):")
-_BLANK = re.compile(r"\n[ \t\r]*\n")
+_HEADER = re.compile(r"(?m)^(From|To|Subject|Date):[ \t]*+(.*)$")
+_START = re.compile(r"(?m)^From (?=\S++ )|^(?:From|Date|Subject|Message-ID|Received|Return-Path):")
+_BLANK = re.compile(r"\n[ \t\r]*+\n")
 
 
 class Email(msgspec.Struct, frozen=True):
@@ -77,7 +81,7 @@ def passages(source: Source) -> Sequence[Passage]:
     if source.document is not None:
         return json_passages(source)
     text = source.text
-    spans = _spans(text)
+    spans = _spans(source)
     before = (0, spans[0][0] if spans else len(text))
     parts = (part for start, end in (before, *spans) for part in cut(text, start, end))
     return passages_of(source, parts)
@@ -149,8 +153,10 @@ def _said(one: Email) -> str:
     return " | ".join(" ".join(part.split()) for part in parts if part)
 
 
-def _spans(text: str) -> list[tuple[int, int]]:
+@once
+def _spans(source: Source) -> list[Span]:
     """Where each e-mail of a text stands: from its first header to the next e-mail's."""
+    text = source.text
     starts: list[int] = []
     at = 0
     for found in _START.finditer(text):
@@ -162,8 +168,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
         if {"From", "Subject"} <= names:
             starts.append(found.start())
             at = blank.end() if blank else len(text)
-    ends = [*starts[1:], len(text)] if starts else []
-    return list(zip(starts, ends, strict=True))
+    return until_next(starts, len(text))
 
 
 def _follows_blank(text: str, start: int) -> bool:
@@ -177,7 +182,7 @@ def _in_text(source: Source) -> list[Email]:
         return []
     text = source.text
     listed = []
-    for start, end in _spans(text):
+    for start, end in _spans(source):
         blank = _BLANK.search(text, start, end)
         close = blank.start() if blank else end
         headers = {found[1]: found[2].strip() for found in _HEADER.finditer(text, start, close)}

@@ -4,6 +4,9 @@ fields: after addresses and relevance, before cite and expand. Passages say what
 answer; a field is the answer alone. A field is asked for by its path, or by words: those of its
 keys, and those of the values beside it, so that `city of Thigpen` leads through the row that has
 `Thigpen` in it to its `city`. Work is linear in the size of the document.
+
+The one pattern is in `re`: it is asked about a question, and is linear, for nothing in a match can
+be a quote that another begins with.
 """
 
 from __future__ import annotations
@@ -292,16 +295,17 @@ class _Rows:
         """Terms in the objects that a place is in, and in others of its row."""
         if not self._near:
             return 0, 0
-        known = self._beside.get(id(place[2]))
-        if known is None:
-            near = far = 0
-            inner = place
-            while inner:
-                inner, _, holder = inner
-                near |= self._near.get(id(holder), 0)
-                far |= self._far.get(id(holder), 0)
-            known = self._beside[id(place[2])] = near, far
-        return known
+        # What is around many rows is looked at once: they may stand hundreds of steps deep.
+        waiting: list[Any] = []
+        while place and id(place[2]) not in self._beside:
+            waiting.append(place[2])
+            place = place[0]
+        near, far = self._beside[id(place[2])] if place else (0, 0)
+        for holder in reversed(waiting):
+            near |= self._near.get(id(holder), 0)
+            far |= self._far.get(id(holder), 0)
+            self._beside[id(holder)] = near, far
+        return near, far
 
     def said(self, index: int) -> str:
         """The field that tells the row of a scalar from others best, if it is another one."""

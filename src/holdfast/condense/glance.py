@@ -37,6 +37,9 @@ _MOST_VALUES = 200
 _TEXT_SHARE = 0.25
 """A string of a smaller share is a value among others, not the output that JSON was put around."""
 _WORD_CHARS = 40
+_MARKUP_BYTES = 20_000
+"""In as many bytes of a page stand the words of its first line that are shown: a page can be one
+line of megabytes, and a tag in each three bytes of it."""
 
 _SAYS_SOMETHING = re2.compile(rb"[0-9A-Za-z\x80-\xff]")
 _TAGS = re2.compile(rb"<[/!?]?[A-Za-z][^<>]*>")
@@ -186,8 +189,9 @@ def _outer_lines(text: _Text) -> Iterator[Note]:
     for begin, end in [*last[:1], *_from_start(text.data), *last[1:]]:
         note = _note(text, begin, end, _END_CHARS)
         if is_page:  # of a page its words are read, not its markup
+            stop = min(end, begin + _MARKUP_BYTES)
             note = Note(
-                "key", _shown(_TAGS.sub(b" ", text.data[begin:end]), _END_CHARS), note.where
+                "key", _shown(_TAGS.sub(b" ", text.data[begin:stop]), _END_CHARS), note.where
             )
         yield note
 

@@ -7,13 +7,16 @@ the matter alone. Addresses of links stand as they do in the page.
 
 from __future__ import annotations
 
-import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import msgspec
+import re2  # type: ignore[import-untyped]
 
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.html_blocks import HtmlBlock, Page, read_page
+from holdfast.condense.html_blocks import HtmlBlock, Link, read_page
+from holdfast.condense.once import once
 from holdfast.condense.source import Source
 from holdfast.condense.spans import LONGEST, SHORTEST, cut, first_sentence, quote
 from holdfast.condense.text import warning_in
@@ -29,15 +32,12 @@ LINKS = 12
 SAMPLES = 8
 """At most so many later paragraphs are shown by their first sentence."""
 
-_PAGE = re.compile(rb"<(?:!doctype html|html|body|head)[\s>]", re.IGNORECASE)
-_FIRST = re.compile(
-    rb"<(?:!doctype|!--|\?xml|html|head|body|title|meta|div|p|a|span|ul|ol|li|table|h[1-6]|br|section"
-    rb"|article|main|header|nav|img|b|i|em|strong|pre|form|style|script|link)[\s/>-]?",
-    re.IGNORECASE,
+_PAGE = re2.compile(rb"(?i)<(?:!doctype html|html|body|head)[\s>]")
+_FIRST = re2.compile(
+    rb"(?i)<(?:!doctype|!--|\?xml|html|head|body|title|meta|div|p|a|span|ul|ol|li|table|h[1-6]|br|section"
+    rb"|article|main|header|nav|img|b|i|em|strong|pre|form|style|script|link)[\s/>-]?"
 )
-_TAG = re.compile(
-    rb"<(?:div|p|a|span|ul|li|table|h[1-6]|br|section|article|img)[\s/>]", re.IGNORECASE
-)
+_TAG = re2.compile(rb"(?i)<(?:div|p|a|span|ul|li|table|h[1-6]|br|section|article|img)[\s/>]")
 
 
 class Paragraph(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class Paragraph(msgspec.Struct, frozen=True):
     opens: int
     """The level of the heading, if it is the first paragraph under it; else 0."""
     frame: bool
-    links: list[tuple[str, str]]
+    links: list[Link]
 
 
 def sniff(source: Source) -> float:
@@ -66,7 +66,7 @@ def sniff(source: Source) -> float:
 def condense(source: Source) -> Condensed:
     """Alerts and the beginning of the matter, then headings and links."""
     page = read_page(source)
-    shown = paragraphs(page)
+    shown = paragraphs(source)
     matter = [(n, one) for n, one in enumerate(shown, 1) if not one.frame]
     notes = [
         Note("alert", quote(warning, 300), f"paragraph {n}")
@@ -88,17 +88,16 @@ def condense(source: Source) -> Condensed:
 
 def passages(source: Source) -> Sequence[Passage]:
     """Paragraphs under their heading, with their links, menus and footers included."""
-    return [
-        Passage(_quoted(one), f"paragraph {n}")
-        for n, one in enumerate(paragraphs(read_page(source)), 1)
-    ]
+    return [Passage(_quoted(one), f"paragraph {n}") for n, one in enumerate(paragraphs(source), 1)]
 
 
-def paragraphs(page: Page) -> list[Paragraph]:
+@once
+def paragraphs(source: Source) -> list[Paragraph]:
     """The blocks of a page, short ones joined and long ones cut, each with its heading.
 
     The title and the description are the first two, if the page has them.
     """
+    page = read_page(source)
     about = [HtmlBlock(text, 0, True, []) for text in (page.title, page.description) if text]
     made = [piece for block in about for piece in _pieces([block], "")]
     heading = ""
@@ -126,18 +125,26 @@ def _groups(blocks: Iterable[HtmlBlock]) -> Iterator[list[HtmlBlock]]:
 
 def _pieces(group: list[HtmlBlock], heading: str) -> list[Paragraph]:
     text = "\n".join(block.text for block in group)
-    links = [link for block in group for link in block.links]
+    links = deque(_placed(group))
     frame = all(block.frame for block in group)
     level = group[0].level
     made = []
     for start, end in cut(text, 0, len(text), LONGEST):
-        # Each link stands with the piece that shows it; the last takes those that none shows.
-        last = end == len(text)
-        here = [link for link in links if last or link[0] in text[start:end]]
-        links = [link for link in links if link not in here]
+        # Each link stands with the piece that it begins in; the last takes one that shows nothing.
+        here = []
+        while links and (links[0][0] < end or end == len(text)):
+            here.append(links.popleft()[1])
         made.append(Paragraph(text[start:end].rstrip(), heading, level, frame, here))
         level = 0
     return made
+
+
+def _placed(group: list[HtmlBlock]) -> Iterator[tuple[int, Link]]:
+    """The links of a group, and where they stand in its text."""
+    start = 0
+    for block in group:
+        yield from ((start + link.at, link) for link in block.links)
+        start += len(block.text) + 1
 
 
 def _quoted(one: Paragraph) -> str:
@@ -145,8 +152,8 @@ def _quoted(one: Paragraph) -> str:
     return f"{headed}\n{_listed(one.links)}" if one.links else headed
 
 
-def _listed(links: Iterable[tuple[str, str]]) -> str:
-    return "links: " + ", ".join(f"[{quote(shown, 60)}]({href})" for shown, href in links)
+def _listed(links: Iterable[Link]) -> str:
+    return "links: " + ", ".join(f"[{quote(link.shown, 60)}]({link.href})" for link in links)
 
 
 def _samples(matter: Sequence[tuple[int, Paragraph]]) -> list[Note]:
@@ -181,12 +188,12 @@ def _headings(shown: Sequence[Paragraph]) -> list[Note]:
 
 def _links(matter: Sequence[tuple[int, Paragraph]]) -> list[Note]:
     # An address may be linked twice, by a picture and by words: the words are shown.
-    shown: dict[str, str] = {}
+    links: dict[str, Link] = {}
     for _, one in matter:
-        for words, href in one.links:
-            shown[href] = shown.get(href) or words
-    links = [(words, href) for href, words in shown.items()]
+        for link in one.links:
+            if link.href not in links or not links[link.href].shown:
+                links[link.href] = link
     if not links:
         return []
     more = f", {len(links) - LINKS:,} more" if len(links) > LINKS else ""
-    return [Note("outline", _listed(links[:LINKS]) + more)]
+    return [Note("outline", _listed(islice(links.values(), LINKS)) + more)]

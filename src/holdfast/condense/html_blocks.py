@@ -14,15 +14,28 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate
 
 import msgspec
+import re2  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.condense.once import once
 from holdfast.condense.source import Source
 
+# Both in `re`, for a page can have a tag in every three bytes, and RE2 takes ten times as long for
+# each match. They are linear: a match begins at `<`, and nothing in it can be another `<`.
 _TAG = re.compile(rb"<(/?)([a-z][a-z0-9]*)")
 _ANY_TAG = re.compile(r"<[^<>]*>")
+# As HTML reads them, so that quotes and signs in odd places hide none; possessive throughout.
+_ATTRIBUTE = (
+    rb"""[\s/]*+(?:=[^\s/>=]*+|[^\s/>=]++)(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+)?+)?+"""
+)
+_MANY_ATTRIBUTES = re.compile(rb"(?:%b){250}" % _ATTRIBUTE)
+_ATTRIBUTES = re.compile(rb"(?:%b){0,250}+" % _ATTRIBUTE)
+_FEWEST_BYTES = 400
+"""Below as many, 250 attributes have no room."""
 _CLOSED_BY_THEMSELVES = frozenset(
     b"area base br col embed hr img input link meta source track wbr param path p li td th tr dt dd"
     b" option tbody thead tfoot".split()
@@ -38,11 +51,10 @@ _INLINE = frozenset(
 )
 _FRAME = frozenset("nav footer aside form button select dialog menu".split())
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_FRAME_NAME = re.compile(
-    r"(?:^|[\s_-])(?:nav(?:bar|igation)?|menu|footer|side-?bar|breadcrumbs?|cookies?|share|social"
+_FRAME_NAME = re2.compile(
+    r"(?i)(?:^|[\s_-])(?:nav(?:bar|igation)?|menu|footer|side-?bar|breadcrumbs?|cookies?|share|social"
     r"|comments?|respond|related|recommend\w*|newsletter|promo|advert\w*|ads?|banner|popup|modal"
-    r"|pagination|tags|widget|login|toolbar|masthead)(?:$|[\s_-])",
-    re.IGNORECASE,
+    r"|pagination|tags|widget|login|toolbar|masthead)(?:$|[\s_-])"
 )
 
 PROSE = 100
@@ -50,8 +62,21 @@ PROSE = 100
 DEEPEST = 1000
 """With more tags open at once, a page is read as text without tags."""
 DEEPEST_FORMATTING = 64
+_LINK_CHARS = 200
+"""Of what a link shows: links can be put around each other, and each shows what all inside do."""
 NEAR = 3
 """So many blocks away from prose, short lines still belong to it."""
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A link in a block."""
+
+    shown: str
+    """The beginning of what is shown of it."""
+    href: str
+    """The address as it stands in the page."""
+    at: int
+    """Where it stands in the text of its block."""
 
 
 class HtmlBlock(msgspec.Struct, frozen=True):
@@ -62,8 +87,7 @@ class HtmlBlock(msgspec.Struct, frozen=True):
     """1 to 6 for a heading, else 0."""
     frame: bool
     """Whether it belongs to the page's frame rather than to its matter."""
-    links: list[tuple[str, str]]
-    """The links in it: what is shown, and the address as it stands in the page."""
+    links: list[Link]
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -79,24 +103,48 @@ class _Open:
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self.links: list[tuple[str, str]] = []
+        self.links: list[tuple[int, str, str]] = []
+        """Each link behind how many parts, what it shows and its address."""
         self.linked = 0
 
     def closed(self, level: int, frame: float, exact: bool) -> tuple[HtmlBlock, float] | None:
         """The block, and how surely it is frame: 1 by its tags or links, 0.5 by a name, 0 not."""
-        raw = "".join(self.parts).replace("\xad", "")  # a soft hyphen is not seen
+        raw = "".join(self.parts)
         text = raw.strip("\r\n") if exact else " ".join(raw.split())
         if not text or text.isspace():
             return None
         # Text that is mostly links leads elsewhere; a heading may be a link and still be matter.
         leads = self.linked > 0.6 * len(text) and not level
-        return HtmlBlock(text, level, frame > 0, self.links), 1.0 if leads else frame
+        links = []
+        if self.links:
+            ends = list(_plain_ends(self.parts) if exact else _joined_ends(self.parts))
+            links = [Link(shown, href, ends[behind]) for behind, shown, href in self.links]
+        return HtmlBlock(text, level, frame > 0, links), 1.0 if leads else frame
+
+
+def _plain_ends(parts: list[str]) -> Iterator[int]:
+    return accumulate(map(len, parts), initial=0)
+
+
+def _joined_ends(parts: list[str]) -> Iterator[int]:
+    """Where each part ends in the text of all, in which every run of white space is one space."""
+    length, is_apart = 0, False
+    yield 0
+    for part in parts:
+        words = part.split()
+        if words:
+            is_apart = is_apart or part[0].isspace()
+            length += (is_apart and length > 0) + sum(map(len, words)) + len(words) - 1
+            is_apart = part[-1].isspace()
+        else:
+            is_apart = is_apart or bool(part)
+        yield length
 
 
 @once
 def read_page(source: Source) -> Page:
     """Take a page apart; whatever it is, something comes out."""
-    if _is_too_deep(source.data):
+    if _is_too_rich(source.data):
         plain = html.unescape(_ANY_TAG.sub("\n", source.text))
         lines = (" ".join(line.split()) for line in plain.split("\n"))
         return Page("", "", [HtmlBlock(line, 0, False, []) for line in lines if line])
@@ -112,15 +160,20 @@ def read_page(source: Source) -> Page:
     )
 
 
-def _is_too_deep(data: bytes) -> bool:
-    """Whether tags are left open in such numbers that a parser would take forever.
+def _is_too_rich(data: bytes) -> bool:
+    """Whether a parser would take forever for the open tags of a page, or the attributes of one.
 
     Parsers need time by the square of the depth, and repeat every open tag of formatting in each
-    paragraph that follows.
+    paragraph that follows; they compare each attribute with all before it in its tag.
     """
     opened: Counter[bytes] = Counter()
-    depth = formatting = 0
-    for closes, name in _TAG.findall(data.lower()):
+    depth = formatting = end = 0
+    for tag in _TAG.finditer(data := data.lower()):
+        closes, name = tag.groups()
+        if tag.start() >= end and not closes:
+            end = _ATTRIBUTES.match(data, tag.end()).end()  # type: ignore[union-attr] # or empty
+            if end - tag.end() > _FEWEST_BYTES and _MANY_ATTRIBUTES.match(data, tag.end()):
+                return True
         if name in _CLOSED_BY_THEMSELVES or (closes and not opened[name]):
             continue
         step = -1 if closes else 1
@@ -146,43 +199,58 @@ def _blocks(root: LexborNode) -> list[HtmlBlock]:
         if current.parts or current.links:
             current = _Open()
 
-    # What is on the stack is a node to enter, or the tag of one that is left.
-    stack: list[LexborNode | str] = [root]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, str):
+    judged: dict[str, float] = {}
+    for node, tag in _walk(root):
+        if tag in _INLINE:
+            if tag == "a" and node is not None:
+                _link(node, current)
+        elif tag in ("-text", "br"):
+            if node is not None:
+                current.parts.append(_seen(node) if tag == "-text" else "\n")
+        elif node is None:
             close()
             frames.pop()
-            level = 0 if top in _HEADINGS else level
-            pre -= top == "pre"
-            continue
-        tag = top.tag or ""
-        if tag == "-text":
-            current.parts.append(top.text_content or "")
-            continue
-        if tag in _HIDDEN:
-            continue
-        if tag == "br":
-            current.parts.append("\n")
-        elif tag in _INLINE:
-            if tag == "a":
-                _link(top, current)
+            level = 0 if tag in _HEADINGS else level
+            pre -= tag == "pre"
         else:
             close()
-            frames.append(max(frames[-1], _framing(top, tag)))
+            frames.append(max(frames[-1], _framing(node, tag, judged)))
             level = _HEADINGS.get(tag, level)
             pre += tag == "pre"
-            stack.append(tag)
-        child = top.last_child
-        while child is not None:
-            stack.append(child)
-            child = child.prev
     close()
     return _judged(made)
 
 
-def _framing(node: LexborNode, tag: str) -> float:
-    """Whether an element opens a part of the frame: 1 by its tag, 0.5 by its names, else 0."""
+def _walk(root: LexborNode) -> Iterator[tuple[LexborNode | None, str]]:
+    """Every node that may be seen with its tag, and the tag alone where it ends.
+
+    Neither recursion nor lists of children: pages may be as deep and as wide as they like.
+    """
+    opened: list[tuple[LexborNode, str]] = []
+    node: LexborNode | None = root
+    while node is not None:
+        tag = node.tag or ""
+        if tag in _HIDDEN:
+            node = node.next
+        else:
+            yield node, tag
+            opened.append((node, tag))
+            node = node.first_child
+        while node is None and opened:
+            left, tag = opened.pop()
+            yield None, tag
+            node = left.next if opened else None
+
+
+def _seen(node: LexborNode) -> str:
+    return (node.text_content or "").replace("\xad", "")  # a soft hyphen is not seen
+
+
+def _framing(node: LexborNode, tag: str, judged: dict[str, float]) -> float:
+    """Whether an element opens a part of the frame: 1 by its tag, 0.5 by its names, else 0.
+
+    The same few names come again and again, so that each is judged once for a page.
+    """
     if tag in _FRAME:
         return 1.0
     if tag in ("body", "html", "article", "main"):
@@ -191,7 +259,9 @@ def _framing(node: LexborNode, tag: str) -> float:
     if not attributes:
         return 0.0
     names = " ".join(attributes.get(name) or "" for name in ("class", "id", "role"))
-    return 0.5 if _FRAME_NAME.search(names) else 0.0
+    if names not in judged:
+        judged[names] = 0.5 if _FRAME_NAME.search(names) else 0.0
+    return judged[names]
 
 
 def _judged(made: list[tuple[HtmlBlock, float]]) -> list[HtmlBlock]:
@@ -214,4 +284,4 @@ def _link(node: LexborNode, current: _Open) -> None:
     shown = " ".join(node.text().split())
     current.linked += len(shown)
     if href and not href.startswith(("#", "javascript:")):
-        current.links.append((shown, href))
+        current.links.append((len(current.parts), shown[:_LINK_CHARS], href))

@@ -44,6 +44,11 @@ OURS: tuple[Condenser, ...] = (
 )
 """Our condensers: what is more special comes first."""
 
+_OF_JSON: tuple[Condenser, ...] = (github_search, notion_page, entity, json_rows, json_tree)
+_OF_MARKUP: tuple[Condenser, ...] = (xml, html)
+"""Those that know nothing without a document, or without a first sign `<`: most contents are
+plain text, and are not held against seven kinds that they cannot be."""
+
 ENTRY_POINTS = "holdfast.condensers"
 """The group of entry points under which other packages offer condensers; each names an object of
 the shape of `Condenser`, a module or an instance."""
@@ -111,11 +116,15 @@ def named(kind: str) -> Condenser | None:
 
 
 def _surest(source: Source) -> Condenser:
-    best, score = condensers()[-1], 0.0
-    for one in condensers():
-        sure = one.sniff(source)
+    passed_over = () if source.document is not None else _OF_JSON
+    if not source.data[: html.SNIFFED].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+        passed_over += _OF_MARKUP
+    *special, best = condensers()  # anything is text, if it is nothing else
+    score = 0.0
+    for condenser in special:
+        sure = 0.0 if condenser in passed_over else condenser.sniff(source)
         if sure > score:
-            best, score = one, sure
+            best, score = condenser, sure
         if score >= 1:
             break
     return best

@@ -3,19 +3,25 @@
 log: after severity and spans. Lines that are alike but for their numbers form a group; a group is
 shown by its first line, quoted, with its count and where else it stands. All the costly looking is
 done once per group, not once per line.
+
+The patterns are in `re`: all are asked about the first 400 characters of a line at most, or the
+first 6,000 of a content, and what repeats in them has a limit or is possessive.
 """
 
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from io import BytesIO
+from itertools import chain, pairwise
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.severity import Rank, alert_lines, level, places, ranges, rank
+from holdfast.condense.severity import Rank, alert_lines, level, numbers_of, places, ranges, rank
 from holdfast.condense.source import Source
 from holdfast.condense.spans import (
     LONGEST,
@@ -60,8 +66,8 @@ _LEVEL_FIRST = re.compile(
     re.IGNORECASE,
 )
 _VARIABLE = re.compile(
-    r"\b(?:\w{0,40}\d|[A-Z][a-z]{2} {1,2}\d)[\w.:,+\-]*"
-    r"|\b[0-9a-f]{8,}\b|\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'"
+    r"\b(?:\w{0,40}\d|[A-Z][a-z]{2} {1,2}\d)[\w.:,+\-]*+"
+    r"|\b[0-9a-f]{8,}+\b|\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'"
 )
 _CONTINUES = (" ", "\t", "Caused by", "Traceback", "}")
 
@@ -73,8 +79,8 @@ class Group(msgspec.Struct, frozen=True):
     """The first of them, as it stands."""
     level: str
     rank: Rank
-    lines: list[int]
-    """Their numbers, counted from 1."""
+    lines: array[int]
+    """Their numbers, counted from 1, in order."""
 
 
 def sniff(source: Source) -> float:
@@ -128,12 +134,14 @@ def passages(source: Source) -> Sequence[Passage]:
 
 def group_lines(source: Source) -> list[Group]:
     """All lines in groups, in the order of their first lines."""
-    bare = source.data.translate(None, b"0123456789").split(b"\n")
-    mentions = set(alert_lines(source))
-    alike: defaultdict[tuple[bytes, bool], list[int]] = defaultdict(list)
-    for number, line in enumerate(bare[: source.line_count], 1):
-        alike[line, number in mentions].append(number)
-    merged: dict[tuple[str, str, bool], Group] = {}
+    alerting = bytearray(source.line_count + 2)
+    for number in alert_lines(source):
+        alerting[number] = 1
+    alike: defaultdict[tuple[bytes, int], array[int]] = defaultdict(lambda: array("I"))
+    bare = BytesIO(source.data.translate(None, b"0123456789"))
+    for number, line in enumerate(bare, 1):
+        alike[line.rstrip(b"\n"), alerting[number]].append(number)
+    merged: dict[tuple[str, str, int], Group] = {}
     for (_, mentioned), numbers in alike.items():
         first = source.lines(numbers[0], numbers[0]).strip()
         if not first:
@@ -147,9 +155,7 @@ def group_lines(source: Source) -> list[Group]:
             grave = rank(first[:400], named) if mentioned or named else 0
             # A word far back in a long line is a mention at least.
             merged[key] = Group(first, named, max(grave, 1) if mentioned else grave, numbers)
-    for group in merged.values():
-        group.lines.sort()
-    return list(merged.values())
+    return [replace(group, lines=array("I", sorted(group.lines))) for group in merged.values()]
 
 
 def template(line: str) -> str:
@@ -159,9 +165,8 @@ def template(line: str) -> str:
 
 def _entries(source: Source) -> Iterator[tuple[int, int]]:
     text = source.text
-    starts = [*source.line_starts, len(text)]
     begin = 0
-    for start, end in pairwise(starts):
+    for start, end in pairwise(chain(source.line_starts, (len(text),))):
         if end - begin > LONGEST or not text.startswith(_CONTINUES, start):
             if begin < start:
                 yield from cut(text, begin, start)
@@ -175,8 +180,12 @@ def _alerts(source: Source, groups: Sequence[Group]) -> list[Note]:
     notes = []
     # The less grave, the fewer ranges, so that there is room to quote some.
     for grave, name, most in ((3, "errors", 8), (2, "warnings", 5), (1, "mentions of errors", 3)):
-        lines = sorted(n for group in groups if group.rank == grave for n in group.lines)
-        if lines:
+        graves = bytearray(source.line_count + 1)
+        for group in groups:
+            if group.rank == grave:
+                for number in group.lines:
+                    graves[number] = 1
+        if lines := numbers_of(graves):
             notes.append(Note("alert", f"{name}: {places(lines, most)}"))
     notes += [Note("alert", _described(g), _first_place(source, g)) for g in groups[:ALERTS]]
     return notes

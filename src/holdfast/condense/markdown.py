@@ -2,6 +2,11 @@
 
 markdown: after spans and text. A section goes from its heading to the next one of whatever level.
 Headings inside blocks of code are none.
+
+The patterns are in `re`, for a text may have a match in every line and RE2 takes ten times as long
+for each. Signs are looked for in the first 8,000 bytes. The others are linear: each is tried where
+a line begins, or at a bracket, on a few hundred characters; a longer repeat in them is possessive,
+or stands at their end.
 """
 
 from __future__ import annotations
@@ -9,12 +14,15 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 import msgspec
 
 from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.once import once
 from holdfast.condense.source import Source
 from holdfast.condense.spans import (
+    MOST_PASSAGES,
     Span,
     counted,
     cut,
@@ -23,7 +31,6 @@ from holdfast.condense.spans import (
     paragraphs,
     passages_of,
     quote,
-    until_next,
     where,
 )
 from holdfast.condense.text import warnings
@@ -38,12 +45,14 @@ SECTIONS = 40
 """At most so many sections are listed one by one."""
 LINKS = 12
 """At most so many links are listed."""
+_NAME_CHARS = 400
+"""Of a heading, of which 100 are shown at most."""
 
 _HEADING = re.compile(
-    r"^(?: {0,3}(#{1,6})[ \t]+([^\n]*)|([^\s#>|\-*+`~=][^\n]{0,200})\r?\n(=+|-+)[ \t\r]*$)",
+    r"^(?: {0,3}(#{1,6})[ \t]++([^\n]*)|([^\s#>|\-*+`~=][^\n]{0,200})\r?\n(=++|-++)[ \t\r]*+$)",
     re.MULTILINE,
 )
-_FENCE = re.compile(r"^ {0,3}(```+|~~~+)([^\n`]*)$", re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(```++|~~~++)([^\n`]*+)$", re.MULTILINE)
 _LINK = re.compile(r"\[([^\[\]\n]{0,200})\]\(<?([^\s)>]{1,2000})")
 _CALLOUT = re.compile(
     r"^> {0,3}\[!(?:WARNING|CAUTION|IMPORTANT)\][^\n]*(?:\n>[^\n]*){0,6}", re.MULTILINE
@@ -86,8 +95,9 @@ def condense(source: Source) -> Condensed:
     parts = sections(source)
     named = [one for one in parts if one.level]
     notes = [
-        Note("alert", found[0], where(source, *found.span())) for found in _CALLOUT.finditer(text)
-    ][:6]
+        Note("alert", found[0], where(source, *found.span()))
+        for found in islice(_CALLOUT.finditer(text), 6)
+    ]
     notes += warnings(source, 6)
     notes += _samples(source, parts)
     notes += [_entry(source, one) for one in named[:SECTIONS]]
@@ -115,18 +125,30 @@ def passages(source: Source) -> Sequence[Passage]:
     return made
 
 
+@once
 def sections(source: Source) -> list[Section]:
-    """All sections; what stands before the first heading is one without a name."""
+    """All sections; what stands before the first heading is one without a name.
+
+    Of more than anyone reads, the last goes on to the end.
+    """
     text = source.text
     code = _code_spans(text)
-    heads = [found for found in _HEADING.finditer(text) if not _inside(code, found.start())]
-    spans = until_next([found.start() for found in heads], len(text))
-    made = [
-        Section(_level(found), (found[2] or found[3] or "").strip(" #\t\r"), span)
-        for found, span in zip(heads, spans, strict=True)
-    ]
-    first = heads[0].start() if heads else len(text)
-    return [Section(0, "", (0, first)), *made] if first else made
+    made: list[Section] = []
+    level, name, start = 0, "", 0
+    for heading in _HEADING.finditer(text):
+        at = heading.start()
+        if code and _inside(code, at):
+            continue
+        if len(made) == MOST_PASSAGES:
+            break
+        if at:
+            made.append(Section(level, name, (start, at)))
+        level, start = _level(heading), at
+        # A heading may be a megabyte long.
+        name = (heading[2] or heading[3] or "")[:_NAME_CHARS].strip(" #\t\r")
+    if start < len(text):
+        made.append(Section(level, name, (start, len(text))))
+    return made
 
 
 def _level(found: re.Match[str]) -> int:
@@ -136,14 +158,16 @@ def _level(found: re.Match[str]) -> int:
 def _code_spans(text: str) -> list[Span]:
     """Where blocks of code stand; one that is never closed goes on to the end."""
     spans: list[Span] = []
-    opened: re.Match[str] | None = None
+    start, sign, length = -1, "", 0
     for fence in _FENCE.finditer(text):
-        if opened is None:
-            opened = fence
-        elif fence[1].startswith(opened[1]) and not fence[2].strip():
-            spans.append((opened.start(), fence.end()))
-            opened = None
-    return [*spans, (opened.start(), len(text))] if opened else spans
+        first, last = fence.span(1)
+        if start < 0:
+            start, sign, length = fence.start(), text[first], last - first
+        # One of many thousand signs is not copied for every other fence: only its length counts.
+        elif text[first] == sign and last - first >= length and not fence[2].strip():
+            spans.append((start, fence.end()))
+            start = -1
+    return [*spans, (start, len(text))] if start >= 0 else spans
 
 
 def _inside(spans: Sequence[Span], offset: int) -> bool:
@@ -179,10 +203,11 @@ def _samples(source: Source, parts: Sequence[Section]) -> list[Note]:
 
 
 def _links(text: str) -> list[Note]:
-    links = list(dict.fromkeys((found[1], found[2]) for found in _LINK.finditer(text)))
+    links = dict.fromkeys(found.groups() for found in _LINK.finditer(text))
     if not links:
         return []
-    listed = ", ".join(f"[{quote(shown, 60)}]({href})" for shown, href in links[:LINKS])
+    first = islice(links, LINKS)
+    listed = ", ".join(f"[{quote(shown, 60)}]({href})" for shown, href in first)
     more = f", {len(links) - LINKS:,} more" if len(links) > LINKS else ""
     return [Note("outline", f"links: {listed}{more}")]
 

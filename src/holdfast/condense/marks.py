@@ -8,6 +8,7 @@ JSON may hold the output of a command. RE2 on bytes, so that any content takes l
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -15,6 +16,8 @@ import re2  # type: ignore[import-untyped]
 
 _MOST = 2_000
 """Marks of one sort that are looked at: a log can hold one in each of a million lines."""
+_CHUNK = 32_768
+"""Bytes that are searched together."""
 
 
 def _any_of(*patterns: str, start: str = "", end: str = "") -> Any:
@@ -165,13 +168,21 @@ def earlier_cuts(data: bytes) -> list[Mark]:
 
 
 def _marks(pattern: Any, data: bytes) -> list[Mark]:
-    marks = []
-    for mark in _until(pattern.finditer(data)):
-        begin, end = mark.span()
-        marks.append(Mark(begin, end))
-    return marks
+    matches = (
+        match for begin, end in _chunks(data) for match in pattern.finditer(data, begin, end)
+    )
+    return [Mark(*match.span()) for match in islice(matches, _MOST)]
 
 
-def _until(matches: Iterator[Any]) -> Iterator[Any]:
-    for _, match in zip(range(_MOST), matches, strict=False):
-        yield match
+def _chunks(data: bytes) -> Iterator[tuple[int, int]]:
+    """Runs of lines; one that is longer than a chunk is cut.
+
+    In it something may begin a mark every few bytes and never end it: the rest of the line would
+    be searched anew for each mark that is there.
+    """
+    begin = 0
+    while begin < len(data):
+        end = data.rfind(b"\n", begin, begin + _CHUNK) + 1
+        end = end if end > begin else min(begin + _CHUNK, len(data))
+        yield begin, end
+        begin = end

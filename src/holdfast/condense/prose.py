@@ -5,13 +5,13 @@ prose: after rows. It is quoted, and counts as an alert if it warns.
 
 from __future__ import annotations
 
-import re
+import re2  # type: ignore[import-untyped]
 
 from holdfast.condense.condenser import Note
 from holdfast.condense.rows import brief
 from holdfast.document import Document
 
-_WARNS = re.compile(r"(?i)\b(?:untrusted|warning|error|failed|never follow|denied)\b")
+_WARNS = re2.compile(r"(?i)\b(?:untrusted|warning|error|failed|never follow|denied)\b")
 _QUOTED_CHARS = 240
 
 

@@ -3,6 +3,10 @@
 question: before relevance. It knows no content. Words lose their common endings; identifiers
 stand for themselves and for the words they are made of; what is quoted, numbers, ids, addresses
 and URLs count only as they are.
+
+The patterns are in `re`, for words of any script, and what stands around them: a question has at
+most 8,000 characters. The parts of a name, which a content gives, are linear: each begins where the
+one before ends.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 rows: after pieces. It knows columns and rows, not where they came from: JSON, CSV and SQL bring
 theirs. Numbers and dates are shown as they were written.
+
+The patterns are in `re`, for each is asked about one cell or one name at a time. They are linear:
+they begin where the cell does, and no two of their repeats can take the same sign.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ _NOTE_CHARS = 200
 _VALUE_CHARS = 80
 _ENOUGH_ROWS = 12
 """In fewer rows than this, nothing is called unusual."""
-_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*)?(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_DATE = re.compile(r"\d{4}[-/]\d{2}[-/]\d{2}(?:[T ]\d{2}:\d{2}\S*)?|\d{2}:\d{2}(?::\d{2})?")
+_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*+)?(?:\.\d++)?(?:[eE][-+]?\d++)?")
+_DATE = re.compile(r"\d{4}[-/]\d{2}[-/]\d{2}(?:[T ]\d{2}:\d{2}\S*+)?|\d{2}:\d{2}(?::\d{2})?")
 _ID = re.compile(r"(?i)(?:.*[_\W])?(?:id|uuid|oid|position|index|rank|fips|zip)|.*[a-z]I[dD]")
 _CONTAINERS: dict[type, str] = {dict: "object", list: "list"}
 _TELLING = (

@@ -7,13 +7,23 @@ second excluded. Cuts and quotes end where a sentence, a line or a word does, if
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
 
 from holdfast.condense.condenser import Passage
 from holdfast.condense.cutting import last_break, shortened
 from holdfast.condense.source import Source
 
 Span = tuple[int, int]
+_T = TypeVar("_T")
+
+MANY_CHARS = 200_000
+"""A text of fewer characters is cut as finely as its kind wants."""
+MOST_PASSAGES = 16_000
+"""About so many a longer one has at most: it is then searched for parts of 60 characters or more
+in each megabyte."""
 
 LONGEST = 1200
 """The most characters of a passage, unless it is one thing that must not be torn."""
@@ -24,7 +34,10 @@ WRAPPER = 1200
 LONG_LINE = 2000
 """A line of more characters is addressed by characters: opening it whole would help nobody."""
 
-_BLANK = re.compile(r"\n[ \t\r]*\n\s*")
+# These are in `re`: most are asked about a window of a long text, which RE2 would encode anew each
+# time. They are linear: what repeats without a limit is possessive, and begins behind a newline
+# that no other match can begin with.
+_BLANK = re.compile(r"\n[ \t\r]*+\n\s*+")
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]{0,3}\s|[。！？]")  # noqa: RUF001 Chinese ends
 _TAG_FIRST = re.compile(r"\s{0,20}<[a-z_]{1,20}>")
 _OUTPUT = re.compile(r"<(?:output|output_head|stdout|result)>[ \t\r]*\n")
@@ -50,6 +63,27 @@ def head(source: Source, size: int) -> str:
 def until_next(starts: Sequence[int], end: int) -> list[Span]:
     """Spans that each go from one start to the next, the last to the end."""
     return list(zip(starts, [*starts[1:], end][: len(starts)], strict=True))
+
+
+def line_spans(text: str, begin: int, end: int) -> Iterator[Span]:
+    """Each line of a span, without its end, one at a time: a list of a million takes much room."""
+    while begin < end:
+        stop = text.find("\n", begin, end)
+        stop = end if stop < 0 else stop
+        yield begin, stop
+        begin = stop + 1
+
+
+def both_ends(things: Iterable[_T], first: int, last: int) -> tuple[list[_T], int]:
+    """The first and the last few of what may be a million, and how many there are."""
+    waiting = iter(things)
+    ends = list(islice(waiting, first))
+    behind: deque[_T] = deque(maxlen=last)
+    count = len(ends)
+    for thing in waiting:
+        behind.append(thing)
+        count += 1
+    return [*ends, *behind], count
 
 
 def counted(number: int, noun: str) -> str:
@@ -126,11 +160,28 @@ def paragraphs(text: str, start: int = 0, end: int | None = None) -> Iterator[Sp
     yield from cut(text, start, end)
 
 
+def joined(text: str, spans: Iterable[Span]) -> Iterator[Span]:
+    """The same spans, those of a very long text joined until each has some length.
+
+    Half a million lines of one letter would make passages of a hundred times their size.
+    """
+    least = len(text) // MOST_PASSAGES if len(text) > MANY_CHARS else 0
+    begin = stop = 0
+    for start, end in spans:
+        if start != stop or stop - begin >= least:
+            if begin < stop:
+                yield begin, stop
+            begin = start
+        stop = end
+    if begin < stop:
+        yield begin, stop
+
+
 def passages_of(source: Source, spans: Iterable[Span]) -> list[Passage]:
     """Spans as passages; those of white space only are left out."""
     text = source.text
     made = []
-    for start, end in spans:
+    for start, end in joined(text, spans):
         quoted = text[start:end].rstrip()
         if quoted and not quoted.isspace():
             made.append(Passage(quoted, where(source, start, start + len(quoted))))

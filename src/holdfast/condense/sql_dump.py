@@ -2,6 +2,10 @@
 
 sql_dump: after spans. Which tables there are, their columns and how many rows, and what else is
 defined. Statements are found where a line begins with one; nothing is executed or parsed deeper.
+
+The patterns are in `re`, for a dump may have a statement in every other line and RE2 takes ten
+times as long for each match. They are linear: each is tried where a line begins, on at most 200
+characters, or at a sign that can not stand inside a match.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import msgspec
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.once import once
 from holdfast.condense.source import Source
-from holdfast.condense.spans import cut, passages_of, quote, where
+from holdfast.condense.spans import cut, line_spans, passages_of, quote, where
 
 kind = "sql_dump"
 
@@ -25,18 +29,17 @@ _MOST_TABLES = 60
 _MOST_COLUMNS = 12
 _NOTE_CHARS = 240
 _STATEMENT = re.compile(
-    r"(?mi)^(?:(?P<verb>CREATE|ALTER|DROP|INSERT[ ]+(?:IGNORE[ ]+)?INTO|REPLACE[ ]+INTO|COPY|SET"
+    r"(?mi)^(?:(?P<verb>CREATE|ALTER|DROP|INSERT[ ]++(?:IGNORE[ ]++)?INTO|REPLACE[ ]++INTO|COPY|SET"
     r"|GRANT|REVOKE|COMMENT|LOCK|UNLOCK|BEGIN|COMMIT|USE|SELECT|UPDATE|DELETE|PRAGMA)\b"
-    r"(?:[ ]+(?:OR[ ]+REPLACE|TEMP(?:ORARY)?|UNLOGGED|GLOBAL|UNIQUE|MATERIALIZED|EXTERNAL))*"
-    r"[ ]*(?P<rest>[^\n]{0,200}))"
+    r"(?:[ ]++(?:OR[ ]++REPLACE|TEMP(?:ORARY)?|UNLOGGED|GLOBAL|UNIQUE|MATERIALIZED|EXTERNAL))*+"
+    r"[ ]*+(?P<rest>[^\n]{0,200}))"
 )
 _DEFINED = re.compile(
     r"(?i)(TABLE|VIEW|FUNCTION|PROCEDURE|INDEX|TYPE|SEQUENCE|TRIGGER|SCHEMA|DOMAIN|EXTENSION"
     r"|DATABASE|AGGREGATE|RULE)\b\s*(?:IF\s+NOT\s+EXISTS\s+)?([^\s(;]+)?"
 )
-_COLUMN = re.compile(r"""(?m)^\s+([`"\[]?\w+[`"\]]?\s+[^\n]*?),?\s*(?:--[^\n]*)?$""")
-_NO_COLUMN = re.compile(r"(?i)\s*(?:CONSTRAINT|PRIMARY|FOREIGN|UNIQUE|KEY|CHECK|INDEX|EXCLUDE)\b")
-_TUPLE = re.compile(r"\)\s*,\s*\(")
+_NO_COLUMN = frozenset("CONSTRAINT PRIMARY FOREIGN UNIQUE KEY CHECK INDEX EXCLUDE".split())
+_TUPLE = re.compile(r"\)\s*+,\s*+\(")
 _TARGET = re.compile(r"[^\s(;]+")
 
 
@@ -45,18 +48,21 @@ class _Table(msgspec.Struct):
     start: int = 0
     end: int = 0
     columns: tuple[str, ...] = ()
+    """The first of them, with what is said of each."""
+    width: int = 0
+    """How many there are."""
     rows: int = 0
     first: tuple[int, int] | None = None
     """The first statement that fills it."""
 
 
-class _Dump(msgspec.Struct, frozen=True):
-    statements: int
-    spans: list[tuple[int, int]]
-    """Of the statements, and of what stands before the first."""
+class _Dump(msgspec.Struct):
     tables: dict[str, _Table]
     others: list[tuple[str, str, int]]
     """What else is defined: its sort, its name, where."""
+    spans: list[tuple[int, int]]
+    """Of the statements, and of what stands before the first."""
+    statements: int = 0
 
 
 def sniff(source: Source) -> float:
@@ -101,9 +107,9 @@ def passages(source: Source) -> Sequence[Passage]:
 
 
 def _table_note(source: Source, table: _Table) -> Note:
-    shown = ", ".join(table.columns[:_MOST_COLUMNS])
-    more = len(table.columns) - _MOST_COLUMNS
-    columns = f"{len(table.columns):,} columns: {shown}" if table.columns else "not defined here"
+    shown = ", ".join(table.columns)
+    more = table.width - _MOST_COLUMNS
+    columns = f"{table.width:,} columns: {shown}" if table.columns else "not defined here"
     text = f"{table.name}: {table.rows:,} rows; {columns}" + (
         f", {more:,} more" if more > 0 else ""
     )
@@ -128,19 +134,22 @@ def _others(source: Source, dump: _Dump) -> list[Note]:
 @once
 def _read(source: Source) -> _Dump:
     text = source.text
-    heads = list(_STATEMENT.finditer(text))
-    starts = [found.start() for found in heads]
-    ends = [*starts[1:], len(text)] if starts else []
-    spans = list(zip(starts, ends, strict=True))
-    if not starts or starts[0] > 0:
-        spans.insert(0, (0, starts[0] if starts else len(text)))
-    dump = _Dump(len(heads), spans, {}, [])
-    for found, end in zip(heads, ends, strict=True):
-        verb = found["verb"].split()[0].upper()
+    dump = _Dump({}, [], [])
+    heads = _STATEMENT.finditer(text)
+    head = next(heads, None)
+    if head is None or head.start() > 0:
+        dump.spans.append((0, head.start() if head else len(text)))
+    while head is not None:
+        following = next(heads, None)
+        end = following.start() if following else len(text)
+        dump.spans.append((head.start(), end))
+        dump.statements += 1
+        verb = head["verb"].split()[0].upper()
         if verb == "CREATE":
-            _define(dump, text, found, end)
+            _define(dump, text, head, end)
         elif verb in ("INSERT", "REPLACE", "COPY"):
-            _fill(dump, text, found, end, copied=verb == "COPY")
+            _fill(dump, text, head, end, copied=verb == "COPY")
+        head = following
     return dump
 
 
@@ -155,9 +164,20 @@ def _define(dump: _Dump, text: str, found: re.Match[str], end: int) -> None:
     table = dump.tables.setdefault(name, _Table(name))
     close = text.find(";", found.start(), end)
     table.start, table.end = found.start(), close + 1 if close > 0 else end
-    body = text[text.find("(", found.start(), table.end) + 1 : table.end].rstrip(" \n;)")
-    lines = _COLUMN.findall("\n " + body.lstrip("\n"))
-    table.columns = tuple(" ".join(line.split()) for line in lines if not _NO_COLUMN.match(line))
+    begin = text.find("(", found.start(), table.end) + 1
+    spans = line_spans(text, begin, table.end)
+    lines = (text[start : min(stop, start + _NOTE_CHARS)] for start, stop in spans)
+    columns = [column for line in lines if (column := _column(line))]
+    table.columns, table.width = tuple(columns[:_MOST_COLUMNS]), len(columns)
+
+
+def _column(line: str) -> str:
+    """What a line of a CREATE TABLE says of a column; empty if it says none."""
+    words = line.partition("--")[0].rstrip(" \r;)").removesuffix(",").split()
+    if len(words) < 2 or words[0].upper() in _NO_COLUMN:
+        return ""
+    is_name = words[0].strip('`"[]').replace("_", "a").isalnum()
+    return " ".join(words) if is_name else ""
 
 
 def _fill(dump: _Dump, text: str, found: re.Match[str], end: int, *, copied: bool) -> None:
@@ -166,11 +186,12 @@ def _fill(dump: _Dump, text: str, found: re.Match[str], end: int, *, copied: boo
         return
     name = _plain(target[0])
     table = dump.tables.setdefault(name, _Table(name))
-    body = text[found.start() : end]
+    start = found.start()
     if copied:
-        table.rows += max(body.split("\n\\.")[0].count("\n"), 0)
+        close = text.find("\n\\.", start, end)
+        table.rows += text.count("\n", start, close if close >= 0 else end)
     else:
-        table.rows += 1 + (len(_TUPLE.findall(body)) if len(body) > 40 else 0)
+        table.rows += 1 + sum(1 for _ in _TUPLE.finditer(text, start, end))
     if table.first is None:
         table.first = (found.start(), end)
 

@@ -3,23 +3,33 @@
 test_output: after severity and spans. It knows pytest, unittest, jest, go test and cargo, and what
 surrounds them in recorded runs. A failure goes from its headline to whatever mark of the runner
 comes next; short ones are quoted whole, of long ones the lines that say what went wrong.
+
+The marks are found with `re`, for a run may have one in every line and RE2 takes ten times as long
+for each. These patterns are linear: they are tried where a line begins, and what repeats in them
+has at most 300 characters, is possessive, or stands at their end. Where a runner sums up is looked
+for with RE2: such a line has many beginnings and ends, and backtracking would try all pairs.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import msgspec
+import re2  # type: ignore[import-untyped]
 
 from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.once import once
 from holdfast.condense.severity import alert_lines, places
 from holdfast.condense.source import Source
 from holdfast.condense.spans import (
     LONGEST,
     Span,
+    both_ends,
     counted,
     cut,
+    line_spans,
     passages_of,
     quote,
     until_next,
@@ -39,14 +49,18 @@ FAILURES = 30
 """At most so many failures are quoted; all are listed with their places."""
 NAMES = 250
 """About so many characters of the list of failures are names."""
+SUMS = 6
+"""At most so many of the last lines in which a runner sums up are shown."""
+SECTIONS = 12
+"""At most so many parts that the runner names are shown."""
 BLOCK = 600
 """Characters of a passage of lines that are no failure."""
 
 _MARK = re.compile(
-    r"^(?:=+ (?P<section>[^=\n]{1,200}) =+\r?$"
-    r"|_{3,} (?P<pytest>[^\n]{1,300}?) _{3,}\r?$"
-    r"|={60,}\r?\n(?P<unittest>(?:FAIL|ERROR): [^\n]*)"
-    r"|(?P<ran>-{60,}\r?\nRan \d+)"
+    r"^(?:=++ (?P<section>[^=\n]{1,200}) =++\r?$"
+    r"|_{3,}+ (?P<pytest>[^\n]{1,300}?) _{3,}+\r?$"
+    r"|={60,}+\r?\n(?P<unittest>(?:FAIL|ERROR): [^\n]*)"
+    r"|(?P<ran>-{60,}+\r?\nRan \d)"
     r"| {0,12}--- FAIL: (?P<go>[^\n]*)"
     r"| {2}● (?P<jest>[^\n]*)"
     r"|---- (?P<cargo>[^\n]{1,300}) std(?:out|err) ----"
@@ -54,18 +68,17 @@ _MARK = re.compile(
     r"|[+] : '?>>>>> ))",
     re.MULTILINE,
 )
-_SUMMARY = re.compile(
-    r"^(?:=+ (?P<pytest>[^\n=]{0,200}?\b(?:\d+ (?:passed|failed|errors?|skipped|deselected|xfailed"
-    r"|warnings?)|no tests ran)\b[^\n=]{0,200} in [\d.:]{1,20} ?s[^\n=]{0,100}) =+\r?$"
-    r"|(?P<quiet>\d+ (?:passed|failed)\b[^\n]{0,200} in [\d.]+s[^\n]{0,20})$"
+_SUMMARY = re2.compile(
+    r"(?m)^(?:=+ (?P<pytest>[^\n=]*?\b(?:\d+ (?:passed|failed|errors?|skipped|deselected|xfailed"
+    r"|warnings?)|no tests ran)\b[^\n=]* in [\d.:]+ ?s[^\n=]*) =+\r?$"
+    r"|(?P<quiet>\d+ (?:passed|failed)\b[^\n]* in [\d.]+s[^\n]*)$"
     r"|(?P<unittest>Ran \d+ tests? in [^\n]*\n\s*(?:OK|FAILED)[^\n]*)"
     r"|(?P<jest>(?:Test Suites|Tests): +\d[^\n]*)"
     r"|(?P<cargo>test result: [^\n]*)"
-    r"|(?P<go>(?:ok  |FAIL)\t\S+\t[^\n]*))",
-    re.MULTILINE,
+    r"|(?P<go>(?:ok  |FAIL)\t\S+\t[^\n]*))"
 )
 _FAILED = re.compile(
-    r"^(?:(?:FAILED|ERROR) (?=\S+(?:::|\.py))[^\n]*|test [^\n]{1,300} \.\.\. FAILED"
+    r"^(?:(?:FAILED|ERROR) (?=\S{1,300}?(?:::|\.py))[^\n]*+|test [^\n]{1,300} \.\.\. FAILED"
     r"|[^\n]{1,300} \.\.\. (?:FAIL|ERROR)|FAIL +\S+\.[^\n]*| {1,12}[✕✗] [^\n]*"
     r"|not ok \d[^\n]*)\r?$",
     re.MULTILINE,
@@ -112,14 +125,14 @@ def condense(source: Source) -> Condensed:
     """Failures with their places, then what the runner sums up."""
     source = without_colours(source)
     found = failures(source)
-    sums = list(_SUMMARY.finditer(source.text))
+    sums, _ = both_ends(_SUMMARY.finditer(source.text), 0, SUMS)
     runner = sums[-1].lastgroup if sums else ""
     last = quote(sums[-1][sums[-1].lastgroup or 0], 150) if sums else ""
     notes = [*_listed(source, found), *_mentions(source, found)]
     notes += [
         Note("alert", _telling(source, one), where(source, *one.span)) for one in found[:FAILURES]
     ]
-    for one in sums[-6:]:
+    for one in sums:
         notes.append(Note("outline", quote(one[one.lastgroup or 0]), where(source, *one.span())))
     notes += _sections(source)
     name = "unittest" if runner == "unittest" else "pytest" if runner == "quiet" else runner
@@ -138,21 +151,26 @@ def passages(source: Source) -> Sequence[Passage]:
     return passages_of(source, _blocks(source))
 
 
+@once
 def failures(source: Source) -> list[Failure]:
     """Every failure, in the order they stand."""
-    marks = list(_MARK.finditer(source.text))
-    spans = until_next([mark.start() for mark in marks], len(source.text))
-    found = []
-    section = ""
-    for mark, span in zip(marks, spans, strict=True):
-        which, name = mark.lastgroup, mark[mark.lastgroup or 0]
+    failed = []
+    section = name = ""
+    start = -1
+    for mark in _MARK.finditer(source.text):
+        if start >= 0:
+            failed.append(Failure(name, (start, mark.start())))
+        start = -1
+        which = mark.lastgroup
         if which == "section":
-            section = name
+            section = mark[which]
         elif which in ("unittest", "go", "jest", "cargo") or (
             which == "pytest" and section in ("FAILURES", "ERRORS")
         ):
-            found.append(Failure(quote(name, 160), span))
-    return found
+            name, start = quote(mark[which], 160), mark.start()
+    if start >= 0:
+        failed.append(Failure(name, (start, len(source.text))))
+    return failed
 
 
 def _blocks(source: Source) -> Iterator[Span]:
@@ -168,12 +186,11 @@ def _blocks(source: Source) -> Iterator[Span]:
 def _listed(source: Source, found: Sequence[Failure]) -> list[Note]:
     """All failures in one note, with their lines; or the lines in which the runner names them."""
     if not found:
-        named = [
-            (source.line_at(one.start()), one[0].strip()) for one in _FAILED.finditer(source.text)
-        ]
+        named, _ = both_ends(_FAILED.finditer(source.text), FAILURES, 0)
         return [
-            Note("alert", quote(line, 300), f"lines {number}-{number}")
-            for number, line in named[:FAILURES]
+            Note("alert", quote(line[0].strip(), 300), f"lines {number}-{number}")
+            for line in named
+            if (number := source.line_at(line.start()))
         ]
     shown: list[str] = []
     for one in found:
@@ -188,11 +205,14 @@ def _listed(source: Source, found: Sequence[Failure]) -> list[Note]:
 
 def _mentions(source: Source, found: Sequence[Failure]) -> list[Note]:
     """Where else errors, failures and warnings are spoken of."""
-    inside: set[int] = set()
-    for failure in found:
-        first, end = (source.line_at(offset) for offset in failure.span)
-        inside.update(range(first, end))
-    lines = [line for line in alert_lines(source) if line not in inside]
+    spans = iter([(source.line_at(one.span[0]), source.line_at(one.span[1])) for one in found])
+    first, end = next(spans, (0, 0))
+    lines = []
+    for line in alert_lines(source):
+        while end <= line and (first, end) != (0, 0):
+            first, end = next(spans, (0, 0))
+        if not first <= line < end:
+            lines.append(line)
     if not lines:
         return []
     also = "also " if found else ""
@@ -204,17 +224,25 @@ def _telling(source: Source, failure: Failure) -> str:
     text = source.text[failure.span[0] : failure.span[1]].strip("\r\n =_-")
     if len(text) <= WHOLE:
         return text
-    lines = [line.rstrip() for line in text.split("\n") if line.strip()]
-    telling = [line for line in lines[1:] if _TELLING.match(line)] or lines[-TELLING:]
-    chosen = telling[: TELLING // 2] + telling[TELLING // 2 :][-TELLING // 2 :]
+    telling = filter(_TELLING.match, islice(_said(text), 1, None))
+    chosen, count = both_ends(telling, TELLING // 2, TELLING // 2)
+    if not count:
+        chosen, _ = both_ends(_said(text), 0, TELLING)
     return "\n".join([failure.name, *(quote(line) for line in chosen)])
+
+
+def _said(text: str) -> Iterator[str]:
+    """The lines that are not blank."""
+    lines = (text[begin:end].rstrip() for begin, end in line_spans(text, 0, len(text)))
+    return (line for line in lines if line)
 
 
 def _sections(source: Source) -> list[Note]:
     """The parts that the runner itself names."""
-    marks = [mark for mark in _MARK.finditer(source.text) if mark["section"]]
-    spans = until_next([mark.start() for mark in marks], len(source.text))
+    named = ((mark.start(), mark["section"]) for mark in _MARK.finditer(source.text))
+    sections = list(islice((part for part in named if part[1]), SECTIONS + 1))
+    spans = until_next([start for start, _ in sections], len(source.text))
     return [
-        Note("outline", mark["section"], where(source, *span))
-        for mark, span in list(zip(marks, spans, strict=True))[:12]
+        Note("outline", name, where(source, *span))
+        for (_, name), span in zip(sections[:SECTIONS], spans, strict=False)
     ]

@@ -1,6 +1,10 @@
 """Plain prose: its beginning, the sentences nearest to what it is about, and how it goes on.
 
 text: after spans. It is what any content is condensed by if no other condenser knows it.
+
+The patterns are in `re`, for both need what RE2 lacks: words of any script, and a look ahead. They
+are linear: one is tried where a line begins, on at most 120 characters before the end of the line;
+the other behind a blank line, on 80 characters and the blank line after them.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ _WARNING = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _HEADING = re.compile(
-    r"(?:\A|\n[ \t\r]*\n)((?=[^\n]{3,80}\r?(?:\n[ \t\r]*\n|\n[=~-]{3}))[^\n]*[^\s.,;:!?])\r?\n"
+    r"(?:\A|\n[ \t\r]*+\n)((?=[^\n]{3,80}+(?:\n[ \t\r]*+\n|\n[=~-]{3}))[^\n]*[^\s.,;:!?])\r?\n"
 )
 
 

@@ -8,6 +8,8 @@ here, so that they cannot disagree.
 from __future__ import annotations
 
 import bisect
+from array import array
+from collections.abc import Sequence
 from functools import cached_property
 
 from holdfast.document.json_text import Document
@@ -37,9 +39,10 @@ class Reading:
     # --- lines -----------------------------------------------------------------------------------
 
     @cached_property
-    def line_starts(self) -> list[int]:
+    def line_starts(self) -> Sequence[int]:
         """Where each line begins in the text; lines end with a newline and nothing else."""
-        starts = [0]
+        # Four bytes for each: a list takes nine times that, and a line may be one character.
+        starts = array("I", (0,))
         find, at = self.text.find, 0
         while (at := find("\n", at) + 1) > 0:
             starts.append(at)

@@ -17,7 +17,7 @@ from typing import Any, Self
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite import count as count_text
 from holdfast.engine.chains import Chains
-from holdfast.engine.heads import heads
+from holdfast.engine.live import LiveSessions
 from holdfast.engine.session import (
     COMPARING,
     Session,
@@ -36,11 +36,14 @@ from holdfast.store.records import StoreStats, UsageTotal
 from holdfast.tokens import Calibration, ModelContextRegistry
 from holdfast.wire import Conversation
 from holdfast.wire.chained import held_under
+from holdfast.wire.places import heads
 from holdfast.workers import Workers, WorkLimits
 
-_MOST_SESSIONS = 1_000
-_MOST_BYTES = 64_000_000
+_MOST_HEADS = 1_000
 _SAVE_EVERY = 50
+_BEGUN = "head:"
+"""Before the name of a place at which a session began, among the names it is linked by: its first
+turn is written down when it is answered, and another process may be asked on before that."""
 
 
 class Holdfast:
@@ -62,16 +65,16 @@ class Holdfast:
         """How requests are made to fit, unless a call says otherwise."""
         self.calibration = calibration or Calibration()
         self._clock = clock
+        self.live = LiveSessions()
+        """Sessions that are kept in memory; others come back from the store."""
         self.workers = workers or Workers(WorkLimits(processes=0))
         """Who reads large contents; without any, this process does."""
-        self.most_bytes = _MOST_BYTES
-        """Of sessions that are kept in memory; others come back from the store."""
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._sizes: dict[str, int] = {}
-        self._heads: dict[str, str] = {}
+        self._heads: OrderedDict[str, str] = OrderedDict()
+        """Sessions by the places of their requests, also of earlier ones: there others part."""
         self.chains = Chains(store, self.scope)
         """Sessions whose history a provider holds."""
         self._observed = 0
+        self._saved = self.calibration.dump()
 
     @classmethod
     @asynccontextmanager
@@ -95,26 +98,32 @@ class Holdfast:
         )
         workers = Workers(work_limits(settings))
         try:
-            learnt = await store.calibration(scope)
-            calibration = Calibration()
-            with suppress(StoreError):  # what cannot be read is learnt anew
-                calibration = Calibration.load(learnt) if learnt else calibration
-            before = calibration.dump()
-            made = cls(
+            engine = cls(
                 store,
                 scope,
                 options=fit_options(settings),
-                calibration=calibration,
+                calibration=await _learnt(store, scope),
                 clock=clock,
                 workers=workers,
             )
-            yield made
-            if calibration.dump() != before:
-                with suppress(StoreError):  # a store that is full or gone is no reason not to end
-                    await made.save()
+            yield engine
+            await engine.settle()
         finally:
             workers.close()
             await store.close()
+
+    async def of(self, scope: Scope) -> Self:
+        """The engine of another scope over the same store; neither knows what the other does."""
+        engine = type(self)(
+            self.store,
+            scope,
+            options=self.options,
+            calibration=await _learnt(self.store, scope),
+            clock=self._clock,
+            workers=self.workers,
+        )
+        engine.live = self.live  # one bound for the memory of all
+        return engine
 
     # --- contents --------------------------------------------------------------------------------
 
@@ -175,35 +184,15 @@ class Holdfast:
 
     def session(self, name: str = "") -> Session:
         """A session by its name; a new one if there is no name."""
-        name = name or uuid.uuid4().hex
-        known = self._sessions.get(name)
-        if known is None:
-            known = Session(
-                self.store,
-                self.scope.of(name),
-                self.options,
-                self.calibration,
-                self._clock,
-                self.workers,
-            )
-            self._sessions[name] = known
-        self._sessions.move_to_end(name)
-        self._forget_unused()
-        return known
+        scope = self.scope.of(name or uuid.uuid4().hex)
+        session = self.live.get(scope)
+        if session is None:
+            session = self._unkept(scope)
+            self.live.add(session)
+        return session
 
-    def _forget_unused(self) -> None:
-        """Forget the sessions longest unused, so that those in memory are not too many or large."""
-        total = sum(self._sizes.values())
-        while len(self._sessions) > 1 and (
-            len(self._sessions) > _MOST_SESSIONS or total > self.most_bytes
-        ):
-            name, _ = self._sessions.popitem(last=False)
-            total -= self._sizes.pop(name, 0)
-
-    def _weigh(self, session: Session) -> None:
-        if session is self._sessions.get(session.name):
-            self._sizes[session.name] = session.size
-            self._forget_unused()
+    def _unkept(self, scope: Scope) -> Session:
+        return Session(self.store, scope, self.options, self.calibration, self._clock, self.workers)
 
     async def session_of(self, conversation: Conversation) -> Session:
         """The session whose last request a conversation goes on from; a new one if none does.
@@ -215,19 +204,64 @@ class Holdfast:
             chained = await self.session(await self.chains.session_of(held)).load()
             self.chains.remember(held, chained.name)  # should the client send it once more
             return chained
-        work = partial(heads, conversation.messages)
-        beginnings = await self.workers.off_loop(size_of(conversation) // COMPARING, work)
-        name = next((self._heads[head] for head in beginnings if head in self._heads), "")
-        if not name and beginnings:
-            known = await self.store.session_with_head(self.scope, beginnings)
-            name = known.session if known is not None else ""
-        session = await self.session(name).load()
-        if beginnings:  # at once: the next request may come before this one is written down
-            self._heads.pop(beginnings[0], None)
-            self._heads[beginnings[0]] = session.name
-            while len(self._heads) > _MOST_SESSIONS:
-                del self._heads[next(iter(self._heads))]
+        places = await self._places(conversation)
+        session, parted = await self._gone_on_from(places)
+        if session is None:
+            messages = len(conversation.messages)
+            known = next((n for n, head in enumerate(places) if head in self._heads), messages)
+            session = self.session().begin(parted, messages - known, messages)
+            if places:
+                await self.store.link(session.scope, [_BEGUN + places[0]])
+        if places:  # at once: the next request may come before this one is written down
+            session.head = places[0]
+            self._heads[places[0]] = session.name
+            self._heads.move_to_end(places[0])
+            while len(self._heads) > _MOST_HEADS:
+                self._heads.popitem(last=False)
         return session
+
+    async def look_up(self, conversation: Conversation, name: str = "") -> Session:
+        """The session that a conversation would go on in, for a look: none begins by this."""
+        session: Session | None = None
+        if not name and (held := held_under(conversation)):
+            name = await self.chains.session_of(held)
+        elif not name:
+            session, _ = await self._gone_on_from(await self._places(conversation))
+        if session is None and name:
+            scope = self.scope.of(name)
+            session = self.live.get(scope) or await self._unkept(scope).load()
+        return session or self._unkept(self.scope.of(uuid.uuid4().hex)).begin()
+
+    async def _places(self, conversation: Conversation) -> list[str]:
+        work = partial(heads, conversation.messages)
+        return await self.workers.off_loop(size_of(conversation) // COMPARING, work)
+
+    async def _gone_on_from(self, places: list[str]) -> tuple[Session | None, Session | None]:
+        """The session whose last request was at one of these places; else one that has left them.
+
+        The latter has gone on differently from there: what follows is another conversation.
+        """
+        name = next((self._heads[head] for head in places if head in self._heads), "")
+        parted = await self._caught_up(name) if name else None
+        if parted is not None and parted.head in places:
+            return parted, None
+        if places and (record := await self.store.session_with_head(self.scope, places)):
+            session = await self._caught_up(record.session)
+            if session.head in places:
+                return session, None
+            parted = parted or session
+        elif places and (name := await self._begun_at(places)):
+            return await self._caught_up(name), None
+        return None, parted
+
+    async def _caught_up(self, name: str) -> Session:
+        return await (await self.session(name).load()).catch_up()
+
+    async def _begun_at(self, places: list[str]) -> str:
+        """A session whose first request another process is still working on."""
+        name = await self.store.session_linked(self.scope, *(_BEGUN + head for head in places))
+        record = await self.store.session(self.scope.of(name)) if name else None
+        return name if record is None or record.head in places else ""
 
     async def fit(
         self,
@@ -247,7 +281,7 @@ class Holdfast:
         if name:
             known = self.session(name)
             fitted = await known.fit(body, options)
-            self._weigh(known)
+            self.live.weigh(known)
             return fitted
         work = partial(fit_request, body, calibration=self.calibration)
         return await fit_and_store(
@@ -262,7 +296,7 @@ class Holdfast:
         Other arguments are those of `Session.observe`.
         """
         turn = await session.observe(fitted, usage, **what)
-        self._weigh(session)
+        self.live.weigh(session)
         self._observed += 1
         if self._observed % _SAVE_EVERY == 0:
             await self.save()
@@ -276,10 +310,25 @@ class Holdfast:
 
     async def save(self) -> None:
         """Keep what was learnt about counting."""
-        await self.store.save_calibration(self.scope, self.calibration.dump())
+        self._saved = self.calibration.dump()
+        await self.store.save_calibration(self.scope, self._saved)
+
+    async def settle(self) -> None:
+        """Keep what was learnt since it was last saved, if that can be."""
+        if self.calibration.dump() != self._saved:
+            with suppress(StoreError):  # a store that is full or gone is no reason not to end
+                await self.save()
 
     def _scope(self, session: str | None) -> Scope:
         return self.scope if session is None else self.scope.of(session)
+
+
+async def _learnt(store: Store, scope: Scope) -> Calibration:
+    """What was learnt about counting in a scope."""
+    with suppress(StoreError):  # what cannot be read is learnt anew
+        if data := await store.calibration(scope):
+            return Calibration.load(data)
+    return Calibration()
 
 
 def work_limits(settings: Settings) -> WorkLimits:

@@ -36,7 +36,7 @@ _EVENED = Edit(
 
 def sha256_of(message: Message) -> str:
     """The SHA-256 of a message's bytes."""
-    return _SHA256.get(message) or _SHA256.put(message, digest(bytes(message.span)))
+    return _SHA256.get(message) or _SHA256.put(message, digest(memoryview(message.span)))
 
 
 class Line(NamedTuple):
@@ -84,7 +84,10 @@ def written(state: FitState, before: Sequence[Line]) -> Written:
     """A request as the change against the one before."""
     sent = state.sent.messages
     stands = [STAND.get(message) for message in sent]
-    lines = tuple(map(_line, sent, stands))
+    lines = tuple(
+        Line(sha256_of(message), tuple(map(sha256_of, stand.originals if stand else (message,))))
+        for message, stand in zip(sent, stands, strict=True)
+    )
     shared = _shared(before, lines)
     frame = _packed(state.sent)
     messages = {digest(frame): frame}
@@ -103,7 +106,7 @@ def written(state: FitState, before: Sequence[Line]) -> Written:
                 stand.edits,
                 stand.refs,
                 stand.own,
-                _fold_bytes(stand.fold),
+                b"" if stand.fold is None else msgspec.json.encode(stand.fold),
             )
         )
     return Written(
@@ -117,11 +120,6 @@ def written(state: FitState, before: Sequence[Line]) -> Written:
     )
 
 
-def _line(message: Message, stand: Stand | None) -> Line:
-    name = sha256_of(message)
-    return Line(name, (name,) if stand is None else tuple(map(sha256_of, stand.originals)))
-
-
 def _shared(before: Sequence[object], now: Sequence[object]) -> int:
     shared = 0
     for old, new in zip(before, now, strict=False):
@@ -129,10 +127,6 @@ def _shared(before: Sequence[object], now: Sequence[object]) -> int:
             break
         shared += 1
     return shared
-
-
-def _fold_bytes(fold: Fold | None) -> bytes:
-    return b"" if fold is None else msgspec.json.encode(fold)
 
 
 def _asked_sha256(asked: Conversation) -> str:
@@ -150,7 +144,7 @@ def _packed(conversation: Conversation) -> bytes:
     frame, body = conversation.frame, conversation.source
     if body is None:
         return pack(frame)
-    spans = [bytes(message.span) for message in conversation.messages]
+    spans = [memoryview(message.span) for message in conversation.messages]
     return pack(frame, uneven_gaps(frame, spans, body))
 
 

@@ -13,10 +13,10 @@ import msgspec
 
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
-from holdfast.engine.heads import head_of, sharing
+from holdfast.engine.heads import sharing
 from holdfast.engine.record import Repeated, asked_body, last_fitted, last_sides, state_of
 from holdfast.engine.vendor_cache import Life, cache_lives
-from holdfast.engine.writer import TurnWriter
+from holdfast.engine.writer import TurnWriter, answers_before
 from holdfast.errors import RefCollisionError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.store import Scope, SessionRecord, Store, Turn
@@ -24,6 +24,7 @@ from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
 from holdfast.wire.chained import held_under
+from holdfast.wire.places import head_of
 from holdfast.workers import LARGE_BYTES, Workers
 
 _MOST_HIDDEN = 200
@@ -44,6 +45,8 @@ class Session:
         self.scope = scope
         self.options = options
         """How its requests are made to fit, unless a call says otherwise."""
+        self.head = ""
+        """The place of its last request, written down or not: who goes on from there is its own."""
         self.state: FitState | None = None
         self.hidden: tuple[Kept, ...] = ()
         """Answers with calls that the client never saw, to be brought back into its requests."""
@@ -54,6 +57,7 @@ class Session:
         self._writer = TurnWriter(store, scope, workers)
         self._put_any = False
         self._loaded = False
+        self._caught_up = False
         self._loading = asyncio.Lock()
         self._fitting = asyncio.Lock()
         self._writing = asyncio.Lock()
@@ -70,24 +74,66 @@ class Session:
 
     @property
     def size(self) -> int:
-        """Bytes of the messages that are kept in memory, hidden calls included."""
-        held = sum(answer.size for answer in self.hidden)
+        """About how many bytes of memory it takes, hidden calls included."""
+        hidden = sum(answer.size for answer in self.hidden)
+        return hidden + (self.state.held_bytes if self.state is not None else 0)
+
+    def let_go(self) -> None:
+        """Break what refers to itself, so that the memory is free at once: nobody comes back."""
         if self.state is not None:
-            messages = (*self.state.asked.messages, *self.state.sent.messages)
-            held += sum({id(one): len(memoryview(one.span)) for one in messages}.values())
-        return held
+            for message in (*self.state.asked.messages, *self.state.sent.messages):
+                message.let_go()
 
     async def load(self) -> Session:
-        """Bring back what the store knows of this session, once."""
+        """Bring back what the store knows of this session, once there is anything."""
         async with self._loading:  # whoever asks meanwhile waits for it
-            if not self._loaded:
-                turns = await self._writer.catch_up()
-                sides = last_fitted(turns)
-                if sides is not None and self.record.closed_at is None:
-                    stored = await self._store.messages(self.scope, sides.names)
-                    self.state = state_of(self.record.dialect, sides, stored)
-                    self.hidden = await self._writer.hidden(turns)
-                self._loaded = True
+            if not (self._loaded or self.record.turns or self.state is not None):
+                await self._read()
+        return self
+
+    async def _read(self) -> None:
+        turns = await self._writer.catch_up()
+        sides = last_fitted(turns)
+        if sides is not None and self.record.closed_at is None:
+            stored = await self._store.messages(self.scope, sides.names)
+            self.state = state_of(self.record.dialect, sides, stored)
+            answers = (*await self._writer.inherited(),
+                       *await self._writer.hidden(turns))  # fmt: skip
+            unwritten = tuple(answer for answer in self.hidden if answer not in answers)
+            self.hidden = (*answers, *unwritten)[-_MOST_HIDDEN:]
+        self.head = self.record.head
+        self._loaded = bool(turns)
+
+    async def catch_up(self) -> Session:
+        """Read what other processes have written to this session, and that it was ended."""
+        self._caught_up = True
+        if self.state is None:
+            return self
+        if not self.record.turns:  # nothing was written down but contents
+            if self._put_any and not await self._store.refs(self.scope, limit=1):
+                self.state = None
+            return self
+        stored = await self._store.session(self.scope)
+        ended = stored is not None and stored.closed_at is not None
+        if stored is None or ended or self._writer.was_deleted(stored):
+            self.state = None  # begin anew: its refs may be gone
+        elif stored.turns > self.record.turns and not self._writing.locked():
+            async with self._loading:
+                await self._read()
+        return self
+
+    def begin(self, other: Session | None = None, shared: int = 0, messages: int = 0) -> Session:
+        """Begin, with the first messages of another session if that has gone on differently.
+
+        Only answers that stand among the first `messages`, those of the request, come along: what
+        the other was answered where this one asks for its own answer stays with it.
+        """
+        self._loaded = True
+        if other is not None:
+            self._writer.record = msgspec.structs.replace(
+                self.record, forked_from=other.name, shared=min(shared, messages - 1)
+            )
+            self.hidden = answers_before(other.hidden, self.record.shared)
         return self
 
     def hide(self, answer: Kept) -> None:
@@ -136,24 +182,13 @@ class Session:
     async def _shared(self, body: object) -> object:
         """A request that was read already, with what is known about its messages."""
         await self.load()
-        await self._forget_if_gone()
+        if not self._caught_up:
+            await self.catch_up()
+        self._caught_up = False
         if self.state is None or not isinstance(body, Conversation):
             return body  # bytes are read with what is known
         work = partial(sharing, body, self.state.asked)
         return await self._workers.off_loop(size_of(body) // COMPARING, work)
-
-    async def _forget_if_gone(self) -> None:
-        """Begin anew where the session was closed or deleted: its refs may be gone."""
-        if self.state is None:
-            return
-        if not self.record.turns:  # nothing was written down but contents
-            if self._put_any and not await self._store.refs(self.scope, limit=1):
-                self.state = None
-            return
-        stored = await self._store.session(self.scope)
-        closed = stored is not None and stored.closed_at is not None
-        if closed or self._writer.was_deleted(stored):
-            self.state = None
 
     # --- what became of them ---------------------------------------------------------------------
 
@@ -206,7 +241,9 @@ class Session:
                 warnings=(*fitted.warnings, *warnings),
                 milliseconds=milliseconds,
             )
-            return await self._writer.add(turn, fitted.state, head, hidden)
+            written = await self._writer.add(turn, fitted.state, head, hidden)
+            fitted.state.let_go()
+            return written
 
     def _look(self, state: FitState) -> tuple[Repeated, frozenset[Life], str]:
         """What is written down of a request beside its messages: all of them are looked at."""

@@ -22,6 +22,8 @@ from holdfast.wire.answers import Kept
 from holdfast.workers import Workers
 
 _ATTEMPTS = 5
+_MOST_FORKS = 8
+"""Sessions that one was split from, and that from another, whose answers are looked through."""
 _HASHING = 64
 """How many times faster bytes are hashed than read."""
 _MOST_HIDDEN = 200
@@ -44,7 +46,8 @@ class TurnWriter:
         record = await self._store.session(self._scope)
         turns = await self.turns() if record is not None else []
         sides = last_sides(turns)
-        self.record = record or SessionRecord(session=self._scope.session)
+        if record is not None or self.record.turns:  # what is not written yet may be a fork
+            self.record = record or SessionRecord(session=self._scope.session)
         self._lines = sides.lines if sides is not None else ()
         return turns
 
@@ -63,6 +66,20 @@ class TurnWriter:
         return tuple(
             msgspec.json.decode(stored[name], type=Kept) for name in names if name in stored
         )
+
+    async def inherited(self) -> tuple[Kept, ...]:
+        """What a session that was split from another may bring back of what they share."""
+        answers: tuple[Kept, ...] = ()
+        record, shared = self.record, self.record.shared
+        for _ in range(_MOST_FORKS):
+            if not record.forked_from:
+                break
+            other = TurnWriter(self._store, self._scope.of(record.forked_from), self._workers)
+            hidden = await other.hidden(await other.catch_up())
+            answers = (*answers_before(hidden, shared), *answers)
+            record = other.record
+            shared = min(shared, record.shared)
+        return answers
 
     def refuse_secrets(self) -> None:
         """Store nothing from here on that a policy which refuses secrets keeps out."""
@@ -117,6 +134,11 @@ class TurnWriter:
         await self._store.add_turn(self._scope, turn, record, storable)
         self.record, self._lines = record, change.lines
         return turn
+
+
+def answers_before(hidden: tuple[Kept, ...], shared: int) -> tuple[Kept, ...]:
+    """Those that stand right behind at most so many messages."""
+    return tuple(answer for answer in hidden if answer.index <= shared)
 
 
 def _size(state: FitState) -> int:

@@ -133,8 +133,8 @@ def _at_path(opened: Opened, document: Document, path: str) -> Place:
     """A value among its neighbours."""
     matches, broken = find(document, path)
     if not matches:
-        there = f": at {broken.at} is {broken.there}" if broken else ""
-        raise Nothing(f"the path leads nowhere{there}", "Correct the path, or use query.")
+        there = f"at {broken.at} is {broken.there}" if broken else ""
+        raise Nothing("the path leads nowhere", "Correct the path, or use query.", there)
     inner, node = matches[0]
     parent = _parent(inner, node)
     region = json_part(inner, parent, parent.start, parent.end, base=opened.base(inner))

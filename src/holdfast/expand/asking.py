@@ -15,6 +15,7 @@ from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions
 from holdfast.expand.region import Region, blocks, listed
 from holdfast.expand.rows import Nothing
+from holdfast.voice import item
 
 _MOST_PASSAGES = 60
 _MOST_TIMES = 3
@@ -36,7 +37,8 @@ def by_query(opened: Opened, options: ExpandOptions) -> Region:
     chosen = [passages[entry.index] for entry in ranked[:_MOST_PASSAGES]]
     shown = [*named, *(_as_it_stands(opened, passage) for passage in chosen)]
     texts = [
-        f"[{passage.where}] {excerpt(passage.text, options.query, most)[0]}" for passage in shown
+        item(f"{passage.where}: {excerpt(passage.text, options.query, most)[0]}")
+        for passage in shown
     ]
     region = blocks(texts, listed([passage.where for passage in shown]), "passages")
     region.total = f" ({len(ranked):,} of {len(passages):,} passages match)"

@@ -10,12 +10,15 @@ from typing import Any
 
 import msgspec
 
+from holdfast.voice import bracketed, fenced, inline, item
+
 Count = Callable[[str], int]
 """Text → tokens."""
 
 _LONGEST_WHERE = 30
 _LONGEST_NOTE = 60
 """In tokens."""
+_SECTION = "section: "
 
 
 class Expansion(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,12 +46,24 @@ class Expansion(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Expansion of {self.tokens} tokens, {self.remaining} {self.unit} remaining>"
 
 
-def miss(reason: str, step: str, *, count: Count, ref_id: str = "", most: int = 1000) -> Expansion:
-    """An expansion that found nothing: it says why, and what to do next."""
-    head = f"[{ref_id}: {reason}]" if ref_id else f"[{reason}]"
-    text = f"{head}\n{step}" if step else head
-    text = shorten(text, most, count)
-    return Expansion(text=text, reason=reason, tokens=count(text))
+def miss(
+    reason: str,
+    step: str,
+    *,
+    count: Count,
+    ref_id: str = "",
+    there: str = "",
+    most: int = 1000,
+) -> Expansion:
+    """An expansion that found nothing: it says why, what is there instead, and what to do next.
+
+    What is there are words of the content, such as its keys.
+    """
+    head = f"[{bracketed(ref_id)}: {reason}]" if ref_id else f"[{reason}]"
+    told = [head, item(inline(there)) if there else "", step]
+    text = shorten("\n".join(filter(None, told)), most, count)
+    why = f"{reason}: {there}" if there else reason
+    return Expansion(text=text, reason=why, tokens=count(text))
 
 
 class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,12 +79,11 @@ class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
     def around(self, content: str, where: str, remains: str, page: int) -> str:
         """The whole text."""
         note = f" · {self.note}" if self.note else ""
-        text = f"[{self.ref_id} {where}{note}]\n{content}"
+        text = f"[{self.ref_id} {where}{note}]\n{fenced(content)}"
         if not remains:
             return text
         same = "" if self.plain else "the same options and "
-        gap = "" if content.endswith("\n") else "\n"
-        return f"{text}{gap}[{remains} remain: {self.opener} with {same}page={page + 1}]"
+        return f"{text}\n[{remains} remain: {self.opener} with {same}page={page + 1}]"
 
 
 def frame(ref_id: str, note: str, *, plain: bool, opener: str, count: Count) -> PageFrame:
@@ -79,8 +93,12 @@ def frame(ref_id: str, note: str, *, plain: bool, opener: str, count: Count) -> 
 
 
 def shorten_where(where: str, count: Count) -> str:
-    """The name of a place, short enough for the first line."""
-    return shorten(where, _LONGEST_WHERE, count)
+    """The name of a place, short enough for the first line and unable to end it.
+
+    Keys in a path stand in quotes, and a model copies them as they are; headings do not.
+    """
+    named = bracketed(where) if _SECTION in where else inline(where)
+    return shorten(named, _LONGEST_WHERE, count)
 
 
 def shorten(text: str, most: int, count: Count) -> str:

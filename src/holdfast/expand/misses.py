@@ -6,11 +6,13 @@ misses: after expansion. Each text gives the reason and the next step.
 from __future__ import annotations
 
 from holdfast.expand.expansion import Count, Expansion, miss
+from holdfast.expand.tool import NAME
 from holdfast.store.records import RefInfo
 from holdfast.store.refs import parse
+from holdfast.voice import WAS, bracketed
 
-STALE = "[stale - use expand_ref to refresh]"
-
+_LONGEST_REF = 100
+_LONGEST_NAME = 64
 _FORM = "ref:kind:0123456789abcdef"
 _REMOVED = "its time was over and it was removed"
 _DAMAGED = "what is stored is not what was stored, so it is not served"
@@ -18,7 +20,7 @@ _DAMAGED = "what is stored is not what was stored, so it is not served"
 
 def missing(ref: str, info: RefInfo | None, *, count: Count) -> Expansion:
     """Why a ref cannot be opened: it is unknown, removed or damaged."""
-    name = info.ref_id if info is not None else ref.strip()[:100]
+    name = info.ref_id if info is not None else ref.strip()[:_LONGEST_REF]
     if info is not None:
         reason = _DAMAGED if info.state == "damaged" else _REMOVED
         step = f"{_what(info)}Call {_origin(info)} again to get it anew."
@@ -38,16 +40,19 @@ def note_of(info: RefInfo) -> str:
     return f"stale: as it was stored; call {_origin(info)} again if it may have changed"
 
 
-def stale_line(info: RefInfo) -> str:
-    """A ref in a list of refs: its summary, and whether it is stale."""
-    summary = info.summary or info.kind
-    return f"{summary} {STALE}" if info.state == "stale" else summary
+def stale_line(info: RefInfo, opener: str = NAME) -> str:
+    """A ref in a list of refs: its summary, and whether it is stale.
+
+    `opener` is the name under which the tool that opens refs is offered.
+    """
+    summary = bracketed(info.summary or info.kind)
+    return f"{summary} [stale - use {opener} to refresh]" if info.state == "stale" else summary
 
 
 def _origin(info: RefInfo) -> str:
     tool = info.meta.get("tool", "")
-    return f"the tool {tool}" if tool else "the original tool"
+    return f"the tool {bracketed(tool[:_LONGEST_NAME])}" if tool else "the original tool"
 
 
 def _what(info: RefInfo) -> str:
-    return f"It was: {info.summary}\n" if info.summary else ""
+    return f"{WAS}{bracketed(info.summary)}\n" if info.summary else ""

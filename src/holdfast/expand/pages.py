@@ -16,6 +16,8 @@ from holdfast.expand.options import ExpandOptions
 from holdfast.expand.region import Region
 
 _CHARACTERS_PER_TOKEN = 3.5
+_MOST_BLANKS = 64
+"""A next page of fewer blanks, such as the last line end of a file, would be one of nothing."""
 _SLACK = 8
 """Numbers of other pages may take a few tokens more than those of the first."""
 
@@ -122,7 +124,18 @@ def fit(
         raise ExpandError(
             "not one character fits", where="options.max_tokens", fix="Ask for more tokens."
         )
-    return end
+    return length if _ends_blank(region, start, end, most, frame, count) else end
+
+
+def _ends_blank(
+    region: Region, start: int, end: int, most: int, frame: PageFrame, count: Count
+) -> bool:
+    """Whether only blanks are left for which the line on what remains makes room by going."""
+    rest = region.text[end : end + _MOST_BLANKS + 1]
+    if not rest or len(rest) > _MOST_BLANKS or rest.strip():
+        return False
+    where = shorten_where(region.where(start, len(region.text)), count) + region.total
+    return count(frame.around(region.text[start:], where, "", 1)) <= most
 
 
 def _tokens(region: Region, start: int, end: int, frame: PageFrame, count: Count) -> int:

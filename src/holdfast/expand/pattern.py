@@ -6,13 +6,16 @@ the text it is tried on and the number of hits have limits all the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import re2  # type: ignore[import-untyped]
 
 from holdfast.document import Document
 from holdfast.errors import ExpandError
 from holdfast.expand.opened import Opened
-from holdfast.expand.region import Region, blocks, listed
+from holdfast.expand.region import Name, Region, blocks, listed
 from holdfast.expand.rows import Nothing
+from holdfast.voice import indented, item
 
 MOST_CHARACTERS = 1000
 """Of a pattern."""
@@ -26,6 +29,8 @@ _MEMORY = 16 * 1024 * 1024
 
 Hit = tuple[int, int]
 """Where a match begins and ends in the text."""
+Place = int | str
+"""The number of a line, or what a part of one is called."""
 
 
 def by_pattern(opened: Opened, pattern: str) -> Region:
@@ -102,51 +107,81 @@ def _has_long_lines(opened: Opened, hits: list[Hit]) -> bool:
 
 
 def _in_lines(opened: Opened, hits: list[Hit]) -> Region:
+    """Every line with a hit in it and those beside it; of a line too long, what is around it."""
     source = opened.source
     by_line: dict[int, Hit] = {}
     for start, end in hits:
         by_line.setdefault(source.line_at(start), (start, end))
-    groups: list[list[int]] = []
-    for number in by_line:
-        if groups and number - groups[-1][-1] <= 2 * _CONTEXT_LINES + 1:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
+    numbers = sorted(
+        {
+            beside
+            for number in by_line
+            for beside in range(number - _CONTEXT_LINES, number + _CONTEXT_LINES + 1)
+            if 1 <= beside <= source.line_count
+        }
+    )
     texts, places = [], []
-    for group in groups:
-        first = max(1, group[0] - _CONTEXT_LINES)
-        last = min(source.line_count, group[-1] + _CONTEXT_LINES)
-        shown = [_line(opened, number, by_line.get(number)) for number in range(first, last + 1)]
-        texts.append("\n".join(shown))
-        places.append(f"lines {first}-{last}")
-    return blocks(texts, listed(places), "hits")
+    for number in numbers:
+        text, place = _line(opened, number, by_line.get(number))
+        texts.append(text)
+        places.append(place)
+    return blocks(texts, _runs(places), "lines")
 
 
-def _line(opened: Opened, number: int, hit: Hit | None) -> str:
-    """A line with its number: `40:` has a hit, `41-` stands beside one."""
+def _line(opened: Opened, number: int, hit: Hit | None) -> tuple[str, Place]:
+    """A line with its number, `40:` has a hit, `41-` stands beside one; and what it is called."""
     text = opened.source.lines(number, number).rstrip("\r\n")
     begin = opened.source.line_starts[number - 1]
+    place: Place = number
     if len(text) > _LONGEST_LINE:
         start, end = (hit[0] - begin, hit[1] - begin) if hit else (0, 0)
-        text = _window(text, start, min(end, len(text)))
-    return f"{number}{':' if hit else '-'} {text}"
+        text, first, last = _window(text, start, min(end, len(text)))
+        place = f"characters {begin + first}-{begin + last}"
+    # Other ends of lines than ours may stand in a line, and look like the next one.
+    return f"{number}{':' if hit else '-'} {indented(text)}", place
 
 
-def _window(text: str, start: int, end: int) -> str:
+def _runs(places: Sequence[Place]) -> Name:
+    """Call lines by their numbers, neighbours together, and a part of one by its characters."""
+
+    def name(first: int, last: int) -> str:
+        named: list[str] = []
+        run = 0
+        for place in places[first : last + 1]:
+            if isinstance(place, str):
+                named.append(place)
+            elif run and place == run + 1:
+                named[-1] = f"{named[-1].partition('-')[0]}-{place}"
+            else:
+                named.append(f"lines {place}-{place}")
+            run = place if isinstance(place, int) else 0
+        return listed(named)(0, len(named) - 1)
+
+    return name
+
+
+def _window(text: str, start: int, end: int) -> tuple[str, int, int]:
+    """What stands around a hit, and where it begins and ends."""
     first, last = max(0, start - _BESIDE), min(len(text), min(end, start + 200) + _BESIDE)
-    return ("…" if first else "") + text[first:last] + ("…" if last < len(text) else "")
+    marked = ("…" if first else "") + text[first:last] + ("…" if last < len(text) else "")
+    return marked, first, last
 
 
 def _in_json(document: Document, hits: list[Hit]) -> Region:
+    """The values with a hit in them; of a long one, what is around each."""
     texts: dict[str, str] = {}
+    shown_to: dict[str, int] = {}
     for start, end in hits:
         node = document.node_at(start)
+        if shown_to.get(node.path, -1) >= min(end, node.end):
+            continue  # it stands in what is shown of the value already
         # A hit in a key stands before the value; it is shown with it.
-        first = min(start, node.start)
-        whole = document.text[first : node.end]
-        if len(whole) > _LONGEST_LINE:
-            whole = _window(whole, start - first, min(end, node.end) - first)
-        known = texts.get(node.path)
-        texts[node.path] = whole if known is None or whole in known else f"{known} {whole}"
-    shown = [f"{path}: {text}" for path, text in texts.items()]
-    return blocks(shown, listed(list(texts)), "hits")
+        first, last = min(start, node.start), node.end
+        text, place = document.text[first:last], node.path
+        if len(text) > _LONGEST_LINE:
+            text, *window = _window(text, start - first, min(end, node.end) - first)
+            first, last = first + window[0], first + window[1]
+            place = f"{node.path}, characters {first}-{last}"
+        shown_to[node.path] = last
+        texts[place] = item(f"{place}: {text}")
+    return blocks(list(texts.values()), listed(list(texts)), "hits")

@@ -52,6 +52,7 @@ def expand(  # noqa: PLR0913 what to open, and how to say it, by name
             nothing.step,
             count=count,
             ref_id=around.ref_id,
+            there=nothing.there,
             most=options.max_tokens,
         )
 

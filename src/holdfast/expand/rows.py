@@ -18,6 +18,7 @@ from holdfast.document import Document, Match, Member, Node, Rows, Table, find, 
 from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions, Slice
 from holdfast.expand.region import Region, blocks, characters, json_part, lines, listed
+from holdfast.voice import bracketed, item
 
 _Row = dict[str, msgspec.Raw]
 _T = TypeVar("_T")
@@ -28,10 +29,12 @@ _LONGEST_HEAD = 120
 class Nothing(Exception):  # noqa: N818 - not an error: it becomes a text for the model
     """There is no such part; caught in reading.py, because it holds names of the content."""
 
-    def __init__(self, reason: str, step: str) -> None:
+    def __init__(self, reason: str, step: str, there: str = "") -> None:
         super().__init__(reason, step)
         self.reason = reason
         self.step = step
+        self.there = there
+        """What is there instead, in words of the content."""
 
 
 def by_structure(opened: Opened, options: ExpandOptions) -> Region:
@@ -55,8 +58,9 @@ def _by_path(opened: Opened, document: Document | None, options: ExpandOptions) 
     matches, broken = find(document, options.path)
     if broken is not None:
         raise Nothing(
-            f"the path leads nowhere: at {broken.at} is {broken.there}",
+            "the path leads nowhere",
             "Correct the path, or use pattern or query to find the place.",
+            f"at {broken.at} is {broken.there}",
         )
     if not matches:
         raise Nothing("the path matches nothing", "Correct the path, or use pattern or query.")
@@ -81,7 +85,7 @@ def _of_many(matches: list[Match], options: ExpandOptions) -> Region:
         return _projected(
             rows, options.fields, "rows", lambda one, other: f"matches {one + 1}-{other + 1}"
         )
-    texts = [f"{m.node.path}: {m.document.text[m.node.start : m.node.end]}" for m in chosen]
+    texts = [item(f"{m.node.path}: {m.document.text[m.node.start : m.node.end]}") for m in chosen]
     return blocks(texts, listed([m.node.path for m in chosen]), "matches")
 
 
@@ -131,7 +135,7 @@ def _fields_of_value(
             _rows(document, node), options.fields, "objects", lambda _one, _other: node.path
         )
     if rows is None:
-        raise Nothing(f"{node.path} has no fields", "Leave out fields.")
+        raise Nothing("this value has no fields", "Leave out fields.", node.path)
     run = _sliced(rows.members, options.slice)
     written = ",".join(rows.document.json(row.value, row.end) for row in run)
     decoded = _decoded(f"[{written}]")
@@ -185,7 +189,7 @@ def _projected(
     if not found:
         names = dict.fromkeys(name for row in rows[:50] for name in row)
         listed = ", ".join(list(names)[:_MOST_NAMES])
-        raise Nothing(f"no row has these fields; there are: {listed}", "Choose from them.")
+        raise Nothing("no row has these fields", "Choose from them.", f"there are: {listed}")
     return blocks(texts, name, unit)
 
 
@@ -212,7 +216,7 @@ def _columns(opened: Opened, options: ExpandOptions) -> Region:
     chosen = [table.columns.index(field) for field in options.fields if field in table.columns]
     if not chosen:
         listed = ", ".join(table.columns[:_MOST_NAMES])
-        raise Nothing(f"there are no such columns; there are: {listed}", "Choose from them.")
+        raise Nothing("there are no such columns", "Choose from them.", f"there are: {listed}")
     numbered = _sliced(list(enumerate(table.rows, 1)), options.slice)
     texts = [
         _record([row[at] if at < len(row) else "" for at in chosen], table.separator)
@@ -246,7 +250,7 @@ def _of_table(table: Table, columns: list[str]) -> str:
     """How many rows there are, and what their columns mean, in few words."""
     named = _record(columns, table.separator)
     short = named if len(named) <= _LONGEST_HEAD else f"{named[:_LONGEST_HEAD]}…"
-    return f" of {len(table.rows):,}, columns {short}"
+    return f" of {len(table.rows):,}, columns {bracketed(short)}"
 
 
 def _slice_of_text(opened: Opened, wanted: Slice) -> Region:

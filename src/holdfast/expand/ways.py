@@ -18,6 +18,8 @@ _FIRST_LINE, _LAST_LINE = 40, 80
 _MOST_FIELDS = 2
 _LONGEST_NAME = 30
 _LONGEST_PATH = 60
+_ENDINGS = frozenset('"[]\\')
+"""Signs of a name that could seem to end the line in which it is offered."""
 _QUERY = 'query="…"'
 _PATTERN = 'pattern="…"'
 
@@ -80,7 +82,8 @@ def _fields(names: list[str], visible: str) -> str:
 
 def _is_shown(name: str, visible: str) -> bool:
     is_short = 0 < len(name) <= _LONGEST_NAME and name.isprintable()
-    return is_short and name == name.strip() and name in visible
+    is_plain = name == name.strip() and _ENDINGS.isdisjoint(name)
+    return is_short and is_plain and name in visible
 
 
 def _path(document: Document, visible: str) -> str:
@@ -90,6 +93,8 @@ def _path(document: Document, visible: str) -> str:
         return ""
     largest = max(members, key=lambda member: member.end - member.value)
     path = step("$", largest.name)
-    if len(path) > _LONGEST_PATH or not path.isprintable() or str(largest.name) not in visible:
+    name = str(largest.name)
+    is_plain = path.isprintable() and _ENDINGS.isdisjoint(name)
+    if len(path) > _LONGEST_PATH or not is_plain or name not in visible:
         return 'path="$"'
     return f"path={json.dumps(path, ensure_ascii=False)}"

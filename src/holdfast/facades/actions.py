@@ -34,6 +34,7 @@ from holdfast.facades.content_store import EXCERPT_CHARACTERS, ContentStore, Sto
 from holdfast.privacy import Policy, apply, find
 from holdfast.settings import Settings
 from holdfast.store import Content
+from holdfast.voice import HEADINGS
 
 _LEAST_LINE = 80
 """A line that has less room than this is left out rather than shortened."""
@@ -170,7 +171,7 @@ def _excerpt(content: StoredContent, stored: Content, privacy: Policy) -> Action
         elif not lines or room > _LEAST_LINE:
             lines.append(shortened(line, room))
             break
-    while len(lines) > 1 and lines[-1].endswith(":") and not lines[-1].startswith("- "):
+    while len(lines) > 1 and lines[-1] in HEADINGS.values():
         lines.pop()  # a heading with nothing under it
     return ActionExcerpt("\n".join(lines), "condensed", length, url)
 

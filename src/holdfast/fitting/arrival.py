@@ -6,23 +6,24 @@ result, the call, and the user's last question before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.cite import Citation, CitingRules, is_long
-from holdfast.errors import PrivacyError
-from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
+from holdfast.cite import Citation, CitingRules, count, is_long
+from holdfast.errors import ExpandError, PrivacyError
+from holdfast.expand.options import MOST_TOKENS
+from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME, parse_call
 from holdfast.fitting.draft import Draft, standing_for
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.state import BY_ENDS
 from holdfast.store.records import Edit
 from holdfast.store.refs import REF
 from holdfast.trim.anchors import asks
-from holdfast.trim.edits import result_texts
-from holdfast.trim.standing import refs_of
+from holdfast.trim.standing import edits_of, originals_of, refs_of
 from holdfast.wire import DIALECTS, Block, Conversation, Message, Text, ToolCall
+from holdfast.wire.message import result_texts
 from holdfast.wire.notes import KeyedNote
 from holdfast.wire.strict import encode, splice
 
@@ -32,7 +33,7 @@ _ARGUMENT_CHARACTERS = 200
 
 Citer = Callable[..., Citation]
 Cited = tuple[tuple[Block, Citation], ...]
-_CITATIONS: KeyedNote[Cited] = KeyedNote("citations", most=4)
+_CITATIONS: KeyedNote[Cited] = KeyedNote("citations", most=4, lasting=False)
 """By the rules, the tool's name and what the result is wanted for: a citation depends on all."""
 
 
@@ -45,15 +46,27 @@ class _Wanted(NamedTuple):
     question: str
 
 
+class _Citing(NamedTuple):
+    """How results are cited in a request."""
+
+    rules: CitingRules
+    citer: Citer
+    openers: Collection[str]
+    """The client's own tools that open refs."""
+
+
 def cite_arrivals(draft: Draft, rules: CitingRules, citer: Citer, leaving: Leaving) -> Draft:
     """Cite what is long among the messages that did not go out before.
 
-    Answers of the tool that opens refs stay as they are: what was opened is never closed again.
+    What was opened is never closed again.
     """
     messages = list(draft.now.messages)
     edits: list[Edit] = []
+    openers = {tool.name for tool in draft.asked.tools if tool.description == DESCRIPTION}
     for n in range(draft.known, len(messages)):
-        citations = _citations(messages, n, rules, citer) if messages[n].results else ()
+        if not messages[n].results:
+            continue
+        citations = _citations(messages, n, _Citing(rules, citer, openers))
         if not citations:
             continue
         why = tuple(_edit(citation, draft.origins[n][0]) for _, citation in citations)
@@ -65,8 +78,9 @@ def cite_arrivals(draft: Draft, rules: CitingRules, citer: Citer, leaving: Leavi
     return draft.with_messages(tuple(messages), *edits) if edits else draft
 
 
-def _citations(messages: Sequence[Message], n: int, rules: CitingRules, citer: Citer) -> Cited:
-    wanted = _long_results(messages, n, rules)
+def _citations(messages: Sequence[Message], n: int, citing: _Citing) -> Cited:
+    rules, citer, openers = citing
+    wanted = _long_results(messages, n, rules, openers)
     if not wanted:
         return ()
     key = (rules, tuple((result.tool, result.question) for result in wanted))
@@ -78,18 +92,86 @@ def _citations(messages: Sequence[Message], n: int, rules: CitingRules, citer: C
     return citations
 
 
-def _long_results(messages: Sequence[Message], n: int, rules: CitingRules) -> list[_Wanted]:
+def _long_results(
+    messages: Sequence[Message], n: int, rules: CitingRules, openers: Collection[str]
+) -> list[_Wanted]:
+    """The results to be cited; `openers` are the client's tools that are ours by their words."""
     calls: dict[str, ToolCall] | None = None
     wanted = []
     for result, block, text in result_texts(messages[n]):
         if not is_long(text, rules) or (result.is_error and len(result.text) <= _LONG_ERROR):
             continue
         calls = _calls_before(messages, n) if calls is None else calls
-        call = calls.get(result.call_id) or calls.get(result.name)
+        call = calls.get(result.call_id or result.name) or calls.get(result.name)
         caller = result.name or (call.name if call is not None else "")
-        if caller != rules.opener and not REF.match(text, 1):
+        if not (
+            _brought_back(messages[n], text)
+            or _is_opened(messages, n, text, call, rules, openers)
+            or _cited_by_client(text, rules)
+        ):
             wanted.append(_Wanted(block, text, caller, _question(messages, n, call)))
     return wanted
+
+
+# --- what is ours already: neither a citation nor what was opened is cited again -----------------
+#
+# That follows from what was done in this conversation, not from how a result looks or how its call
+# is named: a page of 207 KB that began like a citation once went out whole.
+
+
+def _brought_back(message: Message, text: str) -> bool:
+    """Whether a result is one that the client never saw: it answers a call that was hidden."""
+    if not any(edit.action == "rejoin" for edit in edits_of(message)):
+        return False
+    # Results of the client's own may stand beside ours in the same message.
+    own = (theirs for original in originals_of(message) for theirs in result_texts(original))
+    return all(text != words for _, _, words in own)
+
+
+def _is_opened(
+    messages: Sequence[Message],
+    n: int,
+    text: str,
+    call: ToolCall | None,
+    rules: CitingRules,
+    openers: Collection[str],
+) -> bool:
+    """Whether the client has opened a ref itself, as agents do that have no proxy.
+
+    Its tool is ours by its words; or we offer the tool, and the ref was shown before. A page has an
+    end in both cases.
+    """
+    if call is None or not (call.name in openers or call.name == rules.opener):
+        return False
+    known = call.name in openers or _asks_for(call) in _refs_before(messages, n, rules)
+    return known and count(text) <= MOST_TOKENS
+
+
+def _asks_for(call: ToolCall) -> str:
+    """The ref that a call asks for; empty if it names none."""
+    try:
+        return parse_call(call.arguments)[0]
+    except ExpandError:
+        return ""
+
+
+def _refs_before(messages: Sequence[Message], n: int, rules: CitingRules) -> set[str]:
+    """What can be opened at a place of the conversation: the refs shown before it."""
+    shown = {ref for message in messages[:n] for ref in refs_of(message)}
+    for message in messages[:n]:
+        texts = (_cited_by_client(text, rules) for _, _, text in result_texts(message))
+        shown.update(filter(None, texts))
+    return shown
+
+
+def _cited_by_client(text: str, rules: CitingRules) -> str:
+    """The ref of a citation that a tool of the client's made with `cite`; empty if it is none.
+
+    Nothing tells it from one that only looks like it, which is no gain either: it must be as short
+    as a citation, and so short a text is left as it is.
+    """
+    ref = REF.match(text, 1)
+    return ref[0] if ref and count(text) <= rules.most_tokens else ""
 
 
 def _citation(result: _Wanted, rules: CitingRules, citer: Citer) -> Citation | None:
@@ -115,8 +197,8 @@ def _calls_before(messages: Sequence[Message], index: int) -> dict[str, ToolCall
     for n in range(index - 1, -1, -1):
         message = messages[n]
         for call in message.calls:
-            calls.setdefault(call.id, call)
-            calls.setdefault(call.name, call)
+            for name in filter(None, (call.id, call.name)):  # Gemini's calls may have no ids
+                calls.setdefault(name, call)
         if message.calls and not messages[n - 1].calls:
             break  # a turn of the assistant may be several messages, one for each call
     return calls

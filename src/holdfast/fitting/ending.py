@@ -43,13 +43,6 @@ _NONE: dict[str, Any] = {
 }
 
 
-def must_end(folded: Folded) -> bool:
-    """Whether a request does not fit, or only so that another result could not be shown."""
-    now = folded.draft.now
-    in_a_loop = bool(now.messages) and bool(now.messages[-1].results)
-    return not folded.fits or (folded.exhausted and bool(now.tools) and in_a_loop)
-
-
 def ended(
     folded: Folded, measure: Measure, leaving: Leaving, *, debug: bool = False
 ) -> Folded | None:

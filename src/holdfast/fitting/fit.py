@@ -13,16 +13,15 @@ import msgspec
 
 from holdfast.cite import CitingRules
 from holdfast.fitting.arrival import cite_arrivals, expansion_tool, names_ref
-from holdfast.fitting.draft import Draft
-from holdfast.fitting.ending import cannot_fit, ended, must_end
+from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.folding import Folded, fold
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
-from holdfast.fitting.offering import ask_for_usage, offer
+from holdfast.fitting.offering import ask_for_usage, offer, offers_early
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.state import FitState, Fitted
 from holdfast.fitting.taking import take_up
-from holdfast.fitting.unbinding import offers_early, unbind, was_offered
+from holdfast.fitting.unbinding import unbind
 from holdfast.tokens import ModelContextRegistry
 from holdfast.tokens.counting import Correction
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
@@ -30,6 +29,7 @@ from holdfast.trim.strategies import ContextStrategy
 from holdfast.wire import write
 from holdfast.wire.answers import Kept
 from holdfast.wire.chained import held_under
+from holdfast.wire.thinking import BINDING
 
 
 def fit_request(
@@ -52,26 +52,24 @@ def fit_request(
         rules = msgspec.structs.replace(options.rules, opener=expansion_tool(draft.asked)[0])
         draft = cite_arrivals(draft, rules, options.citer, leaving)
     # Without refs before, only what is new is read; with refs, they may have been unfolded since.
-    held = _provider_holds_refs(draft, state)
+    offered = state is not None and expansion_tool(state.sent)[1]
+    held = offered and bool(held_under(draft.asked))  # tools are offered anew with each request
     shows = held or names_ref(draft.now.messages[0 if refs else draft.known :])
-    if options.opens and (shows or offers_early(draft, state, measure.model)):
-        draft = offer(draft, options, new=not (refs or held or was_offered(draft, state)))
+    offered = offered and draft.known > 0
+    if options.opens and (shows or offers_early(draft, measure.model, offered=offered)):
+        draft = offer(draft, options, new=not (refs or held or offered))
     floor = state.floor if state is not None and draft.known else 0
     folded = fold(draft, measure, options, floor, leaving)
     final = False
-    if options.ends and must_end(folded):
+    if options.ends and folded.must_end:
         last = ended(folded, measure, leaving, debug=options.debug)
         final = last is not None
         folded = last or folded
     if not folded.fits:
         raise cannot_fit(folded, measure, leaving)
-    folded = unbind(folded, state, measure)
+    if draft.asked.dialect in BINDING:
+        folded = unbind(folded, state, measure)
     return _fitted(folded, measure, options, state, leaving, final=final, shows=shows)
-
-
-def _provider_holds_refs(draft: Draft, state: FitState | None) -> bool:
-    """Whether there are refs in the history that a provider keeps: tools are offered anew."""
-    return bool(held_under(draft.asked)) and state is not None and expansion_tool(state.sent)[1]
 
 
 def _fitted(  # noqa: PLR0913 - all that was found out, once
@@ -103,16 +101,11 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
             refs=options.opens and (shows or left),
         ),
         contents=leaving.contents(messages, draft.edits),
-        untouched=_untouched(draft, folded, measure),
+        untouched=(
+            folded.counted if draft.now is draft.asked else measure.count(draft.asked)
+        ).tokens,
         final=final,
     )
-
-
-def _untouched(draft: Draft, folded: Folded, measure: Measure) -> int:
-    """Tokens of what the client asked; what is sent may be the very same."""
-    if draft.now is draft.asked:
-        return folded.counted.tokens
-    return measure.count(draft.asked).tokens
 
 
 def fit(  # noqa: PLR0913 - named arguments, of which most calls need two

@@ -45,6 +45,13 @@ class Folded(NamedTuple):
     trimmed: Trimmed | None = None
     """The pieces that are left, where some went."""
 
+    @property
+    def must_end(self) -> bool:
+        """Whether it does not fit, or only so that another result could not be shown."""
+        now = self.draft.now
+        in_a_loop = bool(now.messages) and bool(now.messages[-1].results)
+        return not self.fits or (self.exhausted and bool(now.tools) and in_a_loop)
+
 
 def fold(
     draft: Draft, measure: Measure, options: FitOptions, floor: int, leaving: Leaving

@@ -14,9 +14,10 @@ import msgspec
 from holdfast.fitting.draft import copied
 from holdfast.fitting.state import FitState
 from holdfast.trim.anchors import MARK
-from holdfast.trim.edits import result_texts
 from holdfast.trim.standing import STAND, Stand
 from holdfast.wire import DIALECTS, Block, Conversation, Message, Text
+from holdfast.wire.message import result_texts
+from holdfast.wire.places import unmarked
 from holdfast.wire.strict import encode, splice
 
 _MARK = "cache_control"
@@ -53,19 +54,6 @@ def _alike(before: Message, now: Message) -> bool:
     if not any(_MARK.encode() in span for span in spans):
         return False
     return bool(unmarked(before.value) == unmarked(now.value))
-
-
-def unmarked(value: Any) -> Any:
-    """A message without its cache marks: they stand on it, on its parts, and on theirs."""
-    if isinstance(value, list):
-        return [unmarked(part) for part in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: unmarked(inner) if key == "content" else inner
-        for key, inner in value.items()
-        if key != _MARK
-    }
 
 
 def _on_new_bytes(message: Message, moved: dict[int, Message]) -> Message:

@@ -10,6 +10,8 @@ from holdfast.fitting.arrival import expansion_tool
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.options import FitOptions
 from holdfast.store.records import Edit
+from holdfast.wire import Thinking
+from holdfast.wire.thinking import BINDING, is_bound, thinks
 from holdfast.wire.tools import with_tool
 
 _OFFER = Edit(
@@ -34,6 +36,23 @@ def offer(draft: Draft, options: FitOptions, *, new: bool) -> Draft:
     return draft.with_frame(
         with_tool(draft.now, definition(draft.now.dialect, name)), _OFFER, new=new
     )
+
+
+def offers_early(draft: Draft, model: str, *, offered: bool) -> bool:
+    """Whether the tool that opens refs is offered before there is a ref.
+
+    Tools stand before all thinking: one that is added later costs the thinking of the whole
+    session, and the vendor's cache with it; one that was there from the first request costs its own
+    few tokens. Where thinking has come already, as in a session that began without us, it is kept,
+    unless the request before this one `offered` the tool too.
+    """
+    asked = draft.asked
+    if asked.dialect not in BINDING or not asked.tools:
+        return False
+    if not is_bound(model, asked.rest) or not thinks(asked.rest):
+        return False
+    thoughts = (isinstance(block, Thinking) for m in asked.messages for block in m.blocks)
+    return offered or not any(thoughts)
 
 
 def ask_for_usage(draft: Draft, *, new: bool) -> Draft:

@@ -41,6 +41,21 @@ class FitState(msgspec.Struct, frozen=True):
         folds = map(fold_of, self.sent.messages)
         return tuple(fold for fold in folds if fold is not None)
 
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes."""
+        asked = {id(message) for message in self.asked.messages}
+        only_sent = (message for message in self.sent.messages if id(message) not in asked)
+        own = sum(len(memoryview(one.span)) + one.parsed_bytes for one in only_sent)
+        return self.asked.held_bytes + own
+
+    def let_go(self) -> None:
+        """Forget the texts of what was asked and never sent: citations stand in their place."""
+        sent = {id(message) for message in self.sent.messages}
+        for message in self.asked.messages:
+            if id(message) not in sent:
+                message.let_go()
+
     def __repr__(self) -> str:
         return f"<FitState, {len(self.asked.messages)} messages, {len(self.folds)} folds>"
 

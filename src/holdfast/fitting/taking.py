@@ -54,19 +54,15 @@ def take_up(
 
 def _replayed(asked: Conversation, state: FitState | None) -> Draft:
     """What went out last time, and what the client has added since."""
+    known = len(state.asked.messages) if state is not None else 0
+    origins = tuple((n, n + 1) for n in range(known, len(asked.messages)))
     if state is None:
-        return Draft(asked, asked, _one_by_one(0, len(asked.messages)))
-    known = len(state.asked.messages)
-    origins = state.origins + _one_by_one(known, len(asked.messages))
+        return Draft(asked, asked, origins)
+    origins = state.origins + origins
     sent = state.sent.messages
     if sent == state.asked.messages:  # the same objects: nothing was ever changed
         return Draft(asked, asked, origins, len(sent))
     return Draft(asked, asked.with_messages(sent + asked.messages[known:]), origins, len(sent))
-
-
-def _one_by_one(start: int, stop: int) -> tuple[tuple[int, int], ...]:
-    """The origins of messages that stand for themselves."""
-    return tuple((n, n + 1) for n in range(start, stop))
 
 
 # --- what the client never saw -------------------------------------------------------------------
@@ -80,7 +76,10 @@ def _with_hidden(draft: Draft, hidden: Sequence[Kept], model: str, platform: str
     own = {tool.name for tool in draft.asked.tools}
     before, new = draft.now.messages[: draft.known], draft.now.messages[draft.known :]
     added = draft.now.with_messages(new)
-    whole = rejoin(added, hidden, lambda name: name in (NAME, OTHER_NAME) and name not in own)
+    earlier = draft.asked.messages[: len(draft.asked.messages) - len(new)]
+    whole = rejoin(
+        added, hidden, lambda name: name in (NAME, OTHER_NAME) and name not in own, earlier
+    )
     if whole is added:
         return draft
     draft = draft.with_frame(whole, _CHAINED)

@@ -2,24 +2,21 @@
 
 unbinding: after folding, before fit. On models with preserved thinking a thinking block is bound
 to the exact system, tools and messages that it was an answer to; the provider refuses the request
-once something before it has changed. Thinking may go from a place on, and then all of it must. So
-that it need not go with the first citation, which brings a tool with it, such models are offered
-that tool from the beginning.
+once something before it has changed. Thinking may go from a place on, and then all of it must.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from holdfast.fitting.arrival import expansion_tool
-from holdfast.fitting.draft import Draft, because
+from holdfast.fitting.draft import because
 from holdfast.fitting.folding import Folded
-from holdfast.fitting.following import unmarked
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
-from holdfast.wire import Conversation, Thinking
-from holdfast.wire.thinking import is_bound, thinks, without_thinking
+from holdfast.wire import Conversation
+from holdfast.wire.places import unmarked
+from holdfast.wire.thinking import is_bound, without_thinking
 
 _SWITCHED_OFF = Edit(
     action="thinking",
@@ -27,25 +24,6 @@ _SWITCHED_OFF = Edit(
     why="a turn that calls tools must begin with its thinking, which is bound to other messages",
     where="$.thinking",
 )
-
-
-def offers_early(draft: Draft, state: FitState | None, model: str) -> bool:
-    """Whether the tool that opens refs is offered before there is a ref.
-
-    Tools stand before all thinking: one that is added later costs the thinking of the whole
-    session, and the vendor's cache with it; one that was there from the first request costs its own
-    few tokens. Where thinking has come already, as in a session that began without us, it is kept.
-    """
-    asked = draft.asked
-    if not asked.tools or not is_bound(model, asked.rest) or not thinks(asked.rest):
-        return False
-    thoughts = (isinstance(block, Thinking) for m in asked.messages for block in m.blocks)
-    return was_offered(draft, state) or not any(thoughts)
-
-
-def was_offered(draft: Draft, state: FitState | None) -> bool:
-    """Whether the request that this one goes on from offered to open refs."""
-    return state is not None and draft.known > 0 and expansion_tool(state.sent)[1]
 
 
 def unbind(folded: Folded, state: FitState | None, measure: Measure) -> Folded:

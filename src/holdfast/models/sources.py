@@ -14,21 +14,23 @@ from holdfast.condense.kinds import condenser_for
 from holdfast.condense.source import Source
 from holdfast.guard.final_turn import final_turn_guidance
 from holdfast.store.refs import REF
+from holdfast.voice import INDENT
 from holdfast.wire import Block, Conversation, Message, Text, ToolCall, ToolResult
 from holdfast.wire.blocks import text_of
 
 _LONGEST_QUESTION = 600
 """A longer text of the user's is content too, which the question is about."""
 _PARAGRAPHS = re.compile(r"\n\s*\n")
-_OPENED = re.compile(r"\[(ref:[a-z0-9_]+:[0-9a-f]{16,64})\b(?: (lines [\d-]+))?[^\n]*\n")
-"""The first line of what was opened; then each passage of an answer has its place before it."""
+_OPENED = re.compile(
+    r"\[(ref:[a-z0-9_]{1,40}:[0-9a-f]{16,64})\b(?: (lines [\d-]+))?[^\n]*\n(`{3,})\n"
+)
+"""The first line of what was opened, and the fence behind which it stands."""
 _PLACE = re.compile(
-    r"^\[((?:lines?|rows?|items?|paragraph|characters) [\d,-]+(?: of [^\n]*?)?"
-    r"|\$[^\n]*?|section: [^\n]*?)\] ",
+    r"^- ((?:lines?|rows?|items?|paragraph|characters) [\d,-]+(?: of [^\n]*?)?"
+    r"|\$[^\n]*?|section: [^\n]*?): ",
     re.M,
 )
-_REMAINS = re.compile(r"\n\[[\d,]+ \w+ remain: expand_ref [^\n]*\]\s*\Z")
-"""The last line of what was opened, if there is more."""
+"""Before each passage of an answer; the further lines of a passage are set in."""
 
 
 class Asked(NamedTuple):
@@ -118,9 +120,12 @@ def _who(message: Message, index: int) -> str:
 def passages(one: Held) -> Sequence[Passage]:
     """The parts of a text, with their places in what it came from."""
     if one.opened and (heading := _OPENED.match(one.text)):
-        page, *cut = _PLACE.split(_REMAINS.sub("", one.text[heading.end() :]))
-        found = [Passage(text, where) for where, text in zip(cut[::2], cut[1::2], strict=True)]
-        return found or [Passage(page, heading[2] or "")]
+        # Nothing within has so many backticks: what is behind the second fence is no content.
+        page = one.text[heading.end() :].partition(heading[3])[0]
+        _, *cut = _PLACE.split(page)
+        parts = zip(cut[::2], cut[1::2], strict=True)
+        places = [Passage(text.replace(f"\n{INDENT}", "\n"), where) for where, text in parts]
+        return places or [Passage(page, heading[2] or "")]
     source = Source(one.text.encode("utf-8", "replace"))
     return condenser_for(source).passages(source)
 

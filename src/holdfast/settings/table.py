@@ -148,9 +148,23 @@ class Settings(Definitions, frozen=True, kw_only=True):
         Secret[str],
         Meta(
             description="What clients of the proxy must send, as x-holdfast-token or as "
-            "their API key."
+            "their API key; in the dashboard it shows everyone's sessions."
         ),
     ] = ""
+    serve_tokens: Annotated[
+        Secret[dict[str, str]],
+        Meta(
+            description="Tokens of teams or people by their names, beside serve_token: each has "
+            'sessions of its own, and sees no others: { ann = "…", ben = "…" }.'
+        ),
+    ] = msgspec.field(default_factory=dict)
+    tenant_by: Annotated[
+        Literal["key", "header", "none"],
+        Meta(
+            description="Who shares sessions and stored content in the proxy: requests with the "
+            "same API key, with the same x-holdfast-tenant (needs a token), or all."
+        ),
+    ] = "key"
     serve_names: Annotated[
         list[str],
         Meta(description="Host names that the proxy answers to, beside this machine's own."),

@@ -1,10 +1,11 @@
 """memory: the reference store, in plain dictionaries; it ends with its process.
 
-memory: after shelf. The other stores are tested against it.
+memory: after moving. The other stores are tested against it.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
+from holdfast.store.moving import add_line, lines_of
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.records import (
     AuditEntry,
@@ -27,7 +29,7 @@ from holdfast.store.records import (
     Turn,
     UsageTotal,
 )
-from holdfast.store.refs import digest, parse
+from holdfast.store.refs import parse
 from holdfast.store.scope import Scope
 from holdfast.store.shelf import Ref, Shelf, Workspace
 
@@ -40,6 +42,7 @@ class MemoryStore:
         self._clock = clock
         self._workspaces: dict[str, Workspace] = {}
         self._shelves: dict[tuple[str, str], Shelf] = {}
+        self._secret = secrets.token_bytes(rules.SECRET_BYTES)
 
     def _workspace(self, scope: Scope) -> Workspace:
         return self._workspaces.setdefault(scope.workspace, Workspace())
@@ -107,7 +110,7 @@ class MemoryStore:
         found = self._find(scope, ref)
         if found is None or found.removed:
             return None
-        if not self._is_sound(scope, found.sha256):
+        if not self._workspace(scope).is_sound(found.sha256):
             self._mark(scope, found.sha256)
             raise rules.damaged(found.content.ref_id)
         found.accesses += 1
@@ -115,10 +118,6 @@ class MemoryStore:
         if scope.session:
             found.uses.add(scope.session)
         return Stored(self._info(scope, found), self._workspace(scope).data[found.sha256])
-
-    def _is_sound(self, scope: Scope, sha256: str) -> bool:
-        workspace = self._workspace(scope)
-        return sha256 not in workspace.damage and digest(workspace.data[sha256]) == sha256
 
     def _mark(self, scope: Scope, sha256: str) -> None:
         workspace = self._workspace(scope)
@@ -130,27 +129,7 @@ class MemoryStore:
                 self._note(scope, "damaged", ref, self._clock())
 
     def _info(self, scope: Scope, ref: Ref) -> RefInfo:
-        return RefInfo(
-            ref_id=ref.content.ref_id,
-            kind=ref.content.kind,
-            sha256=ref.sha256,
-            size=ref.size,
-            tokens=ref.content.tokens,
-            summary=ref.content.summary,
-            compressed=ref.content.compressed,
-            meta=dict(ref.content.meta),
-            flags=ref.content.flags,
-            created_at=ref.created_at,
-            expires_at=ref.expires_at,
-            accessed_at=ref.accessed_at,
-            accesses=ref.accesses,
-            state=rules.state_of(
-                removed=ref.removed,
-                damage=self._workspace(scope).damage.get(ref.sha256),
-                expires_at=ref.expires_at,
-                now=self._clock(),
-            ),
-        )
+        return ref.info(self._workspace(scope).damage.get(ref.sha256), self._clock())
 
     async def info(self, scope: Scope, ref: str) -> RefInfo | None:
         """What is known of a ref."""
@@ -251,14 +230,6 @@ class MemoryStore:
         for sha256 in known.keys() & set(hashes):
             known[sha256].add(scope.session)
 
-    async def update_turn(self, scope: Scope, turn: Turn) -> None:
-        """Replace a turn's record."""
-        turns = self._shelf(scope).turns.get(scope.session, {})
-        if turn.number not in turns:
-            raise rules.no_such_turn(turn.number)
-        turns[turn.number] = turn
-        self._name_messages(scope, rules.hashes_of(turn))
-
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
         """The turns of the session in order."""
         turns = self._shelf(scope).turns.get(scope.session, {})
@@ -270,7 +241,7 @@ class MemoryStore:
             sha256 for sha256 in rules.distinct(hashes) if sha256 in self._shelf(scope).messages
         ]
         for sha256 in known:
-            if not self._is_sound(scope, sha256):
+            if not self._workspace(scope).is_sound(sha256):
                 self._mark(scope, sha256)
                 raise rules.damaged(sha256)
         return {sha256: self._workspace(scope).data[sha256] for sha256 in known}
@@ -280,9 +251,10 @@ class MemoryStore:
         rules.check_session(scope)
         self._shelf(scope).links.update(dict.fromkeys(names, scope.session))
 
-    async def session_linked(self, scope: Scope, name: str) -> str:
-        """The session whose history a provider holds under a name."""
-        return self._shelf(scope).links.get(name, "")
+    async def session_linked(self, scope: Scope, *names: str) -> str:
+        """The session that has the first of these names."""
+        links = self._shelf(scope).links
+        return next((links[name] for name in names if name in links), "")
 
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over."""
@@ -373,7 +345,7 @@ class MemoryStore:
             refs.setdefault(ref.sha256, []).append(ref.content.ref_id)
         found = []
         for done, sha256 in enumerate(sorted(refs), 1):
-            if not self._is_sound(scope, sha256):
+            if not self._workspace(scope).is_sound(sha256):
                 self._mark(scope, sha256)
                 named = tuple(sorted(refs[sha256]))
                 found.append(Damage(sha256=sha256, why=rules.DAMAGE, refs=named))
@@ -384,7 +356,8 @@ class MemoryStore:
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
         cutoff = self._clock() - grace_seconds
-        gone = [ref for ref in self._shelf(scope).live() if self._may_go(scope, ref, cutoff)]
+        shelf = self._shelf(scope)
+        gone = [ref for ref in shelf.live() if shelf.may_go(ref, cutoff)]
         contents = size = 0
         for ref in gone:
             ref.removed = True
@@ -394,88 +367,33 @@ class MemoryStore:
                 contents, size = contents + 1, size + ref.size
         return Cleaned(len(gone), contents, size)
 
-    def _may_go(self, scope: Scope, ref: Ref, cutoff: float) -> bool:
-        sessions = self._shelf(scope).sessions
-        if ref.written_at > cutoff or (ref.accessed_at is not None and ref.accessed_at > cutoff):
-            return False
-        for session in ref.uses - {""}:
-            record = sessions.get(session)
-            if record is None or record.closed_at is None or record.closed_at > cutoff:
-                return False
-        is_stale = ref.expires_at is not None and ref.expires_at <= cutoff
-        return is_stale or (bool(ref.uses) and "" not in ref.uses)
-
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""
-        shelf, workspace = self._shelf(scope), self._workspace(scope)
-        yield transfer.encode(transfer.Header())
-        for record in sorted(shelf.sessions.values(), key=lambda record: record.session):
-            yield transfer.encode(transfer.SessionLine(record))
-        for session, turns in sorted(shelf.turns.items()):
-            for number in sorted(turns):
-                yield transfer.encode(transfer.TurnLine(session, turns[number]))
-        for name, session in sorted(shelf.links.items()):
-            yield transfer.encode(transfer.LinkLine(name, session))
-        for ref in list(shelf.refs.values()):
-            is_whole = not ref.removed and self._is_sound(scope, ref.sha256)
-            yield transfer.encode(ref.line(workspace.data[ref.sha256] if is_whole else None))
-        for sha256, sessions in sorted(shelf.messages.items()):
-            if self._is_sound(scope, sha256):
-                named, data = tuple(sorted(sessions)), workspace.data[sha256]
-                yield transfer.encode(
-                    transfer.MessageLine(sha256=sha256, sessions=named, data=data)
-                )
-        if shelf.calibration is not None:
-            yield transfer.encode(transfer.CalibrationLine(shelf.calibration))
-        for entry in sorted(shelf.audit, key=lambda entry: entry.at):
-            yield transfer.encode(transfer.AuditLine(entry))
+        for line in lines_of(self._shelf(scope), self._workspace(scope)):
+            yield transfer.encode(line)
 
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
         """Read what `export` wrote."""
+        shelf, workspace = self._shelf(scope), self._workspace(scope)
         new = 0
         async for batch in transfer.batches(lines):
             refs = [line for line in batch if isinstance(line, transfer.RefLine)]
             self._check_collisions(scope, [(line.ref_id, line.sha256) for line in refs])
-            new += sum(self._restore(scope, line) for line in batch)
+            new += sum(add_line(shelf, workspace, line) for line in batch)
         return new
 
-    def _restore(self, scope: Scope, line: transfer.Line) -> bool:
-        shelf = self._shelf(scope)
-        match line:
-            case transfer.SessionLine(record=record):
-                return shelf.sessions.setdefault(record.session, record) is record
-            case transfer.TurnLine(session=session, record=turn):
-                return shelf.turns.setdefault(session, {}).setdefault(turn.number, turn) is turn
-            case transfer.LinkLine(name=name, session=session):
-                is_new = name not in shelf.links
-                shelf.links.setdefault(name, session)
-                return is_new
-            case transfer.RefLine():
-                return self._restore_ref(scope, line)
-            case transfer.MessageLine(sha256=sha256, sessions=sessions, data=data):
-                is_new = sha256 not in shelf.messages
-                self._workspace(scope).keep(sha256, data)
-                shelf.messages.setdefault(sha256, set()).update(sessions)
-                return is_new
-            case transfer.CalibrationLine(data=data) if shelf.calibration is None:
-                shelf.calibration = data
-                return True
-            case transfer.AuditLine(entry=entry) if entry not in shelf.audit:
-                shelf.audit.append(entry)
-                return True
-            case _:
-                return False
+    async def scopes(self) -> list[Scope]:
+        """Everyone who has something here."""
+        used = {
+            (max((record.updated_at for record in shelf.sessions.values()), default=0.0), *names)
+            for names, shelf in self._shelves.items()
+            if shelf.sessions or any(not ref.removed for ref in shelf.refs.values())
+        }
+        return [Scope(user, workspace) for _, workspace, user in sorted(used, reverse=True)]
 
-    def _restore_ref(self, scope: Scope, line: transfer.RefLine) -> bool:
-        shelf = self._shelf(scope)
-        known = shelf.refs.get((line.kind, line.sha256))
-        if line.data is not None:
-            self._workspace(scope).keep(line.sha256, line.data)
-        if known is not None and (not known.removed or line.data is None):
-            known.uses.update(line.uses)
-            return False
-        shelf.add(Ref.of(line))
-        return True
+    async def secret(self) -> bytes:
+        """A random key of this store."""
+        return self._secret
 
     async def backup(self, path: str) -> None:
         """Not for this store."""

@@ -116,13 +116,6 @@ class Store(Protocol):
             StoreError: the number leaves a gap, or bytes do not match their hash.
         """
 
-    async def update_turn(self, scope: Scope, turn: Turn) -> None:
-        """Replace a turn's record, once its answer is known.
-
-        Raises:
-            StoreError: there is no such turn.
-        """
-
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
         """The turns of `scope.session` in order, behind number `after`."""
 
@@ -136,8 +129,8 @@ class Store(Protocol):
         is this one's from now on.
         """
 
-    async def session_linked(self, scope: Scope, name: str) -> str:
-        """The session whose history a provider holds under a name; empty if none does."""
+    async def session_linked(self, scope: Scope, *names: str) -> str:
+        """The session that has the first of these names which any has; empty if none does."""
 
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over: what only it refers to may go after the grace period.
@@ -194,6 +187,16 @@ class Store(Protocol):
         """Read what `export` wrote into this scope; how many records were new.
 
         Goes in parts, each whole: after a failure, run it again. What is there already stays.
+        """
+
+    async def scopes(self) -> list[Scope]:
+        """Everyone who has a session or a ref here, who used it last first; for its owner."""
+
+    async def secret(self) -> bytes:
+        """A random key of this store: made once, and the same for all who open it.
+
+        Names that are made with it tell nothing to who has only the records: neither exports nor
+        backups hold it.
         """
 
     async def backup(self, path: str) -> None:

@@ -5,6 +5,7 @@ records: after scope and refs. Times are seconds since 1970, UTC; None means it 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -88,6 +89,10 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float = 0.0
     updated_at: float = 0.0
     closed_at: float | None = None
+    forked_from: str = ""
+    """The session whose first messages it shares, which went on differently; empty if none."""
+    shared: int = 0
+    """How many messages these are."""
 
 
 EditAction = Literal[
@@ -252,6 +257,16 @@ class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
     def saved(self) -> int:
         """Tokens saved: see `saved_tokens`."""
         return saved_tokens(self.untouched, self.input)
+
+
+def summed(name: str, parts: Iterable[UsageTotal]) -> UsageTotal:
+    """Many sums of usage as one, under a name of its own."""
+    fields = [field for field in UsageTotal.__struct_fields__ if field != "name"]
+    counts = dict.fromkeys(fields, 0)
+    for part in parts:
+        for field in fields:
+            counts[field] += getattr(part, field)
+    return UsageTotal(name=name, **counts)
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):

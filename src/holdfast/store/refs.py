@@ -50,7 +50,7 @@ def canonical(content: Any) -> bytes:
         ) from None
 
 
-def digest(data: bytes) -> str:
+def digest(data: bytes | memoryview) -> str:
     """The SHA-256 of content, in hex."""
     return hashlib.sha256(data).hexdigest()
 

@@ -15,6 +15,8 @@ from holdfast.store.refs import KIND, RefName, digest, parse
 from holdfast.store.scope import Scope
 
 MOST_SUMMARY_CHARACTERS = 500
+SECRET_BYTES = 32
+"""Of the key of a store: as many as SHA-256 gives."""
 DAMAGE = "the content does not match its hash"
 """Why a record is set apart."""
 
@@ -69,13 +71,6 @@ def check_number(number: int, last: int) -> None:
             where="turn.number",
             fix="Read the session again and number the turn behind its last.",
         )
-
-
-def no_such_turn(number: int) -> StoreError:
-    """The error for a turn that was never added."""
-    return StoreError(
-        f"the session has no turn {number}", where="turn.number", fix="Add it with add_turn."
-    )
 
 
 def closed(session: str, now: float) -> SessionRecord:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.store import rules, transfer
-from holdfast.store.records import AuditEntry, Content, SessionRecord, Turn
-from holdfast.store.refs import DIGITS, RefName
+from holdfast.store.records import AuditEntry, Content, RefInfo, SessionRecord, Turn
+from holdfast.store.refs import DIGITS, RefName, digest
 
 
 @dataclass(eq=False)
@@ -37,6 +37,27 @@ class Ref:
     def key(self) -> tuple[str, str]:
         """What makes it the same ref: kind and hash."""
         return (self.content.kind, self.content.sha256)
+
+    def info(self, damage: str | None, now: float) -> RefInfo:
+        """The ref in the words of the protocol."""
+        return RefInfo(
+            ref_id=self.content.ref_id,
+            kind=self.content.kind,
+            sha256=self.sha256,
+            size=self.size,
+            tokens=self.content.tokens,
+            summary=self.content.summary,
+            compressed=self.content.compressed,
+            meta=dict(self.content.meta),
+            flags=self.content.flags,
+            created_at=self.created_at,
+            expires_at=self.expires_at,
+            accessed_at=self.accessed_at,
+            accesses=self.accesses,
+            state=rules.state_of(
+                removed=self.removed, damage=damage, expires_at=self.expires_at, now=now
+            ),
+        )
 
     def line(self, data: bytes | None) -> transfer.RefLine:
         """The ref as it is exported."""
@@ -99,6 +120,10 @@ class Workspace:
             self.data[sha256] = data
             self.damage.pop(sha256, None)
 
+    def is_sound(self, sha256: str) -> bool:
+        """Whether the bytes are still what their hash says."""
+        return sha256 not in self.damage and digest(self.data[sha256]) == sha256
+
 
 @dataclass
 class Shelf:
@@ -150,3 +175,14 @@ class Shelf:
     def live(self) -> Iterator[Ref]:
         """The refs whose content is there."""
         return (ref for ref in self.refs.values() if not ref.removed)
+
+    def may_go(self, ref: Ref, cutoff: float) -> bool:
+        """Whether a ref was not touched since, and is stale or of sessions closed by then."""
+        if ref.written_at > cutoff or (ref.accessed_at is not None and ref.accessed_at > cutoff):
+            return False
+        for session in ref.uses - {""}:
+            record = self.sessions.get(session)
+            if record is None or record.closed_at is None or record.closed_at > cutoff:
+                return False
+        is_stale = ref.expires_at is not None and ref.expires_at <= cutoff
+        return is_stale or (bool(ref.uses) and "" not in ref.uses)

@@ -19,7 +19,7 @@ from holdfast.tokens import vocabulary
 from holdfast.tokens.bounds import upper_bound
 from holdfast.tokens.families import UNKNOWN, Accuracy, Constants, resolve
 from holdfast.tokens.provider_ids import ProviderId
-from holdfast.tokens.reading import conversation_of
+from holdfast.tokens.reading import is_request, read_request
 from holdfast.tokens.render import renderer
 from holdfast.tokens.render.claude import text_tokens
 from holdfast.tokens.render.parts import Envelope
@@ -124,9 +124,12 @@ def count(  # noqa: PLR0913 - named arguments, of which most calls need one
     (`openrouter`, `groq`, `ollama`, `vertex`, …) where that is not the vendor itself.
     """
     _refuse_unless_text(model or "", "the model")
-    conversation = conversation_of(body_or_text, dialect, limits)
-    if conversation is None:
-        return _of_text(str(body_or_text), model or "", memory.count)
+    if isinstance(body_or_text, Conversation):
+        conversation = body_or_text
+    elif isinstance(body_or_text, str) and dialect is None and not is_request(body_or_text):
+        return _of_text(body_or_text, model or "", memory.count)
+    else:
+        conversation = read_request(body_or_text, dialect, limits)
     model = model or conversation.model or ""
     counted = _of_conversation(conversation, model, platform, memory.count)
     return calibration.correct(counted) if calibration is not None else counted
@@ -180,7 +183,7 @@ def _of_conversation(
     conversation: Conversation, model: str, platform: str, counter: CountText
 ) -> TokenCount:
     note = ""
-    own = _own_counter(model)
+    own = _own_counter(model) if _registered else None
     if own is not None:
         try:
             return _of_own(own, conversation, model)
@@ -198,8 +201,6 @@ def _of_conversation(
 
 def _own_counter(model: str) -> TokenCounter | None:
     """The counter registered for the longest beginning of the model's id, in any spelling."""
-    if not _registered:
-        return None
     names = [model]
     with suppress(SettingsError):
         id_ = ProviderId.parse(model)

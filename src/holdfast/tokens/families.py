@@ -112,6 +112,10 @@ class Constants(msgspec.Struct, frozen=True):
 
     family: str
     values: Mapping[str, Any]
+    root: str
+    """The part of the family's name that says how requests are rendered."""
+    accuracy: Accuracy
+    """How well counts of this family are known."""
 
     def __getitem__(self, key: str) -> float:
         return float(self.values.get(key, 0))
@@ -119,16 +123,6 @@ class Constants(msgspec.Struct, frozen=True):
     def text(self, key: str) -> str:
         """A named value: a vocabulary, a style."""
         return str(self.values.get(key, ""))
-
-    @property
-    def root(self) -> str:
-        """The part of the family's name that says how requests are rendered."""
-        return re.split(r"[/@]", self.family)[0]
-
-    @property
-    def accuracy(self) -> Accuracy:
-        """How well counts of this family are known."""
-        return self.values.get("accuracy", "calibrated")  # type: ignore[no-any-return]
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -202,8 +196,13 @@ def resolve(model: str, dialect: str, platform: str = "") -> Constants:
     where the server, not the model, decides how tools are shown. If it is not given, the id may
     tell: `groq:llama-3.3-70b-versatile`, `qwen3:8b`.
     """
-    name = family_of(model)
-    platform = platform or _split(model[:MAX_LENGTH])[0]
+    return _resolved(model[:MAX_LENGTH], dialect, platform)
+
+
+@lru_cache(maxsize=4096)
+def _resolved(model: str, dialect: str, platform: str) -> Constants:
+    name = _family_of(model)
+    platform = platform or _split(model)[0]
     if name.startswith("gemini") and platform in _ON_VERTEX:
         name = "gemini/2.0"
     if dialect == "gemini" and not name.startswith("gemini"):
@@ -234,4 +233,6 @@ def constants(family: str) -> Constants:
     """The numbers of a family, with those of the family that it inherits from."""
     own = dict(_table()[family])
     parent = own.pop("inherits", None)
-    return Constants(family, {**constants(parent).values, **own} if parent else own)
+    values = {**constants(parent).values, **own} if parent else own
+    root = re.split(r"[/@]", family)[0]
+    return Constants(family, values, root, values.get("accuracy", "calibrated"))

@@ -15,6 +15,7 @@ import tomllib
 import warnings
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple, Protocol
@@ -36,6 +37,7 @@ DEFAULT_OUTPUT_TOKENS = 16_384
 """Room kept for an answer whose size nobody gave, or a quarter of the window if that is less."""
 
 _OVERRIDES = "model_context_overrides"
+_REMEMBERED = 1024
 _Tokens = Annotated[int, Meta(ge=0)]
 _Window = Annotated[int, Meta(ge=1)]
 
@@ -226,6 +228,8 @@ class ModelContextRegistry:
         )
         self.provider_manager = provider_manager
         self._prices = prices
+        # Every request asks anew for the same few models; nothing changes but what others state.
+        self._unasked = lru_cache(maxsize=_REMEMBERED)(self._trace)
         self._by_model: dict[str, tuple[str, Override]] = {}
         self._by_provider: dict[str, tuple[str, Override]] = {}
         for key, value in self.overrides.items():
@@ -249,6 +253,11 @@ class ModelContextRegistry:
     def trace(self, provider_id: str, *, session: Mapping[str, object] | None = None) -> Resolved:
         """Return the limits of a model, and where each of them comes from."""
         id_ = ProviderId.parse(provider_id)
+        if session is None and self.provider_manager is None:
+            return self._unasked(id_)
+        return self._trace(id_, session)
+
+    def _trace(self, id_: ProviderId, session: Mapping[str, object] | None = None) -> Resolved:
         values: dict[str, object] = {}
         origins: dict[str, str] = {}
         for origin, override in self._levels(id_, session):

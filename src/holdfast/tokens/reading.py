@@ -22,15 +22,6 @@ _LONG = 65_536
 the first dozen messages, which are the same."""
 
 
-def conversation_of(body: object, dialect: str | None, limits: Limits) -> Conversation | None:
-    """The conversation to count, or None if it is a plain text."""
-    if isinstance(body, Conversation):
-        return body
-    if isinstance(body, str) and dialect is None and not _is_request(body):
-        return None
-    return read_request(body, dialect, limits)
-
-
 def read_request(body: object, dialect: str | None, limits: Limits) -> Conversation:
     """Read a request in any dialect that can be counted."""
     raw = to_bytes(body, limits)
@@ -94,7 +85,8 @@ def _continues(old: Conversation, raw: bytes) -> bool:
     return source[max(0, end - 64) : end] == raw[max(0, end - 64) : end] != b""
 
 
-def _is_request(text: str) -> bool:
+def is_request(text: str) -> bool:
+    """Whether a text is the body of a request, not just text to be counted."""
     if not text.lstrip().startswith("{"):
         return False
     try:

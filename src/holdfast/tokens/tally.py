@@ -13,11 +13,13 @@ from holdfast.tokens.media import media_tokens
 from holdfast.tokens.render import renderer
 from holdfast.tokens.render.request import Surroundings, view
 from holdfast.tokens.vocabulary import CountText
-from holdfast.wire import Block, Conversation, Media, Message, Text, Thinking, ToolResult
+from holdfast.wire import Block, Conversation, Media, Message, Opaque, Text, Thinking, ToolResult
 from holdfast.wire.notes import KeyedNote, SingleNote
 
 _LOOK_BACK = 64
 """How many messages from the end an earlier sum is looked for."""
+_AROUND_SUMMARY = 80
+"""Tokens that Anthropic puts around its own summary, from two recorded requests (81 and 84)."""
 _NO_CONTEXT = Surroundings()
 
 
@@ -65,6 +67,9 @@ def tally_messages(
             said += tokens - each[n]
             each[n] = tokens
     for n, known in enumerate(facts, start):
+        if known.stands_for_all_before:
+            each, thinkers = [0.0] * n, []
+            system, said, answers = 0.0, float(_AROUND_SUMMARY), 0
         tokens = count_one(messages, n, known, calls, in_turn=n > question)
         each.append(tokens)
         role = messages[n].role
@@ -86,7 +91,7 @@ def tally_messages(
 
 # A message is shown to few models, in one or two places: more counts are not worth keeping.
 _TOKENS: KeyedNote[float] = KeyedNote("tokens", most=48)
-_SUMS: KeyedNote[tuple[Tally, ...]] = KeyedNote("sums", most=4)
+_SUMS: KeyedNote[tuple[Tally, ...]] = KeyedNote("sums", most=4, lasting=False)
 """By family and model, over the two lists that end with a message: as asked, and as sent."""
 
 
@@ -116,6 +121,9 @@ class _Facts(msgspec.Struct, frozen=True):
     """It holds reasoning, which counts only in the current turn."""
     asks: bool
     """It is a question of the user, not only results."""
+    stands_for_all_before: bool = False
+    """It holds Anthropic's own summary: what came before it is sent along, and neither shown to
+    the model nor billed (recorded: 216 tokens for a request of 300,000 characters)."""
 
 
 _FACTS: SingleNote[_Facts] = SingleNote("facts")
@@ -127,20 +135,20 @@ def _facts(message: Message) -> _Facts:
         return facts
     blocks = message.blocks
     results = [block for block in blocks if isinstance(block, ToolResult)]
+    inside = (part for result in results for part in result.parts)
     facts = _Facts(
         calls=tuple((call.id, call.name) for call in message.calls),
         answers=tuple(result.call_id for result in results),
-        shows=any(_has_media(block) for block in blocks),
-        thinks=message.role == "assistant" and any(_thinks(block) for block in blocks),
+        shows=any(isinstance(block, Media) for block in (*blocks, *inside)),
+        thinks=message.role == "assistant" and any(map(_thinks, blocks)),
         asks=message.role == "user" and not (results and len(results) == len(blocks)),
+        stands_for_all_before=message.dialect == "anthropic" and any(map(_is_summary, blocks)),
     )
     return _FACTS.put(message, facts)
 
 
-def _has_media(block: Block) -> bool:
-    if isinstance(block, ToolResult):
-        return any(isinstance(part, Media) for part in block.parts)
-    return isinstance(block, Media)
+def _is_summary(block: Block) -> bool:
+    return isinstance(block, Opaque) and block.type == "compaction"
 
 
 def _thinks(block: Block) -> bool:

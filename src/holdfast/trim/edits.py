@@ -7,11 +7,12 @@ messages that stand in the place of what left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from holdfast.store.records import Edit, EditAction
+from holdfast.store.refs import canonical, digest
 from holdfast.trim.anchors import MARK
 from holdfast.trim.excerpts import middle_cut
 from holdfast.trim.gists import Gist
@@ -25,7 +26,9 @@ from holdfast.trim.standing import (
     own_of,
     refs_of,
 )
-from holdfast.wire import DIALECTS, Block, Entry, Message, Opaque, Text, ToolCall, ToolResult
+from holdfast.voice import indented
+from holdfast.wire import DIALECTS, Entry, Message, Text, ToolCall, ToolResult
+from holdfast.wire.message import result_texts
 from holdfast.wire.strict import encode, splice
 
 _LEAST_CUT = 120
@@ -107,7 +110,8 @@ def transcript(pieces: Sequence[Piece]) -> str:
                     lines.append(f"result: {block.text}")
                 elif isinstance(block, Text):
                     lines.append(f"{message.role}: {block.text}")
-    return "\n".join(lines)
+    # No line of a result can pass for what the user said.
+    return "\n".join(map(indented, lines))
 
 
 def taken_out(piece: Piece, neighbour: Piece, bench: Bench) -> tuple[Piece, Edit] | None:
@@ -185,20 +189,19 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
     refs: list[str] = list(refs_of(message))
     original = own_of(message)
     texts = zip(result_texts(message), result_texts(original), strict=True)
+    cited = [edit.ref_id for edit in edits_of(message) if edit.action == "cite"]
     for (result, block, text), (_, _, whole) in texts:
         if len(text) <= most + _LEAST_CUT or result.is_error:
             continue
         ref = ""
-        if any(map(text.startswith, (f"[{citation}" for citation in refs))):
+        if text != whole and _is_cited(whole, cited):
             shorter = _first_lines(text)
         else:  # what was cut before is cut anew: a ref leads to the original, not to a cut of it
             data = whole.encode("utf-8", "surrogatepass")
             ref = bench.keep("tool_result", data, len(data) / 4)
             if not ref:
                 continue
-            shorter = middle_cut(whole, most, ref, bench.opener)
-        if one_line:
-            shorter = " ".join(shorter.split())
+            shorter = middle_cut(whole, most, ref, bench.opener, one_line=one_line)
         if len(shorter) < len(text):
             span = splice(span, block.slot, encode(dialect.content(block, shorter)))
             refs.extend(filter(None, [ref]))
@@ -213,23 +216,10 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
     return shortened
 
 
-def result_texts(message: Message) -> Iterator[tuple[ToolResult, Block, str]]:
-    """The texts of a message's results, each with the block to write another into.
-
-    A result that is only text is one; of one with images in it, each text is one for itself.
-    """
-    for result in message.results:
-        if all(map(_is_text, result.parts)):
-            yield result, result, result.text
-            continue
-        for part in result.parts:
-            if isinstance(part, Text) and part.slot:
-                yield result, part, part.text
-
-
-def _is_text(part: Block) -> bool:
-    # Converse gives JSON values as parts of their own; the text of the result holds them.
-    return isinstance(part, Text) or (isinstance(part, Opaque) and part.type == "json")
+def _is_cited(whole: str, refs: Sequence[str]) -> bool:
+    """Whether a text was cited, which its ref says: also another result may begin with that."""
+    sha256 = digest(canonical(whole)) if refs else ""
+    return any(sha256.startswith(ref.rpartition(":")[2]) for ref in refs)
 
 
 def _first_lines(citation: str) -> str:

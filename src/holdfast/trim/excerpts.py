@@ -13,6 +13,7 @@ import re2  # type: ignore[import-untyped]
 
 from holdfast.condense.severity import alert_lines, level, rank
 from holdfast.condense.source import Source
+from holdfast.voice import CUT, CUT_AGAIN, in_one_line, set_in
 
 _ENDS_WORD = frozenset(" \t\r\n\v\f\"'`<>[]{}|")
 """What no URL, path or number holds."""
@@ -42,6 +43,22 @@ _SECURITY = re2.compile(
 _SECURITY_STEMS = (b"ecurity", b"ECURITY", b"ulnerab", b"ULNERAB", b"cve-", b"CVE-", b"njection")
 
 
+# How tools begin that only tell of a failure: Python and Java name the exception, shells the file,
+# MCP servers and SDKs write JSON with `error` first. A line that merely has the word in it (`0
+# errors`, `error handling is in api.py`) is a result like others.
+_ERROR = re2.compile(
+    rb"(?i)^[\s\[<(*!#>-]{0,9}"
+    rb"(?:(?:[a-z_.]{0,60}(?:error|exception)|err|fatal|failure|panic|traceback)(?:[\])>*]|\s?[:!(])"
+    rb"|(?:[a-z]{1,20} )?(?:failed|unable|could not) [a-z]|cannot [a-z]"
+    rb'|\{\s{0,9}"(?:error|errors|exception)"\s{0,9}:\s{0,9}(?:"[^"]|\{\s{0,9}"|\[\s{0,9}["{]|true))'
+    rb"|: (?:no such file or directory|command not found|permission denied|not found|is a directory"
+    rb"|operation not permitted|connection refused)\W{0,3}$"
+)
+_LONGEST_ERROR = 1000
+"""Characters; what is longer is a result with an error in it, or a log of something that failed."""
+_ERROR_LOOKED_AT = 400
+
+
 def before(text: str, most: int) -> str:
     """The beginning of a text, at most so many characters, ended between words."""
     if len(text) <= most:
@@ -56,17 +73,26 @@ def after(text: str, most: int) -> str:
     return text[_line_start(text, _gap_after(text, len(text) - most)) :] if most else ""
 
 
-def middle_cut(text: str, most: int, ref: str = "", opener: str = "") -> str:
-    """The beginning and the end of a text, what is missing between, and its worst lines."""
+def middle_cut(
+    text: str, most: int, ref: str = "", opener: str = "", *, one_line: bool = False
+) -> str:
+    """The beginning and the end of a text, what is missing between, and its worst lines.
+
+    The lines on what is missing are the only ones of ours: those of the text that look like one
+    are set in. With `one_line`, all is one line.
+    """
     head = before(text, most * 2 // 3)
     tail = after(text[len(head) :], most // 3)
     middle = text[len(head) : len(text) - len(tail)]
     alerts = alert_excerpts(middle, max(_LEAST_ALERTS_ROOM, most // 3))
     gone = len(middle) - sum(map(len, alerts))
     way = f': {opener}("{ref}")' if ref and opener else ""
-    mark = f"[… {gone} characters cut{way} …]"
-    lines = [head.rstrip("\n"), mark, *alerts, *(["[…]"] if alerts else []), tail.lstrip("\n")]
-    return "\n".join(line for line in lines if line)
+    mark = f"{CUT}{gone} characters cut{way} …]"
+    ends = head.rstrip("\n"), tail.lstrip("\n")
+    quoted = in_one_line if one_line else set_in
+    worst = [*map(quoted, alerts), CUT_AGAIN] if alerts else []
+    lines = [quoted(ends[0]), mark, *worst, quoted(ends[1])]
+    return (" " if one_line else "\n").join(line for line in lines if line)
 
 
 def alert_excerpts(text: str, most: int) -> list[str]:
@@ -101,6 +127,17 @@ def security_line(data: bytes) -> bytes:
     return data[start : len(data) if stop < 0 else stop]
 
 
+def error_line(text: str) -> str:
+    """The first line of a short result that is nothing but an error; empty if it is none.
+
+    OpenAI's dialects cannot say that a call has failed, so that only the words tell.
+    """
+    if len(text) > _LONGEST_ERROR:
+        return ""
+    line = text.strip()[:_ERROR_LOOKED_AT].partition("\n")[0]
+    return line if _ERROR.search(line.encode("utf-8", "replace")) else ""
+
+
 def quote(text: str, most: int) -> str:
     """A text as a quotation of at most so many characters, inside brackets of ours.
 
@@ -118,7 +155,9 @@ def plain(text: str, most: int) -> str:
     return words if len(words) <= most else f"{before(words, most)}…"
 
 
-_TAMED = str.maketrans({"[": "(", "]": ")", '"': "'", "【": "(", "】": ")"})
+_TAMED = str.maketrans(
+    {"[": "(", "]": ")", '"': "'", "【": "(", "】": ")", "［": "(", "］": ")"}  # noqa: RUF001
+)
 
 
 def _gap_before(text: str, at: int) -> int:

@@ -15,9 +15,10 @@ from collections import Counter, deque
 import msgspec
 
 from holdfast.trim.anchors import asks
-from holdfast.trim.excerpts import plain, quote, security_line
+from holdfast.trim.excerpts import error_line, plain, quote, security_line
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.standing import STAND, Fold
+from holdfast.voice import FOLDED
 from holdfast.wire import Message, Text, ToolCall, ToolResult
 from holdfast.wire.notes import SingleNote
 
@@ -84,8 +85,9 @@ def _failure(result: ToolResult) -> str:
     """The line of a result that must not vanish: an error, or a warning about security (C45)."""
     if result.is_error:
         return quote(result.text.strip().split("\n", 1)[0], _QUOTED_FAILURE)
-    line = security_line(result.text.encode("utf-8", "replace"))
-    return quote(line.decode("utf-8", "replace"), _QUOTED_FAILURE) if line else ""
+    data = result.text.encode("utf-8", "replace")
+    line = error_line(result.text) or security_line(data).decode("utf-8", "replace")
+    return quote(line, _QUOTED_FAILURE) if line else ""
 
 
 class Gist:
@@ -171,11 +173,11 @@ class Gist:
         opens = bool(fold.ref_id and bench.opener)
         way = f'Open them: {bench.opener}("{fold.ref_id}").' if opens else ""
         if terse:
-            parts = [f"[Folded: messages {fold.start} to {fold.stop - 1}."]
+            parts = [f"{FOLDED}messages {fold.start} to {fold.stop - 1}."]
             parts.extend(filter(None, [self._asked(1), self._failed(), way]))
             return " ".join(parts) + "]"
         parts = [
-            f"[Folded: messages {fold.start} to {fold.stop - 1} of this conversation, "
+            f"{FOLDED}messages {fold.start} to {fold.stop - 1} of this conversation, "
             f"{fold.messages} messages, about {fold.tokens:.0f} tokens."
         ]
         if self._tools:

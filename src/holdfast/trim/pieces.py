@@ -14,7 +14,7 @@ from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import Anchor, asks
 from holdfast.trim.standing import Fold, fold_of
 from holdfast.wire import Conversation, Message
-from holdfast.wire.staying import stays
+from holdfast.wire.exchanges import stays
 
 
 class Piece(msgspec.Struct, frozen=True):

@@ -20,12 +20,11 @@ from holdfast.wire.conversation import Conversation
 from holdfast.wire.convert import Converted, convert
 from holdfast.wire.detect import detect
 from holdfast.wire.dialect import Entry, Loss
-from holdfast.wire.exchanges import Exchange
+from holdfast.wire.exchanges import Exchange, stays
 from holdfast.wire.message import Message
 from holdfast.wire.reader import DIALECTS, read, write
 from holdfast.wire.repair import Action, Repaired, repair
 from holdfast.wire.rules import RULES, Rule, Violation
-from holdfast.wire.staying import stays
 from holdfast.wire.strict import Limits
 from holdfast.wire.thinking import is_bound, without_thinking
 from holdfast.wire.validate import validate

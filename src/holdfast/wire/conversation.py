@@ -42,7 +42,7 @@ _SAYS: dict[Role, tuple[type[Block], ...]] = {
 class Conversation:
     """A request: system, tools and messages, as a view over its raw data."""
 
-    __slots__ = ("_body", "_dialect", "_exchanges", "_frame", "_source", "messages")
+    __slots__ = ("_body", "_dialect", "_exchanges", "dialect", "frame", "messages", "source")
 
     def __init__(
         self,
@@ -54,29 +54,23 @@ class Conversation:
         body: Any = None,
         exchanges: tuple[Exchange, ...] | None = None,
     ) -> None:
-        self._dialect = dialect
-        self._frame = frame
-        self._source = source
-        self._body = body
-        self._exchanges = exchanges
+        self.dialect = dialect.NAME
+        """The name of the dialect, such as `anthropic`."""
+        self.frame = frame
+        """The bytes around the messages."""
         self.messages = messages
         """All messages in order, system messages in the list included."""
-
-    @property
-    def dialect(self) -> str:
-        """The name of the dialect, such as `anthropic`."""
-        return self._dialect.NAME
-
-    @property
-    def frame(self) -> Frame:
-        """The bytes around the messages."""
-        return self._frame
+        self.source = source
+        """The bytes this was read from; None after an edit."""
+        self._dialect = dialect
+        self._body = body
+        self._exchanges = exchanges
 
     @property
     def rest(self) -> Any:
         """The body as a JSON value, with its list of messages empty."""
         if self._body is None:
-            self._body = parse(self._frame.hollow)
+            self._body = parse(self.frame.hollow)
         return self._body
 
     @property
@@ -104,9 +98,12 @@ class Conversation:
         return self._exchanges
 
     @property
-    def source(self) -> bytes | None:
-        """The bytes this was read from; None after an edit."""
-        return self._source
+    def held_bytes(self) -> int:
+        """About how much memory it takes; messages are windows on the body they were read from."""
+        parsed = sum(message.parsed_bytes for message in self.messages)
+        if self.source is not None:
+            return parsed + len(self.source)
+        return parsed + sum(len(memoryview(message.span)) for message in self.messages)
 
     def path(self, block: Block) -> str:
         """The path of a block from the root of the body: `$.messages[3].content[0]`."""
@@ -133,7 +130,7 @@ class Conversation:
         self._refuse_nested([block for block, _ in changes])
         messages = list(self.messages)
         indices = {id(message): n for n, message in enumerate(messages)}
-        hollow = self._frame.hollow
+        hollow = self.frame.hollow
         touched: set[int] = set()
         for block, text in changes:
             new = encode(self._new_content(block, text))
@@ -146,7 +143,7 @@ class Conversation:
                 span = splice(messages[index].span, block.slot, new)
                 messages[index] = Message(span, block.owner.role, self._dialect)
                 touched.add(index)
-        frame = self._frame
+        frame = self.frame
         if hollow != frame.hollow:
             frame = self._frame_of(hollow)
         seams = {n for index in touched for n in (index, index + 1)}
@@ -174,7 +171,7 @@ class Conversation:
         if len(self.messages) - 1 in gone:
             seams.add(len(kept))
         messages = tuple(self.messages[i] for i in kept)
-        return self._edited(self._frame, messages, touched=(), seams=seams)
+        return self._edited(self.frame, messages, touched=(), seams=seams)
 
     def insert(self, index: int, *messages: Entry | Mapping[str, Any]) -> Conversation:
         """Put messages in before the message at `index`, which must begin an exchange.
@@ -207,7 +204,7 @@ class Conversation:
 
     def with_messages(self, messages: tuple[Message, ...]) -> Conversation:
         """This request with other messages, unchecked: for repair and conversion."""
-        return Conversation(self._dialect, self._frame, messages, body=self._body)
+        return Conversation(self._dialect, self.frame, messages, body=self._body)
 
     def with_frame(self, frame: Frame) -> Conversation:
         """These messages in another body, unchecked."""
@@ -215,7 +212,7 @@ class Conversation:
 
     def with_field(self, name: str, value: Any) -> Conversation:
         """These messages in the same body with one of its own fields set, unchecked."""
-        hollow = splice(self._frame.hollow, (name,), encode(value))
+        hollow = splice(self.frame.hollow, (name,), encode(value))
         return self.with_frame(self._frame_of(hollow))
 
     # --- how edits are made --------------------------------------------------------------------
@@ -223,10 +220,10 @@ class Conversation:
     def _frame_of(self, hollow: bytes) -> Frame:
         """The frame of another body without messages, with the gaps of this one."""
         frame, _ = take_apart(hollow, self._dialect)
-        return msgspec.structs.replace(frame, gap=self._frame.gap)
+        return msgspec.structs.replace(frame, gap=self.frame.gap)
 
     def _new_content(self, block: Block, text: str) -> Any:
-        slotted = bool(block.slot) or (isinstance(block, Text) and self._frame.bare)
+        slotted = bool(block.slot) or (isinstance(block, Text) and self.frame.bare)
         if not (isinstance(block, (Text, ToolResult, ToolCall, Media)) and slotted):
             raise EditError(
                 f"a {type(block).__name__.lower()} block cannot be edited",
@@ -291,7 +288,7 @@ class Conversation:
     ) -> Conversation:
         """The edited conversation, unless the edit breaks a rule that was kept before."""
         edited = Conversation(self._dialect, frame, messages)
-        if frame is self._frame:
+        if frame is self.frame:
             edited._body = self._body
         for violation in check_at(edited.seen(), edited.context(), touched=touched, seams=seams):
             if violation.rule not in {old.rule for old in check_all(self.seen(), self.context())}:
@@ -313,14 +310,14 @@ class Conversation:
 
     def _as_list(self) -> Conversation:
         """This conversation with its messages in a list, where the body has a single string."""
-        if not self._frame.bare:
+        if not self.frame.bare:
             return self
         entry = Entry("user", self.messages[0].blocks)
         [value] = self._dialect.compose([entry])
         frame = msgspec.structs.replace(
-            self._frame,
-            head=self._frame.head + b"[",
-            tail=b"]" + self._frame.tail,
+            self.frame,
+            head=self.frame.head + b"[",
+            tail=b"]" + self.frame.tail,
             bare=False,
         )
         message = Message(encode(value), "user", self._dialect)
@@ -341,11 +338,11 @@ class Conversation:
 
     @property
     def _list_path(self) -> str:
-        return dotted(self._frame.place)
+        return dotted(self.frame.place)
 
     def message_place(self, index: int) -> Place:
         """Where a message stands in the body."""
-        return self._frame.place if self._frame.bare else (*self._frame.place, index)
+        return self.frame.place if self.frame.bare else (*self.frame.place, index)
 
     # --- what rules look at --------------------------------------------------------------------
 
@@ -355,8 +352,8 @@ class Conversation:
             self.dialect,
             model or self.model or "",
             self.rest,
-            self._frame.place,
-            len(self._source or b""),
+            self.frame.place,
+            len(self.source or b""),
         )
 
     def seen(self) -> Sequence[Seen]:

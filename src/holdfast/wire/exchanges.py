@@ -4,8 +4,12 @@ exchanges: used by conversation; knows blocks, not dialects.
 
 A call and its results are one exchange, the whole parallel batch included: separated, every
 provider refuses the request. So are a server tool's use and its result, a search for tools and
-what it gave, a program and its output, with all that stands between them. What must stay at its
-place is an exchange of its own.
+what it gave, a program and its output, with all that stands between them.
+
+What must stay where it is, whatever is folded around it, is an exchange of its own. Such messages
+act by their place: a compaction stands for all before it and must come first, and tools that were
+added or found in the middle can be called only behind the message that brought them. Moved, folded
+or dropped, the provider refuses what follows.
 """
 
 from __future__ import annotations
@@ -17,12 +21,31 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from holdfast.wire.blocks import Opaque, Thinking, ToolCall, ToolResult
-from holdfast.wire.staying import stays
 
 if TYPE_CHECKING:
     from holdfast.wire.message import Message
 
 Kind = Literal["system", "user", "assistant", "tool"]
+
+STAYING = frozenset(
+    {
+        # Anthropic: first in messages, signed (errors compaction_block_misplaced, _incomplete_turn)
+        "compaction",
+        # Anthropic: tools added in the middle; tools that a search has found (CLIProxyAPI#1547)
+        "tool_addition",
+        "tool_removal",
+        "tool_reference",
+        "tool_search_tool_result",
+        # OpenAI Responses: the same, and the order to compact, which must come last
+        "additional_tools",
+        "compaction_trigger",
+        "tool_search_call",
+        "tool_search_output",
+        # It stands for an item that nobody here has seen: it may be half of a pair
+        "item_reference",
+    }
+)
+"""Types of blocks and items."""
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -38,7 +61,7 @@ class Exchange(msgspec.Struct, frozen=True):
 
     @property
     def stays(self) -> bool:
-        """Whether it must neither be moved nor folded nor dropped: see `staying`."""
+        """Whether it must neither be moved nor folded nor dropped: see `stays`."""
         return any(map(stays, self.messages))
 
     @property
@@ -48,6 +71,13 @@ class Exchange(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<Exchange {self.kind}, messages {self.start} to {self.stop - 1}>"
+
+
+def stays(message: Message) -> bool:
+    """Whether a message must neither be moved nor folded nor dropped."""
+    inside = (part for result in message.results for part in result.parts)
+    blocks = (*message.blocks, *inside)
+    return any(isinstance(block, Opaque) and block.type in STAYING for block in blocks)
 
 
 def group(messages: Sequence[Message], start: int = 0) -> list[Exchange]:

@@ -80,9 +80,11 @@ def unpack(packed: bytes) -> PackedFrame:
     return PackedFrame(head, tail, tuple(gaps))
 
 
-def uneven_gaps(frame: Frame, spans: Sequence[bytes], body: bytes) -> tuple[bytes, ...]:
+def uneven_gaps(
+    frame: Frame, spans: Sequence[bytes | memoryview], body: bytes
+) -> tuple[bytes, ...]:
     """What stands between the messages of a body, where that is not the same everywhere."""
-    if len(spans) < 3 or frame.head + frame.gap.join(spans) + frame.tail == body:
+    if len(spans) < 3 or _is_even(frame, spans, body):
         return ()
     gaps = []
     at = len(frame.head)
@@ -93,6 +95,18 @@ def uneven_gaps(frame: Frame, spans: Sequence[bytes], body: bytes) -> tuple[byte
         gaps.append(between.group())
         at = between.end()
     return tuple(gaps)
+
+
+def _is_even(frame: Frame, spans: Sequence[bytes | memoryview], body: bytes) -> bool:
+    """Whether the same gap stands between all spans; a copy of the body would tell it too."""
+    at = len(frame.head)
+    for span in spans[:-1]:
+        at += len(span)
+        if not body.startswith(frame.gap, at):
+            return False
+        at += len(frame.gap)
+    # A gap that begins like the others and is longer moves all that follow.
+    return at + len(spans[-1]) + len(frame.tail) == len(body)
 
 
 def take_apart(raw: bytes, dialect: Dialect) -> tuple[Frame, list[msgspec.Raw]]:
@@ -150,6 +164,6 @@ def _cut(raw: bytes, place: Place) -> tuple[Frame, list[msgspec.Raw]]:
     end = stop - 1
     while raw[end - 1] in _WHITE:
         end -= 1
-    between = _GAP.match(raw, opened.end() + len(bytes(spans[0])))
+    between = _GAP.match(raw, opened.end() + len(memoryview(spans[0])))
     gap = between.group() if between else b","
     return Frame(head=raw[: opened.end()], gap=gap, tail=raw[end:], place=place), spans

@@ -5,13 +5,15 @@ message: after the dialects and what rules look at; conversation.py holds these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from sys import getsizeof
 from typing import Any, overload
 
 import msgspec
 
-from holdfast.wire.blocks import Block, Role, ToolCall, ToolResult
+from holdfast.wire.blocks import Block, Opaque, Role, Text, ToolCall, ToolResult, text_of
 from holdfast.wire.dialect import Dialect
+from holdfast.wire.notes import NoteKind, forget_passing
 from holdfast.wire.rules.rule import Seen
 from holdfast.wire.strict import Place, decode
 
@@ -19,22 +21,19 @@ from holdfast.wire.strict import Place, decode
 class Message:
     """One element of the request's list of messages."""
 
-    __slots__ = ("_blocks", "_dialect", "notes", "role", "span")
+    __slots__ = ("_blocks", "_dialect", "dialect", "notes", "role", "span")
 
     def __init__(self, span: bytes | msgspec.Raw, role: Role, dialect: Dialect) -> None:
         self.span = span
         """The message's own bytes, as a window on the body it came in."""
+        self.dialect = dialect.NAME
+        """The name of the dialect it is written in."""
         self._dialect = dialect
         self._blocks: tuple[Block, ...] | None = None
-        self.notes: dict[object, Any] = {}
+        self.notes: dict[NoteKind, Any] = {}
         """What later steps know about these bytes, by kind: see notes.py, which alone reads it."""
         self.role = role
         """Who speaks. A user message of Anthropic or Gemini may hold tool results."""
-
-    @property
-    def dialect(self) -> str:
-        """The name of the dialect it is written in."""
-        return self._dialect.NAME
 
     @property
     def raw(self) -> bytes:
@@ -49,9 +48,10 @@ class Message:
     @property
     def blocks(self) -> tuple[Block, ...]:
         """What the message is made of."""
-        if self._blocks is None:
-            self._blocks = self._dialect.blocks(self.value, self)
-        return self._blocks
+        blocks = self._blocks
+        if blocks is None:  # and may be again at once: another thread may let it go
+            blocks = self._blocks = self._dialect.blocks(self.value, self)
+        return blocks
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -63,8 +63,50 @@ class Message:
         """The tool results among the blocks."""
         return [block for block in self.blocks if isinstance(block, ToolResult)]
 
+    def let_go(self) -> None:
+        """Forget what can be had from the bytes again: texts, and what refers to this message.
+
+        A cited message is compared, never looked at; and what refers to itself would wait for the
+        garbage collector, which seldom comes.
+        """
+        self._blocks = None
+        forget_passing(self)
+
+    @property
+    def parsed_bytes(self) -> int:
+        """About how much memory it takes beside its bytes."""
+        size = _OWN_BYTES
+        for block in self._blocks or ():
+            size += _BLOCK_BYTES
+            if isinstance(block, ToolCall):  # values take more than their JSON, texts less
+                size += len(memoryview(self.span))
+            else:
+                parts = block.parts if isinstance(block, ToolResult) else ()
+                size += sum(getsizeof(text_of(each)) for each in (block, *parts))
+        return size
+
     def __repr__(self) -> str:
-        return f"<Message {self.role}, {len(bytes(self.span))} bytes>"
+        return f"<Message {self.role}, {len(memoryview(self.span))} bytes>"
+
+
+_OWN_BYTES = 1_500
+"""A message without its bytes and blocks: notes of its tokens, hashes, facts (by tracemalloc)."""
+_BLOCK_BYTES = 300
+
+
+def result_texts(message: Message) -> Iterator[tuple[ToolResult, Block, str]]:
+    """The texts of a message's results, each with the block to write another into.
+
+    A result that is only text is one; of one with images in it, each text is one for itself.
+    """
+    for result in message.results:
+        texts = [part for part in result.parts if isinstance(part, Text)]
+        # Converse gives JSON values as parts of their own; the text of the result holds them.
+        values = [p for p in result.parts if isinstance(p, Opaque) and p.type == "json"]
+        if len(texts) + len(values) == len(result.parts):
+            yield result, result, result.text
+        else:
+            yield from ((result, part, part.text) for part in texts if part.slot)
 
 
 class SeenMessages(Sequence[Seen]):

@@ -13,11 +13,19 @@ from typing import Any, Generic, Protocol, TypeVar
 T = TypeVar("T")
 
 
+class NoteKind(Protocol):
+    """One kind of knowledge."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it stays with a message that is let go."""
+
+
 class Noted(Protocol):
     """Something that knowledge can be kept with."""
 
     @property
-    def notes(self) -> dict[object, Any]:
+    def notes(self) -> dict[NoteKind, Any]:
         """By kind; only the kinds themselves read it."""
 
 
@@ -25,6 +33,7 @@ class SingleNote(Generic[T]):
     """One kind of knowledge: at most one value for a message."""
 
     __slots__ = ("name",)
+    lasting = True
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -52,12 +61,15 @@ class SingleNote(Generic[T]):
 class KeyedNote(Generic[T]):
     """One kind of knowledge that depends on more than the message: a value for each key."""
 
-    __slots__ = ("most", "name")
+    __slots__ = ("lasting", "most", "name")
 
-    def __init__(self, name: str, *, most: int) -> None:
+    def __init__(self, name: str, *, most: int, lasting: bool = True) -> None:
         self.name = name
         self.most = most
         """Values for one message. Whoever asks with ever new keys must not fill the memory."""
+        self.lasting = lasting
+        """Whether it stays with a message that is let go: what holds texts, or other messages, and
+        can be worked out again, does not."""
 
     def get(self, message: Noted, key: Hashable) -> T | None:
         """What is known under a key; None if nothing is."""
@@ -78,3 +90,10 @@ class KeyedNote(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<KeyedNote {self.name}>"
+
+
+def forget_passing(message: Noted) -> None:
+    """Forget what was not meant to last."""
+    for kind in list(message.notes):  # at once: another thread may note something meanwhile
+        if not kind.lasting:
+            message.notes.pop(kind, None)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from holdfast.errors import ShapeError, WireError
 from holdfast.wire import anthropic, cohere, converse, gemini, openai_chat, openai_responses
 from holdfast.wire.conversation import Conversation
@@ -117,6 +119,7 @@ def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation 
     tail = rest.frame.tail if rest.messages else raw[known:]
     # What stands between messages is seen when there are two.
     gap = comma.group() if comma and len(previous.messages) == 1 else frame.gap
+    _look_into(raw, len(frame.head), messages)
     return Conversation(
         _module(previous),
         Frame(head=frame.head, gap=gap, tail=tail, place=frame.place),
@@ -124,6 +127,16 @@ def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation 
         source=raw,
         body=rest.rest,
     )
+
+
+def _look_into(raw: bytes, at: int, messages: tuple[Message, ...]) -> None:
+    """Let messages be windows on this body, which holds them too: the one before it can go."""
+    body = memoryview(raw)
+    for message in messages:
+        stop = at + len(memoryview(message.span))
+        message.span = msgspec.Raw(body[at:stop])
+        comma = _COMMA.match(raw, stop)
+        at = comma.end() if comma else stop
 
 
 def _module(conversation: Conversation) -> Dialect:

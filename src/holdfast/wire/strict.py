@@ -14,6 +14,7 @@ import re
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -38,6 +39,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Object keys in one body, and four times as many values; a request of 100,000 tool-calling
     messages has about 550,000."""
 
+
+_LARGE_BYTES = 1_000_000
 
 _T = TypeVar("_T")
 _encode = msgspec.json.encode
@@ -241,21 +244,27 @@ def _is_unicode(text: str) -> bool:
 
 def parse(raw: bytes | msgspec.Raw, place: Place = ()) -> Any:
     """Read one JSON value; raise BadJSONError with the exact place where it is not one."""
-    raw = bytes(raw)
-    _let_others_run(raw)
+    view = memoryview(raw)  # a window on a body of 20 MB is not copied to be looked at
+    _let_others_run(view)
     try:
-        value = _decode(raw)
-        _let_others_run(raw)
+        value = _decode(view)
+        _let_others_run(view)
         # Re-encoding the value gives the sender's bytes again, less the white space, unless he
         # wrote escapes or numbers another way: that proves that no key was given twice. What is
         # left is read once more with a slower parser that can tell.
-        compact = raw if b'": ' not in raw[:24] else msgspec.json.format(raw, indent=-1)
-        proven = _encode(value) == compact
+        again = _summed(_encode(value))
+        is_spaced = b'": ' in bytes(view[:24])
+        proven = again == _summed(msgspec.json.format(view, indent=-1) if is_spaced else view)
     except (ValueError, RecursionError, msgspec.MsgspecError):
-        raise _explain(raw, place) from None
+        raise _explain(bytes(raw), place) from None
     if not proven:
-        _refuse_duplicate_keys(raw, place)
+        _refuse_duplicate_keys(bytes(raw), place)
     return value
+
+
+def _summed(data: bytes | memoryview) -> bytes:
+    """Bytes to be compared: of many only a hash, so that both sides are not in memory at once."""
+    return bytes(data) if len(data) < _LARGE_BYTES else sha256(data).digest()
 
 
 def offsets(raw: bytes, place: Place) -> tuple[int, int]:
@@ -274,7 +283,7 @@ def _member(raw: bytes, start: int, stop: int, key: str) -> tuple[int, int]:
     for name, span in fields(memoryview(raw)[start:stop]).items():
         head = _MEMBER.match(raw, start, stop)
         size = len(memoryview(span))
-        if head is None or (name == key and not raw.startswith(bytes(span), head.end())):
+        if head is None or (name == key and not raw.startswith(memoryview(span), head.end())):
             break  # a span belongs to a later member of the same name
         start = head.end() + size
         if name == key:

@@ -21,7 +21,7 @@ from holdfast.wire.rules.anthropic_thinking import drops_what_is_bound, has_pres
 from holdfast.wire.strict import encode, items, splice
 from holdfast.wire.values import inner
 
-_DIALECTS = ("anthropic", "converse")
+BINDING = ("anthropic", "converse")
 """The dialects in which thinking is a block of a message's content."""
 
 
@@ -47,7 +47,7 @@ def without_thinking(conversation: Conversation, start: int) -> Conversation:
     its neighbours (A9). Where thinking is enabled and the last turn still calls tools, a turn
     without thinking is refused (A11): there, thinking is switched off for this request.
     """
-    if conversation.dialect not in _DIALECTS:
+    if conversation.dialect not in BINDING:
         return conversation
     messages = list(conversation.messages[:start])
     for message in conversation.messages[start:]:
@@ -70,7 +70,7 @@ def unbound_turn(turn: Sequence[bytes], behind: Conversation) -> tuple[bytes, ..
 
     Its thinking goes where it is bound; a turn of nothing else leaves nothing.
     """
-    if behind.dialect not in _DIALECTS or not is_bound(behind.model or "", behind.rest):
+    if behind.dialect not in BINDING or not is_bound(behind.model or "", behind.rest):
         return tuple(turn)
     dialect = dialect_named(behind.dialect)
     messages = (Message(raw, "assistant", dialect) for raw in turn)

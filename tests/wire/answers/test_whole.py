@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -24,7 +25,6 @@ from holdfast.wire.answers import (
     join_answers,
     read_answer,
     stream_answer,
-    total_usage,
 )
 from tests.wire.answers.streams import DIALECTS, HIDDEN, events, hidden, understand, words
 from tests.wire.answers.test_relay import junk_values, run
@@ -117,7 +117,8 @@ def test_joined_answers_say_all_that_is_not_hidden_and_what_it_cost(
     assert "".join("".join(answer.texts).split()) == "".join(wanted.split())
     output = sum(s.output_tokens for s in several)
     spent = Usage(sum(s.input_tokens for s in several), output)
-    assert reported_usage(total_usage(bodies, dialect)) == spent
+    usages = (read_answer(body, dialect).usage for body in bodies)
+    assert reported_usage(reduce(add_usage, usages)) == spent
     assert reported_usage(answer.usage) == Usage(last.input_tokens, output)
 
 

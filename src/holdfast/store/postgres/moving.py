@@ -64,8 +64,8 @@ SELECT * FROM holdfast.audit WHERE workspace = $1 AND username = $2 ORDER BY at,
 _ADD_SESSION: LiteralString = """
 INSERT INTO holdfast.sessions (
     workspace, username, session, dialect, model, title, head, turns, created_at, updated_at,
-    closed_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+    closed_at, forked_from, shared)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 ON CONFLICT DO NOTHING
 RETURNING session
 """

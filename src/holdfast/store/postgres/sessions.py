@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules
-from holdfast.store.postgres import blobs, originals
+from holdfast.store.postgres import blobs, originals, text
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import SessionRecord, Turn
 from holdfast.store.scope import Scope
@@ -47,12 +47,13 @@ LIMIT 1
 _SAVE_SESSION: LiteralString = """
 INSERT INTO holdfast.sessions (
     workspace, username, session, dialect, model, title, head, turns, created_at, updated_at,
-    closed_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+    closed_at, forked_from, shared)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 ON CONFLICT (workspace, username, session) DO UPDATE SET
     dialect = excluded.dialect, model = excluded.model, title = excluded.title,
     head = excluded.head, turns = excluded.turns, created_at = excluded.created_at,
-    updated_at = excluded.updated_at, closed_at = excluded.closed_at
+    updated_at = excluded.updated_at, closed_at = excluded.closed_at,
+    forked_from = excluded.forked_from, shared = excluded.shared
 """
 
 _LAST_TURN: LiteralString = """
@@ -66,15 +67,6 @@ INSERT INTO holdfast.turns (
     cached, output, expansions, expansion_tokens, cost, saved_cost, failed)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 ON CONFLICT DO NOTHING
-RETURNING number
-"""
-
-_UPDATE_TURN: LiteralString = """
-UPDATE holdfast.turns SET
-    record = $5, model = $6, started_at = $7, predicted = $8, untouched = $9, input = $10,
-    cached = $11, output = $12, expansions = $13, expansion_tokens = $14, cost = $15,
-    saved_cost = $16, failed = $17
-WHERE workspace = $1 AND username = $2 AND session = $3 AND number = $4
 RETURNING number
 """
 
@@ -114,7 +106,20 @@ ON CONFLICT (workspace, username, name) DO UPDATE SET session = excluded.session
 """
 
 _LINKED: LiteralString = """
-SELECT session FROM holdfast.links WHERE workspace = $1 AND username = $2 AND name = $3
+SELECT session FROM holdfast.links
+WHERE workspace = $1 AND username = $2 AND name = ANY($3::text[])
+ORDER BY array_position($3::text[], name)
+LIMIT 1
+"""
+
+_SCOPES: LiteralString = """
+SELECT workspace, username FROM (
+    SELECT workspace, username, max(updated_at) AS used FROM holdfast.sessions GROUP BY 1, 2
+    UNION ALL
+    SELECT DISTINCT workspace, username, 0.0::float8 FROM holdfast.refs WHERE NOT removed
+) AS used
+GROUP BY 1, 2
+ORDER BY max(used) DESC, 1 DESC, 2 DESC
 """
 
 _CLOSE: LiteralString = """
@@ -254,18 +259,6 @@ def _proper(hashes: Collection[str]) -> list[str]:
     return [sha256 for sha256 in hashes if _HASH.fullmatch(sha256)]
 
 
-async def update_turn(database: Database, scope: Scope, turn: Turn) -> None:
-    """Replace a turn's record."""
-
-    async def work(connection: Connection) -> None:
-        await blobs.lock_to_add(connection, scope)
-        if not await connection.fetch(_UPDATE_TURN, *turn_values(scope, turn)):
-            raise rules.no_such_turn(turn.number)
-        await _name_messages(connection, scope, turn)
-
-    await database.transact(work)
-
-
 async def turns(database: Database, scope: Scope, *, after: int, limit: int) -> list[Turn]:
     """The turns of the session in order."""
     rows = await database.fetch(_TURNS, *_key(scope), after, max(limit, 0))
@@ -299,10 +292,18 @@ async def link(database: Database, scope: Scope, names: Sequence[str]) -> None:
     await database.transact(work)
 
 
-async def session_linked(database: Database, scope: Scope, name: str) -> str:
-    """The session whose history a provider holds under a name."""
-    rows = await database.fetch(_LINKED, scope.workspace, scope.user, name)
+async def session_linked(database: Database, scope: Scope, names: Sequence[str]) -> str:
+    """The session that has the first of these names."""
+    # Inside an array the driver encodes by itself.
+    asked = [text.encode(name).decode() for name in names]
+    rows = await database.fetch(_LINKED, scope.workspace, scope.user, asked)
     return str(rows[0]["session"]) if rows else ""
+
+
+async def scopes(database: Database) -> list[Scope]:
+    """Everyone who has something here, who used it last first."""
+    rows = await database.fetch(_SCOPES)
+    return [Scope(row["username"], row["workspace"]) for row in rows]
 
 
 async def close_session(database: Database, scope: Scope, now: float) -> None:

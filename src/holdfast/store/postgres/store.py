@@ -5,11 +5,13 @@ The last of its folder: it says which file does what, and asks the clock.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal, LiteralString
 
 from holdfast.errors import StoreError
+from holdfast.store import rules
 from holdfast.store.postgres import moving, originals, sessions, upkeep
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.migrate import migrate
@@ -33,6 +35,10 @@ INSERT INTO holdfast.calibrations (workspace, username, data) VALUES ($1, $2, $3
 ON CONFLICT (workspace, username) DO UPDATE SET data = excluded.data
 """
 
+_NEW_KEY: LiteralString = """
+INSERT INTO holdfast.secrets (name, data) VALUES ('tenants', $1) ON CONFLICT DO NOTHING
+"""
+_KEY: LiteralString = "SELECT data FROM holdfast.secrets WHERE name = 'tenants'"
 
 _MANY = 500
 """Contents; so many are found more slowly unless PostgreSQL knows that they are there."""
@@ -120,10 +126,6 @@ class PostgresStore:
         """Append a turn to the scope's session."""
         await sessions.add_turn(self._database, scope, turn, session, messages)
 
-    async def update_turn(self, scope: Scope, turn: Turn) -> None:
-        """Replace a turn's record."""
-        await sessions.update_turn(self._database, scope, turn)
-
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
         """The turns of the session in order."""
         return await sessions.turns(self._database, scope, after=after, limit=limit)
@@ -136,9 +138,9 @@ class PostgresStore:
         """Note under which names a provider holds the session's history."""
         await sessions.link(self._database, scope, names)
 
-    async def session_linked(self, scope: Scope, name: str) -> str:
-        """The session whose history a provider holds under a name."""
-        return await sessions.session_linked(self._database, scope, name)
+    async def session_linked(self, scope: Scope, *names: str) -> str:
+        """The session that has the first of these names."""
+        return await sessions.session_linked(self._database, scope, names)
 
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over."""
@@ -194,6 +196,16 @@ class PostgresStore:
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
         """Read what `export` wrote."""
         return await moving.restore(self._database, scope, lines)
+
+    async def scopes(self) -> list[Scope]:
+        """Everyone who has something here."""
+        return await sessions.scopes(self._database)
+
+    async def secret(self) -> bytes:
+        """A random key, in the database itself: many machines must agree on it."""
+        fresh = secrets.token_bytes(rules.SECRET_BYTES)
+        await self._database.fetch(_NEW_KEY, fresh)
+        return bytes((await self._database.fetch(_KEY))[0]["data"])
 
     async def backup(self, path: str) -> None:
         """Not for this store: PostgreSQL has its own tools."""

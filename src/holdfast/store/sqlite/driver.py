@@ -6,6 +6,7 @@ driver: the first of this folder. A connection is used by one thread at a time.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import threading
 import time
@@ -18,9 +19,12 @@ from typing import TypeVar
 import apsw
 
 from holdfast.errors import StoreError, StoreUnavailableError
+from holdfast.store import rules
 
 APPLICATION_ID = 0x484F4C44
 """`HOLD`: tells our files from those of other programs."""
+KEY_SUFFIX = ".key"
+"""Behind the name of the file: where the key of a store is kept."""
 BUSY_SECONDS = 10.0
 """How long to wait for another process that writes."""
 
@@ -76,6 +80,7 @@ _FAILURES: tuple[_Failure, ...] = (
     ),
 )
 
+_NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY
 _PAUSE_SECONDS = 0.01
 _T = TypeVar("_T")
 
@@ -168,6 +173,34 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def secret_beside(path: Path) -> bytes:
+    """The key of a store, in a file of its own that only its owner may read; made if missing.
+
+    It is not in the file of the store: a copy of that must not tell whose the records are.
+    """
+    file = path.resolve().with_name(path.resolve().name + KEY_SUFFIX)
+    with in_our_words(str(file)):
+        if not file.exists():
+            fresh = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+            try:
+                with os.fdopen(os.open(fresh, _NEW, 0o600), "wb") as out:
+                    out.write(secrets.token_bytes(rules.SECRET_BYTES))
+                    out.flush()
+                    os.fsync(out.fileno())
+                with suppress(FileExistsError):  # another process was first: its key counts
+                    os.link(fresh, file)
+            finally:
+                fresh.unlink(missing_ok=True)
+        key = file.read_bytes()
+    if len(key) != rules.SECRET_BYTES:
+        raise StoreError(
+            "the key of the store is damaged",
+            where=str(file),
+            fix="Restore it from a backup, or remove it: then all clients begin anew.",
+        )
+    return key
 
 
 def connect(path: Path, *, busy_seconds: float, read_only: bool = False) -> apsw.Connection:

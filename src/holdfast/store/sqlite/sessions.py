@@ -108,15 +108,6 @@ def insert_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
     )
 
 
-def update_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
-    """Replace a turn's record."""
-    sql = f"SELECT 1 FROM turns {_OF_SESSION} AND number = ?"  # noqa: S608 - constants
-    if db.execute(sql, (*_key(scope), turn.number)).get is None:
-        raise rules.no_such_turn(turn.number)
-    insert_turn(db, scope, turn)
-    _name_known(db, scope, rules.hashes_of(turn))
-
-
 def name_message(db: apsw.Connection, scope: Scope, content: int) -> None:
     """Note that the session names a message."""
     db.execute(
@@ -179,13 +170,25 @@ def link(db: apsw.Connection, scope: Scope, names: Iterable[str]) -> None:
     )
 
 
-def linked(db: apsw.Connection, scope: Scope, name: str) -> str:
-    """The session whose history a provider holds under a name."""
+def linked(db: apsw.Connection, scope: Scope, names: Sequence[str]) -> str:
+    """The session that has the first of these names."""
     session = db.execute(
-        "SELECT session FROM links WHERE workspace = ? AND owner = ? AND name = ?",
-        (scope.workspace, scope.user, name),
+        "SELECT l.session FROM json_each(?) AS n CROSS JOIN links AS l ON l.name = n.value"
+        " WHERE l.workspace = ? AND l.owner = ? ORDER BY n.key LIMIT 1",
+        (json.dumps(names), scope.workspace, scope.user),
     ).get
     return str(session or "")
+
+
+def scopes(db: apsw.Connection) -> list[Scope]:
+    """Everyone who has something here, who used it last first."""
+    rows = db.execute(
+        "SELECT workspace, owner FROM ("
+        " SELECT workspace, owner, max(updated_at) AS used FROM sessions GROUP BY 1, 2"
+        " UNION ALL SELECT DISTINCT workspace, owner, 0 FROM refs WHERE content IS NOT NULL"
+        ") GROUP BY 1, 2 ORDER BY max(used) DESC, 1 DESC, 2 DESC"
+    )
+    return [Scope(owner, workspace) for workspace, owner in rows]
 
 
 def close(db: apsw.Connection, scope: Scope, now: float) -> None:

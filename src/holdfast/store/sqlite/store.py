@@ -43,6 +43,7 @@ from holdfast.store.sqlite.driver import (
     in_our_words,
     migrate,
     prepare,
+    secret_beside,
 )
 from holdfast.store.sqlite.writer import Readers, Writer
 
@@ -65,6 +66,7 @@ class SqliteStore:
         self._path = path
         self._writer = writer
         self._readers = readers
+        self._read = readers.read
         self._clock = clock
         self._noting: Future[None] | None = None
         """The access noted last, until it is written."""
@@ -95,9 +97,6 @@ class SqliteStore:
 
     async def _write(self, job: Job[_T]) -> _T:
         return await asyncio.wrap_future(self._writer.submit(job))
-
-    async def _read(self, job: Job[_T]) -> _T:
-        return await self._readers.read(job)
 
     async def _read_all(self, job: Job[_T]) -> _T:
         """Read after the accesses that were noted before."""
@@ -185,10 +184,6 @@ class SqliteStore:
         packed = await self._readers.run(work)
         await self._write(lambda db: sessions.add_turn(db, scope, turn, session, packed))
 
-    async def update_turn(self, scope: Scope, turn: Turn) -> None:
-        """Replace a turn's record."""
-        await self._write(lambda db: sessions.update_turn(db, scope, turn))
-
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
         """The turns of the session in order."""
         return await self._read(lambda db: sessions.turns(db, scope, after=after, limit=limit))
@@ -212,9 +207,9 @@ class SqliteStore:
         rules.check_session(scope)
         await self._write(lambda db: sessions.link(db, scope, names))
 
-    async def session_linked(self, scope: Scope, name: str) -> str:
-        """The session whose history a provider holds under a name."""
-        return await self._read(lambda db: sessions.linked(db, scope, name))
+    async def session_linked(self, scope: Scope, *names: str) -> str:
+        """The session that has the first of these names."""
+        return await self._read(lambda db: sessions.linked(db, scope, names))
 
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over."""
@@ -318,6 +313,14 @@ class SqliteStore:
                 partial(moving.restore, scope=scope, batch=batch, packed=packed)
             )
         return new
+
+    async def scopes(self) -> list[Scope]:
+        """Everyone who has something here."""
+        return await self._read(sessions.scopes)
+
+    async def secret(self) -> bytes:
+        """A random key, in a file beside the store."""
+        return await asyncio.to_thread(secret_beside, self._path)
 
     async def backup(self, path: str) -> None:
         """Write a copy of the whole store while it is in use."""

@@ -68,12 +68,20 @@ class Writer:
         self._thread.join()
 
     def _run(self, db: apsw.Connection) -> None:
-        while (together := self._next()) is not None:
-            accepted = [item for item in together if item.future.set_running_or_notify_cancel()]
-            if accepted:
-                self._write(db, accepted)
+        while self._wrote_next(db):
+            pass
         with suppress(apsw.Error):
             db.close()
+
+    def _wrote_next(self, db: apsw.Connection) -> bool:
+        """Do what waits; whether there may be more. What was written is not held until the next."""
+        together = self._next()
+        if together is None:
+            return False
+        accepted = [item for item in together if item.future.set_running_or_notify_cancel()]
+        if accepted:
+            self._write(db, accepted)
+        return True
 
     def _next(self) -> list[_Queued] | None:
         """Wait for a job, and take all that wait behind it."""

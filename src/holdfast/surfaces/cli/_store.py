@@ -22,13 +22,25 @@ StoreOption = Annotated[
     ),
 ]
 UserOption = Annotated[str, typer.Option("--user", help="Whose records.")]
-WorkspaceOption = Annotated[str, typer.Option("--workspace", help="In which workspace.")]
+WorkspaceOption = Annotated[
+    str, typer.Option("--workspace", "--tenant", help="In which workspace: the proxy's tenants.")
+]
+TenantOption = Annotated[
+    str, typer.Option("--tenant", "--workspace", help="Of which tenant of the proxy; else of all.")
+]
 
 DEFAULT = Scope()
 
 _T = TypeVar("_T")
 _SHOWN_AFTER_SECONDS = 1.0
 _SHOWN_EVERY_SECONDS = 0.1
+
+
+async def scopes_of(store: Store, user: str, tenant: str) -> list[Scope]:
+    """The tenant that is named, else all that a user has here, who used it last first."""
+    if tenant:
+        return [Scope(user, tenant)]
+    return [scope for scope in await store.scopes() if scope.user == user] or [Scope(user)]
 
 
 def with_store(settings: Settings, work: Callable[[Store], Awaitable[_T]]) -> _T:

@@ -15,7 +15,7 @@ from holdfast.store import Scope, Store
 
 from ._input import write_body
 from ._output import ColorOption, Output, OutputOption
-from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
+from ._store import DEFAULT, StoreOption, TenantOption, UserOption, scopes_of, with_store
 from ._text import print_text
 
 
@@ -54,7 +54,7 @@ def expand(
     ] = False,
     store: StoreOption = None,
     user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
+    tenant: TenantOption = "",
     output: OutputOption = None,
     color: ColorOption = None,
 ) -> None:
@@ -76,14 +76,14 @@ def expand(
         "limit": limit, "pattern": pattern, "query": query, "around": around,
         "max_tokens": max_tokens,
     }  # fmt: skip
-    scope = Scope(user, workspace)
     if raw:
         _no_options(given)
-        write_body(_original(settings, scope, ref), None)
+        write_body(_original(settings, user, tenant, ref), None)
         return
     options = ExpandOptions.parse(given)
 
     async def work(opened: Store) -> Expansion:
+        scope = await _holding(opened, user, tenant, ref)
         made = await Holdfast(opened, scope).expand_ref(ref, options)
         if made.reason:
             await _check_there(opened, scope, ref, made.reason)
@@ -107,8 +107,18 @@ def _no_options(given: dict[str, Any]) -> None:
         )
 
 
-def _original(settings: Settings, scope: Scope, ref: str) -> bytes:
+async def _holding(opened: Store, user: str, tenant: str, ref: str) -> Scope:
+    """The tenant that has a ref; where none has, any: it says so."""
+    scopes = await scopes_of(opened, user, tenant)
+    for scope in scopes[:-1]:
+        if await opened.info(scope, ref) is not None:
+            return scope
+    return scopes[-1]
+
+
+def _original(settings: Settings, user: str, tenant: str, ref: str) -> bytes:
     async def work(opened: Store) -> bytes:
+        scope = await _holding(opened, user, tenant, ref)
         stored = await opened.get(scope, ref)
         if stored is not None:
             return stored.data

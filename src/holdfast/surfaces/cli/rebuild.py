@@ -8,10 +8,10 @@ import typer
 
 from holdfast.engine import Holdfast
 from holdfast.settings import Settings
-from holdfast.store import Scope, Store
+from holdfast.store import Store
 
 from ._input import WriteOption, write_body
-from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
+from ._store import DEFAULT, StoreOption, TenantOption, UserOption, scopes_of, with_store
 
 
 def rebuild(
@@ -22,7 +22,7 @@ def rebuild(
     write: WriteOption = None,
     store: StoreOption = None,
     user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
+    tenant: TenantOption = "",
 ) -> None:
     """Write the request of a turn as the client sent it, byte for byte.
 
@@ -35,9 +35,12 @@ def rebuild(
       holdfast rebuild my-session 1 --write asked.json
     """
     settings = Settings.load(store_url=store)
-    scope = Scope(user=user, workspace=workspace)
 
     async def work(opened: Store) -> bytes:
-        return await Holdfast(opened, scope).session(session).rebuild(turn)
+        scopes = await scopes_of(opened, user, tenant)
+        for scope in scopes:
+            if await opened.session(scope.of(session)) is not None:
+                return await Holdfast(opened, scope).session(session).rebuild(turn)
+        return await Holdfast(opened, scopes[0]).session(session).rebuild(turn)
 
     write_body(with_store(settings, work), write)

@@ -13,10 +13,10 @@ from rich.table import Column
 from rich.text import Text
 
 from holdfast.settings import Settings
-from holdfast.store import RefInfo, Scope
+from holdfast.store import RefInfo, Store
 
 from ._output import ColorOption, Output, OutputOption, one_line, remark, table
-from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
+from ._store import DEFAULT, StoreOption, TenantOption, UserOption, scopes_of, with_store
 
 _WIDE = 110
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -28,7 +28,7 @@ def refs(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many.")] = 20,
     store: StoreOption = None,
     user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
+    tenant: TenantOption = "",
     output: OutputOption = None,
     color: ColorOption = None,
 ) -> None:
@@ -44,8 +44,14 @@ def refs(
       holdfast refs --output json | jq -r '.[].ref_id'
     """
     settings = Settings.load(output=output, color=color, store_url=store)
-    scope = Scope(user, workspace, session)
-    found = with_store(settings, lambda opened: opened.refs(scope, kind=kind, limit=limit))
+
+    async def work(opened: Store) -> list[RefInfo]:
+        stored: list[RefInfo] = []
+        for scope in await scopes_of(opened, user, tenant):
+            stored += await opened.refs(scope.of(session), kind=kind, limit=limit)
+        return sorted(stored, key=lambda info: info.created_at, reverse=True)[:limit]
+
+    found = with_store(settings, work)
 
     def draw(console: Console) -> None:
         if not found:

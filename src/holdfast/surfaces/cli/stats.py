@@ -17,11 +17,11 @@ from rich.text import Text
 
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
-from holdfast.store import Scope
+from holdfast.store import Store
 from holdfast.surfaces.proxy.report import By, percent, report
 
 from ._output import ColorOption, Output, OutputOption, remark, table
-from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
+from ._store import DEFAULT, StoreOption, TenantOption, UserOption, scopes_of, with_store
 
 _EVERY_SECONDS = 1.0
 _PATIENCE_SECONDS = 5.0
@@ -42,7 +42,7 @@ def stats(
     ] = None,
     store: StoreOption = None,
     user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
+    tenant: TenantOption = "",
     output: OutputOption = None,
     color: ColorOption = None,
 ) -> None:
@@ -67,6 +67,7 @@ def stats(
     Examples:
       holdfast stats
       holdfast stats --by day
+      holdfast stats --tenant key-4f0c2b6d9a1e83750b2c4d6e
       holdfast stats --live --by session
       holdfast stats --output json | jq .totals.saved
     """
@@ -77,8 +78,11 @@ def stats(
         address = url or f"http://{host}:{settings.serve_port}"
         _watch(out, lambda: fetch(address, settings.serve_token), by)
         return
-    scope = Scope(user, workspace)
-    found = with_store(settings, lambda opened: report(opened, scope, (by,)))
+
+    async def work(opened: Store) -> dict[str, Any]:
+        return await report(opened, await scopes_of(opened, user, tenant), (by,))
+
+    found = with_store(settings, work)
 
     def draw(console: Console) -> None:
         if not found["totals"]["turns"]:

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,16 +15,26 @@ from typing import Annotated, BinaryIO
 
 import msgspec
 import typer
+from msgspec.structs import astuple
 from rich.console import Console
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreError
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.store.protocol import GRACE_SECONDS
 from holdfast.store.records import Cleaned, Damage, StoreStats
 
 from ._output import ColorOption, Output, OutputOption, remark, table
-from ._store import DEFAULT, Progress, StoreOption, UserOption, WorkspaceOption, with_store
+from ._store import (
+    DEFAULT,
+    Progress,
+    StoreOption,
+    TenantOption,
+    UserOption,
+    WorkspaceOption,
+    scopes_of,
+    with_store,
+)
 
 _CHUNK = 4_000_000
 
@@ -42,7 +53,7 @@ def _store() -> None:
     Move records:       holdfast store export mine.jsonl; holdfast store import mine.jsonl
 
     The store is holdfast.db in the data folder, unless --store or the setting store_url names
-    another. Commands see the records of one user in one workspace: --user and --workspace.
+    another. Commands see the records of all tenants of the proxy: --tenant names one of them.
     """
 
 
@@ -50,7 +61,7 @@ def _store() -> None:
 def stats(
     store: StoreOption = None,
     user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
+    tenant: TenantOption = "",
     output: OutputOption = None,
     color: ColorOption = None,
 ) -> None:
@@ -64,10 +75,10 @@ def stats(
       holdfast store stats --store sqlite:///copy.db --output json
     """
     settings = Settings.load(output=output, color=color, store_url=store)
-    scope = Scope(user, workspace)
 
     async def work(opened: Store) -> tuple[str, StoreStats]:
-        return opened.url, await opened.stats(scope)
+        scopes = await scopes_of(opened, user, tenant)
+        return opened.url, _summed([await opened.stats(scope) for scope in scopes])
 
     url, found = with_store(settings, work)
 
@@ -79,6 +90,16 @@ def stats(
     Output(settings).emit({"store": url, **msgspec.to_builtins(found)}, draw)
 
 
+def _summed(parts: list[StoreStats]) -> StoreStats:
+    """How full the store is for several tenants together."""
+    kinds: Counter[str] = sum((Counter(part.by_kind) for part in parts), Counter())
+    names = [name for name in StoreStats.__struct_fields__ if name != "by_kind"]
+    return StoreStats(
+        **{name: sum(getattr(part, name) for part in parts) for name in names},
+        by_kind=dict(sorted(kinds.items())),
+    )
+
+
 def _numbers(found: StoreStats) -> dict[str, int]:
     return {k: v for k, v in msgspec.structs.asdict(found).items() if isinstance(v, int)}
 
@@ -88,10 +109,46 @@ def _amount(name: str, value: int) -> str:
 
 
 @app.command()
+def tenants(
+    store: StoreOption = None,
+    user: UserOption = DEFAULT.user,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """List the tenants that have records here, who used the store last first.
+
+    The proxy keeps requests with different API keys apart. A tenant `key-…` is named by a keyed
+    hash of its key; `default` is what was stored without one.
+
+    \b
+    Examples:
+      holdfast store tenants
+      holdfast stats --tenant "$(holdfast store tenants --output json | jq -r '.[0].tenant')"
+    """
+    settings = Settings.load(output=output, color=color, store_url=store)
+
+    async def work(opened: Store) -> list[dict[str, object]]:
+        rows: list[dict[str, object]] = []
+        for scope in await scopes_of(opened, user, ""):
+            full = await opened.stats(scope)
+            rows.append({"tenant": scope.workspace, "sessions": full.sessions,
+                         "turns": full.turns, "refs": full.refs})  # fmt: skip
+        return rows
+
+    listed = with_store(settings, work)
+
+    def draw(console: Console) -> None:
+        rows = [[str(value) for value in row.values()] for row in listed]
+        console.print(table(*listed[0], rows=rows))
+
+    Output(settings).emit(listed, draw)
+
+
+@app.command()
 def verify(
     store: StoreOption = None,
     user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
+    tenant: TenantOption = "",
     output: OutputOption = None,
     color: ColorOption = None,
 ) -> None:
@@ -106,18 +163,22 @@ def verify(
       holdfast store verify --output json | jq .damaged
     """
     settings = Settings.load(output=output, color=color, store_url=store)
-    scope = Scope(user, workspace)
     read = 0
 
     async def work(opened: Store) -> list[Damage]:
+        nonlocal read
+        damaged: list[Damage] = []
         with Progress("Reading content") as shown:
+            for scope in await scopes_of(opened, user, tenant):
+                before = read
 
-            def progress(done: int, total: int) -> None:
-                nonlocal read
-                read = done
-                shown(done, total)
+                def progress(done: int, total: int, before: int = before) -> None:
+                    nonlocal read
+                    read = before + done
+                    shown(read, before + total)
 
-            return await opened.verify(scope, progress)
+                damaged += await opened.verify(scope, progress)
+        return damaged
 
     found = with_store(settings, work)
 
@@ -148,7 +209,7 @@ def gc(
     ] = None,
     store: StoreOption = None,
     user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
+    tenant: TenantOption = "",
     output: OutputOption = None,
     color: ColorOption = None,
 ) -> None:
@@ -168,12 +229,14 @@ def gc(
       holdfast store gc --grace 86400
     """
     settings = Settings.load(output=output, color=color, store_url=store)
-    scope = Scope(user, workspace)
 
     async def work(opened: Store) -> Cleaned:
-        if idle_days is not None:
-            await _close_idle(opened, scope, time.time() - idle_days * 86_400)
-        return await opened.gc(scope, grace_seconds=grace)
+        parts = []
+        for scope in await scopes_of(opened, user, tenant):
+            if idle_days is not None:
+                await _close_idle(opened, scope, time.time() - idle_days * 86_400)
+            parts.append(await opened.gc(scope, grace_seconds=grace))
+        return Cleaned(*(sum(amounts) for amounts in zip(*map(astuple, parts), strict=True)))
 
     gone = with_store(settings, work)
 
@@ -202,7 +265,7 @@ def export(
     ] = "-",
     store: StoreOption = None,
     user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
+    tenant: TenantOption = "",
 ) -> None:
     """Write every record as a line of JSON, to be read by `holdfast store import`.
 
@@ -215,9 +278,9 @@ def export(
       holdfast store export | zstd > mine.jsonl.zst
     """
     settings = Settings.load(store_url=store)
-    scope = Scope(user, workspace)
 
     async def work(opened: Store) -> int:
+        scope = _only(await scopes_of(opened, user, tenant))
         found = await opened.stats(scope)
         total, done = found.refs + found.sessions + found.turns, 0
         with _target(file) as target, Progress("Writing record") as shown:
@@ -230,6 +293,18 @@ def export(
     records = with_store(settings, work)
     if file != "-":
         remark(f"Wrote {records:,} records to {file}.")
+
+
+def _only(scopes: list[Scope]) -> Scope:
+    """The one tenant there is: lines of several in one file could not be told apart again."""
+    if len(scopes) > 1:
+        names = ", ".join(scope.workspace for scope in scopes[:5])
+        raise StoreError(
+            f"{len(scopes)} tenants have records here",
+            where="--tenant",
+            fix=f"Name one ({names}, …), or copy the whole store with `holdfast store backup`.",
+        )
+    return scopes[0]
 
 
 @contextmanager
@@ -245,6 +320,8 @@ def _target(file: str) -> Iterator[BinaryIO]:
         try:
             with os.fdopen(descriptor, "wb") as target:
                 yield target
+                target.flush()
+                os.fsync(target.fileno())  # after a power cut the name would stand for nothing
             Path(name).replace(path)
         except BaseException:
             with suppress(OSError):

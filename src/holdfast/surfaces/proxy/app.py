@@ -32,6 +32,7 @@ from holdfast.surfaces.proxy.encodings import (
     without_encoding,
 )
 from holdfast.surfaces.proxy.exchange import Handling, Outcome
+from holdfast.surfaces.proxy.heap import LARGE_BYTES, give_back
 from holdfast.surfaces.proxy.incoming import Incoming, Receive, TooSlowError, Upload
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.routes import family_of, meant, route
@@ -39,6 +40,7 @@ from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.sending import BrokenOffError, UpstreamError
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import Switches, read_switches
+from holdfast.surfaces.proxy.tenants import own_tokens
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, returned_headers
 from holdfast.wire.answers import OVERFLOW, ArrayWriter, error_body, overflow_message
 
@@ -125,7 +127,13 @@ class ProxyApp:
                 await _send(seen_send, Outcome(500, _JSON, text))
         finally:
             seen.ended()
-            self.service.later(self.service.telemetry.end(seen))
+            self.service.later(self._ended(seen))
+
+    async def _ended(self, seen: RequestSeen) -> None:
+        """Tell of a request, and let go of what it took."""
+        await self.service.telemetry.end(seen)
+        if seen.size >= LARGE_BYTES:
+            await give_back()
 
     async def _served(
         self,
@@ -156,6 +164,7 @@ class ProxyApp:
         most = self.service.settings.max_body_bytes
         with seen.waiting_for_client():
             body = await upload.whole(most)
+        seen.size = len(body)
         named = [value for name, value in headers if name.lower() == "content-encoding"]
         if not named:
             return body
@@ -204,7 +213,7 @@ class ProxyApp:
             )
         query = scope.get("query_string", b"").decode("latin-1")
         url = address(upstream, scope.get("raw_path", path.encode()).decode("latin-1"), query)
-        out = outgoing_headers(upstream, headers, self.service.settings.serve_token)
+        out = outgoing_headers(upstream, headers, own_tokens(self.service.settings).values())
         length = next((value for name, value in headers if name.lower() == "content-length"), "")
         has_body = length not in ("", "0") or "transfer-encoding" in names
         if has_body and length:

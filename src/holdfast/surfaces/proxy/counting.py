@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from holdfast.engine import Holdfast
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
 from holdfast.surfaces.proxy.exchange import Outcome
 from holdfast.surfaces.proxy.incoming import Incoming
@@ -29,20 +30,19 @@ _READING = 16
 async def count_answer(service: Service, incoming: Incoming) -> Outcome:
     """Count a request as it would go out, or as it is if it cannot; nothing is stored or sent."""
     dialect = incoming.route.dialect
-    off_loop, size = service.engine.workers.off_loop, len(incoming.body)
+    engine = await service.tenants.of(incoming)
+    off_loop, size = engine.workers.off_loop, len(incoming.body)
     if size > _COUNTED_AS_IS:
-        tokens = await off_loop(size, partial(_tokens_as_is, service, incoming))
+        tokens = await off_loop(size, partial(_tokens_as_is, service, incoming, engine))
         return _told(dialect, tokens)
     conversation = await off_loop(size // _READING, partial(_read, service, incoming))
-    session = service.engine.session(incoming.switches.session)
-    if not incoming.switches.session:
-        session = await service.engine.session_of(conversation)
+    session = await engine.look_up(conversation, incoming.switches.session)
     model = incoming.route.model or conversation.model or ""
-    options = Preparing(service, incoming).options(conversation)
+    options = Preparing(service, incoming, engine).options(conversation)
     try:
         tokens = (await session.preview(conversation, options)).tokens
     except (BudgetExceededError, ContextOptimizationError):  # which the client wants to know
-        counted = partial(count, conversation, model=model, calibration=service.engine.calibration)
+        counted = partial(count, conversation, model=model, calibration=engine.calibration)
         tokens = (await off_loop(size, counted)).tokens
     return _told(dialect, tokens)
 
@@ -52,14 +52,14 @@ def _told(dialect: str, tokens: int) -> Outcome:
     return Outcome(200, {"content-type": "application/json"}, encode({name: tokens}))
 
 
-def _tokens_as_is(service: Service, incoming: Incoming) -> int:
+def _tokens_as_is(service: Service, incoming: Incoming, engine: Holdfast) -> int:
     """The tokens of a request as the client wrote it, counted by a worker."""
     body, dialect = _inside(incoming), incoming.route.dialect
-    workers, model = service.engine.workers, incoming.route.model
+    workers, model = engine.workers, incoming.route.model
     counted = workers.count(body, dialect, model, service.limits)
     if counted is None:
         return len(body) // _BYTES_PER_TOKEN
-    return service.engine.calibration.correct(counted).tokens
+    return engine.calibration.correct(counted).tokens
 
 
 def _read(service: Service, incoming: Incoming) -> Conversation:

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import Any, NamedTuple
 
-from holdfast.engine import Expanded
+from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import (
     HoldfastError,
 )
@@ -41,13 +41,14 @@ from holdfast.wire.answers import (
     Hop,
     Kept,
     Relay,
+    add_usage,
     input_tokens,
     join_answers,
     read_answer,
-    total_usage,
     turn_calls,
     with_own_ids,
 )
+from holdfast.wire.places import head_of
 from holdfast.wire.thinking import unbound, unbound_turn
 
 _RECORD_SECONDS = 2.0
@@ -76,8 +77,11 @@ class Handling:
         self.first_id = ""
         self.last_id = ""
         self._started = time.perf_counter()
-        self._own_tools: frozenset[str] = frozenset()
-        self._preparing = Preparing(service, incoming)
+        self._offered: frozenset[str] = frozenset()
+        """Tools that went out and are not the client's own."""
+        self._engine: Holdfast
+        """That of the tenant who asks."""
+        self._preparing: Preparing
         self._hidden_answer: Kept | None = None
         """What of the answer the client never saw."""
         self._refitted: Fitted | None = None
@@ -88,11 +92,15 @@ class Handling:
 
     async def run(self) -> Outcome:
         """Answer the request; a HoldfastError says why it cannot be."""
-        conversation = await self.service.read(self.incoming.body, self.dialect)
-        self._own_tools = frozenset(tool.name for tool in conversation.tools)
+        engine = self._engine = await self.service.tenants.of(self.incoming)
+        tenant = engine.scope.workspace
+        conversation = await self.service.read(self.incoming.body, self.dialect, tenant)
         self.incoming.seen.model = self.incoming.route.model or conversation.model or ""
+        self._preparing = Preparing(self.service, self.incoming, engine)
         prepared = await self._preparing.prepare(conversation)
         self.incoming.seen.session = prepared.session.name
+        sent_tools = {tool.name for tool in _sent_in(prepared).tools}
+        self._offered = frozenset(sent_tools - {tool.name for tool in conversation.tools})
         headers = prepared.headers
         calls = AsyncExitStack()
         try:
@@ -113,6 +121,7 @@ class Handling:
     async def _whole_answer(self, prepared: Prepared, got: Got) -> Outcome:
         """An answer in one piece, after as many calls as the model's expansions took."""
         bodies: list[bytes] = []
+        billed: dict[str, Any] = {}
         expansions = self._expansions(prepared)
         sent: Conversation | None = _sent_in(prepared)
         while sent is not None:
@@ -122,17 +131,16 @@ class Handling:
                 status = answer.status
             if status >= 400:  # nothing has gone out: the client may ask for all of it again
                 self.hops.clear()
-                billed = total_usage(bodies, self.dialect) if bodies else None
-                self._note(prepared, status, billed, expansions.used)
+                self._note(prepared, status, billed or None, expansions.used)
                 await self._written()
                 return Outcome(status, got.headers, got.body)
+            billed = add_usage(billed, answer.usage) if bodies else answer.usage
             bodies.append(got.body)
             self._keep_id(answer.id)
             sent = await self._next(sent, answer.turn, answer.calls, expansions)
             if sent is not None:
                 async with self.service.send(self.incoming, write(sent)) as reply:
                     got = await received(reply, self.service.most_bytes)
-        billed = total_usage(bodies, self.dialect)
         self._note(prepared, 200, billed, expansions.used)
         await self._written()
         joined = join_answers(bodies, self.dialect, self._is_hidden)
@@ -245,7 +253,7 @@ class Handling:
 
     def _expansions(self, prepared: Prepared) -> Expansions:
         return Expansions(
-            self.service.engine,
+            self._engine,
             self.service.caps,
             partial(self._preparing.room, prepared),
             self._is_hidden,
@@ -272,7 +280,12 @@ class Handling:
         return unbound(folded.with_messages(folded.messages + since), len(folded.messages))
 
     def _is_hidden(self, name: str) -> bool:
-        return name in (NAME, OTHER_NAME) and name not in self._own_tools
+        """Whether a call is for the tool that we put into this request: no other is answered.
+
+        A model that was talked into a tool it was not given would open what a tenant owns for a
+        request that cites nothing.
+        """
+        return name in (NAME, OTHER_NAME) and name in self._offered
 
     def _keep_id(self, name: str) -> None:
         self.first_id = self.first_id or name
@@ -290,7 +303,7 @@ class Handling:
             return
         elapsed = (time.perf_counter() - self._started) * 1000
         self.incoming.seen.turn = self.service.later(
-            self.service.engine.observe(
+            self._engine.observe(
                 prepared.session,
                 fitted,
                 usage,
@@ -322,9 +335,8 @@ class Handling:
         """Let the client's next request be known: it may name this answer and hold no history."""
         if self.first_id and not self._linked:
             self._linked = True
-            chains = self.service.engine.chains
-            name = prepared.session.name
-            self.service.later(chains.answered(name, prepared.asked, self.first_id))
+            answered = self._engine.chains.answered
+            self.service.later(answered(prepared.session.name, prepared.asked, self.first_id))
 
     def _hide(self, prepared: Prepared) -> None:
         """Keep the hidden calls for the client's next request, which will be without them."""
@@ -335,6 +347,7 @@ class Handling:
         self._hidden_answer = Kept(
             hops=hops,
             index=len(prepared.asked.messages),
+            place=head_of(prepared.asked.messages),
             seen_id=self.first_id,
             last_id=self.last_id,
             dialect=self.dialect,

@@ -16,6 +16,7 @@ from holdfast.cite import count
 from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import parse_call
+from holdfast.voice import NO_MORE, NO_STORE
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Hidden, continuation
 from holdfast.wire.thinking import unbound, unbound_turn
@@ -23,9 +24,6 @@ from holdfast.wire.withdrawing import withdraw
 
 _LEAST_ROOM = 120
 """Tokens that are worth opening something for: a page's head and a few lines."""
-_NO_MORE = (
-    "[Nothing more can be opened in this answer: {why}. Go on with the task with what you have.]"
-)
 _MOST_TELLINGS = 3
 """Times that a model is told that it may open no more; with the last one the tool is withdrawn.
 
@@ -181,7 +179,7 @@ class Expansions:
             why = self._reached(self.used.calls + answers.opened, left)
             if not why and share < _LEAST_ROOM:
                 why = "there is no room left in the context window"
-            text = _NO_MORE.format(why=why) if why else await self._opened(call, share)
+            text = NO_MORE.format(why=why) if why else await self._opened(call, share)
             room -= count(text)
             answers = _Answers(
                 (*answers.results, (call, text)),
@@ -208,7 +206,7 @@ class Expansions:
         except ExpandError as error:
             return f"[{error}]"
         except StoreError:
-            return "[The store cannot be read just now. Answer with what you have.]"
+            return NO_STORE
 
 
 def _wanted(call: Call) -> int:

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.app import dialect_of
+from holdfast.surfaces.proxy.login import LOGIN, Logins, wants_form
 from holdfast.surfaces.proxy.safety import HEADERS, TOKEN_MISSING, refusal
 from holdfast.wire.answers import error_body
 
@@ -28,9 +29,10 @@ _PLAIN_HTTP = [(b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade")]
 class Gate:
     """Lets a request in, or refuses it."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, logins: Logins) -> None:
         self.app = app
         self.settings = settings
+        self.logins = logins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Judge a request by its headers alone."""
@@ -38,8 +40,14 @@ class Gate:
             return
         headers = headers_of(scope)
         refused = refusal(headers, self.settings)
-        if refused is not None and refused[0] == TOKEN_MISSING and scope["path"] == HEALTH:
-            refused = None
+        if refused is not None and refused[0] == TOKEN_MISSING and scope["type"] == "http":
+            path, method = scope["path"], scope["method"]
+            cookie = headers.get("cookie", "")
+            if path == HEALTH or self.logins.lets_in(path, method, cookie):
+                refused = None
+            elif wants_form(path, method, headers.get("accept", "")):
+                await _to_login(send)
+                return
         if refused is None and wants_websocket(scope["type"], headers):
             refused = (UPGRADE_REQUIRED, _NO_WEBSOCKETS)
         if refused is None:
@@ -62,6 +70,13 @@ def wants_websocket(kind: str, headers: Mapping[str, str]) -> bool:
     """
     offers = headers.get("upgrade", "").lower().split(",")
     return kind == "websocket" or "websocket" in [offer.strip() for offer in offers]
+
+
+async def _to_login(send: Send) -> None:
+    """Lead a person to the form; no address is carried along that could lead elsewhere."""
+    location = [(b"location", LOGIN.encode()), (b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": 303, "headers": location})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def refuse(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.engine import Session
+from holdfast.engine import Holdfast, Session
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted
 from holdfast.fitting.draft import origins_of
@@ -58,13 +58,15 @@ class Prepared(NamedTuple):
 class Preparing:
     """Makes one request ready."""
 
-    def __init__(self, service: Service, incoming: Incoming) -> None:
+    def __init__(self, service: Service, incoming: Incoming, engine: Holdfast) -> None:
         self.service = service
         self.incoming = incoming
+        self.engine = engine
+        """That of the tenant who asks."""
 
     async def prepare(self, conversation: Conversation) -> Prepared:
         """Make the request fit, with what was decided for its session before."""
-        engine, switches = self.service.engine, self.incoming.switches
+        engine, switches = self.engine, self.incoming.switches
         try:
             if switches.session:
                 session = await engine.session(switches.session).load()
@@ -88,7 +90,7 @@ class Preparing:
     def options(self, conversation: Conversation) -> FitOptions:
         """How the request is to be made to fit."""
         route, switches = self.incoming.route, self.incoming.switches
-        settings, defaults = self.service.settings, self.service.engine.options
+        settings, defaults = self.service.settings, self.engine.options
         several = _wants_several(conversation)  # of whose answers only one could be continued
         return msgspec.structs.replace(
             defaults,
@@ -131,7 +133,7 @@ class Preparing:
 
     def count(self, conversation: Conversation, model: str) -> TokenCount:
         """Count with what was learnt."""
-        return count(conversation, model=model, calibration=self.service.engine.calibration)
+        return count(conversation, model=model, calibration=self.engine.calibration)
 
     def room(self, prepared: Prepared, grown: Conversation) -> int:
         """Tokens that a request may still grow by; by the same measure as it was made to fit."""

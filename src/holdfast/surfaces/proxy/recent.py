@@ -24,38 +24,45 @@ _MOST_BEGINNINGS = 200
 """A conversation read costs many times its bytes, and sessions that rest are better let go."""
 
 
+Key = tuple[str, str, bytes]
+"""The tenant, the dialect, and how a body begins."""
+
+
 class Recent:
     """The conversations that were read last."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._known: OrderedDict[tuple[str, bytes], list[Conversation]] = OrderedDict()
+        self._known: OrderedDict[Key, list[Conversation]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()  # large bodies are read in threads
 
-    def unread(self, body: bytes, dialect: str) -> int:
+    def unread(self, body: bytes, dialect: str, tenant: str = "") -> int:
         """How many bytes of a request were not read before."""
-        before = self._before(body, dialect)
+        before = self._before(body, (tenant, dialect, body[:_BEGINNING]))
         return len(body) - (len(before.source or b"") if before is not None else 0)
 
-    def read(self, body: bytes, dialect: str) -> Conversation:
-        """Read a request; messages that were read before are the same objects again."""
-        before = self._before(body, dialect)
+    def read(self, body: bytes, dialect: str, tenant: str = "") -> Conversation:
+        """Read a request; messages that were read before are the same objects again.
+
+        What is known of a message goes with it, so tenants share none.
+        """
+        key = (tenant, dialect, body[:_BEGINNING])
+        before = self._before(body, key)
         conversation = read(body, dialect, previous=before, limits=self._limits)
         with self._lock:
-            self._remember(body, dialect, before, conversation)
+            self._remember(body, key, before, conversation)
         return conversation
 
-    def _before(self, body: bytes, dialect: str) -> Conversation | None:
+    def _before(self, body: bytes, key: Key) -> Conversation | None:
         """The conversation that a request goes on from."""
         with self._lock:
-            alike = tuple(self._known.get((dialect, body[:_BEGINNING]), ()))
+            alike = tuple(self._known.get(key, ()))
         return next((one for one in alike if _goes_on(body, one)), None)
 
     def _remember(
-        self, body: bytes, dialect: str, before: Conversation | None, conversation: Conversation
+        self, body: bytes, key: Key, before: Conversation | None, conversation: Conversation
     ) -> None:
-        key = (dialect, body[:_BEGINNING])
         alike = self._known.get(key, [])
         kept = [one for one in alike if one is not before][-_MOST_ALIKE + 1 :]
         self._bytes += len(body) + _size(kept) - _size(alike)

@@ -7,27 +7,39 @@ outlives the process.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from holdfast.store import Scope, Store
-from holdfast.store.records import UsageTotal
+from holdfast.store.records import UsageTotal, summed
 
 By = Literal["model", "session", "day"]
 MOST_SESSIONS = 50
 
 
-async def report(store: Store, scope: Scope, by: tuple[By, ...]) -> dict[str, Any]:
-    """The totals, and the rows of each way of summing; of sessions the newest."""
-    models = await store.usage(scope, by="model")
-    told: dict[str, Any] = {"totals": row(_total(models))}
+async def report(store: Store, scopes: Sequence[Scope], by: tuple[By, ...]) -> dict[str, Any]:
+    """The totals over some scopes, and the rows of each way of summing; of sessions the newest."""
+    models = await _usage(store, scopes, "model")
+    told: dict[str, Any] = {"totals": row(summed("total", models))}
     for way in by:
-        sums = models if way == "model" else await store.usage(scope, by=way)
         if way == "session":
-            sums = await _newest(store, scope, sums)
+            sums = await _newest(store, scopes)
+        else:
+            sums = models if way == "model" else await _usage(store, scopes, way)
         told[f"by_{way}"] = [row(total) for total in sums]
     return told
+
+
+async def _usage(store: Store, scopes: Sequence[Scope], by: By) -> list[UsageTotal]:
+    """Usage over all of them, a row for each name."""
+    rows: defaultdict[str, list[UsageTotal]] = defaultdict(list)
+    for scope in scopes:
+        for total in await store.usage(scope, by=by):
+            rows[total.name].append(total)
+    return [summed(name, rows[name]) for name in sorted(rows)]
 
 
 def row(total: UsageTotal) -> dict[str, Any]:
@@ -36,26 +48,28 @@ def row(total: UsageTotal) -> dict[str, Any]:
     return fields | {"saved": total.saved}
 
 
-def percent(part: float, total: float) -> str:
+def percent(part: float, whole: float) -> str:
     """A share of a total that is not 0, in percent; a loss is below zero.
 
     Tenths are shown, and never rounded up, where whole percents would say too much: 99.96 % is
     not all of it, and a small loss not nothing.
     """
-    share = 100 * part / total
+    share = 100 * part / whole
     if 0 < abs(share) < 1 or 99 < share < 100:
         return f"{math.floor(share * 10) / 10:.1f}"
     return f"{share:.0f}"
 
 
-async def _newest(store: Store, scope: Scope, sums: list[UsageTotal]) -> list[UsageTotal]:
-    by_name = {total.name: total for total in sums}
-    records = await store.sessions(scope, limit=MOST_SESSIONS)
-    return [by_name[record.session] for record in records if record.session in by_name]
-
-
-def _total(sums: list[UsageTotal]) -> UsageTotal:
-    fields = [name for name in UsageTotal.__struct_fields__ if name != "name"]
-    return UsageTotal(
-        name="total", **{field: sum(getattr(part, field) for part in sums) for field in fields}
-    )
+async def _newest(store: Store, scopes: Sequence[Scope]) -> list[UsageTotal]:
+    """The sessions last used: two tenants may call theirs the same."""
+    used: list[tuple[float, UsageTotal]] = []
+    for scope in scopes:
+        by_name = {total.name: total for total in await store.usage(scope, by="session")}
+        records = await store.sessions(scope, limit=MOST_SESSIONS)
+        used += [
+            (record.updated_at, by_name[record.session])
+            for record in records
+            if record.session in by_name
+        ]
+    newest = sorted(used, key=lambda pair: pair[0], reverse=True)
+    return [total for _, total in newest[:MOST_SESSIONS]]

@@ -5,12 +5,12 @@ safety: before gate, which asks here about every request, whatever its path.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from holdfast.settings import Settings
+from holdfast.surfaces.proxy.tenants import asking, own_tokens
 
 TOKEN_MISSING = 401
 _LOOPBACK_NAMES = frozenset({"localhost"})
@@ -48,7 +48,7 @@ def refusal(headers: Mapping[str, str], settings: Settings) -> tuple[int, str] |
         return 403, "This host name is not one that the proxy answers to; see serve_names."
     if headers.get("sec-fetch-site", "") not in _OWN_SITES or not _is_own(headers, settings):
         return 403, "Pages of other sites may not use the proxy."
-    if settings.serve_token and not _has_token(headers, settings.serve_token):
+    if own_tokens(settings) and not asking(headers.items(), "", settings).tokens:
         why = "The proxy's token is missing: send it as x-holdfast-token, or as the API key."
         return TOKEN_MISSING, why
     return None
@@ -71,19 +71,3 @@ def _host_of(netloc: str) -> str:
         return (urlsplit(f"//{netloc}").hostname or "").lower()
     except ValueError:
         return ""
-
-
-def _has_token(headers: Mapping[str, str], token: str) -> bool:
-    given = (
-        headers.get("x-holdfast-token", ""),
-        _credential(headers.get("authorization", "")),
-        headers.get("x-api-key", ""),
-        headers.get("x-goog-api-key", ""),
-    )
-    return any(hmac.compare_digest(value.encode(), token.encode()) for value in given if value)
-
-
-def _credential(authorization: str) -> str:
-    """What stands behind `Bearer`, in whatever case that is written (RFC 9110, 11.1)."""
-    scheme, _, credential = authorization.partition(" ")
-    return credential.strip() if scheme.lower() == "bearer" else authorization.strip()

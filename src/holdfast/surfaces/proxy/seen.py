@@ -6,6 +6,7 @@ of what was said.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 import uuid
@@ -43,12 +44,14 @@ class RequestSeen:
         self.status = 0
         """What the client was told; 0 if it has not been told anything."""
         self.streams = False
+        self.size = 0
+        """Bytes of the request, where it was read."""
         self.store_failed = False
         self.store_failure: StoreError | None = None
         """Why, where that is known here; else the log has it."""
         self.failure = ""
         """The kind of error that ended it."""
-        self.turn: Awaitable[Turn | None] | None = None
+        self.turn: asyncio.Task[Turn | None] | None = None
         """What the engine writes down of it, once it has."""
         self.upstream = 0.0
         """Time spent waiting for the upstream."""

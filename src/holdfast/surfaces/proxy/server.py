@@ -29,7 +29,7 @@ from holdfast.cite import count
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
-from holdfast.surfaces.proxy import dashboard, telemetry
+from holdfast.surfaces.proxy import dashboard, telemetry, tenants
 from holdfast.surfaces.proxy.app import ProxyApp
 from holdfast.surfaces.proxy.connections import (
     Connection,
@@ -41,6 +41,7 @@ from holdfast.surfaces.proxy.connections import (
     raise_descriptors,
 )
 from holdfast.surfaces.proxy.gate import HEALTH, Gate
+from holdfast.surfaces.proxy.heap import use_few_heaps
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
 from holdfast.surfaces.proxy.routes import BARE, Family
@@ -71,8 +72,7 @@ async def opened(settings: Settings) -> AsyncIterator[Service]:
         try:
             yield service
         finally:
-            await service.drain()
-            await service.telemetry.close()
+            await service.close()
 
 
 def application(service: Service) -> Starlette:
@@ -84,8 +84,8 @@ def application(service: Service) -> Starlette:
         *(Mount(prefix, app=proxy) for prefix in _PREFIXES),
         *(Route(path, proxy) for path in BARE),
     ]
-    middleware = [Middleware(Places), Middleware(Gate, settings=service.settings)]
-    app = Starlette(routes=routes, middleware=middleware)
+    gate = Middleware(Gate, settings=service.settings, logins=service.logins)
+    app = Starlette(routes=routes, middleware=[Middleware(Places), gate])
     app.router.redirect_slashes = False  # a client would send its key a second time
     return app
 
@@ -152,7 +152,8 @@ class Server(uvicorn.Server):
 def listen(settings: Settings) -> socket.socket:
     """A socket at the address of the settings, or SettingsError with what to do."""
     host, port = settings.serve_host, settings.serve_port
-    if not is_loopback(host) and not settings.serve_token:
+    tenants.check(settings)
+    if not is_loopback(host) and not tenants.own_tokens(settings):
         raise SettingsError(
             "other machines could use the proxy and its keys",
             where=f"serve_host {host}",
@@ -197,6 +198,7 @@ class Started(NamedTuple):
 
 def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
     """Run the proxy until a signal ends it; `started` is told where it is."""
+    use_few_heaps()
     with listen(settings) as listener:
         asyncio.run(_serve(settings, listener, started))
 

@@ -20,10 +20,11 @@ from holdfast.settings import Settings
 from holdfast.store import Turn
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.metrics import CONTENT_TYPE, Metrics
-from holdfast.surfaces.proxy.report import report
+from holdfast.surfaces.proxy.report import By, report
 from holdfast.surfaces.proxy.safety import HEADERS
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT, RequestSeen, model_name, session_id
 from holdfast.surfaces.proxy.tracing import configured
+from holdfast.surfaces.proxy.viewing import view_of
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.service import Service
@@ -139,16 +140,22 @@ def context_line(seen: RequestSeen, session: str, fitted: Fitted) -> Fields:
 def routes(service: Service) -> list[BaseRoute]:
     """The pages for programs that watch: `/stats` and `/metrics`."""
 
-    async def stats(_: Request) -> JSONResponse:
-        process = service.telemetry.metrics.figures()
-        engine = service.engine
+    async def stats(request: Request) -> JSONResponse:
+        process: dict[str, object] = {}
         try:
-            found = await report(engine.store, engine.scope, ("model", "session", "day"))
+            view = await view_of(service, request)
+            if view.sees_all:  # counters of the process are of everyone's requests
+                process = {"process": service.telemetry.metrics.figures()}
+            by: tuple[By, ...] = ("model", "session", "day")
+            told = await report(service.engine.store, await view.scopes(), by)
         except StoreError as error:
-            return JSONResponse({"error": error.what, "process": process}, 503, HEADERS)
-        return JSONResponse(found | {"process": process}, headers=HEADERS)
+            return JSONResponse({"error": error.what} | process, 503, HEADERS)
+        return JSONResponse(told | process, headers=HEADERS)
 
-    async def metrics(_: Request) -> Response:
+    async def metrics(request: Request) -> Response:
+        if not (await view_of(service, request)).sees_all:
+            why = "The counters are of everyone's requests: they need serve_token.\n"
+            return Response(why, 403, HEADERS, media_type="text/plain")
         text = service.telemetry.metrics.text()
         return Response(text, headers=HEADERS, media_type=CONTENT_TYPE)
 

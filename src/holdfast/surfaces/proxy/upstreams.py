@@ -5,7 +5,7 @@ upstreams: after switches, before sending.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -98,11 +98,11 @@ def without(name: str, query: str) -> str:
 
 
 def outgoing_headers(
-    upstream: Upstream, headers: Iterable[tuple[str, str]], token: str = ""
+    upstream: Upstream, headers: Iterable[tuple[str, str]], tokens: Collection[str] = ()
 ) -> dict[str, str]:
     """The headers for an upstream: the client's, with the key of the settings if there is one.
 
-    The proxy's own token, if a client sent it in the place of a key, goes nowhere.
+    The proxy's own tokens, if a client sent one in the place of a key, go nowhere.
     """
     listed = [(name.lower(), value) for name, value in headers]
     dropped = _DROPPED | _OTHERS_KEYS[upstream.family] | _named_by_connection(listed)
@@ -110,7 +110,7 @@ def outgoing_headers(
     for name, value in listed:
         if name in dropped or name.startswith(PREFIX):
             continue
-        if name in _SECRETS and (upstream.key or (token and value.endswith(token))):
+        if name in _SECRETS and (upstream.key or value.endswith(tuple(tokens))):
             continue
         # What a client says twice it says once, with a comma (RFC 9110, 5.3).
         made[name] = f"{made[name]}, {_text(value)}" if name in made else _text(value)

@@ -47,6 +47,8 @@ class View(msgspec.Struct, frozen=True):
     value: Any
     """The message as it was sent."""
     texts: tuple[str, ...]
+    text: str
+    """All of them, as providers join them."""
     calls: tuple[ToolCall, ...]
     results: tuple[ToolResult, ...]
     media: tuple[Media, ...]
@@ -56,11 +58,6 @@ class View(msgspec.Struct, frozen=True):
     """Reasoning inside the content."""
     foreign: Foreign = Foreign()
     """Blocks that no renderer knows."""
-
-    @property
-    def text(self) -> str:
-        """All text, as providers join it."""
-        return "".join(self.texts)
 
     @property
     def role(self) -> str:
@@ -103,6 +100,7 @@ def view(message: Message, dialect: str) -> View:
         message.role,
         value,
         tuple(texts),
+        "".join(texts),
         tuple(calls),
         tuple(results),
         tuple(media),

@@ -26,7 +26,7 @@ from holdfast.wire.answers.turns import (
     turn_calls,
     with_own_ids,
 )
-from holdfast.wire.answers.whole import Answer, join_answers, read_answer, total_usage
+from holdfast.wire.answers.whole import Answer, join_answers, read_answer
 
 __all__ = [
     "NOTHING_SAID",
@@ -54,7 +54,6 @@ __all__ = [
     "rejoin",
     "split",
     "stream_answer",
-    "total_usage",
     "turn_calls",
     "with_own_ids",
     "write_event",

@@ -2,7 +2,9 @@
 
 rejoining: after turns and marks. The client never saw the hidden calls, so its next request is
 without them and their results. The provider must have them: it is shown its own turn again,
-exactly, with all that was answered. Every message beside keeps its very bytes.
+exactly, with all that was answered. Every message beside keeps its very bytes. What an answer
+held goes back only behind the very history that it answered: "Hello!" is what many conversations
+were answered, and what one of them opened is no business of the others.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from holdfast.wire import DIALECTS, Conversation, Message, Text, ToolCall, read,
 from holdfast.wire.answers.marks import with_marks
 from holdfast.wire.answers.shared import Hidden
 from holdfast.wire.answers.turns import Hop, Kept, results_in, sendable, split, turn_calls
+from holdfast.wire.places import places
 from holdfast.wire.strict import decode, encode, splice
 from holdfast.wire.values import take
 
@@ -23,20 +26,26 @@ Run = tuple[int, int]
 """Where a turn of the assistant stands: from the first index to behind the last."""
 
 
-def rejoin(conversation: Conversation, kept: Sequence[Kept], hidden: Hidden) -> Conversation:
+def rejoin(
+    conversation: Conversation,
+    kept: Sequence[Kept],
+    hidden: Hidden,
+    before: Sequence[Message] = (),
+) -> Conversation:
     """The client's request with the hidden calls of earlier answers back in their places.
 
-    An answer that the client has changed or dropped is left as the client has it. If nothing is
-    brought back, the very conversation is given back; else all messages beside are the same ones.
+    `before` are the client's messages that stand before those of the conversation. An answer that
+    the client has changed or dropped is left as the client has it. If nothing is brought back, the
+    very conversation is given back; else all messages beside are the same ones.
     """
     if conversation.dialect == "openai-responses":
         conversation = _follow_chain(conversation, kept)
     messages = list(conversation.messages)
-    places = _find(messages, kept, conversation.dialect, hidden)
-    for (start, stop), answer in sorted(places.items(), key=lambda item: item[0], reverse=True):
+    answers = _find(messages, kept, conversation.dialect, hidden, before)
+    for (start, stop), answer in sorted(answers.items(), key=lambda item: item[0], reverse=True):
         shown, following = messages[start:stop], messages[stop:]
         messages[start:] = _with_hidden(shown, following, answer, conversation)
-    return conversation.with_messages(tuple(messages)) if places else conversation
+    return conversation.with_messages(tuple(messages)) if answers else conversation
 
 
 # --- where the client has an answer ------------------------------------------------------------
@@ -45,9 +54,9 @@ Key = tuple[str, object]
 
 
 class Look(NamedTuple):
-    """What a turn is known by: its calls, or if it has none its words.
+    """What a turn is known by in its place: its calls, or if it has none its words.
 
-    Clients change the rest, and white space.
+    Clients change the rest, and white space; and a user may have written another answer there.
     """
 
     ids: tuple[str, ...] = ()
@@ -71,26 +80,37 @@ class Look(NamedTuple):
 
 
 def _find(
-    messages: Sequence[Message], kept: Sequence[Kept], dialect: str, hidden: Hidden
+    messages: Sequence[Message],
+    kept: Sequence[Kept],
+    dialect: str,
+    hidden: Hidden,
+    before: Sequence[Message],
 ) -> dict[Run, Kept]:
     """Where the client's versions of answers stand: runs of assistant messages."""
+    if not kept:
+        return {}
+    behind = places((*before, *messages), len(before))
     runs: dict[Key, list[tuple[Run, Look]]] = {}
-    for start, stop in _runs(messages) if kept else ():
+    for start, stop in _runs(messages):
         look = _look(messages[start:stop])
         for key in look.keys:
             runs.setdefault(key, []).append(((start, stop), look))
-    places: dict[Run, Kept] = {}
-    for answer in kept:
+    answers: dict[Run, Kept] = {}
+    for answer in reversed(kept):  # of several to one question, the last that looks like it
         alike = [
             run
             for look in _looks(answer, dialect, hidden)
             for key in look.keys
             for run, other in runs.get(key, ())
-            if run not in places and look.may_be(other)
+            if run not in answers
+            and look.may_be(other)
+            # A client may have begun the turn itself (Anthropic's prefill): then the answer
+            # stands inside of the run.
+            and (not answer.place or answer.place in behind[run[0] : run[1]])
         ]
         if alike:
-            places[min(alike, key=lambda run: abs(run[0] - answer.index))] = answer
-    return places
+            answers[min(alike, key=lambda run: abs(run[0] - answer.index))] = answer
+    return answers
 
 
 def _runs(messages: Sequence[Message]) -> list[Run]:

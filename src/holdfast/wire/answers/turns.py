@@ -48,6 +48,9 @@ class Kept(msgspec.Struct, frozen=True):
     """What the proxy has said instead of the model, if it had to: `Relay.close`, `join_answers`."""
     index: int = 0
     """How many messages the client's request had: where it will put the answer."""
+    place: str = ""
+    """The hash of these messages: only behind them it is brought back. Empty in what earlier
+    versions stored, which went by the looks of an answer alone."""
     seen_id: str = ""
     """OpenAI's Responses: the id of the response that the client knows, that of the first hop."""
     last_id: str = ""

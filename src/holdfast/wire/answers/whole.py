@@ -13,7 +13,7 @@ import msgspec
 from holdfast.errors import ProviderError
 from holdfast.wire import Text
 from holdfast.wire.answers import anthropic, gemini, openai_chat, openai_responses
-from holdfast.wire.answers.shared import Call, Hidden, add_usage, blocks_in, calls_in, load
+from holdfast.wire.answers.shared import Call, Hidden, blocks_in, calls_in, load
 from holdfast.wire.strict import encode
 from holdfast.wire.values import take
 
@@ -76,14 +76,6 @@ def join_answers(bodies: Sequence[bytes], dialect: str, hidden: Hidden, note: st
         return bodies[0]
     joined: dict[str, Any] = spoken.join_bodies(values, hidden, note)
     return encode(joined)
-
-
-def total_usage(bodies: Sequence[bytes], dialect: str) -> dict[str, Any]:
-    """What several answers used, summed: see `add_usage`."""
-    total: dict[str, Any] = {}
-    for body in bodies:
-        total = add_usage(total, _DIALECTS[dialect].usage_of(_value(body)))
-    return total
 
 
 def _value(body: bytes) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from holdfast.engine import Holdfast
 from holdfast.engine.record import Sides, last_sides
 from holdfast.errors import ExpandError, StoreError
 from holdfast.expand import Expansion
@@ -32,6 +33,7 @@ from holdfast.surfaces.proxy.dashboard.overview import Overview, SessionShown
 from holdfast.surfaces.proxy.dashboard.standing import FixedTokens
 from holdfast.surfaces.proxy.dashboard.views import (
     SessionRow,
+    TenantRow,
     TurnRow,
     beginnings,
     latest,
@@ -40,7 +42,6 @@ from holdfast.surfaces.proxy.dashboard.views import (
     turns_of_edits,
     warned,
 )
-from holdfast.surfaces.proxy.service import Service
 
 SESSIONS = 25
 """Sessions on a page, and sessions looked through for warnings."""
@@ -58,13 +59,23 @@ _MESSAGE_CHARACTERS = 50_000
 
 
 class Gathering:
-    """Asks the store of a running proxy."""
+    """Asks the store of a running proxy for what one tenant has there."""
 
-    def __init__(self, service: Service) -> None:
-        self._engine = service.engine
-        self._store = service.engine.store
-        self._scope = service.engine.scope
-        self._standing = FixedTokens()
+    def __init__(self, engine: Holdfast, standing: FixedTokens) -> None:
+        self._engine = engine
+        self._store = engine.store
+        self._scope = engine.scope
+        self._standing = standing
+
+    async def tenant(self) -> TenantRow:
+        """A line about the tenant."""
+        newest = await self._store.sessions(self._scope, limit=1)
+        return TenantRow(
+            name=self._scope.workspace,
+            sessions=(await self._store.stats(self._scope)).sessions,
+            totals=totals(await self._store.usage(self._scope)),
+            updated_at=newest[0].updated_at if newest else None,
+        )
 
     async def overview(self, url: str, *, before: str, now: float) -> Overview:
         """The first page; `before` is the session to go on behind."""

@@ -36,13 +36,22 @@ _DASH = "–"  # noqa: RUF001 a dash is a dash
 
 def page(title: str, *body: Any, crumbs: Sequence[tuple[str, str]] = ()) -> str:
     """A whole page; `crumbs` are the names and addresses of the pages above it."""
-    above = [li(a(name, href=link)) for name, link in (("Holdfast", "/"), *crumbs)]
+    above = [li(a(name, href=link)) for name, link in (("Holdfast", links.overview()), *crumbs)]
     return document(
         title,
         a("Skip to the content", href="#content", class_="skip"),
-        element("header", nav(ul(above), aria_label="Pages above")),
+        element(
+            "header",
+            nav(ul(above), aria_label="Pages above"),
+            _log_out() if links.may_log_out() else None,
+        ),
         element("main", h1(title), *body, id="content", tabindex="-1"),
     )
+
+
+def _log_out() -> Html:
+    # A form, not a link: what is only read must not end anything.
+    return element("form", element("button", "Log out"), method="post", action="/logout")
 
 
 def table(

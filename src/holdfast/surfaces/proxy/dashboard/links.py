@@ -6,7 +6,35 @@ slash in it stays part of the name.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from urllib.parse import quote, unquote, urlencode
+
+_tenant: ContextVar[str] = ContextVar("tenant", default="")
+"""Whose pages are being made: every address on them leads to the same tenant's."""
+_logged_in: ContextVar[bool] = ContextVar("logged_in", default=False)
+
+
+@contextmanager
+def within(named: str, *, logged_in: bool = False) -> Iterator[None]:
+    """Make pages of a tenant that the address names; of the viewer's own if it names none."""
+    tokens = _tenant.set(named), _logged_in.set(logged_in)
+    try:
+        yield
+    finally:
+        _tenant.reset(tokens[0])
+        _logged_in.reset(tokens[1])
+
+
+def may_log_out() -> bool:
+    """Whether the page is for someone who has logged in."""
+    return _logged_in.get()
+
+
+def tenant(name: str) -> str:
+    """The first page of a tenant."""
+    return f"/tenants/{in_path(name)}"
 
 
 def in_path(name: str) -> str:
@@ -44,14 +72,16 @@ def ref(name: str, **options: str | int) -> str:
 
 def raw(name: str) -> str:
     """The very bytes behind a ref."""
-    return f"/refs/{in_path(name)}/raw"
+    return _with(f"/refs/{in_path(name)}/raw")
 
 
 def overview(*, before: str = "") -> str:
     """The first page; `before` is the session to go on behind."""
-    return _with("/", before=before)
+    return _with("/" if not _tenant.get() else "", before=before)
 
 
 def _with(path: str, **options: str | int) -> str:
+    if named := _tenant.get():
+        path = tenant(named) + path
     said = {key: value for key, value in options.items() if value and (key, value) != ("page", 1)}
     return f"{path}?{urlencode(said, errors='replace')}" if said else path

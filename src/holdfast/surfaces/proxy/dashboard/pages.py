@@ -22,9 +22,13 @@ from holdfast.surfaces.proxy.dashboard.html import a, p
 from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT
 from holdfast.surfaces.proxy.dashboard.inspector import message_page, turn_page
 from holdfast.surfaces.proxy.dashboard.layout import page
-from holdfast.surfaces.proxy.dashboard.links import from_path
+from holdfast.surfaces.proxy.dashboard.links import from_path, within
+from holdfast.surfaces.proxy.dashboard.login_page import login_routes
 from holdfast.surfaces.proxy.dashboard.overview import overview_page, session_page
+from holdfast.surfaces.proxy.dashboard.standing import FixedTokens
+from holdfast.surfaces.proxy.dashboard.tenants_page import tenants_page
 from holdfast.surfaces.proxy.service import Service
+from holdfast.surfaces.proxy.viewing import view_of
 
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
@@ -35,15 +39,21 @@ _STATIC = Path(__file__).parent / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 _LONGEST_OPTION = 500
 
+MOST_TENANTS = 100
+"""On the first page: those who were there last."""
+
 Handler = Callable[[Request], Awaitable[Response]]
 
 
+class UnknownTenantError(HoldfastError):
+    """There is no such tenant, or it is another's: who asks is told the same."""
+
+
 def routes(service: Service) -> list[BaseRoute]:
-    """The dashboard of a running proxy."""
-    pages = Pages(Gathering(service))
+    """The dashboard of a running proxy: of the viewer's tenant, and of each that may be seen."""
+    pages = Pages(service)
     turn = "/sessions/{name}/turns/{number}"
     wanted: list[tuple[str, Handler]] = [
-        ("/", pages.overview),
         ("/sessions/{name}", pages.session),
         (turn, pages.turn),
         (turn + "/{side}/{index}", pages.message),
@@ -56,32 +66,63 @@ def routes(service: Service) -> list[BaseRoute]:
         Route(f"/static/{file.name}", _static(file), methods=["GET"])
         for file in sorted(_STATIC.iterdir())
     ]
-    return [*(Route(path, _careful(handle), methods=["GET"]) for path, handle in wanted), *files]
+    named = "/tenants/{tenant}"
+    paths: list[tuple[str, Handler]] = [
+        ("/", pages.first),
+        (named, pages.overview),
+        *((prefix + path, handle) for prefix in ("", named) for path, handle in wanted),
+    ]
+    return [
+        *(Route(path, _careful(handle, service), methods=["GET"]) for path, handle in paths),
+        *login_routes(service, HEADERS),
+        *files,
+    ]
 
 
 class Pages:
     """A handler for each page."""
 
-    def __init__(self, gathering: Gathering) -> None:
-        self._gathering = gathering
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._standing = FixedTokens()
+
+    async def _of(self, request: Request) -> Gathering:
+        """What the tenant has whose pages are asked for, if the viewer may see it."""
+        view = await view_of(self._service, request)
+        named = from_path(request.path_params.get("tenant", ""))
+        tenant = await view.chosen(named)
+        if tenant is None:
+            raise UnknownTenantError("Nothing is known under this address")
+        return Gathering(await self._service.tenants.engine(tenant), self._standing)
+
+    async def first(self, request: Request) -> Response:
+        """The overview of the one tenant there is to be seen, or the list of them."""
+        view = await view_of(self._service, request)
+        tenants = await view.tenants()
+        if len(tenants) < 2:
+            return await self.overview(request)
+        rows = []
+        for tenant in tenants[:MOST_TENANTS]:
+            engine = await self._service.tenants.engine(tenant)
+            rows.append(await Gathering(engine, self._standing).tenant())
+        return _html(tenants_page(rows, len(tenants)))
 
     async def overview(self, request: Request) -> Response:
         """Totals, charts, warnings, sessions."""
         url = str(request.base_url).rstrip("/")
         before = request.query_params.get("before", "")
-        return _html(
-            overview_page(await self._gathering.overview(url, before=before, now=time.time()))
-        )
+        gathering = await self._of(request)
+        return _html(overview_page(await gathering.overview(url, before=before, now=time.time())))
 
     async def session(self, request: Request) -> Response:
         """A session's turns."""
-        shown = await self._gathering.session(_name(request), _page(request))
+        shown = await (await self._of(request)).session(_name(request), _page(request))
         return _html(session_page(shown)) if shown is not None else await _missing(request)
 
     async def turn(self, request: Request) -> Response:
         """The inspector."""
         number = _number(request.path_params["number"])
-        shown = await self._gathering.turn(_name(request), number, _page(request))
+        shown = await (await self._of(request)).turn(_name(request), number, _page(request))
         return _html(turn_page(shown)) if shown is not None else await _missing(request)
 
     async def message(self, request: Request) -> Response:
@@ -90,7 +131,8 @@ class Pages:
         number, index = (_number(request.path_params[key]) for key in ("number", "index"))
         if side not in (CLIENT, SENT):
             return await _missing(request)
-        shown = await self._gathering.message(_name(request), number, side, index, _page(request))
+        gathering = await self._of(request)
+        shown = await gathering.message(_name(request), number, side, index, _page(request))
         return _html(message_page(shown)) if shown is not None else await _missing(request)
 
     async def content(self, request: Request) -> Response:
@@ -103,14 +145,15 @@ class Pages:
         }
         ref = from_path(request.path_params["ref"])
         agreed = asked.get("show") == "yes"
-        shown = await self._gathering.content(ref, options, _page(request), agreed=agreed)
+        gathering = await self._of(request)
+        shown = await gathering.content(ref, options, _page(request), agreed=agreed)
         if shown is None:
             return await _missing(request)
         return _html(content_page(shown), 400 if shown.refused else 200)
 
     async def raw(self, request: Request) -> Response:
         """The very bytes, to be saved."""
-        found = await self._gathering.raw(from_path(request.path_params["ref"]))
+        found = await (await self._of(request)).raw(from_path(request.path_params["ref"]))
         if found is None:
             return await _missing(request)
         name, data = found
@@ -122,12 +165,16 @@ class Pages:
         return Response(data, headers=headers)
 
 
-def _careful(handle: Handler) -> Handler:
+def _careful(handle: Handler, service: Service) -> Handler:
     """Answer with a page whatever happens; an error's text holds no content."""
 
     async def answer(request: Request) -> Response:
+        logged_in = service.logins.token_of(request.headers.get("cookie", "")) is not None
         try:
-            return await handle(request)
+            with within(from_path(request.path_params.get("tenant", "")), logged_in=logged_in):
+                return await handle(request)
+        except UnknownTenantError:
+            return await _missing(request)
         except StoreUnavailableError as error:
             return _told("The store is unavailable", str(error), 503)
         except DamagedContentError as error:

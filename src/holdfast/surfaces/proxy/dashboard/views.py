@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from holdfast.store.records import Edit, SessionRecord, Turn, TurnUsage, UsageTotal
+from holdfast.store.records import Edit, SessionRecord, Turn, TurnUsage, UsageTotal, summed
 
 PARTS = ("system and tools", "messages", "cited away", "folded away")
 """The parts of a request: what was sent, then what was left out of it."""
@@ -38,18 +38,28 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 
 def totals(parts: Iterable[UsageTotal]) -> Totals:
     """Many sums of usage as one."""
-    sums = list(parts)
+    usage = summed("", parts)
     return Totals(
-        requests=sum(part.turns for part in sums),
-        failed=sum(part.failed for part in sums),
-        untouched=sum(part.untouched for part in sums),
-        billed=sum(part.input for part in sums),
-        saved=sum(part.saved for part in sums),
-        cost=sum(part.cost for part in sums),
-        saved_cost=sum(part.saved_cost for part in sums),
-        expansions=sum(part.expansions for part in sums),
-        cached=sum(part.cached for part in sums),
+        requests=usage.turns,
+        failed=usage.failed,
+        untouched=usage.untouched,
+        billed=usage.input,
+        saved=usage.saved,
+        cost=usage.cost,
+        saved_cost=usage.saved_cost,
+        expansions=usage.expansions,
+        cached=usage.cached,
     )
+
+
+class TenantRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant in the list."""
+
+    name: str
+    sessions: int
+    totals: Totals
+    updated_at: float | None
+    """When it was last there; None if it has no sessions."""
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):

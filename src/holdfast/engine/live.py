@@ -1,0 +1,59 @@
+"""The sessions in memory, of every scope of a store; what is let go comes back from the store.
+
+live: after session, before holdfast. A session that a request is being answered in is never
+forgotten, however many others come: its turn is not written down yet, and who asks for it
+meanwhile must get the same one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from weakref import WeakValueDictionary
+
+from holdfast.engine.session import Session
+from holdfast.store import Scope
+
+_MOST_SESSIONS = 1_000
+_MOST_BYTES = 64_000_000
+
+
+class LiveSessions:
+    """Sessions by their scope; those longest unused are let go."""
+
+    def __init__(self) -> None:
+        self.most_bytes = _MOST_BYTES
+        self._recent: OrderedDict[Scope, Session] = OrderedDict()
+        self._sizes: dict[Scope, int] = {}
+        self._in_use: WeakValueDictionary[Scope, Session] = WeakValueDictionary()
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._recent.values())
+
+    def get(self, scope: Scope) -> Session | None:
+        """The session of a scope, if it is in memory."""
+        session = self._in_use.get(scope)
+        if session is not None:
+            self.add(session)
+        return session
+
+    def add(self, session: Session) -> None:
+        """Keep a session in mind."""
+        self._in_use[session.scope] = self._recent[session.scope] = session
+        self._recent.move_to_end(session.scope)
+        self._forget_unused()
+
+    def weigh(self, session: Session) -> None:
+        """A session has grown."""
+        if session.scope in self._recent:
+            self._sizes[session.scope] = session.size
+            self._forget_unused()
+
+    def _forget_unused(self) -> None:
+        total = sum(self._sizes.values())
+        while len(self._recent) > 1 and (
+            len(self._recent) > _MOST_SESSIONS or total > self.most_bytes
+        ):
+            scope, session = self._recent.popitem(last=False)
+            session.let_go()
+            total -= self._sizes.pop(scope, 0)

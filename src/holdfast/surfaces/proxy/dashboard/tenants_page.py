@@ -1,0 +1,54 @@
+"""The first page where there are several tenants to be seen: what each sent, and what that saved.
+
+tenants_page: after layout, before pages. Values in, HTML out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.html import a, h2, section
+from holdfast.surfaces.proxy.dashboard.layout import (
+    moment,
+    money,
+    number,
+    page,
+    remark,
+    requests,
+    share,
+    table,
+)
+from holdfast.surfaces.proxy.dashboard.views import TenantRow
+
+_COLUMNS = (
+    "Tenant", "Sessions", "Requests", "Tokens asked", "Tokens billed", "Tokens saved",
+    "Money saved", "Used (UTC)",
+)  # fmt: skip
+
+
+def tenants_page(rows: Sequence[TenantRow], count: int) -> str:
+    """The tenants, who was there last first."""
+    listed = [
+        (
+            a(row.name, href=links.tenant(row.name), class_="name"),
+            f"{row.sessions:,}",
+            requests(row.totals),
+            number(row.totals.untouched),
+            number(row.totals.billed),
+            share(row.totals.saved, row.totals.untouched),
+            money(row.totals.saved_cost),
+            moment(row.updated_at) if row.updated_at is not None else "never",
+        )
+        for row in rows
+    ]
+    more = f" The {len(rows):,} last used of {count:,} are shown." if count > len(rows) else ""
+    return page(
+        "Dashboard",
+        section(
+            h2("Tenants"),
+            remark("Requests with different keys share nothing. A tenant's name is a keyed hash "
+                   "of its key, which nobody can read back." + more),
+            table("Tenants, the last used first", _COLUMNS, listed, words=(7,)),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,122 @@
+"""How a person with a browser shows a token: a form once, then a cookie that expires.
+
+login: after tenants, before gate and the pages. A browser cannot send a header of ours, and an
+address with a token in it would lie in histories and logs. The cookie is signed with the token
+itself: whoever changes the token ends every login, and no server need remember any.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from http.cookies import CookieError, SimpleCookie
+
+from holdfast.settings import Settings
+from holdfast.surfaces.proxy.tenants import own_tokens, token_names
+
+COOKIE = "holdfast_login"
+LOGIN = "/login"
+LOGOUT = "/logout"
+LIFE_SECONDS = 12 * 3600
+MOST_TRIES = 10
+"""Wrong tokens in a minute from one address; a token that can be guessed so is none."""
+_MINUTE = 60.0
+_MOST_ADDRESSES = 1_000
+_OPEN = (LOGIN, "/static/")
+"""What is shown to who has not logged in: the form, and what it looks like."""
+_PAGES = ("/sessions", "/refs", "/tenants", "/stats", "/metrics", LOGOUT)
+
+
+class Logins:
+    """Who is logged in, and who tries to be."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._ended: dict[str, int] = {}
+        """Logins that were ended by hand, until they would have expired."""
+        self._failed: OrderedDict[str, list[float]] = OrderedDict()
+
+    def begin(self, token: str, address: str) -> str | None:
+        """A cookie for who shows a token; None if it is none."""
+        now = self._clock()
+        if not token_names([token], self._settings):
+            tries = self._failed.setdefault(address, [])
+            tries.append(now)
+            self._failed.move_to_end(address)
+            while len(self._failed) > _MOST_ADDRESSES:
+                self._failed.popitem(last=False)
+            return None
+        signed = f"{int(now) + LIFE_SECONDS}.{secrets.token_hex(16)}"
+        return f"{signed}.{_signature(token, signed)}"
+
+    def must_wait(self, address: str) -> bool:
+        """Whether too many wrong tokens came from an address."""
+        since = self._clock() - _MINUTE
+        tries = [at for at in self._failed.get(address, ()) if at > since]
+        if address in self._failed:
+            self._failed[address] = tries[-MOST_TRIES:]
+        return len(tries) >= MOST_TRIES
+
+    def token_of(self, header: str) -> str | None:
+        """The name of the token that a cookie header stands for; None if it stands for none."""
+        value = _cookie(header)
+        signed, _, signature = value.rpartition(".")
+        expires, _, nonce = signed.partition(".")
+        if not (expires.isascii() and expires.isdigit() and len(expires) < 15):
+            return None
+        valid = None
+        for name, token in own_tokens(self._settings).items():
+            if hmac.compare_digest(signature.encode(), _signature(token, signed).encode()):
+                valid = name
+        return valid if int(expires) > self._clock() and nonce not in self._ended else None
+
+    def end(self, header: str) -> None:
+        """Log out: the cookie is worth nothing from here on, wherever else it may lie."""
+        if self.token_of(header) is None:
+            return
+        expires, nonce, _ = _cookie(header).split(".")
+        now = self._clock()
+        self._ended = {old: until for old, until in self._ended.items() if until > now}
+        self._ended[nonce] = int(expires)
+
+    def lets_in(self, path: str, method: str, cookie: str) -> bool:
+        """Whether a request without a token may pass: to the form, or to pages with a login.
+
+        Never to a provider: what a page of another site could make a browser do costs money there.
+        """
+        if path.startswith(_OPEN):
+            return True
+        is_page = path == "/" or path.startswith(_PAGES)
+        proper = method in ("GET", "HEAD") or path == LOGOUT
+        return is_page and proper and self.token_of(cookie) is not None
+
+
+def wants_form(path: str, method: str, accept: str) -> bool:
+    """Whether who has no token is a person with a browser, to be shown the form."""
+    is_page = path == "/" or path.startswith(_PAGES)
+    return method == "GET" and is_page and "text/html" in accept
+
+
+def cookie_header(value: str, *, secure: bool) -> str:
+    """What sets the cookie; an empty value takes it away."""
+    life = LIFE_SECONDS if value else 0
+    parts = (f"{COOKIE}={value}", "Path=/", f"Max-Age={life}", "HttpOnly", "SameSite=Strict")
+    return "; ".join((*parts, "Secure") if secure else parts)
+
+
+def _cookie(header: str) -> str:
+    jar = SimpleCookie()
+    try:
+        jar.load(header)
+    except CookieError:
+        return ""
+    return jar[COOKIE].value if COOKIE in jar else ""
+
+
+def _signature(token: str, signed: str) -> str:
+    return hmac.new(token.encode(), f"login.{signed}".encode(), hashlib.sha256).hexdigest()

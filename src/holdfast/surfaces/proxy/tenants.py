@@ -1,0 +1,181 @@
+"""Who asks: the tenant of a request, told by what it proves to know, never by what its body says.
+
+tenants: after incoming, before service. A tenant is a workspace of the store: its sessions, refs,
+hidden calls, what was learnt about counting and every cache are its own, and no lock of the store
+is shared. Its name is a keyed hash of the client's credential: who has only the store can neither
+read a key from it nor try one out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qs
+from weakref import WeakValueDictionary
+
+from holdfast.engine import Holdfast
+from holdfast.errors import SettingsError, ShapeError
+from holdfast.settings import Settings
+from holdfast.store import Scope
+from holdfast.surfaces.proxy.switches import PREFIX
+
+if TYPE_CHECKING:
+    from holdfast.surfaces.proxy.incoming import Incoming
+
+ANONYMOUS = "anonymous"
+"""Those who send no credential; they cannot be told apart."""
+TENANT_HEADER = f"{PREFIX}tenant"
+TOKEN_HEADER = f"{PREFIX}token"
+KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
+"""Where clients put the key of a provider, or in its place the token of the proxy."""
+
+_DIGITS = 24
+"""Of a keyed hash: two of a million keys share them once in 10^17."""
+_MOST_ENGINES = 256
+_LONGEST_NAME = 100
+
+
+class Asking(NamedTuple):
+    """What a request proves to know."""
+
+    keys: frozenset[str] = frozenset()
+    """Keys of providers; most clients send one, some the same in two headers."""
+    tokens: frozenset[str] = frozenset()
+    """Names of the proxy's own tokens; that of `serve_token` is empty."""
+    header: str = ""
+    """The tenant that it names itself."""
+
+
+def credential_of(incoming: Incoming) -> frozenset[str]:
+    """The keys that a request carries, wherever its dialect puts them."""
+    return credentials(incoming.headers, incoming.query)
+
+
+def credentials(headers: Iterable[tuple[str, str]], query: str = "") -> frozenset[str]:
+    """All that could be a key: in headers, or in Gemini's query.
+
+    A client that sends several is known by all of them: were it known by one, a placeholder that
+    many clients send beside their key would make them the same.
+    """
+    given = [plain_key(value) for name, value in headers if name.lower() in KEY_HEADERS]
+    given += parse_qs(query).get("key", []) if "key=" in query else []
+    return frozenset(filter(None, given))
+
+
+def plain_key(value: str) -> str:
+    """The key in a header; the scheme before it is written in any case (RFC 9110, 11.1)."""
+    scheme, _, rest = value.strip().partition(" ")
+    return rest.strip() if scheme.lower() == "bearer" else value.strip()
+
+
+def token_names(given: Iterable[str], settings: Settings) -> frozenset[str]:
+    """The names of the tokens among some values; that of `serve_token` is empty."""
+    names = set()
+    for value in given:
+        for name, token in own_tokens(settings).items():
+            # Every token is compared, and in constant time: how long it takes tells nothing.
+            if hmac.compare_digest(value.encode(), token.encode()):
+                names.add(name)
+    return frozenset(names)
+
+
+def own_tokens(settings: Settings) -> dict[str, str]:
+    """The proxy's tokens by their names."""
+    first = {"": settings.serve_token} if settings.serve_token else {}
+    return first | {name: token for name, token in settings.serve_tokens.items() if token}
+
+
+def asking(headers: Iterable[tuple[str, str]], query: str, settings: Settings) -> Asking:
+    """What a request proves to know."""
+    listed = [(name.lower(), value) for name, value in headers]
+    given = credentials(listed, query)
+    named = {value.strip() for name, value in listed if name == TOKEN_HEADER}
+    keys = frozenset(key for key in given if not token_names([key], settings))
+    header = next((value.strip() for name, value in listed if name == TENANT_HEADER), "")
+    return Asking(keys, token_names(given | named, settings), header)
+
+
+class Tenants:
+    """The engines of those who ask, each over its own workspace."""
+
+    def __init__(self, engine: Holdfast, settings: Settings) -> None:
+        self._root = engine
+        self._settings = settings
+        self._secret = b""
+        self._recent: OrderedDict[str, Holdfast] = OrderedDict()
+        self._in_use: WeakValueDictionary[str, Holdfast] = WeakValueDictionary()
+
+    async def of(self, incoming: Incoming) -> Holdfast:
+        """The engine for a request."""
+        who = asking(incoming.headers, incoming.query, self._settings)
+        return await self.engine(await self.name(who))
+
+    async def name(self, who: Asking) -> str:
+        """The tenant that asks: a workspace of the store."""
+        if self._settings.tenant_by == "none":
+            return self._root.scope.workspace
+        if names := sorted(filter(None, who.tokens)):
+            return f"team-{names[0]}"
+        if self._settings.tenant_by == "header":
+            return _named(who.header)
+        if who.keys:
+            return f"key-{await self._hashed(who.keys)}"
+        return "token" if who.tokens else ANONYMOUS
+
+    async def _hashed(self, keys: Iterable[str]) -> str:
+        self._secret = self._secret or await self._root.store.secret()
+        text = "\0".join(sorted(keys)).encode("utf-8", "surrogateescape")
+        return hmac.new(self._secret, text, hashlib.sha256).hexdigest()[:_DIGITS]
+
+    async def engine(self, tenant: str) -> Holdfast:
+        """The engine of a tenant; those longest unused are let go, and lose nothing by it."""
+        if tenant == self._root.scope.workspace:
+            return self._root
+        engine = self._in_use.get(tenant)
+        if engine is None:
+            scope = Scope(self._root.scope.user, tenant)
+            fresh = await self._root.of(scope)
+            engine = self._in_use.setdefault(tenant, fresh)  # another request may have been first
+        self._recent[tenant] = engine
+        self._recent.move_to_end(tenant)
+        while len(self._recent) > _MOST_ENGINES:
+            await self._recent.popitem(last=False)[1].settle()
+        return engine
+
+    async def all(self) -> list[str]:
+        """The tenants that have anything in the store, who used it last first."""
+        user = self._root.scope.user
+        return [scope.workspace for scope in await self._root.store.scopes() if scope.user == user]
+
+    async def close(self) -> None:
+        """Keep what was learnt for each of them."""
+        while self._recent:
+            await self._recent.popitem()[1].settle()
+
+
+def _named(header: str) -> str:
+    """A tenant that a trusted gateway names."""
+    if len(header) > _LONGEST_NAME or not header.isprintable():
+        raise ShapeError(
+            "a header of the request is not what it should be",
+            where=TENANT_HEADER,
+            fix=f"Give at most {_LONGEST_NAME} printable characters.",
+        )
+    return f"named-{header}" if header else ANONYMOUS
+
+
+def check(settings: Settings) -> None:
+    """Raise unless the settings keep tenants apart as they say."""
+    if settings.tenant_by == "header" and not own_tokens(settings):
+        raise SettingsError(
+            "anybody could name any tenant",
+            where="tenant_by header",
+            fix="Set serve_token (HOLDFAST_SERVE_TOKEN) for the gateway that names them.",
+        )
+    if len(set(own_tokens(settings).values())) < len(own_tokens(settings)):
+        raise SettingsError(
+            "two tokens are the same", where="serve_tokens", fix="Give each name one of its own."
+        )

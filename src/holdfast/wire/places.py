@@ -1,0 +1,100 @@
+"""Where something stands in a conversation: the hash of all that the client said before it.
+
+places: after message and notes, before answers. What a client adds to its messages and takes away
+again does not count: cache marks, which move with every request, and thinking, which many clients
+drop from older turns. All else does: two histories with one hash say the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.wire.message import Message
+from holdfast.wire.notes import SingleNote
+from holdfast.wire.strict import encode
+
+MOST_HEADS = 200
+"""How far back a request is looked for: a client seldom adds more messages at once."""
+
+_FINGERPRINT: SingleNote[bytes] = SingleNote("fingerprint")
+_MARK = "cache_control"
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
+"""Types of blocks and items that hold thinking: Anthropic's two, and OpenAI's of Responses."""
+_THOUGHT_FIELDS = frozenset(
+    # As DeepSeek, vLLM and OpenRouter name it on chat messages; Gemini signs parts of a turn.
+    "reasoning reasoning_content reasoning_details thoughtSignature thought_signature".split()
+)
+
+
+def heads(messages: Sequence[Message]) -> list[str]:
+    """A name for each beginning of a conversation, the longest first."""
+    return places(messages, max(0, len(messages) - MOST_HEADS) + 1)[::-1]
+
+
+def head_of(messages: Sequence[Message]) -> str:
+    """The name of a whole conversation; empty if there is nothing in it."""
+    return places(messages, len(messages))[-1] if messages else ""
+
+
+def places(messages: Sequence[Message], start: int = 0) -> list[str]:
+    """The place behind each number of messages, from `start` of them to all."""
+    running = hashlib.sha256(b"".join(map(_fingerprint, messages[:start])))
+    names = [running.hexdigest()] if start <= len(messages) else []
+    for message in messages[start:]:
+        running.update(_fingerprint(message))
+        names.append(running.hexdigest())
+    return names
+
+
+def _fingerprint(message: Message) -> bytes:
+    fingerprint = _FINGERPRINT.get(message)
+    if fingerprint is None:
+        fingerprint = _FINGERPRINT.put(message, _hashed(message))
+    return fingerprint
+
+
+def _hashed(message: Message) -> bytes:
+    span = bytes(message.span)
+    if message.role == "assistant":  # written anew whether it holds thinking or not: see `encode`
+        value = _without_thoughts(unmarked(message.value))
+        return hashlib.sha256(encode(value)).digest() if value is not None else b""
+    if _MARK.encode() in span:
+        span = encode(unmarked(message.value))
+    return hashlib.sha256(span).digest()
+
+
+def unmarked(value: Any) -> Any:
+    """A message without its cache marks: they stand on it, on its parts, and on theirs."""
+    if isinstance(value, list):
+        return [unmarked(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: unmarked(inner) if key == "content" else inner
+        for key, inner in value.items()
+        if key != _MARK
+    }
+
+
+def _without_thoughts(value: Any) -> Any:
+    """A message of the assistant without its thinking; None if it is nothing but that."""
+    if not isinstance(value, dict):
+        return value
+    if value.get("type") in _THOUGHTS:
+        return None
+    plain = {key: inner for key, inner in value.items() if key not in _THOUGHT_FIELDS}
+    for key in ("content", "parts"):
+        if isinstance(plain.get(key), list):
+            parts = [_part_without_thoughts(part) for part in plain[key]]
+            plain[key] = [part for part in parts if part is not None]
+    return plain
+
+
+def _part_without_thoughts(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part
+    if part.get("type") in _THOUGHTS or part.get("thought") is True or "reasoningContent" in part:
+        return None
+    return {key: inner for key, inner in part.items() if key not in _THOUGHT_FIELDS}

@@ -1,0 +1,144 @@
+"""No content can stop us: work grows as the content does, and so does memory.
+
+The normal suite compares two sizes of every hostile input; the campaign (`make fuzz`) holds each
+to a second of processor time and eight times its size, at a megabyte.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.condense.fields import fields
+from holdfast.condense.glance import glance
+from holdfast.condense.kinds import condenser_for
+from holdfast.condense.relevance import rank
+from holdfast.condense.source import Source
+from tests.condense.hostile import INPUTS
+
+QUESTION = "What is the latest error, and which name does 'it' have? items[3].name"
+
+GLANCED_AT = 16_000
+"""Bytes of every input in the normal suite."""
+QUICK = 0.06
+"""Seconds in which they are condensed unless something is wrong: four for a megabyte."""
+COMPARED = 40_000
+"""Bytes of what took longer, held against the time of four times as many."""
+LINEAR = 8.0
+"""Times as long as that may take on a busy machine; work by the square takes 16 times as long."""
+LONGEST_SECONDS = 20.0
+
+MEGABYTE = 1_000_000
+MOST_SECONDS = 1.0
+MOST_MEMORY = 8
+"""Times the size of the input."""
+
+
+def condensed(content: bytes) -> None:
+    """All that a citation asks of the condensers."""
+    source = Source(content)
+    condenser = condenser_for(source)
+    condenser.condense(source)
+    glance(source)
+    fields(source, QUESTION)
+    rank(QUESTION, condenser.passages(source))
+
+
+def seconds(content: bytes, times: int = 1) -> float:
+    """The processor time of the quickest of some runs."""
+    quickest = float("inf")
+    for _ in range(times):
+        begin = time.process_time()
+        condensed(content)
+        quickest = min(quickest, time.process_time() - begin)
+    return quickest
+
+
+def growth(make: Callable[[int], bytes], size: int) -> float:
+    """How many times as long a content takes that is four times as large."""
+    large = seconds(make(4 * size), times=2)
+    return large / seconds(make(size), times=2) if large > QUICK else 1.0
+
+
+def _stop(_signal: int, _frame: object) -> None:
+    pytest.fail(f"not condensed in {LONGEST_SECONDS} seconds")
+
+
+@pytest.fixture
+def stopped_in_time() -> Iterator[None]:
+    """An input of exponential time ends in a failure, not in a run that never ends."""
+    before = signal.signal(signal.SIGVTALRM, _stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_SECONDS)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
+
+
+FAMILIES = sorted({name.partition("_")[0] for name in INPUTS})
+
+
+@pytest.mark.usefixtures("stopped_in_time")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_work_grows_no_faster_than_the_content(family: str) -> None:
+    condensed(b"what is only needed once, is ready now")
+    for name, make in INPUTS.items():
+        if name.partition("_")[0] == family and seconds(make(GLANCED_AT)) > QUICK:
+            grown = growth(make, COMPARED)
+            assert grown <= LINEAR, f"{name}: four times the size, {grown:.1f} times the work"
+
+
+ISSUE = [name for name in INPUTS if name.startswith("issue_")]
+
+
+@pytest.mark.usefixtures("stopped_in_time")
+@pytest.mark.parametrize("name", [*ISSUE, "diff_plain_heads", "html_links", "html_attributes"])
+def test_what_once_stopped_the_proxy_is_linear(name: str) -> None:
+    assert growth(INPUTS[name], COMPARED) <= LINEAR
+
+
+@pytest.mark.campaign
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_megabyte_takes_a_second_and_eight_megabytes(name: str) -> None:
+    content = INPUTS[name](MEGABYTE)
+    used = _in_a_process(content)
+    megabytes = max(1.0, len(content) / MEGABYTE)
+    assert used["seconds"] <= MOST_SECONDS * megabytes
+    assert used["bytes"] <= MOST_MEMORY * len(content)
+
+
+def _in_a_process(content: bytes) -> dict[str, float]:
+    """Time and memory of one content, measured in a process of its own that may not run on."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            limit = int(LONGEST_SECONDS)
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+            Path("/proc/self/clear_refs").write_text("5", "ascii")  # the peak begins anew
+            before = _peak()
+            used = {"seconds": seconds(content), "bytes": float(_peak() - before)}
+            os.write(writing, json.dumps(used).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answer:
+        written = answer.read()
+    os.waitpid(child, 0)
+    assert written, f"stopped after {LONGEST_SECONDS} seconds"
+    used_by_child: dict[str, float] = json.loads(written)
+    return used_by_child
+
+
+def _peak() -> int:
+    status = Path("/proc/self/status").read_text("ascii")
+    lines = dict(line.split(":", 1) for line in status.splitlines())
+    return int(lines["VmHWM"].split()[0]) * 1024

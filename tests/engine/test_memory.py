@@ -1,0 +1,86 @@
+"""What a session holds in memory: known as it is, and no more than it needs."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast, read
+from holdfast.engine import Session
+from holdfast.engine.live import LiveSessions
+from tests.fitting.test_citing import chat, log
+
+Turns = list[dict[str, Any]]
+
+
+def many_short() -> Turns:
+    body = chat(*(f"result {n}: " + "all went well. " * 10 for n in range(200)))
+    longer = {"role": "user", "content": "And what is next?"}
+    return [body, {**body, "messages": [*body["messages"], longer]}]
+
+
+def one_long_that_is_cited() -> Turns:
+    return [chat(log(8_000))]
+
+
+def one_long_that_is_not() -> Turns:
+    return [chat("short", question="What of this? " + log(8_000))]
+
+
+def long_ones_in_turn() -> Turns:
+    body = chat(log(4_000))
+    more = chat("".join(reversed(log(4_000))))["messages"][1:]
+    return [body, {**body, "messages": [*body["messages"], *more]}]
+
+
+SHAPES = [many_short, one_long_that_is_cited, one_long_that_is_not, long_ones_in_turn]
+
+
+def encoded(body: dict[str, Any]) -> bytes:
+    return json.dumps(body).encode()
+
+
+async def after(engine: Holdfast, turns: Turns) -> Session:
+    """A session that has had these requests."""
+    session, before = engine.session("measured"), None
+    for turn in turns:
+        before = read(encoded(turn), "openai-chat", previous=before)
+        await engine.observe(session, await session.fit(before))
+    return session
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_session_knows_how_much_memory_it_takes(
+    tmp_path: Path, shape: Callable[[], Turns]
+) -> None:
+    async def measured() -> tuple[int, int, int]:
+        async with Holdfast.open(f"sqlite:///{tmp_path}/store.db") as engine:
+            await after(engine, shape())  # what is loaded or remembered once
+            engine.live = LiveSessions()
+            turns = shape()
+            gc.collect()
+            tracemalloc.start()
+            try:
+                session = await after(engine, turns)
+                size = session.size
+                gc.collect()
+                held = tracemalloc.get_traced_memory()[0]
+                engine.live = LiveSessions()
+                del session
+                gc.collect()
+                held -= tracemalloc.get_traced_memory()[0]
+            finally:
+                tracemalloc.stop()
+            return size, held, len(encoded(turns[-1]))
+
+    size, held, sent = asyncio.run(measured())
+    assert 0.75 * held <= size <= 1.25 * held
+    if shape in (one_long_that_is_cited, long_ones_in_turn):
+        assert held < 1.25 * sent  # the body, and no text of what was cited

@@ -1,0 +1,431 @@
+"""Nobody sees, changes or waits for what is another's: in every store, and through the proxy.
+
+A store is asked at random by three tenants who use the same names for everything. Each has a twin,
+a store of its own that no other asks: what the shared store answers must be what the twin answers.
+The proxy is asked by three keys, with names of their own and of each other; every word of a tenant
+carries its mark, and no mark may turn up in what another is shown or sends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import random
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import asyncpg  # type: ignore[import-untyped]
+import pytest
+from starlette.routing import Mount, Route
+
+from holdfast.errors import HoldfastError
+from holdfast.store import Scope, Store, open_store
+from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
+from holdfast.surfaces.proxy.routes import BARE
+from holdfast.surfaces.proxy.server import application
+from tests.hardening.asks import Asked
+from tests.hardening.campaign import Campaign
+from tests.hardening.driving import Answer, Era, era
+from tests.proxy.gatekeeper import KEY
+from tests.proxy.harness import DIALECTS, path_of, request_in
+from tests.store.harness import Clock, content, exported, lines_of, named, session, turn
+
+OPERATIONS = 100_000
+SHORT = 400
+ERA = 1_000
+"""Operations of three tenants, then three others come: what is stored grows with every one."""
+_WHOLE = frozenset({"export", "restore", "verify", "gc", "stats", "audit"})
+"""Calls that read all there is: one in eight is one of them."""
+PATIENCE = 60.0
+
+# --- stores --------------------------------------------------------------------------------------
+
+_CONTENTS = [
+    content(words, kind, ttl_seconds=ttl)
+    for words in ("a", "b" * 300, "c")
+    for kind, ttl in (("log", None), ("page", 500.0))
+]
+_MESSAGES = [b"m", b"n" * 400, b"o"]
+
+Call = Callable[[Store, Scope, random.Random], Awaitable[Any]]
+
+
+def _names(chance: random.Random) -> list[str]:
+    """Of contents that somebody may have: by ref, by hash, in an older form."""
+    one = chance.choice(_CONTENTS)
+    return [chance.choice([one.ref_id, one.sha256, f"src_{one.sha256[:20]}"])]
+
+
+async def _put(store: Store, scope: Scope, chance: random.Random) -> Any:
+    return await store.put(scope, chance.sample(_CONTENTS, chance.randrange(3)))
+
+
+async def _add_turn(store: Store, scope: Scope, chance: random.Random) -> Any:
+    messages = chance.sample(_MESSAGES, 2)
+    record = session(scope.session, head=f"h{chance.randrange(3)}", updated_at=chance.random())
+    number = chance.randrange(1, 4)
+    return await store.add_turn(scope, turn(number, messages), record, named(*messages[:1]))
+
+
+async def _restore(store: Store, scope: Scope, _: random.Random) -> Any:
+    return await store.restore(scope, lines_of(await exported(store, scope)))
+
+
+CALLS: dict[str, Call] = {
+    "put": _put,
+    "get": lambda store, scope, chance: store.get(scope, *_names(chance)),
+    "info": lambda store, scope, chance: store.info(scope, *_names(chance)),
+    "refs": lambda store, scope, chance: store.refs(
+        scope, limit=chance.randrange(4), before=chance.choice(["", *_names(chance)])
+    ),
+    "forget": lambda store, scope, chance: store.forget(scope, _names(chance)),
+    "session": lambda store, scope, _: store.session(scope),
+    "sessions": lambda store, scope, chance: store.sessions(
+        scope, before=chance.choice(["", "s1"])
+    ),
+    "session_with_head": lambda store, scope, chance: store.session_with_head(
+        scope, chance.sample(["h0", "h1", "h2"], 2)
+    ),
+    "add_turn": _add_turn,
+    "turns": lambda store, scope, _: store.turns(scope),
+    "messages": lambda store, scope, _: store.messages(scope, sorted(named(*_MESSAGES))),
+    "link": lambda store, scope, chance: store.link(scope, chance.sample(["r1", "r2"], 1)),
+    "session_linked": lambda store, scope, _: store.session_linked(scope, "r1", "r2"),
+    "close_session": lambda store, scope, _: store.close_session(scope),
+    "delete_session": lambda store, scope, _: store.delete_session(scope),
+    "usage": lambda store, scope, _: store.usage(scope, by="session"),
+    "calibration": lambda store, scope, _: store.calibration(scope),
+    "save_calibration": lambda store, scope, chance: store.save_calibration(
+        scope, chance.randbytes(3)
+    ),
+    "audit": lambda store, scope, _: store.audit(scope, limit=3),
+    "stats": lambda store, scope, _: store.stats(scope),
+    "verify": lambda store, scope, _: store.verify(scope),
+    "gc": lambda store, scope, chance: store.gc(scope, grace_seconds=chance.choice([-1.0, 300.0])),
+    "export": lambda store, scope, _: _export(store, scope),
+    "restore": _restore,
+}
+"""Every method that a scope is given to, with arguments by chance."""
+
+
+async def _export(store: Store, scope: Scope) -> list[bytes]:
+    return sorted(await exported(store, scope))
+
+
+async def _outcome(call: Call, store: Store, scope: Scope, seed: str) -> Any:
+    try:
+        return _comparable(await call(store, scope, random.Random(seed)))
+    except HoldfastError as error:
+        return type(error).__name__, error.what
+
+
+def _comparable(value: Any) -> Any:
+    """Without what is another's business in no case: bytes on the disk, accesses under way."""
+    match value:
+        case Stored(info, data):
+            return _comparable(info), data
+        case RefInfo():
+            return info_without_accesses(value)
+        case StoreStats():
+            return {**{name: getattr(value, name) for name in value.__struct_fields__}, "stored": 0}
+        case Cleaned():  # users of one workspace keep equal contents together: the last one's go
+            return value.refs
+        case list():
+            return [_comparable(part) for part in value]
+        case _:
+            return value
+
+
+def info_without_accesses(info: RefInfo) -> dict[str, Any]:
+    fields = {name: getattr(info, name) for name in info.__struct_fields__}
+    return {**fields, "accesses": 0, "accessed_at": None}
+
+
+def test_every_method_that_a_scope_is_given_to_is_asked() -> None:
+    scoped = {
+        name
+        for name, method in inspect.getmembers(Store, inspect.isfunction)
+        if "scope" in inspect.signature(method).parameters
+    }
+    assert scoped == CALLS.keys()
+
+
+def tenants(era: int = 0) -> tuple[Scope, Scope, Scope]:
+    """Two keys; and another user in the workspace of the first, with whom contents are shared."""
+    first, second = f"key-a{era}", f"key-b{era}"
+    return Scope("local", first), Scope("local", second), Scope("other", first)
+
+
+async def _asked_by_three(campaign: Campaign, url: str, most: int) -> None:
+    clock = Clock()
+    shared = await open_store(url, clock=clock)
+    twins: dict[Scope, Store] = {}
+    some, whole = sorted(CALLS.keys() - _WHOLE), sorted(_WHOLE)
+    try:
+        for number in campaign.rounds(most):
+            if number % ERA == 0:
+                asking = tenants(number // ERA)
+                twins = {scope: await open_store("memory:", clock=clock) for scope in asking}
+            chance = campaign.chance(number)
+            tenant = chance.choice(asking)
+            scope = tenant.of(chance.choice(["", "s1", "s2", "s2"]))
+            name = chance.choice(whole if chance.random() < 0.125 else some)
+            seed = f"{campaign.seed}:{number}:call"
+            answer = await _outcome(CALLS[name], shared, scope, seed)
+            expected = await _outcome(CALLS[name], twins[tenant], scope, seed)
+            if answer != expected:
+                told = f"{answer!r:.200} is not {expected!r:.200}"
+                campaign.found(f"round {number}: {name} of {scope}: {told}")
+            if chance.random() < 0.02:
+                clock.advance(chance.choice([1.0, 200.0, 4000.0]))
+    finally:
+        await shared.close()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Any) -> str:
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return "memory:" if request.param == "memory" else f"sqlite:///{tmp_path}/holdfast.db"
+
+
+def test_a_shared_store_answers_each_as_if_it_were_alone(campaign: Campaign, url: str) -> None:
+    asyncio.run(_asked_by_three(campaign, url, SHORT))
+
+
+@pytest.mark.campaign
+def test_a_shared_store_answers_each_as_if_it_were_alone_always(
+    campaign: Campaign, url: str
+) -> None:
+    asyncio.run(_asked_by_three(campaign, url, OPERATIONS))
+
+
+def test_no_call_waits_for_the_locks_of_another_tenant(postgres_url: str) -> None:
+    """PostgreSQL removes contents under a lock of their workspace: another's is not held up."""
+    held, another, _ = tenants()
+    other = another.of("s1")
+
+    async def work() -> None:
+        store = await open_store(postgres_url)
+        holder = await asyncpg.connect(postgres_url)
+        try:
+            async with holder.transaction():
+                lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 71))"
+                await holder.execute(lock, held.workspace)
+                for name, call in CALLS.items():
+                    async with asyncio.timeout(PATIENCE):
+                        await _outcome(call, store, other, name)
+                waiting = asyncio.create_task(store.put(held.of("s1"), _CONTENTS[:1]))
+                await asyncio.wait([waiting], timeout=0.2)
+                assert not waiting.done(), "the lock is one that a tenant itself waits for"
+            await waiting
+        finally:
+            await holder.close()
+            await store.close()
+
+    asyncio.run(work())
+
+
+# --- the proxy -----------------------------------------------------------------------------------
+
+
+class Tenant(NamedTuple):
+    """One who asks the proxy; the mark is in every word of theirs."""
+
+    mark: str
+    key: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        bearing = {"authorization": f"Bearer {self.key}", "x-goog-api-key": self.key}
+        return bearing | {"anthropic-version": "2023-06-01", "x-holdfast-token": self.token}
+
+    @property
+    def token(self) -> str:
+        return f"token-{self.mark}"
+
+
+ASKING = tuple(Tenant(f"mark{n}of{n * 7919}", f"{KEY}-{n}") for n in range(3))
+SETTINGS: dict[str, Any] = {
+    "tenant_by": "key",
+    "serve_token": "admin-token",
+    "serve_tokens": {tenant.mark: tenant.token for tenant in ASKING},
+}
+_SESSIONS = ("nightly", "s1", "")
+_PAGE_ROUTES = re.compile(r"\{(\w+)(?::\w+)?\}")
+
+
+class World:
+    """A proxy with three tenants, and all names that they have been given."""
+
+    def __init__(self, proxy: Era) -> None:
+        self.proxy = proxy
+        self.refs: set[str] = {"ref:log:" + "0" * 16}
+        self.sessions: set[str] = {"nightly"}
+        self.responses: set[str] = {"resp_0"}
+        self.histories: dict[str, list[dict[str, Any]]] = {}
+        self.routes = [
+            route.path
+            for route in application(proxy.service).routes
+            if isinstance(route, Route) and "GET" in (route.methods or ())
+        ]
+
+    async def ask(self, who: Tenant | None, chance: random.Random) -> list[str]:
+        """One request by chance; what is foreign in it."""
+        kind = chance.choice(("talk", "talk", "talk", "count", "page", "page", "chain"))
+        asked = getattr(self, f"_{kind}")(who or chance.choice(ASKING), chance)
+        if who is None:
+            bare = [pair for pair in asked.headers if pair[0] in (b"content-type",)]
+            asked = asked._replace(headers=[*bare, (b"host", b"127.0.0.1:8787")])
+        answer, _ = await self.proxy.judged(asked, chance)
+        if who is None:
+            return self._refused(asked, answer)
+        self._learn(answer)
+        shown = [answer.body, *(request.body for request in self.proxy.provider.sent)]
+        others = [tenant for tenant in ASKING if tenant != who]
+        return [
+            f"{asked.method} {asked.target[:80]} of {who.mark} holds {other.mark}"
+            for text in shown
+            for other in others
+            if other.mark.encode() in text
+        ]
+
+    def _refused(self, asked: Asked, answer: Answer) -> list[str]:
+        """Who shows nothing sees nothing."""
+        marks = [tenant.mark for tenant in ASKING if tenant.mark.encode() in answer.body]
+        is_open = asked.path.startswith(("/login", "/static/", "/healthz"))
+        wrong = [f"{asked.target[:80]} without a token holds {mark}" for mark in marks]
+        if not is_open and answer.status not in (303, 401, 404):
+            wrong.append(f"{asked.method} {asked.target[:80]} without a token: {answer.status}")
+        return wrong
+
+    def _learn(self, answer: Answer) -> None:
+        for request in self.proxy.provider.sent:
+            self.refs |= set(re.findall(r"ref:\w+:[0-9a-f]{16}", request.body.decode()))
+        if name := answer.headers.get("x-holdfast-session"):
+            self.sessions.add(name)
+        if answer.headers.get("content-type") == "application/json":
+            value = json.loads(answer.body)
+            if isinstance(value, dict) and str(value.get("id", "")).startswith("resp"):
+                self.responses.add(value["id"])
+        while len(self.refs) > 300:
+            self.refs.pop()
+        while len(self.sessions) > 300:
+            self.sessions.pop()
+
+    def _request(self, who: Tenant, path: str, body: bytes, chance: random.Random) -> Asked:
+        headers = who.headers
+        if name := chance.choice([*_SESSIONS, chance.choice(sorted(self.sessions))]):
+            headers |= {"x-holdfast-session": name}
+        listed = [(key.encode(), value.encode()) for key, value in headers.items()]
+        listed += [(b"content-type", b"application/json"), (b"host", b"127.0.0.1:8787")]
+        return Asked("POST", path, listed, body)
+
+    def _body(self, who: Tenant, chance: random.Random) -> dict[str, Any]:
+        """A conversation that begins like everybody's, names refs of anybody, and says a mark."""
+        ref = chance.choice(sorted(self.refs))
+        lines = "\n".join(f"{n:03} INFO {who.mark} step {chance.randrange(9)}" for n in range(60))
+        call = {"id": "call_0", "type": "function",
+                "function": {"name": "read_log", "arguments": "{}"}}  # fmt: skip
+        messages: list[dict[str, Any]] = [{"role": "user", "content": "Hello?"}]
+        if chance.random() < 0.8:
+            messages += [
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "call_0", "content": lines},
+            ]
+        if chance.random() < 0.6:
+            messages += [
+                {"role": "assistant", "content": chance.choice(["Done.", "Let me look.\n\nDone."])},
+                {"role": "user", "content": f"And {ref}?"},
+            ]
+        tool = {"name": "read_log", "parameters": {"type": "object", "properties": {}}}
+        tools = [{"type": "function", "function": tool}]
+        return {"model": "gpt-4o", "messages": messages, "tools": tools}
+
+    def _talk(self, who: Tenant, chance: random.Random) -> Asked:
+        dialect, stream = chance.choice(DIALECTS), chance.random() < 0.3
+        body = request_in(dialect, self._body(who, chance), stream=stream)
+        return self._request(who, path_of(dialect, stream=stream), body, chance)
+
+    def _count(self, who: Tenant, chance: random.Random) -> Asked:
+        dialect, path = chance.choice(
+            [
+                ("anthropic", "/v1/messages/count_tokens"),
+                ("gemini", "/v1beta/models/gemini-2.5-flash:countTokens"),
+            ]
+        )
+        body = request_in(dialect, self._body(who, chance))
+        return self._request(who, path, body, chance)
+
+    def _chain(self, who: Tenant, chance: random.Random) -> Asked:
+        previous = chance.choice(sorted(self.responses))
+        body = {"model": "gpt-4o", "input": f"{who.mark}?", "previous_response_id": previous}
+        path = path_of("openai-responses")
+        return self._request(who, path, json.dumps(body).encode(), chance)
+
+    def _page(self, who: Tenant, chance: random.Random) -> Asked:
+        other = chance.choice(ASKING)
+        values = {
+            "name": chance.choice(sorted(self.sessions)),
+            "number": chance.choice("123"),
+            "side": chance.choice(["client", "sent"]),
+            "index": chance.choice("0123"),
+            "ref": chance.choice(sorted(self.refs)),
+            "tenant": chance.choice([f"team-{other.mark}", "default", "anonymous"]),
+            "rest": "x",
+        }
+        path = _PAGE_ROUTES.sub(
+            lambda found: quote(quote(values[found[1]], safe="")), chance.choice(self.routes)
+        )
+        listed = [(b"host", b"127.0.0.1:8787"), (b"x-holdfast-token", who.token.encode())]
+        # An address that names another's tenant is refused with their name in it, as it was given.
+        return Asked("GET", path + chance.choice(["", "?show=yes", "?page=2"]), listed, b"")
+
+
+async def _asked_through_the_proxy(campaign: Campaign, most: int) -> None:
+    rounds = campaign.rounds(most)
+    number = next(rounds, None)
+    while number is not None:
+        async with era(**SETTINGS) as proxy:
+            world = World(proxy)
+            last = number + ERA // 2
+            while number is not None and number < last:
+                chance = campaign.chance(number)
+                who = None if chance.random() < 0.1 else chance.choice(ASKING)
+                for complaint in await world.ask(who, chance):
+                    campaign.found(f"round {number}: {complaint}")
+                number = next(rounds, None)
+
+
+def test_no_key_sees_a_word_of_another_through_the_proxy(campaign: Campaign) -> None:
+    asyncio.run(_asked_through_the_proxy(campaign, SHORT // 2))
+
+
+@pytest.mark.campaign
+def test_no_key_ever_sees_a_word_of_another_through_the_proxy(campaign: Campaign) -> None:
+    asyncio.run(_asked_through_the_proxy(campaign, OPERATIONS))
+
+
+PROVIDERS = {"/v1", "/v1beta", "/v1alpha"}
+"""Where everything is mounted that goes to a provider: talk, counts and what passes through."""
+
+
+def test_every_route_of_the_application_is_asked() -> None:
+    """A page is asked for by its route; what is mounted belongs to the providers."""
+
+    async def work() -> None:
+        async with era(**SETTINGS) as proxy:
+            world = World(proxy)
+            routes = application(proxy.service).routes
+            mounted = {route.path for route in routes if isinstance(route, Mount)}
+            assert mounted == PROVIDERS
+            known = {"name", "number", "side", "index", "ref", "tenant", "rest"}
+            for path in world.routes:
+                assert set(_PAGE_ROUTES.findall(path)) <= known, path
+            others = {route.path for route in routes if isinstance(route, Route)} - {*world.routes}
+            assert others == {"/logout", *BARE}
+
+    asyncio.run(work())
