@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from tests.hardening import pinging
 from tests.hardening.blunt import Blunt
-from tests.hardening.bombs import BOMBS, Bomb, Thrown
+from tests.hardening.bombs import BOMBS, Bomb, Thrown, log_lines, result
 from tests.proxy.test_server import Process
 
 _PATIENCE = 300.0
@@ -153,6 +153,8 @@ def all_thrown(
 ) -> Iterator[tuple[Bomb, Outcome]]:
     """Throw bombs in turn at one proxy."""
     with target(folder) as (process, upstream):
+        # A proxy loads its words and its first worker when they are needed, once.
+        send(process.url, Thrown((result(log_lines(50_000)),)), result(log_lines(50_000)))
         pings = Pings(process.url)
         try:
             for bomb in BOMBS:
