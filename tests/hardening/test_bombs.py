@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.fitting.state import BY_ENDS
+from holdfast.tokens import count
 from tests.hardening.blunt import Blunt
-from tests.hardening.bombs import BOMBS, CHAT, Bomb, log_lines, result
+from tests.hardening.bombs import BOMBS, CHAT, COUNTING, Bomb, log_lines, result
 from tests.hardening.throwing import TABLE_HEAD, all_thrown, row, send, target
 from tests.proxy.harness import ask, running_proxy, turns_of
 
@@ -111,6 +112,18 @@ def _is_running(pid: str) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+def test_a_large_count_is_that_of_the_request_as_it_stands() -> None:
+    body = named("count").build(0.06).bodies[0]
+    assert len(body) > 1_000_000
+    with Blunt() as upstream, running_proxy({"worker_processes": 1}, upstream.url) as proxy:
+        counted = ask(proxy.url + COUNTING, body)
+        assert counted.json == {"input_tokens": count(body, dialect="anthropic").tokens}
+        assert proxy.service.engine.workers.pids
+        broken = ask(proxy.url + COUNTING, body[:-1])
+        assert broken.status == 400
+        assert "not JSON" in broken.json["error"]["message"]
 
 
 @pytest.mark.campaign

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from tests.hardening import pinging
 from tests.hardening.blunt import Blunt
-from tests.hardening.bombs import BOMBS, Bomb, Thrown
+from tests.hardening.bombs import BOMBS, Bomb, Thrown, log_lines, result
 from tests.proxy.test_server import Process
 
 _PATIENCE = 300.0
@@ -134,8 +134,9 @@ def cpu_seconds(pid: int) -> tuple[float, float]:
     """Processor time of a process, and of its children, those that have ended included."""
     ticks = os.sysconf("SC_CLK_TCK")
     own, ended = _ticks(pid)
-    task = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    running = sum(sum(_ticks(int(child))) for child in task)
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    children = [child for each in threads for child in (each / "children").read_text().split()]
+    running = sum(sum(_ticks(int(child))) for child in children)
     return own / ticks, (ended + running) / ticks
 
 
@@ -152,6 +153,8 @@ def all_thrown(
 ) -> Iterator[tuple[Bomb, Outcome]]:
     """Throw bombs in turn at one proxy."""
     with target(folder) as (process, upstream):
+        # A proxy loads its words and its first worker when they are needed, once.
+        send(process.url, Thrown((result(log_lines(50_000)),)), result(log_lines(50_000)))
         pings = Pings(process.url)
         try:
             for bomb in BOMBS:

@@ -266,3 +266,14 @@ def test_any_bytes_give_a_conversation_or_a_typed_error(raw: bytes) -> None:
     for reader in (read, validate, repair, detect):
         with suppress(HoldfastError):  # anything else fails the test
             reader(raw)
+
+
+def test_fewer_keys_are_read_around_the_messages_than_in_them() -> None:
+    limits = Limits(max_keys=400)
+    many = {f"key_{n}": n for n in range(200)}
+    said = {"role": "user", "content": "hi"}
+    inside = {"model": "gpt-4o", "messages": [said, {**said, "metadata": many}]}
+    assert len(read(json.dumps(inside), "openai-chat", limits=limits).messages) == 2
+    around = {"model": "gpt-4o", "messages": [said], "metadata": many}
+    with pytest.raises(LimitError, match="object keys"):
+        read(json.dumps(around), "openai-chat", limits=limits)

@@ -88,7 +88,7 @@ def test_a_worker_gives_the_citation_that_this_process_would_give(
     assert workers.pids
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.text(alphabet='{}[]<>/|,:"\n\t ab1é', min_size=1, max_size=60),
     st.text(max_size=20),
@@ -236,8 +236,8 @@ def test_no_line_of_a_content_can_pass_for_one_of_ours() -> None:
 
 
 def test_more_contents_than_workers_all_get_their_citations() -> None:
-    contents = [f"{LOG}\nof session {n}\n" for n in range(6)]
-    with pool_of(processes=2) as (pool, reasons), ThreadPoolExecutor(6) as threads:
+    contents = [f"{LOG}\nof session {n}\n" for n in range(4)]
+    with pool_of(processes=2) as (pool, reasons), ThreadPoolExecutor(4) as threads:
         citations = list(threads.map(lambda one: pool.citer()(one, rules=RULES), contents))
         assert citations == [cite(one, rules=RULES) for one in contents]
         assert len(pool.pids) <= 2

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -50,12 +51,28 @@ def _within_depth(function: Callable[[Any], _T]) -> Callable[[Any], _T]:
     """Turn Python's error for deep nesting into ours; how deep is too deep hangs on the caller."""
 
     def guarded(value: Any) -> _T:
+        _let_others_run(value)
         try:
             return function(value)
         except RecursionError:
             raise _too_deep(()) from None
 
     return guarded
+
+
+_LONG_BYTES = 2_000_000
+_PAUSE_SECONDS = 0.002
+
+
+def _let_others_run(value: object) -> None:
+    """Pause before JSON is read that takes many milliseconds.
+
+    A parser holds the interpreter until it is through, and what reads a large body reads it several
+    times in a row. An event loop that gets its turn in between for an instant only, comes no
+    further than its next system call, and waits again: four times for one small request.
+    """
+    if isinstance(value, (bytes, memoryview, msgspec.Raw)) and len(value) > _LONG_BYTES:
+        time.sleep(_PAUSE_SECONDS)
 
 
 encode = _within_depth(_encode)
@@ -116,6 +133,7 @@ def to_checked_bytes(body: object, limits: Limits) -> bytes:
 
 def check_keys(raw: bytes, limits: Limits) -> None:
     """Refuse a body with more keys or values than the limits allow, before they cost memory."""
+    _let_others_run(raw)
     # A pair takes at least five bytes and one colon, so few bodies need the exact count.
     if len(raw) > limits.max_keys * 5 and raw.count(b":") > limits.max_keys:
         # With white space and escaped backslashes gone, `":` ends a key or opens a string with
@@ -124,6 +142,7 @@ def check_keys(raw: bytes, limits: Limits) -> None:
         _refuse_over(limits.max_keys, dense.count(b'":') - dense.count(b'\\":'), "object keys")
     most = limits.max_keys * _VALUES_PER_KEY
     if len(raw) > most and _count_values(raw) > most:
+        _let_others_run(raw)
         # The same signs stand in text: what strings hold is taken out, the plain ones first.
         dense = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _ORDINARY)
         bare = re.sub(rb'"[^"]*"', b"", dense.replace(b'""', b""))
@@ -226,8 +245,10 @@ def _is_unicode(text: str) -> bool:
 def parse(raw: bytes | msgspec.Raw, place: Place = ()) -> Any:
     """Read one JSON value; raise BadJSONError with the exact place where it is not one."""
     view = memoryview(raw)  # a window on a body of 20 MB is not copied to be looked at
+    _let_others_run(view)
     try:
         value = _decode(view)
+        _let_others_run(view)
         # Re-encoding the value gives the sender's bytes again, less the white space, unless he
         # wrote escapes or numbers another way: that proves that no key was given twice. What is
         # left is read once more with a slower parser that can tell.

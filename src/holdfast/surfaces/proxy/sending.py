@@ -21,6 +21,8 @@ from holdfast.surfaces.proxy.upstreams import returned_headers
 
 _CONNECT_SECONDS = 15.0
 _CHUNK = 65_536
+_WAITING_BYTES = 16_384
+"""Read ahead of the client: an upstream that sends byte by byte makes as many pieces of them."""
 _END_SECONDS = 1.0
 """How long an upstream may take to end a stream after its last word, to be used again."""
 # What the client for upstreams would add if a client of ours did not say it.
@@ -104,7 +106,7 @@ class HttpSending:
                 total=None, sock_connect=_CONNECT_SECONDS, sock_read=self._idle_seconds
             ),
             trust_env=False,
-            read_bufsize=_CHUNK,
+            read_bufsize=_WAITING_BYTES,
             max_line_size=_CHUNK,
             max_field_size=_CHUNK,
             skip_auto_headers=_NOT_ADDED,
