@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html as entities
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,3 +102,26 @@ def test_every_visible_word_is_in_a_passage(pieces: list[tuple[str, list[str]]])
     body = "".join(f"<{tag}>{entities.escape(' '.join(words))}</{tag}>" for tag, words in pieces)
     held = "\n".join(p.text for p in html.passages(Source(f"<html>{body}</html>".encode())))
     assert all(word in held for _, words in pieces for word in words)
+
+
+def test_a_page_of_more_tags_than_a_parser_can_hold_is_read_as_text() -> None:
+    page = Source(f"<html><body>{'<p>word' * 50_110}</body></html>".encode())
+    blocks = read_page(page).blocks
+    assert "\n".join(block.text for block in blocks).split("\n") == ["word"] * 50_110
+    assert len(blocks) < 50_100 / 20
+    assert kinds.kind_of(page) == "html"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "is_parsed"),
+    [("a{}", False), ("</a{}", False), ('a{}=">"', False), ("'a{}", False), ("class='a{}", True)],
+)
+def test_attributes_by_the_hundred_never_reach_a_parser(attribute: str, is_parsed: bool) -> None:
+    attributes = " ".join(
+        attribute.format(n) if n < 1 or not is_parsed else f"a{n}" for n in range(300)
+    )
+    end = "'" if is_parsed else ""
+    page = Source(
+        f"<html><title>Title</title><body><p {attributes}{end}>text</p></body></html>".encode()
+    )
+    assert read_page(page).title == ("Title" if is_parsed else "")

@@ -265,3 +265,14 @@ def test_the_rows_are_the_array_that_holds_most() -> None:
     assert (found.path, len(found.items)) == ("$.a.b.items", 60)
     assert main_rows(source({"a": FLIGHTS, "b": FLIGHTS, "c": FLIGHTS})) is None
     assert main_rows(source({"a": [1, 2, 3]})) is None
+
+
+def test_very_many_short_rows_are_passages_together_that_open() -> None:
+    objects = [{"a": n} for n in range(17_000)]
+    lines = Source("\n".join(map(json.dumps, objects)).encode())
+    parts = json_rows.passages(lines)
+    assert len(parts) < 3_000
+    assert "\n".join(part.text for part in parts).split("\n") == [f"a: {n}" for n in range(17_000)]
+    assert parts[1].text.split("\n") == [f"a: {n}" for n in range(10, 19)]
+    assert parts[1].where == "lines 11-19"
+    assert json_rows.passages(Source(json.dumps(objects).encode()))[1].where == "rows 11-19 of $"

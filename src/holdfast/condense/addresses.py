@@ -89,20 +89,19 @@ def _anywhere(value: Any, path: str) -> list[Place]:
 
 def _containers(value: Any) -> Iterator[tuple[Place, Any]]:
     """Every object and array, level by level."""
-    level: list[tuple[Place, Any]] = [((), value)]
-    while level:
-        below: list[tuple[Place, Any]] = []
-        for place, node in level:
-            if not isinstance(node, (dict, list)):
-                continue
-            yield place, node
-            steps = node.items() if isinstance(node, dict) else enumerate(node)
-            below += [
-                ((place, step, node), child)
-                for step, child in steps
-                if child and isinstance(child, (dict, list))
-            ]
-        level = below
+    waiting: list[tuple[Place, Any]] = [((), value)]
+    for place, node in waiting:  # grows while it is read: level by level
+        if not isinstance(node, (dict, list)):
+            continue
+        yield place, node
+        steps = node.items() if isinstance(node, dict) else enumerate(node)
+        inner = (
+            ((place, step, node), child)
+            for step, child in steps
+            if child and isinstance(child, (dict, list))
+        )
+        # No more than are tried: an array may hold a hundred thousand.
+        waiting.extend(islice(inner, max(0, _MOST_TRIED + 2 - len(waiting))))
 
 
 def _follow(node: Any, path: str, place: Place) -> Place:

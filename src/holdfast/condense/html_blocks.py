@@ -23,6 +23,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.condense.once import once
 from holdfast.condense.source import Source
+from holdfast.condense.spans import line_spans
 
 # Both in `re`, for a page can have a tag in every three bytes, and RE2 takes ten times as long for
 # each match. They are linear: a match begins at `<`, and nothing in it can be another `<`.
@@ -62,6 +63,8 @@ PROSE = 100
 DEEPEST = 1000
 """With more tags open at once, a page is read as text without tags."""
 DEEPEST_FORMATTING = 64
+MOST_TAGS = 50_000
+"""So is one with more tags: a parser takes half a kilobyte for each, of three bytes."""
 _LINK_CHARS = 200
 """Of what a link shows: links can be put around each other, and each shows what all inside do."""
 NEAR = 3
@@ -145,9 +148,7 @@ def _joined_ends(parts: list[str]) -> Iterator[int]:
 def read_page(source: Source) -> Page:
     """Take a page apart; whatever it is, something comes out."""
     if _is_too_rich(source.data):
-        plain = html.unescape(_ANY_TAG.sub("\n", source.text))
-        lines = (" ".join(line.split()) for line in plain.split("\n"))
-        return Page("", "", [HtmlBlock(line, 0, False, []) for line in lines if line])
+        return Page("", "", list(_without_tags(source.text)))
     tree = LexborHTMLParser(source.text)
     title = tree.css_first("title")
     meta = tree.css_first('meta[name="description"], meta[property="og:description"]')
@@ -160,16 +161,36 @@ def read_page(source: Source) -> Page:
     )
 
 
+def _without_tags(text: str) -> Iterator[HtmlBlock]:
+    """A page as text between tags, short lines together: there may be one in each four bytes."""
+    plain = html.unescape(_ANY_TAG.sub("\n", text))
+    lines: list[str] = []
+    length = 0
+    for begin, end in line_spans(plain, 0, len(plain)):
+        line = " ".join(plain[begin:end].split())
+        if line:
+            lines.append(line)
+            length += len(line)
+        if length >= PROSE:
+            yield HtmlBlock("\n".join(lines), 0, False, [])
+            lines, length = [], 0
+    if lines:
+        yield HtmlBlock("\n".join(lines), 0, False, [])
+
+
 def _is_too_rich(data: bytes) -> bool:
-    """Whether a parser would take forever for the open tags of a page, or the attributes of one.
+    """Whether a parser would take forever for the tags of a page, or the attributes of one.
 
     Parsers need time by the square of the depth, and repeat every open tag of formatting in each
     paragraph that follows; they compare each attribute with all before it in its tag.
     """
     opened: Counter[bytes] = Counter()
-    depth = formatting = end = 0
+    depth = formatting = end = count = 0
     for tag in _TAG.finditer(data := data.lower()):
         closes, name = tag.groups()
+        count += not closes
+        if count > MOST_TAGS:
+            return True
         if tag.start() >= end and not closes:
             end = _ATTRIBUTES.match(data, tag.end()).end()  # type: ignore[union-attr] # or empty
             if end - tag.end() > _FEWEST_BYTES and _MANY_ATTRIBUTES.match(data, tag.end()):
@@ -274,8 +295,10 @@ def _judged(made: list[tuple[HtmlBlock, float]]) -> list[HtmlBlock]:
     judged = []
     for n, (block, frame) in enumerate(made):
         # Short lines belong to the matter if prose is near.
-        matter = frame < least and any(sure[max(n - NEAR, 0) : n + NEAR + 1])
-        judged.append(msgspec.structs.replace(block, frame=not matter))
+        matter = frame < least and True in sure[max(n - NEAR, 0) : n + NEAR + 1]
+        if block.frame == matter:
+            block = HtmlBlock(block.text, block.level, not matter, block.links)  # noqa: PLW2901
+        judged.append(block)
     return judged
 
 

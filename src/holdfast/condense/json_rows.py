@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.main_rows import RowValues, main_rows
+from holdfast.condense.once import once
 from holdfast.condense.outline import outline
 from holdfast.condense.pieces import around_passages, line, row_passages, span, tree_passages
 from holdfast.condense.prose import around_notes
@@ -110,12 +111,16 @@ def row_place(source: Source, found: Document, rows: RowValues) -> Callable[[int
     return lambda index: f"{rows.path}[{index}]"
 
 
+@once
 def _line_numbers(source: Source) -> list[int]:
     return [source.line_at(row.start) for row in source.rows.members] if source.rows else []
 
 
 def _in_line(part: Passage, numbers: list[int]) -> Passage:
-    """The same passage by its line, which is the first index of its path."""
+    """The same passage by the lines of its rows, or by the first index of its path."""
+    if part.where.startswith("rows "):
+        first, last = (numbers[int(row) - 1] for row in part.where.split()[1].split("-"))
+        return Passage(part.text, f"lines {first}-{last}")
     number = numbers[int(part.where.partition("[")[2].partition("]")[0])]
     return Passage(part.text, f"lines {number}-{number}")
 

@@ -17,6 +17,10 @@ from holdfast.document import step as child_path
 
 PASSAGE_CHARS = 700
 """A passage is at most about this long, so that a citation has room for two."""
+_MANY_ROWS = 16_000
+_TOGETHER_CHARS = 60
+"""More rows than that are told together until they have as many characters: a passage for each of
+a hundred thousand `{"a":1}` would take thirty times their room."""
 _DEEPEST = 48
 """Below this nesting, values are listed without their structure."""
 _UNCUT = 1 << 62
@@ -67,13 +71,25 @@ def tree_passages(value: Any, path: str = "$") -> list[Passage]:
 
 
 def row_passages(rows: Sequence[Any], path: str = "$") -> list[Passage]:
-    """One passage for each row; more for a long one."""
+    """One passage for each row, more for a long one; of very many, short ones together."""
     cutter = _Cutter(path)
     whole, out = cutter.text, cutter.out
+    least = _TOGETHER_CHARS if len(rows) > _MANY_ROWS else 0
+    texts: list[str] = []
+    size = first = 0
     for index, row in enumerate(rows):
+        at = len(out)
         text = whole(row, ((), index, rows))
         if text is not None:
-            out.append(Passage(_unbraced(text, row), f"{path}[{index}]"))
+            texts.append(_unbraced(text, row))
+            size += len(text)
+        if texts and (size >= least or text is None or index == len(rows) - 1):
+            last = first + len(texts)
+            where = f"{path}[{first}]" if len(texts) == 1 else span(first + 1, last, path)
+            out.insert(at, Passage("\n".join(texts), where))
+            texts, size = [], 0
+        if not texts:
+            first = index + 1
     return out
 
 

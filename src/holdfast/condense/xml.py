@@ -2,7 +2,8 @@
 
 xml: after spans. Which elements there are and how often, errors, the first records. The parser is
 Python's expat: it fetches nothing, and a document that declares entities or attributes of its own
-is refused. Elements are said as soon as they end, so that depth is no danger and work stays linear.
+is refused, and so is one nested deeper than any is. Elements are said as soon as they end, so that
+work stays linear.
 What may stand before the first element is skipped sign by sign: a pattern for it took twice as long
 for every comment more.
 """
@@ -24,6 +25,8 @@ from holdfast.condense.spans import cut, quote, where
 kind = "xml"
 
 _OUTLINE_DEPTH = 6
+_DEEPEST = 5_000
+"""Elements that may be open at once: each is held until it ends, in fifty times its bytes."""
 _MOST_PATHS = 2_000
 _MOST_NOTES = 30
 _MOST_ALERTS = 12
@@ -175,6 +178,8 @@ class _XmlReader:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self.count += 1
         depth = len(self.stack)
+        if depth == _DEEPEST:
+            raise _Refused
         if not depth:
             self.root = name
         path = self.stack[-1].path if depth else ""
