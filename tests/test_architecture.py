@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,3 +77,24 @@ def test_everything_but_postgresql_works_without_the_extras() -> None:
     code = f"{blocked}; import holdfast.surfaces.cli, holdfast.surfaces.proxy.server"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+VAGUE = frozenset("found made known one said kept got listed".split())
+"""Names that say that something was found, and not what."""
+_MOST_VAGUE = 0.03
+"""Share of all names that are given; it may only be lowered. The code we admire has under 0.004."""
+
+
+def names_given(tree: ast.AST) -> Iterator[str]:
+    """Yield every name that a value is given: of variables, of loops, of arguments."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        if isinstance(node, ast.arg):
+            yield node.arg
+
+
+def test_values_are_named_by_what_they_are() -> None:
+    named = Counter(n for path in MODULES for n in names_given(ast.parse(path.read_text("utf-8"))))
+    vague = sum(named[name] for name in VAGUE)
+    assert vague / named.total() <= _MOST_VAGUE, f"{vague} of {named.total()}: name the thing"

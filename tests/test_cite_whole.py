@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,9 +49,23 @@ def written(form: str, lines: list[str]) -> str:
     return "\n".join(lines)
 
 
-@settings(max_examples=150, deadline=None)
-@given(FORMS, LINES, st.sampled_from(["", "Which crate was moved?"]))
+drawn = given(FORMS, LINES, st.sampled_from(["", "Which crate was moved?"]))
+
+
+@settings(max_examples=60, deadline=None)
+@drawn
 def test_nothing_is_torn_and_the_cap_holds(form: str, lines: list[str], question: str) -> None:
+    check_whole(form, lines, question)
+
+
+@pytest.mark.campaign
+@settings(max_examples=5_000, deadline=None)
+@drawn
+def test_nothing_is_torn_in_five_thousand(form: str, lines: list[str], question: str) -> None:
+    check_whole(form, lines, question)
+
+
+def check_whole(form: str, lines: list[str], question: str) -> None:
     content = written(form, lines * 3)
     citation = cite(content, question=question)
     if not citation.ref_id:

@@ -106,7 +106,7 @@ drawn = given(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @drawn
 def test_a_fitted_request_is_within_its_limit_valid_and_keeps_its_anchors(
     dialect: str, script: Any, strategy: str, data: st.DataObject
@@ -150,11 +150,27 @@ def check_fit(dialect: str, script: Any, strategy: str, data: st.DataObject) -> 
             assert changed.results or b"Folded" in message.raw or is_cut_of(changed, message)
 
 
-@settings(max_examples=400)
-@given(st.sampled_from(DIALECTS), long_scripts(), st.data())
+turns = given(st.sampled_from(DIALECTS), long_scripts(), st.data())
+
+
+@settings(max_examples=120)
+@turns
 def test_turn_by_turn_what_was_sent_stays_byte_identical_between_folds(
     dialect: str, script: Any, data: st.DataObject
 ) -> None:
+    check_turns(dialect, script, data)
+
+
+@pytest.mark.campaign
+@settings(max_examples=20_000)
+@turns
+def test_so_does_what_was_sent_in_twenty_thousand(
+    dialect: str, script: Any, data: st.DataObject
+) -> None:
+    check_turns(dialect, script, data)
+
+
+def check_turns(dialect: str, script: Any, data: st.DataObject) -> None:
     body = WRITERS[dialect](script)
     key = {"openai-responses": "input", "gemini": "contents"}.get(dialect, "messages")
     total = count(read(body, dialect), model=MODELS[dialect]).tokens

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from holdfast import count, read, repair, validate
 from holdfast.errors import AnchorPreservationError, BudgetExceededError
 from holdfast.fitting import FitState, fit
@@ -16,14 +18,24 @@ EVERY = 12
 """One in so many conversations here; `make bench` takes all."""
 
 
-def sample() -> list[dict[str, Any]]:
-    return [t for n, t in enumerate(trajectories()) if n % EVERY == 0]
+def sample(every: int = EVERY) -> list[dict[str, Any]]:
+    return [t for n, t in enumerate(trajectories()) if n % every == 0]
 
 
 @needs_trajectories
 def test_trajectories_fit_in_every_dialect_at_every_limit() -> None:
+    assert check_trajectories(every=3 * EVERY) > 120
+
+
+@pytest.mark.campaign
+@needs_trajectories
+def test_many_trajectories_fit_in_every_dialect_at_every_limit() -> None:
+    assert check_trajectories(every=EVERY // 3) > 1_200
+
+
+def check_trajectories(every: int) -> int:
     fits = 0
-    for trajectory in sample():
+    for trajectory in sample(every):
         chat = repair({"model": "gpt-4o", "messages": trajectory["messages"]}, "openai-chat").body
         for dialect, model in MODELS.items():
             body = chat if dialect == "openai-chat" else convert(chat, dialect, "openai-chat").body
@@ -41,7 +53,7 @@ def test_trajectories_fit_in_every_dialect_at_every_limit() -> None:
                 assert count(after, model=model).tokens <= limit
                 assert validate(fitted.body, dialect, model) == []
                 assert anchors_kept(source, after)
-    assert fits > 400
+    return fits
 
 
 @needs_trajectories

@@ -247,8 +247,8 @@ def last_sides(turns: Sequence[Turn]) -> Sides | None:
         if turn.sent is None or not turn.asked:
             return None
         shared = turn.sent.shared
-        standings = {at: one for at, one in standings.items() if at < shared}
-        standings.update((one.at, one) for one in turn.standings)
+        standings = {at: standing for at, standing in standings.items() if at < shared}
+        standings.update((standing.at, standing) for standing in turn.standings)
         lines[shared:] = [
             Line(name, standings[n].originals if n in standings else (name,))
             for n, name in enumerate(turn.sent.added, shared)

@@ -93,8 +93,8 @@ def inner_of(result: Result) -> Mapping[str, Any]:
 
 def _outputs(inner: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     params = inner.get("Params")
-    listed = params if isinstance(params, list | tuple) else ()
-    return [p for p in listed if isinstance(p, Mapping) and p.get("Type") in _OUTPUTS]
+    parameters = params if isinstance(params, list | tuple) else ()
+    return [p for p in parameters if isinstance(p, Mapping) and p.get("Type") in _OUTPUTS]
 
 
 def _is_content(param: Mapping[str, Any], threshold: int) -> bool:

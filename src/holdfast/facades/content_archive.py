@@ -55,20 +55,20 @@ class ContentArchive:
         """
         if not self.config.content_archive_enabled:
             return ""
-        found = find(content)
-        apply(self.config.privacy_policy, content, found)  # raises if it is to refuse
+        findings = find(content)
+        apply(self.config.privacy_policy, content, findings)  # raises if it is to refuse
         data = canonical(content)
         sha256 = digest(data)
-        made = Content(
+        original = Content(
             ref_id=ref_id(KIND, sha256, len(sha256)),
             kind=KIND,
             sha256=sha256,
             data=data,
             meta={"metadata": json.dumps(metadata, default=str)} if metadata else {},
-            flags=flags(found),
+            flags=flags(findings),
             ttl_seconds=self.config.content_archive_ttl_seconds,
         )
-        self._with_store(lambda store: store.put(_SCOPE, [made]))
+        self._with_store(lambda store: store.put(_SCOPE, [original]))
         return sha256
 
     def retrieve(self, content_hash: str) -> str | None:

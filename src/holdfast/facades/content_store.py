@@ -163,7 +163,7 @@ class ContentStore:
 
 def _to_store(content: StoredContent, rules: CitingRules) -> Content:
     text = content.full_content
-    made = cite(text, source_url=content.source_url, rules=rules).content or _short(text, rules)
+    original = cite(text, source_url=content.source_url, rules=rules).content or _short(text, rules)
     meta = {
         "source_type": content.source_type,
         "content_type": content.content_type,
@@ -171,7 +171,7 @@ def _to_store(content: StoredContent, rules: CitingRules) -> Content:
         "run": content.agent_run_id,
         "metadata": json.dumps(content.metadata, default=str) if content.metadata else "",
     }
-    return msgspec.structs.replace(made, meta={k: v for k, v in meta.items() if v})
+    return msgspec.structs.replace(original, meta={k: v for k, v in meta.items() if v})
 
 
 def _short(text: str, rules: CitingRules) -> Content:
@@ -247,8 +247,8 @@ def _chosen(
         for order in orders.values():
             if place < len(order):
                 taken.setdefault(order[place])
-    kept = list(taken)[: max(_MOST_EXCERPTS, len(orders))]
-    return [(n, tuple(each for each, order in orders.items() if n in order)) for n in kept]
+    chosen = list(taken)[: max(_MOST_EXCERPTS, len(orders))]
+    return [(n, tuple(each for each, order in orders.items() if n in order)) for n in chosen]
 
 
 def _excerpt(info: RefInfo, text: str, where: str, why: str) -> ContentExcerpt:

@@ -174,14 +174,14 @@ def standing_for(
 
     `own` says which of them it is itself, if several were taken out beside it.
     """
-    before = sum(len(originals_of(one)) for one in old[:own])
+    before = sum(len(originals_of(replaced)) for replaced in old[:own])
     stand = STAND.get(old[own]) if own < len(old) else None
     STAND.put(
         message,
         Stand(
-            tuple(original for one in old for original in originals_of(one)),
-            tuple(edit for one in old for edit in edits_of(one)) + edits,
-            tuple(ref for one in old for ref in refs_of(one)) + refs,
+            tuple(original for replaced in old for original in originals_of(replaced)),
+            tuple(edit for replaced in old for edit in edits_of(replaced)) + edits,
+            tuple(ref for replaced in old for ref in refs_of(replaced)) + refs,
             None if stand is None else stand.fold,
             before + (0 if stand is None else stand.own),
         ),

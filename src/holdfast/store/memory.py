@@ -107,17 +107,17 @@ class MemoryStore:
 
     async def get(self, scope: Scope, ref: str) -> Stored | None:
         """Open a ref."""
-        found = self._find(scope, ref)
-        if found is None or found.removed:
+        entry = self._find(scope, ref)
+        if entry is None or entry.removed:
             return None
-        if not self._workspace(scope).is_sound(found.sha256):
-            self._mark(scope, found.sha256)
-            raise rules.damaged(found.content.ref_id)
-        found.accesses += 1
-        found.accessed_at = self._clock()
+        if not self._workspace(scope).is_sound(entry.sha256):
+            self._mark(scope, entry.sha256)
+            raise rules.damaged(entry.content.ref_id)
+        entry.accesses += 1
+        entry.accessed_at = self._clock()
         if scope.session:
-            found.uses.add(scope.session)
-        return Stored(self._info(scope, found), self._workspace(scope).data[found.sha256])
+            entry.uses.add(scope.session)
+        return Stored(self._info(scope, entry), self._workspace(scope).data[entry.sha256])
 
     def _mark(self, scope: Scope, sha256: str) -> None:
         workspace = self._workspace(scope)
@@ -133,8 +133,8 @@ class MemoryStore:
 
     async def info(self, scope: Scope, ref: str) -> RefInfo | None:
         """What is known of a ref."""
-        found = self._find(scope, ref)
-        return None if found is None else self._info(scope, found)
+        stored = self._find(scope, ref)
+        return None if stored is None else self._info(scope, stored)
 
     async def refs(
         self, scope: Scope, *, kind: str = "", limit: int = 100, before: str = ""
@@ -157,8 +157,8 @@ class MemoryStore:
 
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
         """Remove refs without a trace."""
-        found = [ref for ref in (self._find(scope, name) for name in refs) if ref is not None]
-        gone = list({ref.key: ref for ref in found}.values())
+        there = [ref for ref in (self._find(scope, name) for name in refs) if ref is not None]
+        gone = list({ref.key: ref for ref in there}.values())
         for ref in gone:
             self._drop(scope, ref)
         return len(gone)
@@ -226,9 +226,9 @@ class MemoryStore:
 
     def _name_messages(self, scope: Scope, hashes: Iterable[str]) -> None:
         """Note that the session names messages, of those that this user has."""
-        known = self._shelf(scope).messages
-        for sha256 in known.keys() & set(hashes):
-            known[sha256].add(scope.session)
+        named = self._shelf(scope).messages
+        for sha256 in named.keys() & set(hashes):
+            named[sha256].add(scope.session)
 
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
         """The turns of the session in order."""
@@ -237,14 +237,14 @@ class MemoryStore:
 
     async def messages(self, scope: Scope, hashes: Sequence[str]) -> dict[str, bytes]:
         """The bytes of messages that this user's turns name."""
-        known = [
+        stored = [
             sha256 for sha256 in rules.distinct(hashes) if sha256 in self._shelf(scope).messages
         ]
-        for sha256 in known:
+        for sha256 in stored:
             if not self._workspace(scope).is_sound(sha256):
                 self._mark(scope, sha256)
                 raise rules.damaged(sha256)
-        return {sha256: self._workspace(scope).data[sha256] for sha256 in known}
+        return {sha256: self._workspace(scope).data[sha256] for sha256 in stored}
 
     async def link(self, scope: Scope, names: Sequence[str]) -> None:
         """Note under which names a provider holds the session's history."""
@@ -343,15 +343,15 @@ class MemoryStore:
         refs: dict[str, list[str]] = {sha256: [] for sha256 in self._shelf(scope).messages}
         for ref in self._shelf(scope).live():
             refs.setdefault(ref.sha256, []).append(ref.content.ref_id)
-        found = []
+        damaged = []
         for done, sha256 in enumerate(sorted(refs), 1):
             if not self._workspace(scope).is_sound(sha256):
                 self._mark(scope, sha256)
                 named = tuple(sorted(refs[sha256]))
-                found.append(Damage(sha256=sha256, why=rules.DAMAGE, refs=named))
+                damaged.append(Damage(sha256=sha256, why=rules.DAMAGE, refs=named))
             if progress is not None:
                 progress(done, len(refs))
-        return found
+        return damaged
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""

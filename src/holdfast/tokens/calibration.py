@@ -217,11 +217,11 @@ class Calibration:
     def accuracy(self) -> list[Accuracy]:
         """How well counts did, by model; the most observed first (001-32)."""
         with self._lock:
-            found = []
+            models = []
             for model, number in sorted(self._observed.items(), key=lambda item: -item[1]):
                 kinds = [kind for (name, _), kind in self._kinds.items() if name == model]
                 recent = [(r, kind.best()) for kind in kinds for r in list(kind.reports)[-_RECENT:]]
-                found.append(
+                models.append(
                     Accuracy(
                         model,
                         number,
@@ -230,7 +230,7 @@ class Calibration:
                         median([abs(r.errors[way]) for r, way in recent] or [0.0]),
                     )
                 )
-            return found
+            return models
 
     # --- to and from a store -------------------------------------------------------------------
 
@@ -255,10 +255,16 @@ class Calibration:
                 where="calibration",
                 fix="Remove it; counts will learn anew.",
             ) from None
-        made = cls()
-        made._kinds = {(kind.model, kind.tools): _Kind(kind.reports) for kind in stored.kinds}
-        made._first, made._observed, made.ignored = stored.first, stored.observed, stored.ignored
-        return made
+        calibration = cls()
+        calibration._kinds = {
+            (kind.model, kind.tools): _Kind(kind.reports) for kind in stored.kinds
+        }
+        calibration._first, calibration._observed, calibration.ignored = (
+            stored.first,
+            stored.observed,
+            stored.ignored,
+        )
+        return calibration
 
 
 class _StoredKind(msgspec.Struct):

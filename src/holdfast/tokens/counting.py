@@ -205,8 +205,8 @@ def _own_counter(model: str) -> TokenCounter | None:
     with suppress(SettingsError):
         id_ = ProviderId.parse(model)
         names += [id_.format(), id_.id, id_.model]
-    found = [prefix for prefix in tuple(_registered) if any(n.startswith(prefix) for n in names)]
-    return _registered.get(max(found, key=len)) if found else None
+    prefixes = [prefix for prefix in tuple(_registered) if any(n.startswith(prefix) for n in names)]
+    return _registered.get(max(prefixes, key=len)) if prefixes else None
 
 
 def _checked(tokens: object) -> int:
@@ -263,9 +263,9 @@ def _rendered(
     envelope = _envelope(conversation, numbers, counter, has_system=tally.system > 0)
     system = envelope.system + tally.system
     # A named response format is repeated in the header of every answer.
-    said = tally.said + envelope.per_answer * tally.answers
-    tokens = max(1, round(system + envelope.tools + said + envelope.formatting))
-    whole = round(system), round(envelope.tools), round(said)
+    messages = tally.said + envelope.per_answer * tally.answers
+    tokens = max(1, round(system + envelope.tools + messages + envelope.formatting))
+    whole = round(system), round(envelope.tools), round(messages)
     parts = Parts(*whole, tokens - sum(whole))
     return TokenCount(
         tokens=tokens,
@@ -298,14 +298,14 @@ def _envelope(
     last = messages[-1].role if messages else ""
     frame = (conversation.dialect, hash(hollow), len(hollow))
     key = (numbers.family, *frame, hash(first), has_system, last)
-    found = _envelopes.get(key)
-    if found is None:
-        made = request(conversation, has_system=has_system)
-        found = renderer(numbers).envelope(made, numbers, counter)
+    envelope = _envelopes.get(key)
+    if envelope is None:
+        frame_view = request(conversation, has_system=has_system)
+        envelope = renderer(numbers).envelope(frame_view, numbers, counter)
         if len(_envelopes) >= _MOST_ENVELOPES:
             _envelopes.clear()
-        _envelopes[key] = found
-    return found
+        _envelopes[key] = envelope
+    return envelope
 
 
 def _warn_if_unknown(numbers: Constants, model: str) -> None:

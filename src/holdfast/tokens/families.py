@@ -173,9 +173,9 @@ def family_of(model: str) -> str:
 def _family_of(model: str) -> str:
     provider, name = _split(model)
     for pattern, family in _RULES:
-        found = pattern.search(name)
-        if found:
-            return found.expand(family)
+        match = pattern.search(name)
+        if match:
+            return match.expand(family)
     return _NEWER.get(provider, UNKNOWN)
 
 
@@ -224,8 +224,8 @@ def _table() -> Mapping[str, Mapping[str, Any]]:
 def provenance(family: str) -> Provenance | None:
     """What a family's numbers rest on; None if it was never recorded."""
     text = (files("holdfast.tokens") / "provenance.toml").read_text(encoding="utf-8")
-    found = tomllib.loads(text)["provenance"].get(family)
-    return msgspec.convert(found, Provenance) if found else None
+    recorded = tomllib.loads(text)["provenance"].get(family)
+    return msgspec.convert(recorded, Provenance) if recorded else None
 
 
 @cache

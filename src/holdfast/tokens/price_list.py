@@ -128,9 +128,9 @@ class Model(msgspec.Struct, frozen=True):
         """Return the rates that hold at this moment: of several, the last; if none, the first."""
         if isinstance(self.prices, Rates):
             return self.prices
-        for one in reversed(self.prices):
-            if one.constraint is None or one.constraint.holds(at):
-                return one.prices
+        for conditional in reversed(self.prices):
+            if conditional.constraint is None or conditional.constraint.holds(at):
+                return conditional.prices
         return self.prices[0].prices if self.prices else Rates()
 
 
@@ -187,7 +187,11 @@ def _check_model(model: Model) -> None:
     if model.context_window is not None and model.context_window < 1:
         raise ValueError(f"the window of {model.id!r} is below 1")
     several = () if isinstance(model.prices, Rates) else model.prices
-    for rates in (one.prices for one in several) if several else (model.rates(datetime.now(UTC)),):
+    for rates in (
+        (conditional.prices for conditional in several)
+        if several
+        else (model.rates(datetime.now(UTC)),)
+    ):
         if any(not amount.is_finite() or amount < 0 for amount in _amounts(rates)):
             raise ValueError(f"a price of {model.id!r} is no amount of money")
 

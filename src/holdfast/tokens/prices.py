@@ -179,12 +179,12 @@ class Prices:
     def _models(self, provider: Provider, name: str) -> Iterator[tuple[Provider, Model]]:
         """Yield the provider's own entry, then those of the providers whose models it hosts."""
         others = (self._providers.get(id_) for id_ in provider.fallback_model_providers or ())
-        for one in (provider, *(other for other in others if other is not None)):
-            model = self._by_id.get((one.id, name)) or next(
-                (model for model in one.models if model.match.matches(name)), None
+        for lister in (provider, *(other for other in others if other is not None)):
+            model = self._by_id.get((lister.id, name)) or next(
+                (model for model in lister.models if model.match.matches(name)), None
             )
             if model is not None:
-                yield one, model
+                yield lister, model
 
 
 class Loaded(NamedTuple):
@@ -218,8 +218,8 @@ def load(folder: Path | None) -> Loaded:
         return Loaded(bundled(), "bundled")
     try:
         kept_since = datetime.fromtimestamp(path.stat().st_mtime, UTC).date()
-        made = _bundled_file().made
-        if made is not None and kept_since < made:
+        bundled_on = _bundled_file().made
+        if bundled_on is not None and kept_since < bundled_on:
             return Loaded(bundled(), "bundled")
         return Loaded(Prices.read(_read(path), where=str(path)), str(path))
     except OSError as error:

@@ -50,16 +50,23 @@ class RecentReadings:
     def read(self, raw: bytes, dialect: str | None, limits: Limits) -> Conversation:
         """Read a body, going on from one that it may continue."""
         with self._lock:
-            kept = tuple(self._kept)
-        found = next((one for one in kept if one[0] == dialect and _continues(one[1], raw)), None)
-        previous = found[1] if found is not None else None
+            recent_readings = tuple(self._kept)
+        previous_reading = next(
+            (
+                reading
+                for reading in recent_readings
+                if reading[0] == dialect and _continues(reading[1], raw)
+            ),
+            None,
+        )
+        previous = previous_reading[1] if previous_reading is not None else None
         if previous is not None and dialect is None and len(raw) < _LONG:
             # More messages may say more about the dialect.
             previous = previous if detect(raw, limits=limits) == previous.dialect else None
         conversation = read(raw, dialect, previous=previous, limits=limits)
         with self._lock:
-            if found is not None and found in self._kept:
-                self._kept.remove(found)
+            if previous_reading is not None and previous_reading in self._kept:
+                self._kept.remove(previous_reading)
             self._kept.append((dialect, conversation))
             while self.size > self._most_bytes:
                 self._kept.popleft()

@@ -66,11 +66,11 @@ def tally_messages(
             tokens = count_one(messages, n, _facts(messages[n]), calls, in_turn=n > question)
             said += tokens - each[n]
             each[n] = tokens
-    for n, known in enumerate(facts, start):
-        if known.stands_for_all_before:
+    for n, fact in enumerate(facts, start):
+        if fact.stands_for_all_before:
             each, thinkers = [0.0] * n, []
             system, said, answers = 0.0, float(_AROUND_SUMMARY), 0
-        tokens = count_one(messages, n, known, calls, in_turn=n > question)
+        tokens = count_one(messages, n, fact, calls, in_turn=n > question)
         each.append(tokens)
         role = messages[n].role
         if role == "system":
@@ -78,10 +78,10 @@ def tally_messages(
         else:
             said += tokens
             answers += role == "assistant"
-        if known.thinks:
+        if fact.thinks:
             thinkers.append(n)
-        for place, (call_id, name) in enumerate(known.calls):
-            calls[call_id] = (name, place, len(known.calls))
+        for place, (call_id, name) in enumerate(fact.calls):
+            calls[call_id] = (name, place, len(fact.calls))
     tally = Tally(messages, tuple(each), system, said, answers, calls, question, tuple(thinkers))
     if messages:
         others = [sums for sums in _SUMS.get(messages[-1], key) or () if sums is not before]
@@ -100,10 +100,16 @@ def _earlier(messages: tuple[Message, ...], key: tuple[str, str]) -> Tally:
     for n in range(len(messages) - 1, max(-1, len(messages) - 1 - _LOOK_BACK), -1):
         sums = _SUMS.get(messages[n], key) or ()
         # Tuples of the same objects compare as fast as they can be walked.
-        tally = next((one for one in sums if one.messages == messages[: n + 1]), None)
+        tally = next(
+            (sum_before for sum_before in sums if sum_before.messages == messages[: n + 1]), None
+        )
         if tally is not None:
             if n + 1 < len(messages):
-                _SUMS.put(messages[n], key, tuple(one for one in sums if one is not tally))
+                _SUMS.put(
+                    messages[n],
+                    key,
+                    tuple(sum_before for sum_before in sums if sum_before is not tally),
+                )
             return tally
     return Tally()
 
@@ -169,21 +175,21 @@ class _Counter:
         self,
         messages: tuple[Message, ...],
         n: int,
-        known: _Facts,
+        fact: _Facts,
         calls: dict[str, tuple[str, int, int]],
         *,
         in_turn: bool,
     ) -> float:
         message = messages[n]
         context = _NO_CONTEXT
-        if known.calls or known.answers or known.thinks:
+        if fact.calls or fact.answers or fact.thinks:
             context = Surroundings(
-                in_turn=in_turn and known.thinks,
+                in_turn=in_turn and fact.thinks,
                 joined=n > 0 and self._is_joined(messages[n - 1], message),
-                answers=tuple(calls.get(call_id, ("", 0, 1)) for call_id in known.answers),
+                answers=tuple(calls.get(call_id, ("", 0, 1)) for call_id in fact.answers),
             )
         # Images cost other models of the same family more or less.
-        key = (self.numbers.family, context, self.model if known.shows else "")
+        key = (self.numbers.family, context, self.model if fact.shows else "")
         tokens = _TOKENS.get(message, key)
         if tokens is None:
             seen = view(message, self.dialect)

@@ -102,5 +102,5 @@ def _function(function: dict[str, Any]) -> dict[str, Any]:
 
 
 def _listed(value: Any, key: str) -> list[Any]:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
+    items = value.get(key) if isinstance(value, dict) else None
+    return items if isinstance(items, list) else []

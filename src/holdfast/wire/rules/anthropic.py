@@ -71,10 +71,10 @@ A2 = rule(
 @A2.body
 def every_result_follows_its_call(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
     for preceding, turn in pairwise([[], *_turns(messages)]):
-        made = {call.id for seen in preceding for call in seen.calls}
+        call_ids = {call.id for seen in preceding for call in seen.calls}
         for seen in turn:
             for result in seen.results:
-                if result.call_id not in made:
+                if result.call_id not in call_ids:
                     yield at(seen, result), "the message before has no tool_use with this id"
 
 

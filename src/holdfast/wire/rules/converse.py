@@ -45,9 +45,9 @@ def every_result_follows_its_call(
 ) -> Iterator[Finding]:
     if after is None or not after.results:
         return
-    made = {call.id for call in before.calls} if before else set()
+    call_ids = {call.id for call in before.calls} if before else set()
     for result in after.results:
-        if result.call_id not in made:
+        if result.call_id not in call_ids:
             yield at(after, result), "the message before has no toolUse with this id"
 
 

@@ -53,22 +53,22 @@ G3 = rule(
 
 @G3.body
 def responses_match_the_calls(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    made: list[ToolCall] = []
+    calls: list[ToolCall] = []
     for n, seen in enumerate(messages):
         if seen.role == "assistant":
             # Consecutive contents of the model are one turn.
             opens = n == 0 or messages[n - 1].role != "assistant"
-            made = seen.calls if opens else [*made, *seen.calls]
+            calls = seen.calls if opens else [*calls, *seen.calls]
             continue
         answers = seen.results
         # The API takes plain text behind a call, but never part of the responses.
-        if answers and len(answers) != len(made):
-            yield seen.place, f"{len(answers)} function responses to {len(made)} calls"
+        if answers and len(answers) != len(calls):
+            yield seen.place, f"{len(answers)} function responses to {len(calls)} calls"
         else:
-            given, wanted = {r.call_id for r in answers}, {call.id for call in made}
+            given, wanted = {r.call_id for r in answers}, {call.id for call in calls}
             if answers and "" not in given | wanted and given != wanted:
                 yield seen.place, "the responses have other ids than the calls"
-        made = []
+        calls = []
 
 
 PART_KEYS = frozenset(
@@ -139,9 +139,9 @@ def current_turn_keeps_its_signatures(
         seen = messages[n]
         if seen.role == "user" and not any(isinstance(b, ToolResult) for b in seen.blocks):
             return  # the current turn began here
-        made = seen.calls
-        if made and not _is_signed(_part(seen.value, made[0].place)):
-            yield at(seen, made[0]), "the function call has lost its thoughtSignature"
+        calls = seen.calls
+        if calls and not _is_signed(_part(seen.value, calls[0].place)):
+            yield at(seen, calls[0]), "the function call has lost its thoughtSignature"
 
 
 def _part(value: Any, place: Sequence[str | int]) -> Any:

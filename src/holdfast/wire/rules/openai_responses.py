@@ -20,7 +20,7 @@ R1 = rule(
 
 @R1.body
 def calls_and_outputs_are_paired(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    made = {call.id for seen in messages for call in seen.calls}
+    call_ids = {call.id for seen in messages for call in seen.calls}
     answered = {result.call_id for seen in messages for result in seen.results}
     elsewhere = _continues(messages, context)
     for seen in messages:
@@ -28,7 +28,7 @@ def calls_and_outputs_are_paired(messages: Sequence[Seen], context: Context) -> 
             if call.id not in answered:
                 yield at(seen, call), "no output answers the call"
         for result in seen.results:
-            if result.call_id not in made and not elsewhere:
+            if result.call_id not in call_ids and not elsewhere:
                 yield at(seen, result), "no call has this call_id"
 
 

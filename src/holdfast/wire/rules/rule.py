@@ -108,8 +108,8 @@ _checks: dict[tuple[str, Scope], list[tuple[str, Check]]] = {}
 
 def rule(rule_id: str, dialect: str, text: str, *, source: str) -> Rule:
     """Register a rule."""
-    made = RULES[rule_id] = Rule(rule_id, dialect, text, source)
-    return made
+    new_rule = RULES[rule_id] = Rule(rule_id, dialect, text, source)
+    return new_rule
 
 
 def check_all(messages: Sequence[Seen], context: Context) -> Iterator[Violation]:
