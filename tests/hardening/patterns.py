@@ -42,7 +42,7 @@ MOST_SHARE = 2e-6
 may take. A pattern that fails at each place of a text cannot be cut off, so it must not go on."""
 FLOOR = 0.02
 """Seconds that are no attack at any size here: memory that grows makes them uneven."""
-LONGEST = 4
+LONGEST = 2
 """Seconds of the processor after which an attack that has not returned has worked."""
 _OFTEN = 8
 """Repeats with a lower bound are no repeats to an attacker."""
