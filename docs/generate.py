@@ -12,6 +12,7 @@ import inspect
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,10 @@ from holdfast.surfaces.cli.tour import broken, bundled_body
 from holdfast.wire import DIALECTS, RULES
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent))  # as a script, this file sees only its own folder
+
+from tools.patterns import inventory  # noqa: E402
+
 NOTE = "<!-- Made by docs/generate.py; change the code, then run `make docs`. -->\n"
 HELP_WIDTH = "88"
 _COLUMN = 34
@@ -87,6 +92,32 @@ def errors_page() -> str:
     return f"{NOTE}# Errors\n\n```\n{inspect.cleandoc(drawing)}\n```\n\n{remarks}\n"
 
 
+def patterns_page() -> str:
+    """Every regular expression of the package."""
+    uses = inventory()
+    engines = Counter(use.engine for use in uses)
+    rows = (f"| `{use.place}` | {use.engine} | {_code(use.pattern)} |\n" for use in uses)
+    return (
+        f"{NOTE}# Patterns\n\n"
+        f"Every regular expression of the package: {engines['re2']} in RE2, {engines['re']} in\n"
+        "`re`. Contents are hostile, so each must take time in proportion to the text:\n"
+        "`tests/hardening/test_patterns.py` attacks all of them with texts that are made from the\n"
+        "pattern, and fails where time grows faster.\n\n"
+        "| place | engine | pattern |\n|---|---|---|\n" + "".join(rows)
+    )
+
+
+def _code(pattern: str | bytes | None) -> str:
+    """A pattern as it may stand in a cell: no bar, no line end, nothing that cannot be seen."""
+    if pattern is None:
+        return "made at run time"
+    text = pattern.decode("latin-1") if isinstance(pattern, bytes) else pattern
+    shown = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
+    fence = "``" if "`" in shown else "`"
+    edge = " " if fence == "``" else ""
+    return f"{fence}{edge}{_cell(shown)}{edge}{fence}"
+
+
 def tree_page() -> str:
     """Every file of the package with the first sentence of its own docstring."""
     package = DOCS.parent / "src" / "holdfast"
@@ -138,6 +169,7 @@ FILES = {
     "examples/request.json": request_example,
     "reference/cli.md": cli_page,
     "reference/errors.md": errors_page,
+    "reference/patterns.md": patterns_page,
     "reference/holdfast.sample.toml": Settings.sample,
     "reference/rules.md": rules_page,
     "reference/settings.md": settings_page,

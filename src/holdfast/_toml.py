@@ -14,11 +14,11 @@ from collections.abc import Iterator
 
 _TOKEN = re.compile(
     r"""
-      "{3} (?: \\. | [^\\] )*? "{3,5}     # multi-line string
-    | '{3} .*? '{3,5}                     # multi-line literal string
-    | " (?: \\. | [^"\\\n] )* "           # string
-    | ' [^'\n]* '                         # literal string
-    | \# [^\n]*                           # comment
+      "{3} (?: \\. | "{1,2}+ (?!") | [^"\\]++ )*+ "{3,5}+    # multi-line string
+    | '{3} (?: '{1,2}+ (?!') | [^']++ )*+ '{3,5}+            # multi-line literal string
+    | " (?: \\. | [^"\\\n]++ )*+ "        # string
+    | ' [^'\n]*+ '                        # literal string
+    | \# [^\n]*+                          # comment
     | (?P<open> [\[{] )
     | (?P<close> [\]}] )
     | (?P<newline> \n )

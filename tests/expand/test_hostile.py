@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -79,6 +81,47 @@ ALMOST_TOO_DEEP = '{"a":' * 900 + "1" + "}" * 900
 )
 def test_deep_json(data: str, options: dict[str, object]) -> None:
     opened(data, options)
+
+
+def seconds(text: str, pattern: str) -> float:
+    """Processor's time of one opening; none of them matches."""
+    begin = time.thread_time()
+    shown = opened(text, {"pattern": pattern})
+    assert "nothing of the first" in shown.reason
+    return time.thread_time() - begin
+
+
+@pytest.mark.parametrize("pattern", [r"\b", "z*", r"(?:z|\B)"])
+def test_a_pattern_that_matches_nothing_everywhere_is_given_up(pattern: str) -> None:
+    """`\\b` took 28 seconds for 10 MB: an empty match at each word, and none of them counted."""
+    small, large = (seconds("ab é " * (size // 6), pattern) for size in (500_000, 2_000_000))
+    assert large < max(1.0, 8 * small)
+
+
+def test_what_stands_before_too_many_empty_matches_is_shown() -> None:
+    shown = opened("xx " + "ab " * 40_000, {"pattern": "x*"})
+    assert "xx" in shown.content
+    assert "of the first" in shown.text
+
+
+@pytest.mark.slow
+def test_a_pattern_with_too_many_states_is_given_up_in_time() -> None:
+    """RE2 falls back to its slow engine: this would take four minutes for 32 MB."""
+    letters = random.Random(1).choices("ab", k=1_500_000)
+    assert seconds("".join(letters), "a[ab]{900}c") < 20
+
+
+@pytest.mark.parametrize("pattern", [r"(?:\pL|\pN){200}_", r"(?:\pL{30}){30}"])
+def test_a_pattern_that_unfolds_to_a_huge_program_is_refused(pattern: str) -> None:
+    with pytest.raises(ExpandError, match=r"options\.pattern"):
+        opened("some text", {"pattern": pattern})
+
+
+def test_matches_across_windows_are_found_once() -> None:
+    """The second window begins at line 114,688, the first ends at line 131,072."""
+    text = "".join(f"{n:07}\n" for n in range(200_000))
+    shown = opened(text, {"pattern": r"0(?:114687|131071|199998)\n\d+\n"})
+    assert "(3 in all)" in shown.text
 
 
 @pytest.mark.slow

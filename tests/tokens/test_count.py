@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 from holdfast import count, read, write
 from holdfast.errors import LimitError, TokenCountingError, WireError
-from holdfast.tokens import TokenCount, UnknownModelWarning, estimate_tokens, register_counter
+from holdfast.tokens import (
+    TokenCount,
+    UnknownModelWarning,
+    counting,
+    estimate_tokens,
+    register_counter,
+)
 from holdfast.tokens.reading import RecentReadings, recent
 from holdfast.tokens.vocabulary import Memory
 from holdfast.wire import Conversation, Limits
@@ -197,6 +203,40 @@ def test_an_unknown_model_is_estimated_and_warned_about_once() -> None:
     assert counted.accuracy == "heuristic"
     assert counted.upper > counted.tokens * 1.4
     count(chat(USER), model="nobody-knows-it")  # a warning would be an error
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Summarise the salary of Ann Lee: 84,000 a year",
+        "gpt-x\nERROR root: forged line",
+        "m\x1b[31m",
+        "z" * 101,
+        "модель-неизвестная",
+    ],
+)
+def test_a_warning_shows_no_more_of_what_a_client_sent_than_looks_like_a_model(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "_warned", set())  # of names that are not shown, one warns
+    with pytest.warns(UnknownModelWarning) as warned:
+        count(chat(USER), model=name)
+    with pytest.warns(UnknownModelWarning) as failing:
+        estimate_tokens("text", name, provider_manager=_Failing())
+    for warning in (*warned, *failing):
+        text = str(warning.message)
+        assert text.isprintable()
+        assert not any(name[at : at + 8] in text for at in range(len(name) - 8))
+
+
+def test_a_long_name_of_a_model_is_cut_in_a_warning() -> None:
+    with pytest.warns(UnknownModelWarning, match="'" + "y" * 40 + "…' is not known"):
+        count(chat(USER), model="y" * 90)
+
+
+class _Failing:
+    def count_tokens(self, _text: str, _provider_id: str) -> int:
+        raise TimeoutError
 
 
 class Own:

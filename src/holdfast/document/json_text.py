@@ -18,10 +18,13 @@ import msgspec
 Form = Literal["json", "lines", "embedded", "python"]
 """How the values are written: JSON alone, one value a line, prose around it, as Python prints."""
 
-_GAP = re.compile(r"[\s,]*")
-_COLON = re.compile(r"\s*:\s*")
+# These are only matched where a scan stands, and each takes what it takes once (possessive).
+_GAP = re.compile(r"[\s,]*+")
+_COLON = re.compile(r"\s*+:\s*+")
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{},]', re.DOTALL)
+# Linear: a string that is never closed is one token to the end of the text, where a pattern that
+# needs its closing quote would begin again at each quote in it.
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_$][\w$-]*")
 _read = json.JSONDecoder(strict=False).decode
 UNREADABLE = (ValueError, RecursionError)

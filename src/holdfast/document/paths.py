@@ -35,11 +35,12 @@ _PLAIN_VALUE = re.compile(
 )
 """A colon and a value with no containers inside, in a text without escapes."""
 
+# Possessive, so that a step is read once; the model writes paths.
 _STEP = re.compile(
-    r"""\.\.\s*(?P<deep>[^.\[\]\s"'/]+|\*)
-    |\.?\[\s*(?:(?P<from>-?\d+)?\s*:\s*(?P<to>-?\d+)?|(?P<index>-?\d+)|(?P<all>\*)
-        |"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^']*)')?\s*\]
-    |\.?(?P<name>[^.\[\]]+)
+    r"""\.\.\s*+(?P<deep>[^.\[\]\s"'/]++|\*)
+    |\.?\[\s*+(?:(?P<from>-?\d++)?+\s*+:\s*+(?P<to>-?\d++)?+|(?P<index>-?\d++)|(?P<all>\*)
+        |"(?P<double>(?:[^"\\]++|\\.)*+)"|'(?P<single>[^']*+)')?+\s*+\]
+    |\.?(?P<name>[^.\[\]]++)
     """,
     re.VERBOSE,
 )

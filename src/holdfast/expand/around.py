@@ -26,6 +26,10 @@ _PARAGRAPH = re.compile(rf"(?:paragraph|passage)s?{_NUMBERS}", re.IGNORECASE)
 _FIRST_OF_SEVERAL = re.compile(r"((?:\$|lines? |rows? )[^;]*); ")
 """As an expansion names pieces from several places."""
 
+_LONGEST_PLACE = 2_500
+"""Characters of a place as citations name it, a path of 2,000 among them. These patterns are not
+linear (`.*\\(` tries each bracket), so longer words are only looked for in the text."""
+
 Place = tuple[Region, int, int]
 """A region, and the span of its text that is meant."""
 
@@ -36,18 +40,19 @@ def place(opened: Opened, around: str) -> Place:
     if several and around not in opened.text:
         around = several[1]
     words = " ".join(around.split()).strip("[]") if not around.startswith("$") else around
-    if found := _CHARACTERS.fullmatch(words):
+    named = words if len(words) <= _LONGEST_PLACE else ""
+    if found := _CHARACTERS.fullmatch(named):
         return _at(opened, int(found[1]), int(found[2] or found[1]))
-    if found := _ROWS.fullmatch(words):
+    if found := _ROWS.fullmatch(named):
         return _at_rows(opened, int(found[1]), int(found[2] or found[1]), found[3] or "")
-    if found := _PARAGRAPH.fullmatch(words):
+    if found := _PARAGRAPH.fullmatch(named):
         return _at_passages(opened, int(found[1]), int(found[2] or found[1]))
     if around.startswith("$") and opened.source.document is not None:
         return _at_path(opened, opened.source.document, around)
     in_text = _in_text(opened.text, around)
     if in_text is not None and not (words.isdigit() or _looks_like_a_place(words)):
         return _at(opened, *in_text)
-    if found := _LINES.fullmatch(words):
+    if found := _LINES.fullmatch(named):
         return _at_lines(opened, int(found[1]), int(found[2] or found[1]))
     if in_text is None:
         raise Nothing(

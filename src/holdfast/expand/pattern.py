@@ -1,12 +1,16 @@
 """Where a regular expression matches, with line numbers or paths and what stands beside it.
 
-pattern: after opened. RE2 takes time in proportion to the text, whatever the pattern; its length,
-the text it is tried on and the number of hits have limits all the same.
+pattern: after opened. The model writes the pattern and the content may be hostile. RE2 takes time
+in proportion to the text, but also to the pattern, and to each place that matches nothing: so the
+text is searched window by window until the hits, the empty places or the processor's time are used
+up, and the answer says how far it came.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import re2  # type: ignore[import-untyped]
 
@@ -22,6 +26,20 @@ MOST_CHARACTERS = 1000
 MOST_BYTES = 32 * 1024 * 1024
 """Of the text it is tried on."""
 MOST_HITS = 500
+MOST_EMPTY = 20_000
+"""Places where a pattern matches nothing, as `\\b` and `x*` do: each costs a step of our own, and
+10 MB of them took 28 seconds."""
+MOST_PROGRAM = 10_000
+"""Steps that a pattern is compiled to; `(?:\\pL|\\pN){200}` has 268,000 and searches 0.1 MB/s."""
+MOST_SECONDS = 2.0
+"""Of the processor, for one search. `a[ab]{900}c` would take four minutes for 32 MB."""
+_WINDOW_STEPS = 1 << 27
+"""Bytes of a window times steps of the pattern: at most a second before the clock is looked at."""
+_LEAST_WINDOW = 1 << 14
+_MOST_WINDOW = 1 << 20
+_OVERLAP = 8
+"""A match that goes on behind its window is cut there, or, if it begins in the last eighth, left
+to the next one."""
 _CONTEXT_LINES = 1
 _LONGEST_LINE = 400
 _BESIDE = 120
@@ -33,52 +51,86 @@ Place = int | str
 """The number of a line, or what a part of one is called."""
 
 
+class _Searched(NamedTuple):
+    """What a search found, and how far it came."""
+
+    hits: list[Hit]
+    characters: int
+    """Of the text, that were searched; all of them unless something was used up."""
+    ignored_case: bool = False
+
+
 def by_pattern(opened: Opened, pattern: str) -> Region:
     """The places that match, in order."""
-    hits, ignored_case = _hits(opened, pattern)
+    hits, characters, ignored_case = _hits(opened, pattern)
+    part = ""
+    if characters < len(opened.text):
+        part = f" of the first {characters:,} of {len(opened.text):,} characters"
     if not hits:
         raise Nothing(
-            "nothing matches the pattern, with or without regard to case",
-            "Try a shorter pattern, or query with a question.",
+            f"nothing{part} matches the pattern, with or without regard to case",
+            "Try a shorter pattern that takes at least one sign (`x+`, not `x*`), or query with "
+            "a question.",
         )
     document = opened.source.document
     if document is not None and opened.base(document) == 0 and _has_long_lines(opened, hits):
         region = _in_json(document, hits)
     else:
         region = _in_lines(opened, hits)
-    number = f"first {MOST_HITS}" if len(hits) >= MOST_HITS else f"{len(hits)} in all"
+    number = f"first {MOST_HITS}" if len(hits) >= MOST_HITS else f"{len(hits)} in all{part}"
     region.total = f" ({number}, ignoring case)" if ignored_case else f" ({number})"
     return region
 
 
-def _hits(opened: Opened, pattern: str) -> tuple[list[Hit], bool]:
+def _hits(opened: Opened, pattern: str) -> _Searched:
     if len(pattern) > MOST_CHARACTERS:
         raise ExpandError(
             "the pattern is too long",
             where="options.pattern",
             fix=f"Use at most {MOST_CHARACTERS} characters.",
         )
-    for ignore_case in (False, True):
-        found = _search(opened.text, pattern, ignore_case=ignore_case)
-        if found:
-            return found, ignore_case
-    return [], False
+    searched = _search(opened.text, pattern, ignore_case=False)
+    if searched.hits:
+        return searched
+    return _search(opened.text, pattern, ignore_case=True)
 
 
-def _search(text: str, pattern: str, *, ignore_case: bool) -> list[Hit]:
+def _search(text: str, pattern: str, *, ignore_case: bool) -> _Searched:
+    compiled = _compiled(pattern, ignore_case=ignore_case)
+    data = text.encode("utf-8", "replace")[:MOST_BYTES]
+    spans: list[Hit] = []
+    empty = reached = 0
+    until = time.thread_time() + MOST_SECONDS
+    for begin, end, next_begin in _windows(len(data), compiled.programsize):
+        if time.thread_time() > until:
+            break
+        reached = next_begin
+        for match in compiled.finditer(data, max(begin, spans[-1][1] if spans else 0), end):
+            start, stop = match.span()
+            if start >= next_begin:
+                break
+            if stop > start:
+                spans.append((start, stop))
+            else:
+                empty += 1
+            if len(spans) >= MOST_HITS or empty >= MOST_EMPTY:
+                reached = stop
+                break
+        if len(spans) >= MOST_HITS or empty >= MOST_EMPTY:
+            break
+    if text.isascii():
+        return _Searched(spans, reached, ignore_case)
+    characters = len(data[:reached].decode("utf-8", "ignore"))
+    return _Searched(_in_characters(data, spans), characters, ignore_case)
+
+
+def _compiled(pattern: str, *, ignore_case: bool) -> Any:
     options = re2.Options()
     options.max_mem = _MEMORY
     options.log_errors = False
     options.case_sensitive = not ignore_case
-    data = text.encode("utf-8", "replace")[:MOST_BYTES]
-    found: list[Hit] = []
     try:
         compiled = re2.compile(f"(?m:{pattern})".encode("utf-8", "replace"), options)
-        for match in compiled.finditer(data):
-            if match.end() > match.start():
-                found.append(match.span())
-            if len(found) >= MOST_HITS:
-                break
     except re2.error:
         raise ExpandError(
             "the pattern is no regular expression that RE2 takes",
@@ -86,7 +138,24 @@ def _search(text: str, pattern: str, *, ignore_case: bool) -> list[Hit]:
             fix="Escape signs like ( [ . with a backslash; back-references and look-around "
             "are not supported.",
         ) from None
-    return found if text.isascii() else _in_characters(data, found)
+    if compiled.programsize > MOST_PROGRAM:
+        raise ExpandError(
+            "the pattern repeats too much",
+            where="options.pattern",
+            fix="Use + or * instead of a count, or a smaller one.",
+        )
+    return compiled
+
+
+def _windows(size: int, steps: int) -> Iterator[tuple[int, int, int]]:
+    """Yield where each begins, where it ends, and where the next one begins."""
+    length = max(_LEAST_WINDOW, min(_MOST_WINDOW, _WINDOW_STEPS // max(1, steps)))
+    begin = 0
+    while begin < size:
+        end = min(begin + length, size)
+        next_begin = size if end == size else end - length // _OVERLAP
+        yield begin, end, next_begin
+        begin = next_begin
 
 
 def _in_characters(data: bytes, spans: list[Hit]) -> list[Hit]:

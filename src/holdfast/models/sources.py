@@ -21,8 +21,9 @@ from holdfast.wire.blocks import text_of
 _LONGEST_QUESTION = 600
 """A longer text of the user's is content too, which the question is about."""
 _PARAGRAPHS = re.compile(r"\n\s*\n")
+# Possessive: digits that were taken for lines are not tried again as the rest of the line.
 _OPENED = re.compile(
-    r"\[(ref:[a-z0-9_]{1,40}:[0-9a-f]{16,64})\b(?: (lines [\d-]+))?[^\n]*\n(`{3,})\n"
+    r"\[(ref:[a-z0-9_]{1,40}:[0-9a-f]{16,64})\b(?: (lines [\d-]++))?+[^\n]*+\n(`{3,}+)\n"
 )
 """The first line of what was opened, and the fence behind which it stands."""
 _PLACE = re.compile(

@@ -1,11 +1,10 @@
 """Flag secrets and personal data before anything is compressed, and mask or refuse them.
 
-detector → credentials · personal → detectors → escapes · policy, each using only what stands before
+detector → credentials · personal, escapes → detectors → policy, each using only what stands before
 it.
 """
 
-from holdfast.privacy.detectors import Finding, find, flags
-from holdfast.privacy.escapes import flags_in_json, secrets_in_json
+from holdfast.privacy.detectors import Finding, find, flags, flags_in_json, secrets_in_json
 from holdfast.privacy.policy import Policy, apply, mask
 
 __all__ = [

@@ -23,7 +23,7 @@ _PEM_BODY = rf"(?:{_GAP}(?:[A-Za-z0-9+/=]{{20,}}|[A-Z][A-Za-z-]+: [^\n\\]*))*"
 _PEM_END = rf"(?:{_GAP}[A-Za-z0-9+/=]{{0,19}}{_GAP}-----END [A-Z0-9 ]{{0,40}}-----)?"
 
 _NAMES = (
-    r"pass(?:word|wd|phrase)|pwd|contrase(?:ñ|n)a|secret"
+    r"pass(?:word|wd|phrase)|pwd|contrase(?:ñ|n\x{303}?)a|secret"
     r"|(?:secret|api|auth|access|service|account|client|private|priv|db|database|encryption|signing)"
     r"[_-]?(?:access[_-]?)?key|(?:db|database|key)[_-]?pass"
     r"|(?:api|auth|access|refresh|bearer|session|secret)[_-]?token"

@@ -1,7 +1,8 @@
 """Find secrets and personal data in a text, before anything is stored or shown.
 
-detectors: after credentials and personal, before policy. It says what kind stands where, never
-what it is: a finding holds no text, so it can be logged.
+detectors: after credentials, personal and escapes, before policy. It says what kind stands where,
+never what it is: a finding holds no text, so it can be logged. A text is looked at as it is
+written and as it reads without its escapes, for it may be JSON, or a part of it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import msgspec
 
 from holdfast.privacy.credentials import CREDENTIALS
 from holdfast.privacy.detector import any_of
+from holdfast.privacy.escapes import Plain, plain_forms
 from holdfast.privacy.personal import PERSONAL
 
 DETECTORS = CREDENTIALS + PERSONAL
@@ -37,13 +39,42 @@ class Finding(msgspec.Struct, frozen=True):
 def find(text: str) -> tuple[Finding, ...]:
     """Every secret and personal datum with a known shape, in order, none overlapping another."""
     data = text.encode("utf-8", "surrogatepass")
-    found = [
+    findings = _found(data)
+    forms: list[Plain] = []
+    for plain in plain_forms(data):
+        forms.append(plain)
+        findings += (_as_written(finding, forms) for finding in _found(plain.data))
+    merged = merge(findings)
+    return tuple(merged if len(data) == len(text) else _in_characters(merged, data))
+
+
+def flags_in_json(data: bytes) -> tuple[str, ...]:
+    """The kinds found in some JSON, sorted."""
+    forms = (data, *(plain.data for plain in plain_forms(data)))
+    return flags(finding for form in forms for finding in _found(form))
+
+
+def secrets_in_json(data: bytes) -> set[bytes]:
+    """The secrets and data themselves: to be compared, never to be logged or stored."""
+    forms = (data, *(plain.data for plain in plain_forms(data)))
+    return {form[f.start : f.stop] for form in forms for f in _found(form)}
+
+
+def _found(data: bytes) -> list[Finding]:
+    """What stands in some bytes as they are, places in bytes."""
+    return [
         Finding(DETECTORS[index].kind, start, stop)
         for index in _occurring()(data)
         for start, stop in DETECTORS[index].spans(data)
     ]
-    merged = merge(found)
-    return tuple(merged if len(data) == len(text) else _in_characters(merged, data))
+
+
+def _as_written(finding: Finding, forms: Sequence[Plain]) -> Finding:
+    """The same, where it stands before escapes were taken away, one round after the other."""
+    start, stop = finding.start, finding.stop
+    for plain in reversed(forms):
+        start, stop = plain.written(start), plain.written(stop)
+    return Finding(finding.kind, start, stop)
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:

@@ -8,6 +8,7 @@ to which one message was added costs one message.
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from contextlib import suppress
 from typing import Any, Protocol
@@ -91,6 +92,11 @@ class Correction(Protocol):
 _DEFAULT_LIMITS = Limits()
 _registered: dict[str, TokenCounter] = {}
 _warned: set[str] = set()
+# Linear: a class and a bound, and never more than _LONGEST_NAME + 1 characters are looked at.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,99}")
+_LONGEST_NAME = 100
+_SHOWN = 40
+"""Characters of a model's name in a warning; most have fewer, and a log needs no more to tell."""
 # How far above the count of a registered counter a report may lie, by what the counter says.
 _SLACK: dict[Accuracy, float] = {"exact": 1.0, "calibrated": 1.1, "heuristic": 1.5}
 
@@ -144,7 +150,7 @@ def estimate_tokens(text: str, provider_id: str, provider_manager: Any = None) -
         try:
             return _checked(native(text, provider_id))
         except Exception as error:  # noqa: BLE001 - whatever it raises, counting goes on (001-61)
-            _warn_once(f"the counter of {provider_id[:80]!r} failed ({type(error).__name__})")
+            _warn_once(f"the counter of {_shown(provider_id)} failed ({type(error).__name__})")
     return _of_text(text, provider_id, vocabulary.shared.count).tokens
 
 
@@ -310,8 +316,15 @@ def _envelope(
 
 def _warn_if_unknown(numbers: Constants, model: str) -> None:
     if numbers.family == UNKNOWN or numbers.family.endswith("/newer"):
-        which = f"the model {model[:80]!r} is not known" if model else "no model is named"
+        which = f"the model {_shown(model)} is not known" if model else "no model is named"
         _warn_once(f"{which}: tokens are estimated; observed usage corrects them")
+
+
+def _shown(name: str) -> str:
+    """A model's name for a log; a client may send anything as one, and a prompt is no name."""
+    if not _NAME.fullmatch(name[: _LONGEST_NAME + 1]):
+        return "(its name looks like no model's)"
+    return repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "…")
 
 
 def _warn_once(text: str) -> None:

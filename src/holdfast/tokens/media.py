@@ -21,6 +21,9 @@ _TYPICAL_SIZE = (1024, 1024)
 # A page or two, a minute of sound, ten seconds of film: nothing in the request says how much.
 _TYPICAL_TOKENS = {"document": 3000.0, "audio": 1920.0, "video": 2630.0}
 
+_LONGEST_MODEL = 200
+"""Characters of a model's name that patterns see: `gpt-5.*mini` is no linear one, and a client
+may send any text as a model."""
 # OpenAI, tiles of 512 pixels: base and price of a tile.
 _TILES = (
     (re.compile(r"4o-mini"), (2833, 5667)),
@@ -73,6 +76,7 @@ def _gemini_image(width: int, height: int, numbers: Constants) -> float:
 
 def _openai_image(width: int, height: int, model: str, *, low: bool) -> float:
     """platform.openai.com, images and vision."""
+    model = model[:_LONGEST_MODEL]
     for pattern, factor in _PATCHES:
         if pattern.search(model):
             scale = min(1.0, math.sqrt(1536 * 32 * 32 / (width * height)))

@@ -17,7 +17,8 @@ from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Tool, ToolCall
 from holdfast.wire.values import take
 
-_THOUGHT = re.compile(r"<think>.*?</think>\s*", re.DOTALL)
+_SPACE = re.compile(r"\s*+")  # only matched where a scan stands, and possessive: linear
+_BEGINS, _ENDS = "<think>", "</think>"
 
 
 def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
@@ -85,7 +86,7 @@ def message(view: View, context: Surroundings, k: Constants, count: CountText) -
     if view.results and not text:
         return total
     if view.speaker == "assistant" and not context.in_turn and k["strips_thoughts"]:
-        text = _THOUGHT.sub("", text) if "<think>" in text else text
+        text = _without_thoughts(text)
     total += k["text_scale"] * count(vocabulary, text)
     if view.speaker == "system":
         return total + k["system"]
@@ -115,3 +116,19 @@ def _call(call: ToolCall, k: Constants, count: CountText) -> float:
     total += k["call_id"] * count(vocabulary, call.id)
     total += k["call_scale"] * count(vocabulary, text)
     return total + k["call_argument"] * (len(value) if isinstance(value, dict) else 0)
+
+
+def _without_thoughts(text: str) -> str:
+    """The text less its thoughts and the space behind each.
+
+    Scanned by hand: a pattern would look for an end again behind every beginning that has none.
+    """
+    pieces: list[str] = []
+    at = 0
+    while (begin := text.find(_BEGINS, at)) >= 0:
+        end = text.find(_ENDS, begin)
+        if end < 0:
+            break
+        pieces.append(text[at:begin])
+        at = _SPACE.match(text, end + len(_ENDS)).end()  # type: ignore[union-attr] # or nothing
+    return "".join([*pieces, text[at:]])

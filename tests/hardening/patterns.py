@@ -1,0 +1,377 @@
+"""Attacks on a regular expression, made from the expression itself, and how its time grows.
+
+As `recheck` does, each repeat of a pattern is pumped: behind what leads to it, with what it
+repeats, before something that lets it fail. To that come the same pieces alternated, halved,
+nested and nearly right. Time is the processor's, so that a busy machine changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from re import _constants as sre  # type: ignore[attr-defined]
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any, NamedTuple
+
+from tools.patterns import Use, inventory
+
+ROOT = Path(__file__).parents[2]
+
+Items = Sequence[tuple[Any, Any]]
+
+SIZES = (50_000, 100_000, 200_000)
+SHORT_SIZES = (12_000, 24_000, 48_000)
+MOST_GROWTH = 8.0
+"""Of the largest size against the smallest, a quarter of it: 4 is exact, 16 is the square."""
+SHARE = 4e-8
+"""Seconds a character below which time is not compared: 2 ms for 50,000. The square of that many
+steps takes a hundred times as long on any machine."""
+MOST_SHARE = 2e-6
+"""Seconds a character above which it is slow however it grows: twice the second that a megabyte
+may take. A pattern that fails at each place of a text cannot be cut off, so it must not go on."""
+FLOOR = 0.02
+"""Seconds that are no attack at any size here: memory that grows makes them uneven."""
+LONGEST = 2
+"""Seconds of the processor after which an attack that has not returned has worked."""
+_OFTEN = 8
+"""Repeats with a lower bound are no repeats to an attacker."""
+_PROBES = " \t\n\r,.:;/\\\"'`<>()[]{}=-_+*#|&%$@!?~^019abzAZé中\0\xa0"
+_TAILS = ("", "\0", "\n", "!")
+_MOST_LETTERS = 10
+_MOST_BODIES = 4
+
+
+class Attack(NamedTuple):
+    """A text of any size."""
+
+    head: str
+    pump: str
+    second: str
+    """What the second half is pumped with."""
+    tail: str
+
+    def text(self, size: int) -> str:
+        """The text of about so many characters."""
+        room = max(0, size - len(self.head) - len(self.tail))
+        if not self.second:
+            return self.head + self.pump * (room // len(self.pump)) + self.tail
+        half = room // 2
+        first = self.pump * (half // len(self.pump))
+        return self.head + first + self.second * (half // len(self.second)) + self.tail
+
+
+# --- attacks -------------------------------------------------------------------------------------
+
+
+def attacks(pattern: str | bytes, flags: int = 0, *, thorough: bool = True) -> list[Attack]:
+    """What could make a pattern slow."""
+    shape = _Shape(_tree(pattern, flags))
+    forms: dict[Attack, None] = {}
+    tails = [*(_TAILS if thorough else _TAILS[:2]), *shape.refusals()]
+    for prefix, bodies in shape.repeats():
+        for body in bodies:
+            for tail in tails:
+                forms[Attack(prefix, body, "", tail)] = None
+                forms[Attack("", prefix + body, "", tail)] = None
+            if prefix:
+                forms[Attack("", prefix, body, "\0")] = None
+        if len(bodies) > 1:
+            forms[Attack(prefix, "".join(bodies), "", "\0")] = None
+    whole = shape.sample
+    for near in (whole, whole[:-1], whole[1:]):
+        if near:
+            forms[Attack("", near, "", "\0")] = None
+    letters = shape.alphabet[: _MOST_LETTERS if thorough else 6]
+    for letter in letters:
+        forms[Attack("", letter, "", "\0")] = None
+    for first, second in product(letters, letters) if thorough else ():
+        if first != second:
+            forms[Attack("", first + second, "", "\0")] = None
+            forms[Attack("", first, second, "\0")] = None
+    return [attack for attack in forms if attack.pump]
+
+
+def _tree(pattern: str | bytes, flags: int) -> Items:
+    text = pattern.decode("latin-1") if isinstance(pattern, bytes) else pattern
+    try:
+        # RE2 writes the end of the text otherwise.
+        return list(_parser.parse(text.replace(r"\z", r"\Z"), flags & ~re.LOCALE & ~re.ASCII))
+    except re.error:
+        return [(sre.LITERAL, ord(sign)) for sign in dict.fromkeys(text)]
+
+
+class _Shape:
+    """What a parsed pattern is made of."""
+
+    def __init__(self, tree: Items) -> None:
+        self._tree = tree
+        self._own = list(dict.fromkeys(self._literals(tree)))
+        self.alphabet = list(
+            dict.fromkeys([*self._own, *(c for i in self._leaves(tree) for c in self._choices(i))])
+        )
+        self.sample = self._text(tree)
+
+    def repeats(self) -> list[tuple[str, list[str]]]:
+        """Each repeat: what leads to it, and what it may repeat."""
+        return list(self._repeats(self._tree, ""))
+
+    def refusals(self) -> list[str]:
+        """What an assertion of the pattern looks for: `(?!.*mini)` refuses when it comes last."""
+        texts = [self._text(item[1][1]) for item in self._assertions(self._tree)]
+        return list(dict.fromkeys(text for text in texts if text))[:2]
+
+    def _assertions(self, items: Items) -> Iterator[tuple[Any, Any]]:
+        for item in items:
+            op, argument = item
+            if op in (sre.ASSERT, sre.ASSERT_NOT):
+                yield item
+            inner = argument[1] if op is sre.BRANCH else _inner(item)
+            for part in [argument[2]] if op in _REPEATS else inner:
+                yield from self._assertions(part)
+
+    def _repeats(self, items: Items, prefix: str) -> Iterator[tuple[str, list[str]]]:
+        for item in items:
+            op, argument = item
+            if op in _REPEATS:
+                _, most, body = argument
+                if most is sre.MAXREPEAT or most > _OFTEN:
+                    yield prefix, self._bodies(body)
+                yield from self._repeats(body, prefix)
+            elif op is sre.BRANCH:
+                for branch in argument[1]:
+                    yield from self._repeats(branch, prefix)
+            else:
+                for inner in _inner(item):
+                    yield from self._repeats(inner, prefix)
+            prefix += self._text([item])
+
+    def _bodies(self, body: Items) -> list[str]:
+        """Some texts that a repeat could take once."""
+        texts: list[str] = [self._text(body)]
+        for variant in range(1, _MOST_BODIES):
+            texts.append(self._text(body, variant))
+        for item in body:  # each alternative, and each class, alone
+            if item[0] is sre.BRANCH:
+                texts += [self._text(branch) for branch in item[1][1]]
+            texts += self._choices(item)
+        return [text for text in dict.fromkeys(texts) if text][: 2 * _MOST_BODIES]
+
+    def _text(self, items: Items, variant: int = 0) -> str:
+        """A short text that the items take."""
+        return "".join(self._piece(item, variant) for item in items)
+
+    def _piece(self, item: tuple[Any, Any], variant: int) -> str:
+        op, argument = item
+        if op in _REPEATS:
+            least: int = argument[0]
+            body: Items = argument[2]
+            return self._text(body, variant) * max(min(least, 64), variant > 1)
+        if op is sre.BRANCH:
+            branches = argument[1]
+            return self._text(branches[variant % len(branches)], variant)
+        if op in (sre.ASSERT, sre.ASSERT_NOT, sre.AT):
+            return ""
+        if inner := _inner(item):
+            return self._text(inner[0], variant)
+        choices = self._choices(item)
+        return choices[variant % len(choices)] if choices else ""
+
+    def _choices(self, item: tuple[Any, Any]) -> list[str]:
+        """Signs that an item of one sign takes: those that the pattern itself names first."""
+        op, argument = item
+        if op is sre.LITERAL:
+            return [chr(argument)]
+        if op is sre.ANY:
+            return [*self._own[:2], "a"]
+        if op is sre.NOT_LITERAL:
+            return [sign for sign in (*self._own, "a", " ") if sign != chr(argument)][:3]
+        if op is not sre.IN:
+            return []
+        chosen = [sign for sign in (*self._own, *_PROBES) if _is_in(argument, sign)]
+        return list(dict.fromkeys(chosen))[:_MOST_BODIES]
+
+    def _literals(self, items: Items) -> Iterator[str]:
+        for op, argument in self._leaves(items):
+            if op is sre.LITERAL:
+                yield chr(argument)
+            elif op is sre.IN:
+                yield from (chr(code) for kind, code in argument if kind is sre.LITERAL)
+
+    def _leaves(self, items: Items) -> Iterator[tuple[Any, Any]]:
+        for item in items:
+            op, argument = item
+            inner = argument[1] if op is sre.BRANCH else _inner(item)
+            if op in _REPEATS:
+                inner = [argument[2]]
+            for part in inner:
+                yield from self._leaves(part)
+            if not inner:
+                yield item
+
+
+_REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
+
+
+def _inner(item: tuple[Any, Any]) -> list[Items]:
+    """The sequences inside a group or an assertion."""
+    op, argument = item
+    if op is sre.SUBPATTERN:
+        return [argument[-1]]
+    if op in (sre.ASSERT, sre.ASSERT_NOT):
+        return [argument[1]]
+    if op is sre.ATOMIC_GROUP:
+        return [argument]
+    if op is sre.GROUPREF_EXISTS:
+        return [part for part in argument[1:] if part]
+    return []
+
+
+_CATEGORIES = {
+    sre.CATEGORY_DIGIT: r"\d",
+    sre.CATEGORY_NOT_DIGIT: r"\D",
+    sre.CATEGORY_SPACE: r"\s",
+    sre.CATEGORY_NOT_SPACE: r"\S",
+    sre.CATEGORY_WORD: r"\w",
+    sre.CATEGORY_NOT_WORD: r"\W",
+}
+
+
+def _is_in(parts: Items, sign: str) -> bool:
+    negated = parts[0][0] is sre.NEGATE
+    for kind, value in parts:
+        if (
+            (kind is sre.LITERAL and ord(sign) == value)
+            or (kind is sre.RANGE and value[0] <= ord(sign) <= value[1])
+            or (kind is sre.CATEGORY and re.match(_CATEGORIES[value], sign))
+        ):
+            return not negated
+    return negated
+
+
+# --- time ----------------------------------------------------------------------------------------
+
+
+def _runner(use: Use, method: str) -> Callable[[str | bytes], object]:
+    function = getattr(use.compiled, method)
+    if method == "finditer":
+        return lambda text: deque(function(text), maxlen=0)
+    if method in ("sub", "subn"):
+        nothing: str | bytes = b"" if isinstance(use.pattern, bytes) else ""
+        return lambda text: function(nothing, text)
+    run: Callable[[str | bytes], object] = function
+    return run
+
+
+def _seconds(run: Callable[[str | bytes], object], text: str | bytes, times: int) -> float:
+    best = float("inf")
+    for _ in range(times):
+        begin = time.thread_time()
+        run(text)
+        best = min(best, time.thread_time() - begin)
+    return best
+
+
+def _growth(use: Use, method: str, attack: Attack, sizes: Sequence[int]) -> list[float]:
+    """Seconds at each size, if an attack works; else nothing."""
+    run = _runner(use, method)
+
+    def measure(size: int, times: int) -> float:
+        text = attack.text(size)
+        return _seconds(run, text.encode() if isinstance(use.pattern, bytes) else text, times)
+
+    first = measure(sizes[0], 1)
+    if first < SHARE * sizes[0]:
+        return []
+    for _ in range(3):  # a growth that is noise does not come three times
+        seconds: list[float] = []
+        for size in sizes:
+            seconds.append(measure(size, 3))
+            if seconds[-1] > MOST_SHARE * size:
+                return seconds
+        if seconds[-1] < max(MOST_GROWTH * seconds[0], FLOOR):
+            return []
+    return seconds
+
+
+# --- a process that may be killed ----------------------------------------------------------------
+
+
+class Attempt(NamedTuple):
+    """One attack by one method, and what came of it."""
+
+    number: int
+    """Of the pattern among all."""
+    place: str
+    method: str
+    attack: Attack
+    seconds: tuple[float, ...] = ()
+    """At each size, where the attack works; nothing before it is known."""
+
+    def __str__(self) -> str:
+        times = ", ".join(f"{seconds:.3f}" for seconds in self.seconds) or "did not return"
+        return f"{self.place} {self.method} on {self.attack}: {times}"
+
+
+def attacked(uses: Sequence[Use] | None = None, *, thorough: bool = True) -> list[Attempt]:
+    """The attacks that work on some patterns, or on all of the package, one for each pattern.
+
+    The work is done by a process that the kernel ends when one attack takes too long: `re` cannot
+    be interrupted. Then the attack has worked, and another process goes on behind it.
+    """
+    asked = None if uses is None else [[use.pattern, sorted(use.methods)] for use in uses]
+    working: list[Attempt] = []
+    start = 0
+    while True:
+        command = [sys.executable, "-m", __spec__.name, json.dumps([asked, thorough, start])]
+        result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
+        attempts = [_attempt(line) for line in result.stdout.splitlines()]
+        working += [attempt for attempt in attempts if attempt.seconds]
+        if result.returncode == 0:
+            return working
+        assert result.returncode == -signal.SIGXCPU, result.returncode
+        working.append(attempts[-1])
+        start = attempts[-1].number + 1
+
+
+def _attempt(line: bytes) -> Attempt:
+    number, place, method, attack, seconds = json.loads(line)
+    return Attempt(number, place, method, Attack(*attack), tuple(seconds))
+
+
+def _work(asked: list[tuple[str, list[str]]] | None, thorough: bool, start: int) -> None:
+    if asked is None:
+        uses = [use for use in inventory() if use.pattern is not None]
+    else:
+        uses = [Use("", "re", text, frozenset(by), re.compile(text)) for text, by in asked]
+    sizes = SIZES if thorough else SHORT_SIZES
+    for number, use in enumerate(uses[start:], start):
+        _attack(number, use, sizes, thorough)
+
+
+def _attack(number: int, use: Use, sizes: Sequence[int], thorough: bool) -> None:
+    assert use.pattern is not None
+    flags = use.compiled.flags if use.engine == "re" else 0
+    for attack in attacks(use.pattern, flags, thorough=thorough):
+        for method in sorted(use.methods):
+            attempt = Attempt(number, use.place, method, attack)
+            allowed = math.ceil(time.process_time()) + LONGEST
+            resource.setrlimit(resource.RLIMIT_CPU, (allowed, resource.RLIM_INFINITY))
+            os.write(1, json.dumps(attempt).encode() + b"\n")
+            if seconds := _growth(use, method, attack, sizes):
+                os.write(1, json.dumps(attempt._replace(seconds=tuple(seconds))).encode() + b"\n")
+                return
+
+
+if __name__ == "__main__":
+    _work(*json.loads(sys.argv[1]))
