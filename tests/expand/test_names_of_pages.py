@@ -111,3 +111,34 @@ def test_an_emoji_made_of_several_is_never_cut_apart() -> None:
     for limit in range(60, 120):
         at = between_words(text, 0, limit)
         assert at % len(family) == 0, limit
+
+
+def numbers_in(where: str) -> set[int]:
+    """The lines that a place names; of several places between two, only the ends are known."""
+    ranges = re.findall(r"lines (\d+)-(\d+)", where)
+    return {n for first, last in ranges for n in range(int(first), int(last) + 1)}
+
+
+def test_each_page_of_hits_names_the_lines_it_shows_and_no_more() -> None:
+    text = "\n".join("a needle" if n % 9 < 7 else f"line {n}" for n in range(1, 400))
+    shown = pages(text, {"pattern": "needle", "max_tokens": 120})
+    assert len(shown) > 5
+    for page in shown:
+        here = {int(n) for n in re.findall(r"^(\d+)[:-] ", page.content, re.M)}
+        assert here, page.where
+        assert numbers_in(page.where) <= here
+        assert {min(here), max(here)} <= numbers_in(page.where)
+        if "more places" not in page.where:
+            assert numbers_in(page.where) == here
+
+
+def test_a_part_of_a_long_line_or_value_is_named_by_its_characters() -> None:
+    line = f"{'a word ' * 300}needle {'and more ' * 300}"
+    for text in (f"first\n{line}\nlast\n", json.dumps({"rows": [{"text": line}]})):
+        page = opened(text, {"pattern": "needle"})
+        [(first, last)] = re.findall(r"characters (\d+)-(\d+)", page.where)
+        assert int(last) - int(first) < 400
+        assert "needle" in text[int(first) : int(last)]
+        assert text[int(first) : int(last)] in page.content
+        again = opened(text, {"around": page.where.rpartition("; ")[2], "max_tokens": 200})
+        assert "lines 3-3" in page.where or "needle" in again.content

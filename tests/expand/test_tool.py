@@ -136,7 +136,8 @@ def test_a_ref_that_cannot_be_opened_gives_a_reason_and_a_step(
 
 def test_a_stale_ref_says_so() -> None:
     assert stale_line(info("stale")) == "a log [stale - use expand_ref to refresh]"
-    assert stale_line(info()) == "a log"
+    assert stale_line(info(), "open_it") == "a log"
+    assert stale_line(info("stale"), "open_it") == "a log [stale - use open_it to refresh]"
     assert "call the tool run again" in note_of(info("stale"))
     assert note_of(info()) == ""
 
