@@ -76,7 +76,7 @@ def compose(
     least = min(1.0, _LEAST_KEY / max(room, 1))
     taken.add("key", first.notes, share=max(least, 0.3 if answers else 0.4))
     taken.add(
-        "key", (note for note in notes if note.role == "key"), share=0.85 if answers else 0.95
+        "key", (note for note in notes if note.role == "key"), share=0.88 if answers else 0.95
     )
     taken.add("alert", alerts, share=0.5 if answers else 0.7)
     # The best answer whole is worth more than two parts, or an outline.
