@@ -93,7 +93,7 @@ SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 @given(DATA, OPTIONS, KINDS)
-@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
 def test_any_options_over_any_content_get_a_typed_answer(
     data: bytes, options: object, kind: str
 ) -> None:
@@ -101,7 +101,7 @@ def test_any_options_over_any_content_get_a_typed_answer(
 
 
 @given(OPTIONS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_options_are_read_or_refused(options: object) -> None:
     try:
         wanted = ExpandOptions.parse(options)
