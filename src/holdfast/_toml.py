@@ -12,12 +12,13 @@ import re
 import tomllib
 from collections.abc import Iterator
 
+# Linear: possessive, and a string that is never closed is one token, not one for each quote in it.
 _TOKEN = re.compile(
     r"""
-      "{3} (?: \\. | "{1,2}+ (?!") | [^"\\]++ )*+ "{3,5}+    # multi-line string
-    | '{3} (?: '{1,2}+ (?!') | [^']++ )*+ '{3,5}+            # multi-line literal string
-    | " (?: \\. | [^"\\\n]++ )*+ "        # string
-    | ' [^'\n]*+ '                        # literal string
+      "{3} (?: \\. | "{1,2}+ (?!") | [^"\\]++ )*+ "{0,5}+    # multi-line string
+    | '{3} (?: '{1,2}+ (?!') | [^']++ )*+ '{0,5}+            # multi-line literal string
+    | " (?: \\. | [^"\\\n]++ )*+ "?       # string
+    | ' [^'\n]*+ '?                       # literal string
     | \# [^\n]*+                          # comment
     | (?P<open> [\[{] )
     | (?P<close> [\]}] )

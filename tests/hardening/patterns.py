@@ -37,9 +37,9 @@ MOST_GROWTH = 8.0
 SHARE = 4e-8
 """Seconds a character below which time is not compared: 2 ms for 50,000. The square of that many
 steps takes a hundred times as long on any machine."""
-MOST_SHARE = 2e-6
-"""Seconds a character above which it is slow however it grows: twice the second that a megabyte
-may take. A pattern that fails at each place of a text cannot be cut off, so it must not go on."""
+MOST_SHARE = 1e-5
+"""Seconds a character above which it is slow however it grows, far above what bounded repeats
+take. A pattern that fails at each place of a text cannot be cut off, so it must not go on."""
 FLOOR = 0.02
 """Seconds that are no attack at any size here: memory that grows makes them uneven."""
 LONGEST = 2

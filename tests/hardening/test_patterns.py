@@ -14,6 +14,7 @@ from tools.patterns import Use, inventory, unreached
 from tests.hardening.patterns import attacked, attacks
 
 BOUNDED = {
+    "condense.alerts._KEY": 64,  # _KEY_BYTES
     "expand.around._CHARACTERS": 2_500,  # _LONGEST_PLACE
     "expand.around._LINES": 2_500,
     "expand.around._PARAGRAPH": 2_500,

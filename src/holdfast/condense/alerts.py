@@ -81,7 +81,9 @@ def _signs(source: Source) -> _Signs:
 
 def _keys(data: bytes, quote: bytes) -> set[str]:
     """The keys in use, and some other words: what stands between a quote and a quote with colon."""
-    found = {part[part.rfind(quote, -_KEY_BYTES) + 1 :] for part in data.split(quote + b":")}
+    # Cut first: where no quote begins a key, all that stands before its end would count as one.
+    ends = (part[-_KEY_BYTES:] for part in data.split(quote + b":"))
+    found = {end[end.rfind(quote) + 1 :] for end in ends}
     return {key.rstrip(b"\\").decode("utf-8", "replace") for key in found}
 
 
