@@ -317,6 +317,10 @@ FOREIGN: dict[str, dict[str, str]] = {
 }
 
 
+OPEN = {"/healthz", "/login", "/static/icon.svg", "/static/style.css"}
+"""What anybody may see who has reached the proxy: that it lives, and where to log in."""
+
+
 def test_every_route_denies_by_default() -> None:
     names = ["holdfast.example", "holdfast.example:8443"]
     with running_proxy({"serve_token": TOKEN, "serve_names": names}) as running:
@@ -325,7 +329,8 @@ def test_every_route_denies_by_default() -> None:
         for path in (*paths, "/nowhere"):
             for name, headers in FOREIGN.items():
                 for method in ("GET", "POST", "OPTIONS"):
-                    open_to_all = path == "/healthz" and "token" in name
+                    logs_in = path == "/login" and method == "POST"
+                    open_to_all = path in OPEN and "token" in name and not logs_in
                     status = ask(running.url + path, headers=headers, method=method).status
                     wanted = 401 if "token" in name else 403
                     assert (status == wanted) is not open_to_all, (path, name, method)

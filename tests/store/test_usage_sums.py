@@ -79,7 +79,7 @@ def test_every_way_of_summing_gives_the_sum_of_the_turns(
 
     async def work(store: Store) -> None:
         await write(store, scope, rows)
-        told = await report(store, scope, WAYS)  # type: ignore[arg-type]
+        told = await report(store, [scope], WAYS)  # type: ignore[arg-type]
         turns = [usage for *_, usage in rows]
         exact = {name: sum(getattr(usage, name) for usage in turns) for name in COUNTS[1:]}
         exact["turns"] = len(turns)

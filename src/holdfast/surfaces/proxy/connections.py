@@ -13,6 +13,7 @@ import itertools
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -243,7 +244,8 @@ async def accept(
                 among.make_room()
                 await asyncio.sleep(_PAUSE_SECONDS)
             else:
-                taking.create_task(_take(client, connection))
+                task = taking.create_task(_take(client, connection))
+                task.add_done_callback(partial(_closed_if_not_taken, client))
                 if number % _AT_ONCE == 0:
                     await asyncio.sleep(0)
 
@@ -252,6 +254,12 @@ async def _take(client: socket.socket, connection: Callable[[], Connection]) -> 
     try:
         await asyncio.get_running_loop().connect_accepted_socket(connection, client)
     except OSError:  # it left while it was taken
+        client.close()
+
+
+def _closed_if_not_taken(client: socket.socket, taking: asyncio.Task[None]) -> None:
+    """A proxy that ends may have accepted a connection which nobody has begun to take."""
+    if taking.cancelled():
         client.close()
 
 
