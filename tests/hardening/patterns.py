@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 Items = Sequence[tuple[Any, Any]]
 
 SIZES = (50_000, 100_000, 200_000)
-SHORT_SIZES = (12_000, 24_000, 48_000)
+SHORT_SIZES = (6_000, 12_000, 24_000)
 MOST_GROWTH = 8.0
 """Of the largest size against the smallest, a quarter of it: 4 is exact, 16 is the square."""
 SHARE = 4e-8

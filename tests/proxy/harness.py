@@ -129,9 +129,9 @@ def ask(
         connection.request(
             method or ("GET" if body is None else "POST"), target, data, dict(headers or {})
         )
-        response = connection.getresponse()
-        found = {name.lower(): value for name, value in response.getheaders()}
-        return Answered(response.status, found, response.read())
+        with connection.getresponse() as response:  # it may hold the socket when it breaks off
+            found = {name.lower(): value for name, value in response.getheaders()}
+            return Answered(response.status, found, response.read())
     finally:
         connection.close()
 

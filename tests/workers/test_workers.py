@@ -88,7 +88,7 @@ def test_a_worker_gives_the_citation_that_this_process_would_give(
     assert workers.pids
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.text(alphabet='{}[]<>/|,:"\n\t ab1é', min_size=1, max_size=60),
     st.text(max_size=20),
