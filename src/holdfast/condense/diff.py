@@ -118,13 +118,13 @@ def parse(source: Source) -> list[FileDiff]:
     text = source.text
     starts: list[int] = []
     has_hunk = True  # also of a file that begins with `---`, which can have no second one
-    for found in _FILE_OR_HUNK.finditer(text):
-        sign = found[0][:3]
+    for match in _FILE_OR_HUNK.finditer(text):
+        sign = match[0][:3]
         if sign == "@@ ":
             has_hunk = True
         # In what git writes `---` follows inside the same file, before its first hunk.
         elif sign != "---" or has_hunk:
-            starts.append(found.start())
+            starts.append(match.start())
             has_hunk = sign == "---"
     return [_file(text, start, end) for start, end in until_next(starts, len(text))]
 

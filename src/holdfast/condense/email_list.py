@@ -90,8 +90,8 @@ def passages(source: Source) -> Sequence[Passage]:
 @once
 def emails(source: Source) -> list[Email]:
     """The e-mails of a content."""
-    found = source.document
-    if found is None:
+    document = source.document
+    if document is None:
         return _in_text(source)
     if not any(word in source.data for word in (b"ubject", b"SUBJECT")):
         return []
@@ -159,14 +159,14 @@ def _spans(source: Source) -> list[Span]:
     text = source.text
     starts: list[int] = []
     at = 0
-    for found in _START.finditer(text):
-        if found.start() < at or not _follows_blank(text, found.start()):
+    for match in _START.finditer(text):
+        if match.start() < at or not _follows_blank(text, match.start()):
             continue
-        blank = _BLANK.search(text, found.start())
-        head = text[found.start() : blank.start() if blank else len(text)]
+        blank = _BLANK.search(text, match.start())
+        head = text[match.start() : blank.start() if blank else len(text)]
         names = {header[1] for header in _HEADER.finditer(head)}
         if {"From", "Subject"} <= names:
-            starts.append(found.start())
+            starts.append(match.start())
             at = blank.end() if blank else len(text)
     return until_next(starts, len(text))
 
@@ -185,7 +185,7 @@ def _in_text(source: Source) -> list[Email]:
     for start, end in _spans(source):
         blank = _BLANK.search(text, start, end)
         close = blank.start() if blank else end
-        headers = {found[1]: found[2].strip() for found in _HEADER.finditer(text, start, close)}
+        headers = {match[1]: match[2].strip() for match in _HEADER.finditer(text, start, close)}
         body = text[blank.end() : min(end, blank.end() + 400)] if blank else ""
         place = where(source, start, end)
         listed.append(

@@ -43,13 +43,13 @@ _QUOTED = re.compile(r"[\"'`“]([^\"'`“”]+)[\"'`”]")
 
 def fields(source: Source, question: str) -> list[Passage]:
     """The fields that the question asks for, best first; none if it names none."""
-    found = source.document
-    if found is None or not isinstance(found.value, (dict, list)):
+    document = source.document
+    if document is None or not isinstance(document.value, (dict, list)):
         return []
-    named = addressed(found.value, question)
+    named = addressed(document.value, question)
     chosen = [(place, "") for place in named]
     if all(_depth(place) == 1 for place in named):  # a lone key may be meant of something else
-        chosen += _by_words(found.value, question)
+        chosen += _by_words(document.value, question)
     unique: dict[str, Passage] = {}
     for place, beside in chosen:
         passage = _passage(place, beside)

@@ -39,12 +39,12 @@ def sniff(source: Source) -> float:
 def condense(source: Source) -> Condensed:
     """Count what was found, and show the first ten."""
     search = _search(source)
-    found = source.document
-    if search is None or found is None:
+    document = source.document
+    if search is None or document is None:
         return Condensed(title="GitHub search, unreadable", unit="items", total=0, notes=())
     unit = unit_of(search.items)
     here = len(search.items)
-    notes = alerts(source, found.value)
+    notes = alerts(source, document.value)
     if search.incomplete:
         notes.append(Note("alert", "incomplete_results: true", path_to(())))
     notes += [

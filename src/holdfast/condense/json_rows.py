@@ -25,10 +25,10 @@ kind = "json_rows"
 def sniff(source: Source) -> float:
     """Sure of arrays that are the content, less of those with prose around them."""
     rows = main_rows(source)
-    found = source.document
-    if rows is None or found is None:
+    document = source.document
+    if rows is None or document is None:
         return 0.0
-    return 0.75 if found.form in ("json", "lines") else 0.7
+    return 0.75 if document.form in ("json", "lines") else 0.7
 
 
 def condense(source: Source) -> Condensed:

@@ -28,19 +28,19 @@ _LOOKED_AT = 2_000
 
 def sniff(source: Source) -> float:
     """Sure of whatever is JSON, if nothing more special is."""
-    found = source.document
-    if found is None:
+    document = source.document
+    if document is None:
         return 0.0
-    return 0.5 if found.form in ("json", "lines") else 0.45
+    return 0.5 if document.form in ("json", "lines") else 0.45
 
 
 def condense(source: Source) -> Condensed:
     """Say which keys there are."""
-    found = source.document
-    if found is None:
+    document = source.document
+    if document is None:
         return Condensed(title="JSON, unreadable", unit="keys", total=0, notes=())
-    value = found.value
-    notes = [*alerts(source, value), *around_notes(found), *outline(value), *_firsts(value)]
+    value = document.value
+    notes = [*alerts(source, value), *around_notes(document), *outline(value), *_firsts(value)]
     return Condensed(
         title=f"JSON: {type_of(value)}",
         unit="items" if isinstance(value, list) else "keys",
@@ -51,10 +51,10 @@ def condense(source: Source) -> Condensed:
 
 def passages(source: Source) -> Sequence[Passage]:
     """Leaves with the objects they stand in."""
-    found = source.document
-    if found is None:
+    document = source.document
+    if document is None:
         return ()
-    return [*around_passages(found), *tree_passages(found.value)]
+    return [*around_passages(document), *tree_passages(document.value)]
 
 
 def _firsts(value: Any) -> list[Note]:

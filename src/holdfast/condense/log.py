@@ -224,8 +224,8 @@ def _span(source: Source) -> list[Note]:
 
 def _stamp(source: Source, numbers: range) -> str:
     for number in numbers:
-        if found := _STAMP.search(source.lines(number, number), 0, 90):
-            return found[0]
+        if match := _STAMP.search(source.lines(number, number), 0, 90):
+            return match[0]
     return ""
 
 

@@ -95,8 +95,8 @@ def condense(source: Source) -> Condensed:
     parts = sections(source)
     named = [one for one in parts if one.level]
     notes = [
-        Note("alert", found[0], where(source, *found.span()))
-        for found in islice(_CALLOUT.finditer(text), 6)
+        Note("alert", match[0], where(source, *match.span()))
+        for match in islice(_CALLOUT.finditer(text), 6)
     ]
     notes += warnings(source, 6)
     notes += _samples(source, parts)
@@ -203,13 +203,13 @@ def _samples(source: Source, parts: Sequence[Section]) -> list[Note]:
 
 
 def _links(text: str) -> list[Note]:
-    links = dict.fromkeys(found.groups() for found in _LINK.finditer(text))
+    links = dict.fromkeys(match.groups() for match in _LINK.finditer(text))
     if not links:
         return []
     first = islice(links, LINKS)
-    listed = ", ".join(f"[{quote(shown, 60)}]({href})" for shown, href in first)
+    names = ", ".join(f"[{quote(shown, 60)}]({href})" for shown, href in first)
     more = f", {len(links) - LINKS:,} more" if len(links) > LINKS else ""
-    return [Note("outline", f"links: {listed}{more}")]
+    return [Note("outline", f"links: {names}{more}")]
 
 
 def _code(text: str) -> list[Note]:

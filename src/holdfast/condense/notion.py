@@ -176,12 +176,12 @@ def _names(values: Any) -> Iterator[str]:
 
 def passages(source: Source) -> Sequence[Passage]:
     """Each object in plain values, then all of the answer as it stands."""
-    found = things(source)
-    if found is None:
+    entries = things(source)
+    if entries is None:
         return all_passages(source)
     said = [
         part
-        for item, path in zip(found.items, found.paths, strict=True)
+        for item, path in zip(entries.items, entries.paths, strict=True)
         for part in prose_passages(_said(item), path)
     ]
     return [*said, *all_passages(source)]

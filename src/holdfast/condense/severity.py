@@ -59,10 +59,10 @@ def level(line: str) -> str:
     if letter := _LETTER.match(line):
         return _LETTERS[letter[1]]
     for pattern in _LEVELS:
-        for found in pattern.finditer(line, 0, 200):
-            before = line[max(found.start() - 1, 0) : found.start()]
+        for match in pattern.finditer(line, 0, 200):
+            before = line[max(match.start() - 1, 0) : match.start()]
             if not (before.isalnum() or before == "_"):
-                return _NOT_NAME.split(found[0])[-1].upper()
+                return _NOT_NAME.split(match[0])[-1].upper()
     return ""
 
 

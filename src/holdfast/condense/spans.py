@@ -124,8 +124,8 @@ def quote(text: str, most: int = 200) -> str:
 
 def first_sentence(text: str, most: int = 200) -> str:
     """The first sentence of a text, quoted."""
-    found = _SENTENCE_END.search(text, 20, most)
-    return quote(text[: found.end()] if found else text, most)
+    match = _SENTENCE_END.search(text, 20, most)
+    return quote(text[: match.end()] if match else text, most)
 
 
 def cut(
@@ -153,10 +153,10 @@ def _place_to_cut(text: str, first: int, last: int, by: str) -> int:
 def paragraphs(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
     """What stands between blank lines: short ones joined, long ones cut."""
     end = len(text) if end is None else end
-    for found in _BLANK.finditer(text, start, end):
-        if found.end() - start >= SHORTEST:
-            yield from cut(text, start, found.end())
-            start = found.end()
+    for match in _BLANK.finditer(text, start, end):
+        if match.end() - start >= SHORTEST:
+            yield from cut(text, start, match.end())
+            start = match.end()
     yield from cut(text, start, end)
 
 

@@ -70,7 +70,7 @@ def sniff(source: Source) -> float:
     if source.data[:200].lstrip()[:1] in (b"{", b"[", b"<", b""):
         return 0.0
     head = source.data[:_SNIFFED].decode("utf-8", "replace")
-    verbs = Counter(found["verb"].split()[0].upper() for found in _STATEMENT.finditer(head))
+    verbs = Counter(match["verb"].split()[0].upper() for match in _STATEMENT.finditer(head))
     made = sum(verbs[verb] for verb in ("CREATE", "INSERT", "REPLACE", "COPY", "ALTER", "DROP"))
     if made < _FEWEST or ";" not in head:
         return 0.0

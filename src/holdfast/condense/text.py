@@ -78,8 +78,8 @@ def passages(source: Source) -> Sequence[Passage]:
 def warnings(source: Source, most: int = 12) -> list[Note]:
     """Lines that begin as a warning or an error does, each once, and how many more there are."""
     seen: dict[str, Span] = {}
-    for found in _WARNING.finditer(source.text):
-        seen.setdefault(found[0].strip(), found.span())
+    for match in _WARNING.finditer(source.text):
+        seen.setdefault(match[0].strip(), match.span())
     notes = [
         Note("alert", quote(line, 300), where(source, *span))
         for line, span in list(seen.items())[:most]
@@ -92,8 +92,8 @@ def warnings(source: Source, most: int = 12) -> list[Note]:
 
 def warning_in(text: str) -> str:
     """The first line of a text that begins as a warning or an error does; empty if none does."""
-    found = _WARNING.search(text)
-    return found[0].strip() if found else ""
+    match = _WARNING.search(text)
+    return match[0].strip() if match else ""
 
 
 def _head(source: Source, start: int) -> Note:
@@ -123,7 +123,7 @@ def _central(source: Source, spans: Sequence[Span]) -> list[Note]:
 def _outline(source: Source, spans: Sequence[Span]) -> list[Note]:
     """Headings, if there are some; else how the text goes on, at even distances."""
     text = source.text
-    places = [found.span(1) for found in _HEADING.finditer(text)]
+    places = [match.span(1) for match in _HEADING.finditer(text)]
     if len(places) < 3:
         places = list(spans[1:])
     step = -(-len(places) // SECTIONS) or 1

@@ -131,8 +131,8 @@ def _part(text: str, most: int) -> str:
 
 @once
 def _results(source: Source) -> _Results | None:
-    found = source.document
-    if found is None:
+    document = source.document
+    if document is None:
         return _in_text(source)
     best: _Results | None = None
     for steps, item in near_top(source):

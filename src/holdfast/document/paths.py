@@ -86,11 +86,11 @@ def parse(path: str) -> list[Step]:
     steps: list[Step] = []
     at = 1 if path.startswith("$") else 0
     while at < len(path.rstrip(".")):
-        found = _STEP.match(path, at)
-        if found is None or found.end() == at:
+        match = _STEP.match(path, at)
+        if match is None or match.end() == at:
             raise _refused()
-        steps.append(_step(found))
-        at = found.end()
+        steps.append(_step(match))
+        at = match.end()
     return _bounded(steps)
 
 

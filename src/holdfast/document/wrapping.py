@@ -153,8 +153,8 @@ def _within(text: str) -> Document | None:
 
 def _openings(text: str) -> Iterator[int]:
     """Brackets near the beginning that JSON may begin with: those that begin a line first."""
-    at_line = [found.start(1) for found in _LINE_OPENING.finditer(text, 0, _AROUND)]
-    in_line = [found.start(1) for found in _WORD_OPENING.finditer(text, 0, _AROUND)]
+    at_line = [match.start(1) for match in _LINE_OPENING.finditer(text, 0, _AROUND)]
+    in_line = [match.start(1) for match in _WORD_OPENING.finditer(text, 0, _AROUND)]
     yield from list(dict.fromkeys([*at_line[:_MOST_TRIES], *in_line]))[: 2 * _MOST_TRIES]
 
 

@@ -41,19 +41,19 @@ def place(opened: Opened, around: str) -> Place:
         around = several[1]
     words = " ".join(around.split()).strip("[]") if not around.startswith("$") else around
     named = words if len(words) <= _LONGEST_PLACE else ""
-    if found := _CHARACTERS.fullmatch(named):
-        return _at(opened, int(found[1]), int(found[2] or found[1]))
-    if found := _ROWS.fullmatch(named):
-        return _at_rows(opened, int(found[1]), int(found[2] or found[1]), found[3] or "")
-    if found := _PARAGRAPH.fullmatch(named):
-        return _at_passages(opened, int(found[1]), int(found[2] or found[1]))
+    if match := _CHARACTERS.fullmatch(named):
+        return _at(opened, int(match[1]), int(match[2] or match[1]))
+    if match := _ROWS.fullmatch(named):
+        return _at_rows(opened, int(match[1]), int(match[2] or match[1]), match[3] or "")
+    if match := _PARAGRAPH.fullmatch(named):
+        return _at_passages(opened, int(match[1]), int(match[2] or match[1]))
     if around.startswith("$") and opened.source.document is not None:
         return _at_path(opened, opened.source.document, around)
     in_text = _in_text(opened.text, around)
     if in_text is not None and not (words.isdigit() or _looks_like_a_place(words)):
         return _at(opened, *in_text)
-    if found := _LINES.fullmatch(named):
-        return _at_lines(opened, int(found[1]), int(found[2] or found[1]))
+    if match := _LINES.fullmatch(named):
+        return _at_lines(opened, int(match[1]), int(match[2] or match[1]))
     if in_text is None:
         raise Nothing(
             "the content has no such place or text",

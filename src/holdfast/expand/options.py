@@ -204,10 +204,10 @@ def _lines(name: str, value: object) -> tuple[int, int | None]:
 
 
 def _read_lines(name: str, value: str) -> tuple[int, int | None]:
-    found = _LINES.fullmatch(value[:60].strip())
-    if found is None or len(value) > 60 or not (found[1] or found[3]):
+    match = _LINES.fullmatch(value[:60].strip())
+    if match is None or len(value) > 60 or not (match[1] or match[3]):
         raise _refused(name, '"40-120"')
-    dash, first, last = found[2], found[1], found[3]
+    dash, first, last = match[2], match[1], match[3]
     if first is None:
         return -int(last), None
     start = int(first)

@@ -133,4 +133,4 @@ def passages(one: Held) -> Sequence[Passage]:
 
 def refs_in(text: str) -> list[str]:
     """The refs that a text cites, each once."""
-    return list(dict.fromkeys(found[0] for found in REF.finditer(text)))
+    return list(dict.fromkeys(match[0] for match in REF.finditer(text)))

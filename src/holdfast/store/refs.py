@@ -67,8 +67,8 @@ def parse(name: str) -> RefName | None:
     `src_hex`, `sha256:hex` and the bare hash.
     """
     name = name.strip()
-    if found := _FULL.fullmatch(name):
-        return RefName(found[1], found[2])
-    if found := _ALIAS.fullmatch(name):
-        return RefName("", found[1])
+    if match := _FULL.fullmatch(name):
+        return RefName(match[1], match[2])
+    if match := _ALIAS.fullmatch(name):
+        return RefName("", match[1])
     return None

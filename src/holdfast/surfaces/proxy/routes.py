@@ -41,8 +41,8 @@ def route(method: str, path: str) -> Route | None:
     """The route of a request; None if it passes through."""
     if method != "POST":
         return None
-    if found := _GEMINI.fullmatch(path):
-        model, verb = found.groups()
+    if match := _GEMINI.fullmatch(path):
+        model, verb = match.groups()
         return Route(
             "gemini",
             "gemini",

@@ -283,9 +283,9 @@ def with_refs(said: str) -> list[str]:
     """A text whose refs can be opened."""
     made: list[str] = []
     done = 0
-    for found in REF.finditer(said):
-        made += [said[done : found.start()], ref_link(found[0])]
-        done = found.end()
+    for match in REF.finditer(said):
+        made += [said[done : match.start()], ref_link(match[0])]
+        done = match.end()
     return [*made, said[done:]]
 
 
