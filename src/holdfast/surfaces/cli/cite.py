@@ -69,9 +69,9 @@ def cite(
         engine = Holdfast(opened, scope, options=fit_options(settings))
         return await engine.cite(content, kind=kind, question=question, source_url=url)
 
-    made = with_store(settings, work)
-    Output(settings).emit(_described(made), lambda console: _draw(console, made))
-    if not made.ref_id:
+    citation = with_store(settings, work)
+    Output(settings).emit(_described(citation), lambda console: _draw(console, citation))
+    if not citation.ref_id:
         remark("Short enough to stay as it is: nothing was stored.")
 
 
@@ -86,20 +86,20 @@ def _read(file: str, settings: Settings) -> bytes:
     return content
 
 
-def _draw(console: Console, made: Citation) -> None:
-    print_text(console, made.text)
-    if made.ref_id:
-        tokens = made.fidelity
+def _draw(console: Console, citation: Citation) -> None:
+    print_text(console, citation.text)
+    if citation.ref_id:
+        tokens = citation.fidelity
         remark(f"{tokens.from_tokens:,} → {tokens.to_tokens:,} tokens")
 
 
-def _described(made: Citation) -> dict[str, Any]:
+def _described(citation: Citation) -> dict[str, Any]:
     return {
-        "ref": made.ref_id or None,
-        "kind": made.kind,
-        "from_tokens": made.fidelity.from_tokens,
-        "to_tokens": made.fidelity.to_tokens,
-        "flags": made.fidelity.flags,
-        "excerpts": msgspec.to_builtins(made.excerpts),
-        "text": made.text,
+        "ref": citation.ref_id or None,
+        "kind": citation.kind,
+        "from_tokens": citation.fidelity.from_tokens,
+        "to_tokens": citation.fidelity.to_tokens,
+        "flags": citation.fidelity.flags,
+        "excerpts": msgspec.to_builtins(citation.excerpts),
+        "text": citation.text,
     }
