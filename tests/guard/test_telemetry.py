@@ -164,7 +164,5 @@ def test_without_listener_and_debugging_nothing_is_logged(caplog: pytest.LogCapt
 def test_a_program_that_set_up_no_logging_sees_nothing_on_its_standard_error() -> None:
     warn = "import holdfast\n"
     warn += "import logging\nlogging.getLogger('holdfast.guard').warning('told to nobody')\n"
-    done = subprocess.run(  # noqa: S603 - this interpreter, and the two lines above
-        [sys.executable, "-c", warn], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", warn], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
