@@ -3,6 +3,7 @@
 cite: after condense, expand and tokens, before fitting. Pure: the same input gives the same bytes.
 """
 
+from holdfast.cite.allowance import BRIEF, allowance
 from holdfast.cite.citation import (
     Citation,
     CitePolicy,
@@ -16,12 +17,14 @@ from holdfast.cite.citation import (
 from holdfast.cite.citing import cite
 
 __all__ = [
+    "BRIEF",
     "Citation",
     "CitePolicy",
     "CitingRules",
     "Excerpt",
     "Fidelity",
     "ToolRule",
+    "allowance",
     "cite",
     "count",
     "is_long",
