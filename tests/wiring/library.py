@@ -58,6 +58,13 @@ def lifetime_of_cited(hours: float, _: Path) -> object:
     return with_engine(work, content_ttl_hours=hours)
 
 
+def fit_offers(when: str, _: Path) -> object:
+    async def work(engine: Holdfast) -> bool:
+        return b"expand_ref" in (await engine.fit(chat("short"))).body
+
+    return with_engine(work, offer_expand=when)
+
+
 def fit_cites(enabled: bool, _: Path) -> object:
     async def work(engine: Holdfast) -> bool:
         fitted = await engine.session("s").fit(chat(LONG * 40), limit=8_000)
@@ -150,6 +157,7 @@ LIBRARY: dict[str, Wired | str] = {
     "store_url": Wired(file_of_the_url, "a.db", "b.db"),
     "cite_threshold": Wired(is_cited, 4_000, 5_000),
     "cite_max_tokens": Wired(citation_is_short, 100, 800),
+    "offer_expand": Wired(fit_offers, "always", "when_cited"),
     "privacy_policy": Wired(citation_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(lifetime_of_cited, 0.0, 2.0),
     "worker_processes": Wired(workers_are_started, 0, 1),

@@ -99,6 +99,7 @@ class Preparing:
             limit=switches.limit or settings.request_limit or None,
             cites=defaults.cites and switches.cite and not several,
             opens=defaults.opens and not several,
+            offer_expand=switches.offer_expand or defaults.offer_expand,
             reports_usage=True,
         )
 
