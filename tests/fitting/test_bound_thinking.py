@@ -73,17 +73,17 @@ def test_a_session_that_began_without_us_keeps_its_thinking_until_there_is_a_ref
 @pytest.mark.parametrize(
     "body",
     [
-        request(model=FREE),
-        request(thinking={"type": "disabled"}),
-        request(tools=[]),
+        request("short", model=FREE),
+        request("short", thinking={"type": "disabled"}),
         request(
+            "short",
             thinking={
                 "type": "adaptive",
                 "block_binding": {"prefix_mismatch_behavior": "drop_block"},
-            }
+            },
         ),
     ],
-    ids=["another model", "no thinking", "no tools", "dropped by the provider"],
+    ids=["another model", "no thinking", "dropped by the provider"],
 )
-def test_others_are_left_as_they_are(body: dict[str, Any]) -> None:
-    assert fitted(body).body == json.dumps(body).encode()
+def test_where_thinking_is_not_bound_it_is_no_reason_to_wait(body: dict[str, Any]) -> None:
+    assert tools(fitted(body)) == ["look", "expand_ref"]

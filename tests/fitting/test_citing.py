@@ -62,10 +62,11 @@ def test_a_long_result_is_cited_and_its_original_handed_over(dialect: str) -> No
     assert fitted.warnings == ()
 
 
-def test_without_a_long_result_nothing_changes() -> None:
+def test_without_a_long_result_no_message_changes() -> None:
     body = in_dialect(chat("short", "x" * 1000), "openai-chat")
     fitted = fit(body, citing=RULES)
-    assert fitted.body == body
+    assert json.loads(fitted.body)["messages"] == json.loads(body)["messages"]
+    assert [edit.action for edit in fitted.edits] == ["offer"]
     assert fitted.contents == ()
 
 
@@ -193,7 +194,7 @@ def test_what_is_cut_twice_leads_to_the_original() -> None:
     named: set[str] = set()
     for n in range(1, 31):
         how = "progressive" if n % 2 else "auto"
-        fitted = fit(chat(*results[:n]), citing=RULES, state=state, limit=2_600, strategy=how)
+        fitted = fit(chat(*results[:n]), citing=RULES, state=state, limit=2_900, strategy=how)
         state = fitted.state
         handed |= {content.ref_id: content.data for content in fitted.contents}
         named |= {cut.ref_id for cut in fitted.edits} - {""}
@@ -203,7 +204,7 @@ def test_what_is_cut_twice_leads_to_the_original() -> None:
     assert named <= handed.keys()  # a report names nothing that cannot be opened
 
 
-def test_what_was_unfolded_is_sent_whole_and_needs_no_tool() -> None:
+def test_what_was_unfolded_is_sent_whole() -> None:
     results = ["word " * 190 for _ in range(12)]
     folded = fit(chat(*results), citing=RULES, limit=2_000, strategy="fold")
     state = folded.state
@@ -212,7 +213,7 @@ def test_what_was_unfolded_is_sent_whole_and_needs_no_tool() -> None:
         state = unfold(state, made)
     whole = in_dialect(chat(*results, "short"), "openai-chat")
     again = fit(whole, citing=RULES, state=state, limit=100_000)
-    assert again.body == whole
+    assert json.loads(again.body)["messages"] == json.loads(whole)["messages"]
 
 
 def test_without_citing_no_ref_is_shown_that_was_made_before() -> None:
@@ -280,7 +281,7 @@ def test_it_fits_is_valid_and_every_ref_was_handed_over(
         assert holdfast.count(fitted.body, dialect=dialect).tokens == fitted.tokens <= limit
         shown = set(refs_in(fitted.body))
         assert shown <= handed
-        assert (NAME in tool_names(fitted.body, dialect)) == bool(shown)
+        assert NAME in tool_names(fitted.body, dialect) or not shown
 
 
 def refs_in(body: bytes) -> list[str]:

@@ -72,10 +72,16 @@ def test_a_program_of_the_page_works(proxy: Running, example: Example) -> None:
 
 def test_every_switch_of_the_page_is_one() -> None:
     text = PAGE.read_text("utf-8")
-    for name in ("bypass", "budget", "no-cite", "read-only", "session"):
+    for name in ("bypass", "budget", "no-cite", "offer-expand", "read-only", "session"):
         assert f"`x-holdfast-{name}: " in text
-    given = {"x-holdfast-bypass": "on", "x-holdfast-budget": "8000", "x-holdfast-no-cite": "on"}
-    switches = read_switches(given)
+    headers = {
+        "x-holdfast-bypass": "on",
+        "x-holdfast-budget": "8000",
+        "x-holdfast-no-cite": "on",
+        "x-holdfast-offer-expand": "when_cited",
+    }
+    switches = read_switches(headers)
     assert switches.bypass
     assert switches.limit == 8000
     assert not switches.cite
+    assert switches.offer_expand == "when_cited"

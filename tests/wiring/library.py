@@ -70,6 +70,13 @@ def lifetime_of_cited(hours: float, _: Path) -> object:
     return with_engine(work, content_ttl_hours=hours)
 
 
+def fit_offers(when: str, _: Path) -> object:
+    async def work(engine: Holdfast) -> bool:
+        return b"expand_ref" in (await engine.fit(chat("short"))).body
+
+    return with_engine(work, offer_expand=when)
+
+
 def fit_cites(enabled: bool, _: Path) -> object:
     async def work(engine: Holdfast) -> bool:
         fitted = await engine.session("s").fit(chat(LONG * 40), limit=8_000)
@@ -166,6 +173,7 @@ LIBRARY: dict[str, Wired | str] = {
     "cite_share": Wired(fit_cites_by("cite_share"), 0.0, 0.001),
     "cite_tools": Wired(fit_cites_by("cite_tools"), {}, {"*": "always"}),
     "cite_max_tokens": Wired(citation_is_short, 100, 800),
+    "offer_expand": Wired(fit_offers, "always", "when_cited"),
     "privacy_policy": Wired(citation_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(lifetime_of_cited, 0.0, 2.0),
     "worker_processes": Wired(workers_are_started, 0, 1),

@@ -137,6 +137,12 @@ def proxy_citation_is_short(most: int, _: Path) -> object:
     return len(sent_texts(chat(PROSE), cite_max_tokens=most)) < 500
 
 
+def proxy_offers(when: str, _: Path) -> object:
+    with proxied(offer_expand=when) as (proxy, upstream):
+        asked(proxy, chat("short"))
+        return upstream.requests[0].tools
+
+
 def proxy_shows_secret(policy: str, _: Path) -> object:
     return SECRET in sent_texts(chat(f"key {SECRET}\n{LONG}"), privacy_policy=policy)
 
@@ -351,6 +357,7 @@ PROXY: dict[str, Wired | str] = {
     "cite_share": Wired(proxy_cites_by("cite_share"), 0.0, 0.001),
     "cite_tools": Wired(proxy_cites_by("cite_tools"), {}, {"*": "always"}),
     "cite_max_tokens": Wired(proxy_citation_is_short, 100, 800),
+    "offer_expand": Wired(proxy_offers, "always", "never"),
     "privacy_policy": Wired(proxy_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(proxy_lifetime, 0.0, 2.0),
     "worker_processes": Wired(proxy_starts_workers, 0, 1),

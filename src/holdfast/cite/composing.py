@@ -59,7 +59,9 @@ class Handle(NamedTuple):
         return f"[{self.name} · {_size(condensed, len(source.data), self.tokens)} · {stored}]"
 
     def foot(self) -> str:
-        """The last line: what can be put behind the ref to open a part."""
+        """The last line: what can be put behind the ref to open a part, if anything opens it."""
+        if not self.opener:
+            return ""
         return f'{OPEN_ANY_PART}{self.opener}("{self.name}", {" | ".join(self.ways)})]'
 
 

@@ -355,6 +355,7 @@ def fit_options(settings: Settings) -> FitOptions:
         rules=rules,
         cites=settings.enable_content_citations,
         opens=True,
+        offer_expand=settings.offer_expand,
         debug=settings.context_debug,
         registry=ModelContextRegistry(settings),
     )

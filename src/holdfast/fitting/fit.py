@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.cite import CitingRules
-from holdfast.fitting.arrival import cite_arrivals, expansion_tool, names_ref
+from holdfast.fitting.arrival import cite_arrivals, expansion_tool
 from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.folding import Folded, fold
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
-from holdfast.fitting.offering import ask_for_usage, offer, offers_early
+from holdfast.fitting.offering import ask_for_usage, offer_in_time
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.state import FitState, Fitted
 from holdfast.fitting.taking import take_up
@@ -28,7 +28,6 @@ from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
 from holdfast.trim.strategies import ContextStrategy
 from holdfast.wire import write
 from holdfast.wire.answers import Kept
-from holdfast.wire.chained import held_under
 from holdfast.wire.thinking import BINDING
 
 
@@ -44,20 +43,16 @@ def fit_request(
 
     `hidden` are the answers whose calls the client never saw: they are brought back.
     """
+    if options.offer_expand == "never":
+        options = msgspec.structs.replace(options, opens=False)
     leaving = Leaving(options.rules)
     draft = take_up(body, options, state, hidden, leaving)
     measure = Measure.of(draft.asked, options, calibration)
-    refs = state is not None and state.refs and draft.known > 0
     if options.cites:
-        rules = msgspec.structs.replace(options.rules, opener=expansion_tool(draft.asked)[0])
+        opener = expansion_tool(draft.asked)[0] if options.opens else ""
+        rules = msgspec.structs.replace(options.rules, opener=opener)
         draft = cite_arrivals(draft, rules, options.citer, measure, leaving)
-    # Without refs before, only what is new is read; with refs, they may have been unfolded since.
-    offered = state is not None and expansion_tool(state.sent)[1]
-    held = offered and bool(held_under(draft.asked))  # tools are offered anew with each request
-    shows = held or names_ref(draft.now.messages[0 if refs else draft.known :])
-    offered = offered and draft.known > 0
-    if options.opens and (shows or offers_early(draft, measure.model, offered=offered)):
-        draft = offer(draft, options, new=not (refs or held or offered))
+    draft, shows = offer_in_time(draft, options, state, measure)
     floor = state.floor if state is not None and draft.known else 0
     folded = fold(draft, measure, options, floor, leaving)
     final = False

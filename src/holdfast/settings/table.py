@@ -115,6 +115,13 @@ class Settings(Definitions, frozen=True, kw_only=True):
     cite_max_tokens: Annotated[
         int, Meta(ge=60, description="Most tokens that a citation may cost.")
     ] = 400
+    offer_expand: Annotated[
+        Literal["always", "when_cited", "never"],
+        Meta(
+            description="When requests get the tool that opens refs: with their own tools from the "
+            "start, with the first citation (which breaks the vendor's cache once), or not at all."
+        ),
+    ] = "always"
     privacy_policy: Annotated[
         Literal["allow", "mask", "refuse"],
         Meta(

@@ -41,12 +41,12 @@ def cite_ends(data: bytes, reason: str, rules: CitingRules, tool: str = "") -> C
         f"[{name} · {total:,} lines, {len(data):,} bytes, about {tokens:,} tokens · stored whole]"
     )
     ways = 'lines="1-80" | pattern="…" | query="…"' if total > 1 else 'page=2 | pattern="…"'
-    foot = f'[Open any part: {rules.opener}("{name}", {ways})]'
+    foot = f'[Open any part: {rules.opener}("{name}", {ways})]' if rules.opener else ""
     size = _END_BYTES
     while True:
         excerpts = _ends(data, size, total, rules)
         shown = [line for excerpt in excerpts for line in _quoted(excerpt)]
-        text = "\n".join([head, title, *shown, foot])
+        text = "\n".join(filter(None, [head, title, *shown, foot]))
         if count(text) <= rules.most_tokens or size <= _LEAST_BYTES:
             break
         size //= 2

@@ -100,6 +100,7 @@ class Preparing:
             rules=switches.citing(defaults.rules),
             cites=defaults.cites and switches.cite and not several,
             opens=defaults.opens and not several,
+            offer_expand=switches.offer_expand or defaults.offer_expand,
             reports_usage=True,
         )
 

@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.cite import CitePolicy, CitingRules, ToolRule
 from holdfast.errors import ShapeError
+from holdfast.fitting.options import OfferExpand
 
 PREFIX = "x-holdfast-"
 _ON = frozenset({"1", "true", "yes", "on"})
@@ -33,6 +34,8 @@ class Switches(NamedTuple):
     """Count and say what would be done, but send the request as it is."""
     cite: bool = True
     """Put citations in the place of long tool results."""
+    offer_expand: OfferExpand | None = None
+    """When the tool that opens refs is offered; None is what the settings say."""
     limit: int | None = None
     """Most input tokens; None is what the settings say, else the model's own limit."""
     session: str = ""
@@ -65,6 +68,7 @@ def read_switches(headers: Mapping[str, str]) -> Switches:
         bypass=_is_on(headers, "bypass"),
         read_only=_is_on(headers, "read-only"),
         cite=not _is_on(headers, "no-cite"),
+        offer_expand=_offer_expand(headers),
         limit=_tokens(headers, "budget"),
         session=session,
         cite_policy=_policy(headers),
@@ -120,6 +124,15 @@ def _is_on(headers: Mapping[str, str], name: str) -> bool:
     if value not in _OFF:
         raise _bad(name, "on or off")
     return False
+
+
+def _offer_expand(headers: Mapping[str, str]) -> OfferExpand | None:
+    value = headers.get(f"{PREFIX}offer-expand", "").strip().lower()
+    choices: tuple[OfferExpand, ...] = get_args(OfferExpand)
+    choice = next((choice for choice in choices if choice == value), None)
+    if value and choice is None:
+        raise _bad("offer-expand", "always, when_cited or never")
+    return choice
 
 
 def _bad(name: str, wanted: str) -> ShapeError:

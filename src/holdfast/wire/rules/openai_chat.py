@@ -122,7 +122,7 @@ def _tool_names(context: Context) -> Iterator[tuple[int, str]]:
             yield n, str(function.get("name", ""))
 
 
-_MOST_TOOLS, _LONGEST_ID = 128, 40
+MOST_TOOLS, _LONGEST_ID = 128, 40
 
 C5 = rule(
     "C5",
@@ -139,7 +139,7 @@ def calls_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]:
         for b in seen.blocks
         if isinstance(b, (ToolCall, Opaque)) and b.place[:1] == ("tool_calls",)
     ]
-    if len(made) > _MOST_TOOLS:
+    if len(made) > MOST_TOOLS:
         yield (*seen.place, "tool_calls"), "there are more than 128 calls in one message"
     for call in seen.calls:
         if len(call.id) > _LONGEST_ID and openai_answers(context):
@@ -149,9 +149,9 @@ def calls_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]:
 @C5.body
 def tools_are_within_bounds(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
     offered = context.body.get("tools")
-    many = isinstance(offered, list) and len(offered) > _MOST_TOOLS
+    many = isinstance(offered, list) and len(offered) > MOST_TOOLS
     if many and openai_answers(context):
-        yield ("tools", _MOST_TOOLS), "there are more than 128 tools"
+        yield ("tools", MOST_TOOLS), "there are more than 128 tools"
 
 
 _LONGEST, _LONGEST_OLD = 10_485_760, 1_048_576
