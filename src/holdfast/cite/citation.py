@@ -5,6 +5,8 @@ citation: the first word of cite.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from holdfast.expand.tool import NAME
@@ -17,6 +19,11 @@ VOCABULARY = "o200k_base"
 """Citations are measured with one vocabulary, so that they are the same for every model."""
 
 _COUNTED_WHOLE = 1_000_000
+
+CitePolicy = Literal["auto", "always", "never"]
+"""Which tool results are cited when they arrive: where it pays, every long one, or none."""
+ToolRule = CitePolicy | int
+"""The same for one tool; a number cites what has more tokens."""
 
 
 class CitingRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +45,14 @@ class CitingRules(msgspec.Struct, frozen=True, kw_only=True):
     """Digits of the hash in a ref: more where two contents would share one."""
     opener: str = NAME
     """The name under which the tool that opens refs is offered in this conversation."""
+    policy: CitePolicy = "auto"
+    """Which tool results give way to citations in a request: see fitting/policy.py."""
+    tokens: int | None = None
+    """With "auto": results of more tokens than this are cited; None: weighed for each."""
+    share: float | None = None
+    """With "auto": most of the window that a result may take; None: the policy's own."""
+    tools: tuple[tuple[str, ToolRule], ...] = ()
+    """Other rules for some tools, by name or by a pattern with `*` and `?`."""
 
 
 class Excerpt(msgspec.Struct, frozen=True):

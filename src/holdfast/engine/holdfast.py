@@ -346,6 +346,10 @@ def fit_options(settings: Settings) -> FitOptions:
         most_tokens=settings.cite_max_tokens,
         privacy=settings.privacy_policy,
         ttl_seconds=hours * 3600 if hours else None,
+        policy=settings.cite_policy,
+        tokens=settings.cite_tokens or None,
+        share=settings.cite_share or None,
+        tools=tuple(settings.cite_tools.items()),
     )
     return FitOptions(
         rules=rules,

@@ -1,7 +1,8 @@
 """Cite long tool results when they arrive; the same message gets the same citation every time.
 
-arrival: after leaving, before fit. What a citation depends on is all in the conversation: the
-result, the call, and the user's last question before it.
+arrival: after leaving and pressing, before fit. What is cited is the policy's to say: see
+policy.py. What a citation depends on is all in the conversation: the result, the call, what stands
+before it, and the user's last question.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from holdfast.expand.options import MOST_TOKENS
 from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME, parse_call
 from holdfast.fitting.draft import Draft, standing_for
 from holdfast.fitting.leaving import Leaving
+from holdfast.fitting.measure import Measure
+from holdfast.fitting.policy import Arrival, decide
+from holdfast.fitting.pressing import Pressing
 from holdfast.fitting.state import BY_ENDS
 from holdfast.store.records import Edit
-from holdfast.store.refs import REF
+from holdfast.store.refs import DIGITS, REF, canonical, digest, parse
 from holdfast.trim.anchors import asks
 from holdfast.trim.standing import edits_of, originals_of, refs_of
 from holdfast.wire import DIALECTS, Block, Conversation, Message, Text, ToolCall
@@ -34,16 +38,17 @@ _ARGUMENT_CHARACTERS = 200
 Citer = Callable[..., Citation]
 Cited = tuple[tuple[Block, Citation], ...]
 _CITATIONS: KeyedNote[Cited] = KeyedNote("citations", most=4, lasting=False)
-"""By the rules, the tool's name and what the result is wanted for: a citation depends on all."""
+"""By the rules, and for each result its place, its tool's name and what it is wanted for."""
 
 
 class _Wanted(NamedTuple):
-    """What a long result is cited by."""
+    """A result that is to be cited, what it is cited by, and why."""
 
     block: Block
     text: str
     tool: str
     question: str
+    reason: str
 
 
 class _Citing(NamedTuple):
@@ -53,23 +58,29 @@ class _Citing(NamedTuple):
     citer: Citer
     openers: Collection[str]
     """The client's own tools that open refs."""
+    pressing: Pressing
 
 
-def cite_arrivals(draft: Draft, rules: CitingRules, citer: Citer, leaving: Leaving) -> Draft:
-    """Cite what is long among the messages that did not go out before.
+def cite_arrivals(
+    draft: Draft, rules: CitingRules, citer: Citer, measure: Measure, leaving: Leaving
+) -> Draft:
+    """Cite what it pays to cite among the messages that did not go out before.
 
     What was opened is never closed again.
     """
     messages = list(draft.now.messages)
     edits: list[Edit] = []
     openers = {tool.name for tool in draft.asked.tools if tool.description == DESCRIPTION}
+    citing = _Citing(rules, citer, openers, Pressing(draft, measure))
     for n in range(draft.known, len(messages)):
         if not messages[n].results:
             continue
-        citations = _citations(messages, n, _Citing(rules, citer, openers))
+        wanted = _to_be_cited(messages, n, citing)
+        citations = _citations(messages[n], wanted, citing)
         if not citations:
             continue
-        why = tuple(_edit(citation, draft.origins[n][0]) for _, citation in citations)
+        reasons = {result.block.slot: result.reason for result in wanted}
+        why = tuple(_edit(c, reasons[block.slot], draft.origins[n][0]) for block, c in citations)
         messages[n] = _with_citations(messages[n], citations, why)
         edits.extend(why)
         for _, citation in citations:
@@ -78,39 +89,55 @@ def cite_arrivals(draft: Draft, rules: CitingRules, citer: Citer, leaving: Leavi
     return draft.with_messages(tuple(messages), *edits) if edits else draft
 
 
-def _citations(messages: Sequence[Message], n: int, citing: _Citing) -> Cited:
-    rules, citer, openers = citing
-    wanted = _long_results(messages, n, rules, openers)
+def _citations(message: Message, wanted: Sequence[_Wanted], citing: _Citing) -> Cited:
     if not wanted:
         return ()
-    key = (rules, tuple((result.tool, result.question) for result in wanted))
-    citations = _CITATIONS.get(messages[n], key)
+    rules, citer = citing.rules, citing.citer
+    key = (rules, tuple((result.block.slot, result.tool, result.question) for result in wanted))
+    citations = _CITATIONS.get(message, key)
     if citations is None:
         pairs = ((result.block, _citation(result, rules, citer)) for result in wanted)
         citations = tuple((b, citation) for b, citation in pairs if citation and citation.ref_id)
-        _CITATIONS.put(messages[n], key, citations)
+        _CITATIONS.put(message, key, citations)
     return citations
 
 
-def _long_results(
-    messages: Sequence[Message], n: int, rules: CitingRules, openers: Collection[str]
-) -> list[_Wanted]:
-    """The results to be cited; `openers` are the client's tools that are ours by their words."""
+def _to_be_cited(messages: Sequence[Message], n: int, citing: _Citing) -> list[_Wanted]:
+    rules = citing.rules
     calls: dict[str, ToolCall] | None = None
     wanted = []
     for result, block, text in result_texts(messages[n]):
-        if not is_long(text, rules) or (result.is_error and len(result.text) <= _LONG_ERROR):
+        if not (rules.tools or is_long(text, rules)):
+            continue  # most results are short, and cost no more than this
+        if result.is_error and len(result.text) <= _LONG_ERROR:
             continue
         calls = _calls_before(messages, n) if calls is None else calls
         call = calls.get(result.call_id or result.name) or calls.get(result.name)
         caller = result.name or (call.name if call is not None else "")
-        if not (
+        arrival = Arrival(text, tool=caller, arguments=None if call is None else call.arguments)
+        pressure = citing.pressing.before(messages, n)
+        decision = decide(arrival, pressure, rules)
+        if decision.action == "cite" and _is_asked_again(messages, n, text):
+            arrival.is_again = True
+            decision = decide(arrival, pressure, rules)
+        if decision.action == "cite" and not (
             _brought_back(messages[n], text)
-            or _is_opened(messages, n, text, call, rules, openers)
+            or _is_opened(messages, n, text, call, rules, citing.openers)
             or _cited_by_client(text, rules)
         ):
-            wanted.append(_Wanted(block, text, caller, _question(messages, n, call)))
+            question = _question(messages, n, call)
+            wanted.append(_Wanted(block, text, caller, question, decision.reason))
     return wanted
+
+
+def _is_asked_again(messages: Sequence[Message], n: int, text: str) -> bool:
+    """Whether a content was cited before, and is not to be seen whole anywhere."""
+    digits = digest(canonical(text))[:DIGITS]
+    refs = (parse(ref) for message in messages[:n] for ref in refs_of(message))
+    if not any(ref is not None and ref.digits.startswith(digits) for ref in refs):
+        return False
+    holders = (m for m in messages[:n] if m.results and len(memoryview(m.span)) > len(text))
+    return all(text != words for holder in holders for _, _, words in result_texts(holder))
 
 
 # --- what is ours already: neither a citation nor what was opened is cited again -----------------
@@ -175,6 +202,8 @@ def _cited_by_client(text: str, rules: CitingRules) -> str:
 
 
 def _citation(result: _Wanted, rules: CitingRules, citer: Citer) -> Citation | None:
+    if not is_long(result.text, rules):  # a rule for its tool says so
+        rules = msgspec.structs.replace(rules, threshold=0)
     try:
         return citer(result.text, question=result.question, tool=result.tool, rules=rules)
     except PrivacyError:
@@ -224,10 +253,10 @@ def _scalars(arguments: Any) -> list[str]:
     return [v[:_ARGUMENT_CHARACTERS] for v in values if isinstance(v, str) and v]
 
 
-def _edit(citation: Citation, index: int) -> Edit:
+def _edit(citation: Citation, reason: str, index: int) -> Edit:
     fidelity = citation.fidelity
     shown = ", ".join(fidelity.kept[:3]) or "its outline"
-    why = f"reading it all {fidelity.reason}" if fidelity.reason else "longer than it needs to be"
+    why = f"reading it all {fidelity.reason}" if fidelity.reason else reason
     return Edit(
         action="cite",
         what=BY_ENDS if fidelity.reason else "cited a tool result",

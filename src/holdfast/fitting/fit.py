@@ -50,7 +50,7 @@ def fit_request(
     refs = state is not None and state.refs and draft.known > 0
     if options.cites:
         rules = msgspec.structs.replace(options.rules, opener=expansion_tool(draft.asked)[0])
-        draft = cite_arrivals(draft, rules, options.citer, leaving)
+        draft = cite_arrivals(draft, rules, options.citer, measure, leaving)
     # Without refs before, only what is new is read; with refs, they may have been unfolded since.
     offered = state is not None and expansion_tool(state.sent)[1]
     held = offered and bool(held_under(draft.asked))  # tools are offered anew with each request

@@ -73,9 +73,45 @@ class Settings(Definitions, frozen=True, kw_only=True):
             '{ "gemini:flash" = { context_window = 1000000, output_reserved = 8192 } }.'
         ),
     ] = msgspec.field(default_factory=dict)
+    cite_policy: Annotated[
+        Literal["auto", "always", "never"],
+        Meta(
+            description="Which tool results are cited when they arrive: where it pays, every one "
+            "over cite_threshold, or none."
+        ),
+    ] = "auto"
     cite_threshold: Annotated[
-        int, Meta(ge=1, description="Tool results of more characters than this are cited.")
+        int,
+        Meta(
+            ge=1,
+            description="Content of more characters than this is cited; with cite_policy auto, "
+            "shorter tool results never are.",
+        ),
     ] = 1000
+    cite_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="With cite_policy auto: results of more tokens are cited, whatever they "
+            "are; 0: each is weighed.",
+        ),
+    ] = 0
+    cite_share: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="With cite_policy auto: share of the window that one result may take, "
+            "less as it fills; 0: the policy's own.",
+        ),
+    ] = 0.0
+    cite_tools: Annotated[
+        dict[str, Literal["auto", "always", "never"] | Annotated[int, Meta(ge=1)]],
+        Meta(
+            description="Other rules for some tools, by name or pattern; a number is the most "
+            'tokens that stay whole: { Read = "never", "mcp__*" = "always", web_fetch = 2000 }.'
+        ),
+    ] = msgspec.field(default_factory=dict)
     cite_max_tokens: Annotated[
         int, Meta(ge=60, description="Most tokens that a citation may cost.")
     ] = 400

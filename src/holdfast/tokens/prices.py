@@ -9,7 +9,7 @@ tokens, without discounts for batches or other tiers of service.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -207,6 +207,11 @@ def _bundled_file() -> PriceFile:
 def bundled() -> Prices:
     """Return the prices that come with Holdfast."""
     return Prices(_bundled_file().providers)
+
+
+def bundled_on() -> date:
+    """The day of the prices that come with Holdfast: for what must not depend on the clock."""
+    return _bundled_file().made or date(2026, 1, 1)
 
 
 def load(folder: Path | None) -> Loaded:

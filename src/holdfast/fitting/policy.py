@@ -1,0 +1,260 @@
+"""Whether a tool result stays whole or is cited when it arrives: what keeping costs, and hiding.
+
+policy: before arrival. Pure: a result, the pressure on the window and the rules come in, a decision
+with its reason comes out; no clock, no chance, no I/O. A result that stays is written to the
+vendor's cache once and read again with every turn to come; one that is hidden costs an extra call
+with the chance that it is needed after all, and each such call reads the whole request again. So a
+result is cited from a number of tokens on, which follows from what it is, what the model's tokens
+cost, and how much room there is. All numbers stand in one table, with where they are from.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import re2  # type: ignore[import-untyped]
+
+from holdfast.cite import CitingRules, is_long
+from holdfast.cite.citation import VOCABULARY, ToolRule
+from holdfast.condense.kinds import kind_of
+from holdfast.condense.source import Source
+from holdfast.fitting.uses import use_of
+from holdfast.tokens.vocabulary import shared
+
+Action = Literal["whole", "cite"]
+
+_COUNTED = 40_000
+"""Characters up to which a result is counted exactly. A longer one is taken as a quarter of its
+bytes: hardly a threshold is near, and who cites it counts it, in a worker if need be."""
+
+
+class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of the policy; `benchmarks/regret.py` says what others would have cost.
+
+    They are from the recorded agents of the dev half (531 conversations of six sources), where a
+    result counts as needed if a later turn of the assistant repeats 24 characters of what a
+    citation hides.
+    """
+
+    turns: float = 20.0
+    """Requests that are likely to follow a result, and carry it again: their median is 8 to 26 by
+    source, and long conversations have most of the cost."""
+    prefix: float = 30_000.0
+    """Tokens that an extra call reads again: a request of an agent in the middle of its work."""
+    patience: float = 29_500.0
+    """What an extra call is worth beside its tokens, in tokens of plain input: someone waits, and
+    an agent may do without instead of asking. With it code is cited over 6,000 tokens where cached
+    input costs a tenth, at which 0.06 results of a coding agent's conversation are missed."""
+    share: float = 0.03
+    """Share of the window that one result may take: 6,000 tokens of 200,000, 480 of 16,000."""
+    calm: float = 0.5
+    """Up to this share of the window there is no hurry."""
+    full: float = 0.85
+    """Where history is folded: from here on whatever can be cited is, for a fold costs more."""
+    again: float = 0.25
+    """Share of the room that a content may take which was cited and is asked for once more."""
+    needs: Mapping[str, float]
+    """How often a result is needed after all, by what it was asked for: see uses.py."""
+    needs_by_kind: Mapping[str, float]
+    """The same by kind of content, where the call does not tell what it is for."""
+    needs_else: float = 0.3
+
+
+COEFFICIENTS = Coefficients(
+    needs={
+        "read": 0.6,
+        "edit": 0.5,
+        "test": 0.55,
+        "diff": 0.5,
+        "list": 0.3,
+        "search": 0.35,
+        "page": 0.4,
+        "log": 0.3,
+        "rows": 0.2,
+    },
+    needs_by_kind={
+        "code": 0.6,
+        "test_output": 0.55,
+        "stack_trace": 0.45,
+        "diff": 0.5,
+        "notion_page": 0.4,
+        "markdown": 0.45,
+        "json_rows": 0.2,
+        "json": 0.15,
+        "text": 0.25,
+    },
+)
+
+
+class Arrival:
+    """A tool result when it arrives; what takes time to know is found out when it is asked for."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        tool: str = "",
+        arguments: Any = None,
+        is_again: bool = False,
+    ) -> None:
+        self.text = text
+        self.tool = tool
+        self.arguments = arguments
+        self.is_again = is_again
+        """It was cited before in this conversation, and nowhere stands whole."""
+
+    @functools.cached_property
+    def use(self) -> str:
+        """What it was asked for, as its call tells; empty if that does not."""
+        return use_of(self.tool, self.arguments)
+
+    @functools.cached_property
+    def tokens(self) -> int:
+        """About how many tokens it has; exactly, where a threshold may be near."""
+        if len(self.text) <= _COUNTED:
+            return shared.count(VOCABULARY, self.text)
+        return len(self.text.encode("utf-8", "surrogatepass")) // 4
+
+    @functools.cached_property
+    def kind(self) -> str:
+        """What its content looks like."""
+        data = self.text[:_COUNTED].encode("utf-8", "surrogatepass")
+        return kind_of(Source(data, tool=self.tool))
+
+    def __repr__(self) -> str:
+        return f"<Arrival of {len(self.text)} characters from {self.tool or 'a tool'}>"
+
+
+class Pressure(NamedTuple):
+    """How much room there is at a place of a conversation, and what its tokens cost there."""
+
+    window: int
+    """Most input tokens of a request."""
+    before: int = 0
+    """About how many tokens stand before the result, as they are sent."""
+    read: float = 0.1
+    """What reading a token from the vendor's cache costs, in tokens of plain input; 1: no cache."""
+    write: float = 1.25
+    """What a token costs when it is sent for the first time."""
+
+    @property
+    def fill(self) -> float:
+        """How full the window is."""
+        return self.before / max(1, self.window)
+
+
+class Decision(NamedTuple):
+    """What becomes of a result."""
+
+    action: Action
+    reason: str = ""
+    """For the record: why it was cited. Never a word of its content."""
+
+
+_WHOLE = Decision("whole")
+SEED = "longer than it needs to be"
+"""Why a result is cited where every long one is."""
+
+
+def decide(
+    arrival: Arrival,
+    pressure: Pressure,
+    rules: CitingRules,
+    coefficients: Coefficients = COEFFICIENTS,
+) -> Decision:
+    """Whether a result stays whole or is cited, and why."""
+    rule = rule_for(arrival.tool, rules)
+    if rule == "never":
+        return _WHOLE
+    if rule == "always":
+        return Decision("cite", SEED) if is_long(arrival.text, rules) else _WHOLE
+    if isinstance(rule, int):
+        return _over(arrival, rule, f"more than {rule:,} tokens, as the rules say")
+    if not is_long(arrival.text, rules):
+        return _WHOLE
+    return _weighed(arrival, pressure, rules, coefficients)
+
+
+def _weighed(
+    arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients
+) -> Decision:
+    # A token is at least a byte: what has fewer bytes than any threshold need not be counted, and
+    # what has more tokens than all of them need not be looked at.
+    room = _room(pressure, rules, numbers)
+    decision = _over(arrival, room, f"the window is {pressure.fill:.0%} full")
+    if decision.action == "cite":
+        if pressure.fill <= numbers.calm:
+            share = arrival.tokens / max(1, pressure.window)
+            decision = Decision("cite", f"it would take {share:.1%} of the window")
+    elif rules.tokens is not None:
+        decision = _over(arrival, rules.tokens, f"more than {rules.tokens:,} tokens")
+    elif len(arrival.text) * 4 > _worth(_least_need(numbers), pressure, numbers):
+        worth = _worth(1.0, pressure, numbers)
+        if arrival.tokens <= worth:
+            worth = _worth(_need(arrival, numbers), pressure, numbers)
+        decision = _over(arrival, worth, f"{arrival.tokens:,} tokens, seldom needed again")
+    if decision.action == "cite" and arrival.is_again:
+        left = max(0, pressure.window - pressure.before)
+        if arrival.tokens <= numbers.again * left:
+            return Decision("whole", "asked for again")
+    return decision
+
+
+def _over(arrival: Arrival, threshold: float, reason: str) -> Decision:
+    """Cite what has more tokens than that."""
+    if len(arrival.text) * 4 <= threshold or arrival.tokens <= threshold:
+        return _WHOLE
+    return Decision("cite", reason)
+
+
+def _room(pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> float:
+    """Tokens that one result may take of the window: fewer, the fuller that is."""
+    share = numbers.share if rules.share is None else rules.share
+    hurry = (pressure.fill - numbers.calm) / (numbers.full - numbers.calm)
+    return share * pressure.window * max(0.0, 1.0 - max(0.0, hurry))
+
+
+def _worth(need: float, pressure: Pressure, numbers: Coefficients) -> float:
+    """Tokens up to which it costs more to hide a result than to keep it."""
+    call = numbers.patience + pressure.read * numbers.prefix
+    keeping = pressure.write + pressure.read * numbers.turns
+    return need * call / keeping
+
+
+def _need(arrival: Arrival, numbers: Coefficients) -> float:
+    """How likely a result is to be needed."""
+    need = numbers.needs.get(arrival.use)
+    if need is None:
+        need = numbers.needs_by_kind.get(arrival.kind, numbers.needs_else)
+    return need
+
+
+def _least_need(numbers: Coefficients) -> float:
+    return min(*numbers.needs.values(), *numbers.needs_by_kind.values(), numbers.needs_else)
+
+
+# --- rules for tools -----------------------------------------------------------------------------
+
+
+def rule_for(tool: str, rules: CitingRules) -> ToolRule:
+    """What the rules say of a tool: under its own name, else under the first pattern it matches."""
+    if not rules.tools:
+        return rules.policy
+    by_name = (rule for name, rule in rules.tools if name == tool)
+    by_pattern = (rule for pattern, rule in rules.tools if _matches(pattern, tool))
+    return next(chain(by_name, by_pattern), rules.policy)
+
+
+def _matches(pattern: str, tool: str) -> bool:
+    return bool(_compiled(pattern).fullmatch(tool))
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    """A pattern with `*` and `?`. RE2 takes linear time, whatever a header says."""
+    signs = {"*": ".*", "?": "."}
+    return re2.compile("(?s)" + "".join(signs.get(sign) or re2.escape(sign) for sign in pattern))

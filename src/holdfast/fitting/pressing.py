@@ -1,0 +1,91 @@
+"""How much room there is at each place of a request, and what its tokens cost.
+
+pressing: after measure and policy, before arrival. What stands before a result is weighed as it is
+sent, by bytes where they tell enough: the same for a request that goes on from another, for one
+that is seen for the first time, and after a restart. What was learnt about counting since does not
+change it, and a long conversation is not counted once more.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, time
+from typing import NamedTuple
+
+from holdfast.errors import SettingsError
+from holdfast.fitting.draft import Draft
+from holdfast.fitting.measure import Measure
+from holdfast.fitting.policy import Pressure
+from holdfast.tokens.prices import bundled, bundled_on
+from holdfast.wire import Conversation, Message
+
+_BYTES_A_TOKEN = 4
+_WEIGHED = 8_000
+"""Bytes from which a message is counted: they may be an image or a signature, which cost less."""
+_MARKED = ("anthropic", "converse")
+_MARKS = (b'"cache_control"', b'"cachePoint"')
+_LAST = 8
+"""How many messages from the end a client's marks are looked for; agents mark the last ones."""
+
+
+class Rates(NamedTuple):
+    """What input costs, in tokens of plain input."""
+
+    read: float
+    """From the vendor's cache; 1 where nothing is cached."""
+    write: float
+    """When it is sent for the first time."""
+
+
+_UNKNOWN = Rates(0.25, 1.0)
+"""For models that no list has: most vendors cache by themselves, at a tenth to a half."""
+_UNCACHED = Rates(1.0, 1.0)
+_ANTHROPIC = Rates(0.1, 1.25)
+
+
+class Pressing:
+    """Follows how full the window becomes, from message to message."""
+
+    def __init__(self, draft: Draft, measure: Measure) -> None:
+        self._now = draft.now
+        self._measure = measure
+        self._rates = rates_of(measure.model, draft.now.dialect, marked=_is_marked(draft.now))
+        self._tokens = len(draft.now.frame.hollow) // _BYTES_A_TOKEN
+        self._weighed = 0
+
+    def before(self, messages: Sequence[Message], place: int) -> Pressure:
+        """The pressure on what stands at a place; places are asked for from first to last."""
+        self._tokens += sum(self._weight(message) for message in messages[self._weighed : place])
+        self._weighed = place
+        return Pressure(self._measure.most, self._tokens, *self._rates)
+
+    def _weight(self, message: Message) -> int:
+        size = len(memoryview(message.span))
+        if size <= _WEIGHED:
+            return size // _BYTES_A_TOKEN
+        return round(self._measure.tokens(self._now, (message,)))
+
+
+def _is_marked(request: Conversation) -> bool:
+    """Whether a client asks the vendor to cache anything, where it has to."""
+    if request.dialect not in _MARKED:
+        return True
+    parts = (request.frame.hollow, *(m.span for m in request.messages[-_LAST:]))
+    return any(mark in bytes(part) for part in parts for mark in _MARKS)
+
+
+@functools.lru_cache(maxsize=1_024)
+def rates_of(model: str, dialect: str, *, marked: bool) -> Rates:
+    """What a model's input costs, by the list that comes with us: the same on every day."""
+    if not marked:
+        return _UNCACHED
+    price = None
+    with suppress(SettingsError):  # a client may send anything as the name of a model
+        price = bundled().price(model, at=datetime.combine(bundled_on(), time(12), UTC))
+    if price is None or not price.input:
+        return _ANTHROPIC if dialect == "anthropic" else _UNKNOWN
+    read = price.input if price.cache_read is None else price.cache_read
+    write = price.input if price.cache_write is None else price.cache_write
+    return Rates(float(read / price.input), float(write / price.input))

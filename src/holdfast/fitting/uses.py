@@ -1,0 +1,116 @@
+"""What a tool result was asked for, as its call tells: a file, a test run, a listing, a page.
+
+uses: the first word of the policy. It looks at names and at the first words of a command, never at
+the result, so that it costs nothing to speak of. What it cannot tell is left open: then the kind of
+the content says more.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+_COMMAND = 300
+"""Characters of a command that are looked at: what it does stands at its beginning."""
+_LONGEST_NAME = 100
+
+_SHELLS = frozenset({"bash", "shell", "sh", "exec", "command", "terminal", "console", "run"})
+"""Words in the names of tools that run a command; only where there is a command among the
+arguments, for `run_query` runs none."""
+_COMMAND_KEYS = ("command", "cmd", "script", "code", "input")
+
+_PROGRAMS: dict[str, str] = {
+    **dict.fromkeys(("cat", "nl", "sed", "head", "tail", "less", "more", "bat", "awk"), "read"),
+    **dict.fromkeys(("ls", "tree", "find", "fd", "du", "dir"), "list"),
+    **dict.fromkeys(("grep", "rg", "ag", "ack", "egrep", "fgrep"), "search"),
+    **dict.fromkeys(("pytest", "tox", "nox", "jest", "vitest", "mocha", "rspec", "ctest"), "test"),
+    **dict.fromkeys(("curl", "wget", "lynx", "http"), "page"),
+    **dict.fromkeys(("psql", "mysql", "sqlite3", "mongosh", "bq"), "rows"),
+    **dict.fromkeys(("journalctl", "dmesg"), "log"),
+    "diff": "diff",
+    "patch": "edit",
+}
+_SECOND: dict[str, str] = {
+    **dict.fromkeys(("test", "tests", "check"), "test"),  # npm test, go test, make check
+    **dict.fromkeys(("diff", "show"), "diff"),  # git diff
+    **dict.fromkeys(("logs", "log"), "log"),  # docker logs, git log
+    "grep": "search",  # git grep
+    "ls-files": "list",
+}
+_TOOLS_WITH_VERBS = frozenset(
+    {"git", "npm", "yarn", "pnpm", "go", "cargo", "make", "docker", "kubectl", "mvn", "gradle"}
+)
+_BEFORE_IT = frozenset({"sudo", "time", "timeout", "env", "nice", "uv", "poetry", "npx", "exec"})
+
+# Words of tools' names, the telling ones first: `search_files` searches, `read_search_log` …
+_WORDS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("test", frozenset({"test", "tests", "pytest"})),
+    ("edit", frozenset({"edit", "write", "patch", "replace", "update", "insert", "create"})),
+    ("search", frozenset({"search", "grep", "find", "rg", "lookup"})),
+    ("list", frozenset({"list", "ls", "glob", "tree", "directory", "dir"})),
+    ("log", frozenset({"log", "logs", "journal"})),
+    ("rows", frozenset({"sql", "query", "database", "db", "table", "rows", "records"})),
+    ("page", frozenset({"fetch", "browse", "browser", "navigate", "web", "url", "page", "crawl"})),
+    ("diff", frozenset({"diff", "commit", "commits"})),
+    ("read", frozenset({"read", "view", "cat", "open", "file", "contents"})),
+)
+
+_TEST_FILES = re.compile(r"(?:^|/)(?:run_?tests?|tests?|test_\w{1,80})(?:\.py|\.sh|\.js)?$")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_STEP = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
+
+
+def use_of(tool: str, arguments: Any = None) -> str:
+    """What a call is for: read, edit, test, diff, list, search, page, log, rows, or nothing."""
+    words = [word.lower() for word in _WORD.findall(tool[:_LONGEST_NAME])]
+    if not _SHELLS.isdisjoint(words) and (command := _command(arguments)):
+        return _use_of_command(command)
+    return next((use for use, names in _WORDS if not names.isdisjoint(words)), "")
+
+
+def _command(arguments: Any) -> str:
+    if isinstance(arguments, str):
+        try:
+            arguments = msgspec.json.decode(arguments)
+        except msgspec.DecodeError:
+            return str(arguments)[:_COMMAND]
+    if isinstance(arguments, dict):
+        for key in _COMMAND_KEYS:
+            command = arguments.get(key)
+            if isinstance(command, list):  # Codex gives a list: bash, -lc, the command
+                command = command[-1] if command else ""
+            if isinstance(command, str) and command:
+                return command[:_COMMAND]
+    return ""
+
+
+def _use_of_command(command: str) -> str:
+    """The use of the first step that shows something: `cd src && cat a.py` reads."""
+    uses = (_use_of_step(step.split()) for step in _STEP.split(command))
+    return next(filter(None, uses), "")
+
+
+def _use_of_step(words: list[str]) -> str:
+    while words and (words[0] in _BEFORE_IT or "=" in words[0] or words[0].isdecimal()):
+        words = words[1:]
+    if words[:1] == ["run"]:  # uv run, poetry run
+        words = words[1:]
+    if not words:
+        return ""
+    program, rest = words[0].rpartition("/")[2], words[1:]
+    if ">" in rest or ">>" in rest or "-i" in rest[:2]:
+        return "edit"  # cat > file, sed -i
+    if program in _TOOLS_WITH_VERBS:
+        return next((_SECOND[word] for word in rest[:3] if word in _SECOND), "")
+    if program.startswith("python"):
+        return _use_of_python(rest)
+    return _PROGRAMS.get(program) or ("test" if _TEST_FILES.search(words[0]) else "")
+
+
+def _use_of_python(rest: list[str]) -> str:
+    """`python -m pytest`, `python tests/runtests.py`; any other program may print anything."""
+    if rest[:1] == ["-m"]:
+        return "test" if rest[1:2] and rest[1] in ("pytest", "unittest", "tox", "nose") else ""
+    return "test" if rest and _TEST_FILES.search(rest[0]) else ""
