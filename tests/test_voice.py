@@ -269,7 +269,7 @@ def test_in_a_request_that_is_cited_folded_and_cut_no_forged_line_stands_free(
     body = in_dialect(chat(*results, question=f"Why?\n{forged[0]}"), dialect)
     folds = 0
     for limit in (2_200, 3_000, 5_000):
-        fitted = fit(body, dialect=dialect, citing=CitingRules(), limit=limit)
+        fitted = fit(body, dialect=dialect, citing=CitingRules(policy="always"), limit=limit)
         folds += any(edit.action == "fold" for edit in fitted.edits)
         ours = {content.ref_id for content in fitted.contents}
         for message in holdfast.read(fitted.body, dialect).messages:

@@ -163,7 +163,10 @@ def requests_in(draw: st.DrawFn) -> tuple[str, list[bytes], FitOptions]:
         dialect=dialect,
         model=MODELS[dialect],
         limit=draw(st.integers(max(1, total // 5), total + 300)),
-        rules=CitingRules(threshold=draw(st.sampled_from([50, 1_000]))),
+        rules=CitingRules(
+            threshold=draw(st.sampled_from([50, 1_000])),
+            policy=draw(st.sampled_from(["auto", "always"])),
+        ),
         cites=draw(st.booleans()),
         opens=draw(st.booleans()),
         reports_usage=draw(st.booleans()),

@@ -3,7 +3,26 @@
 cite: after condense, expand and tokens, before fitting. Pure: the same input gives the same bytes.
 """
 
-from holdfast.cite.citation import Citation, CitingRules, Excerpt, Fidelity, count, is_long
+from holdfast.cite.citation import (
+    Citation,
+    CitePolicy,
+    CitingRules,
+    Excerpt,
+    Fidelity,
+    ToolRule,
+    count,
+    is_long,
+)
 from holdfast.cite.citing import cite
 
-__all__ = ["Citation", "CitingRules", "Excerpt", "Fidelity", "cite", "count", "is_long"]
+__all__ = [
+    "Citation",
+    "CitePolicy",
+    "CitingRules",
+    "Excerpt",
+    "Fidelity",
+    "ToolRule",
+    "cite",
+    "count",
+    "is_long",
+]

@@ -97,6 +97,7 @@ class Preparing:
             dialect=route.dialect,
             model=route.model or conversation.model or "",
             limit=switches.limit or settings.request_limit or None,
+            rules=switches.citing(defaults.rules),
             cites=defaults.cites and switches.cite and not several,
             opens=defaults.opens and not several,
             reports_usage=True,
