@@ -42,7 +42,7 @@ def proxy(settings: dict[str, Any]) -> None:
         tell(url=where.url)
 
     logs.configure("json")
-    serve(Settings(**settings), started=started)
+    serve(Settings(**({"cite_policy": "always"} | settings)), started=started)
 
 
 def opening(url: str) -> None:

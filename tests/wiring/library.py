@@ -37,6 +37,18 @@ def is_cited(threshold: int, _: Path) -> object:
     return with_engine(work, cite_threshold=threshold)
 
 
+def fit_cites_by(setting: str) -> Callable[[Any, Path], object]:
+    """Whether a result of some 1,500 tokens is cited with a value of a setting."""
+
+    def observe(value: Any, _: Path) -> object:
+        async def work(engine: Holdfast) -> bool:
+            return bool((await engine.fit(chat(LONG))).contents)
+
+        return with_engine(work, **{setting: value})
+
+    return observe
+
+
 def citation_is_short(most: int, _: Path) -> object:
     async def work(engine: Holdfast) -> bool:
         return len((await engine.cite(PROSE)).text) < 500
@@ -149,6 +161,10 @@ LIBRARY: dict[str, Wired | str] = {
     "data_dir": Wired(file_made_in, "one", "two"),
     "store_url": Wired(file_of_the_url, "a.db", "b.db"),
     "cite_threshold": Wired(is_cited, 4_000, 5_000),
+    "cite_policy": Wired(fit_cites_by("cite_policy"), "auto", "always"),
+    "cite_tokens": Wired(fit_cites_by("cite_tokens"), 0, 1_000),
+    "cite_share": Wired(fit_cites_by("cite_share"), 0.0, 0.001),
+    "cite_tools": Wired(fit_cites_by("cite_tools"), {}, {"*": "always"}),
     "cite_max_tokens": Wired(citation_is_short, 100, 800),
     "privacy_policy": Wired(citation_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(lifetime_of_cited, 0.0, 2.0),

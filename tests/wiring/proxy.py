@@ -7,7 +7,7 @@ import http.server
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -122,6 +122,15 @@ def proxy_store(name: str, folder: Path) -> object:
 
 def proxy_cites(threshold: int, _: Path) -> object:
     return LONG in sent_texts(chat(LONG), cite_threshold=threshold)
+
+
+def proxy_cites_by(setting: str) -> Callable[[Any, Path], object]:
+    """Whether a result of some 1,500 tokens is cited with a value of a setting."""
+
+    def observe(value: Any, _: Path) -> object:
+        return LONG in sent_texts(chat(LONG), **{"cite_policy": "auto", setting: value})
+
+    return observe
 
 
 def proxy_citation_is_short(most: int, _: Path) -> object:
@@ -337,6 +346,10 @@ PROXY: dict[str, Wired | str] = {
     "data_dir": Wired(proxy_file_made_in, "one", "two"),
     "store_url": Wired(proxy_store, "a.db", "b.db"),
     "cite_threshold": Wired(proxy_cites, 4_000, 5_000),
+    "cite_policy": Wired(proxy_cites_by("cite_policy"), "auto", "always"),
+    "cite_tokens": Wired(proxy_cites_by("cite_tokens"), 0, 1_000),
+    "cite_share": Wired(proxy_cites_by("cite_share"), 0.0, 0.001),
+    "cite_tools": Wired(proxy_cites_by("cite_tools"), {}, {"*": "always"}),
     "cite_max_tokens": Wired(proxy_citation_is_short, 100, 800),
     "privacy_policy": Wired(proxy_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(proxy_lifetime, 0.0, 2.0),
