@@ -72,7 +72,8 @@ def test_a_program_of_the_page_works(proxy: Running, example: Example) -> None:
 
 def test_every_switch_of_the_page_is_one() -> None:
     text = PAGE.read_text("utf-8")
-    for name in ("bypass", "budget", "no-cite", "read-only", "session"):
+    names = "bypass", "budget", "no-cite", "cite-policy", "cite-tools", "read-only", "session"
+    for name in names:
         assert f"`x-holdfast-{name}: " in text
     given = {"x-holdfast-bypass": "on", "x-holdfast-budget": "8000", "x-holdfast-no-cite": "on"}
     switches = read_switches(given)
