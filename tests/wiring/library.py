@@ -14,7 +14,7 @@ from holdfast.facades.actions import action_message
 from holdfast.settings import Settings
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat
-from tests.wiring.wired import LARGE, LONG, PROSE, SECRET, Wired, lifetime, worker_memory
+from tests.wiring.wired import LARGE, LONG, MEDIUM, PROSE, SECRET, Wired, lifetime, worker_memory
 
 _T = TypeVar("_T")
 HOUR = 3600
@@ -38,11 +38,11 @@ def is_cited(threshold: int, _: Path) -> object:
 
 
 def fit_cites_by(setting: str) -> Callable[[Any, Path], object]:
-    """Whether a result of some 1,500 tokens is cited with a value of a setting."""
+    """Whether a result of some 900 tokens is cited with a value of a setting."""
 
     def observe(value: Any, _: Path) -> object:
         async def work(engine: Holdfast) -> bool:
-            return bool((await engine.fit(chat(LONG))).contents)
+            return bool((await engine.fit(chat(MEDIUM))).contents)
 
         return with_engine(work, **{setting: value})
 
@@ -169,7 +169,7 @@ LIBRARY: dict[str, Wired | str] = {
     "store_url": Wired(file_of_the_url, "a.db", "b.db"),
     "cite_threshold": Wired(is_cited, 4_000, 5_000),
     "cite_policy": Wired(fit_cites_by("cite_policy"), "auto", "always"),
-    "cite_tokens": Wired(fit_cites_by("cite_tokens"), 0, 1_000),
+    "cite_tokens": Wired(fit_cites_by("cite_tokens"), 0, 500),
     "cite_share": Wired(fit_cites_by("cite_share"), 0.0, 0.001),
     "cite_tools": Wired(fit_cites_by("cite_tools"), {}, {"*": "always"}),
     "cite_max_tokens": Wired(citation_is_short, 100, 800),

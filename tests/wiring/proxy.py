@@ -23,7 +23,17 @@ from tests.proxy.spoken import call, says, text
 from tests.proxy.test_server import Process
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
-from tests.wiring.wired import LARGE, LONG, PROSE, SECRET, Observe, Wired, lifetime, worker_memory
+from tests.wiring.wired import (
+    LARGE,
+    LONG,
+    MEDIUM,
+    PROSE,
+    SECRET,
+    Observe,
+    Wired,
+    lifetime,
+    worker_memory,
+)
 
 HEADERS = {
     "authorization": f"Bearer {KEY}",
@@ -125,10 +135,10 @@ def proxy_cites(threshold: int, _: Path) -> object:
 
 
 def proxy_cites_by(setting: str) -> Callable[[Any, Path], object]:
-    """Whether a result of some 1,500 tokens is cited with a value of a setting."""
+    """Whether a result of some 900 tokens is cited with a value of a setting."""
 
     def observe(value: Any, _: Path) -> object:
-        return LONG in sent_texts(chat(LONG), **{"cite_policy": "auto", setting: value})
+        return MEDIUM in sent_texts(chat(MEDIUM), **{"cite_policy": "auto", setting: value})
 
     return observe
 
@@ -353,7 +363,7 @@ PROXY: dict[str, Wired | str] = {
     "store_url": Wired(proxy_store, "a.db", "b.db"),
     "cite_threshold": Wired(proxy_cites, 4_000, 5_000),
     "cite_policy": Wired(proxy_cites_by("cite_policy"), "auto", "always"),
-    "cite_tokens": Wired(proxy_cites_by("cite_tokens"), 0, 1_000),
+    "cite_tokens": Wired(proxy_cites_by("cite_tokens"), 0, 500),
     "cite_share": Wired(proxy_cites_by("cite_share"), 0.0, 0.001),
     "cite_tools": Wired(proxy_cites_by("cite_tools"), {}, {"*": "always"}),
     "cite_max_tokens": Wired(proxy_citation_is_short, 100, 800),

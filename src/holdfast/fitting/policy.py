@@ -47,10 +47,10 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens that an extra call reads again: a request of an agent in the middle of its work."""
     patience: float = 29_500.0
     """What an extra call is worth beside its tokens, in tokens of plain input: someone waits, and
-    an agent may do without instead of asking. With it code is cited over 6,000 tokens where cached
-    input costs a tenth, at which 0.06 results of a coding agent's conversation are missed."""
-    share: float = 0.03
-    """Share of the window that one result may take: 6,000 tokens of 200,000, 480 of 16,000."""
+    an agent may do without instead of asking. With it a file is cited over 7,000 tokens where
+    cached input costs a tenth, and 0.09 results of a coding agent's conversation are missed."""
+    share: float = 0.035
+    """Share of the window that one result may take: 7,000 tokens of 200,000, 560 of 16,000."""
     calm: float = 0.5
     """Up to this share of the window there is no hurry."""
     full: float = 0.85
@@ -63,33 +63,36 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     """How often a result is needed after all, by what it was asked for: see uses.py."""
     needs_by_kind: Mapping[str, float]
     """The same by kind of content, where the call does not tell what it is for."""
-    needs_else: float = 0.3
+    needs_else: float = 0.35
 
 
 COEFFICIENTS = Coefficients(
     needs={
-        "read": 0.6,
-        "edit": 0.5,
-        "test": 0.55,
-        "diff": 0.5,
-        "list": 0.3,
-        "search": 0.35,
-        "page": 0.4,
-        "log": 0.3,
-        "rows": 0.2,
+        "read": 0.70,
+        "test": 0.60,
+        "page": 0.50,
+        "search": 0.40,
+        "log": 0.40,
+        "edit": 0.35,
+        "diff": 0.25,
+        "list": 0.20,
+        "rows": 0.15,
     },
     needs_by_kind={
-        "code": 0.6,
-        "test_output": 0.55,
-        "stack_trace": 0.45,
-        "diff": 0.5,
-        "notion_page": 0.4,
-        "markdown": 0.45,
-        "json_rows": 0.2,
-        "json": 0.15,
-        "text": 0.25,
+        "code": 0.70,
+        "test_output": 0.60,
+        "stack_trace": 0.60,
+        "notion_page": 0.60,
+        "web_search": 0.60,
+        "json_rows": 0.50,
+        "markdown": 0.40,
+        "text": 0.15,
+        "json": 0.10,
+        "entity_metadata": 0.10,
     },
 )
+"""Needs: of 1,631 results over 1,000 characters in every second conversation, those of more than
+800 tokens; page, log, diff and web_search from fewer than ten, so kept near the middle."""
 
 
 class Arrival:
