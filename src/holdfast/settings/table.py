@@ -113,8 +113,13 @@ class Settings(Definitions, frozen=True, kw_only=True):
         ),
     ] = msgspec.field(default_factory=dict)
     cite_max_tokens: Annotated[
-        int, Meta(ge=60, description="Most tokens that a citation may cost.")
-    ] = 400
+        int,
+        Meta(
+            ge=60,
+            description="Most tokens that a citation may cost: 400 of them always, more as the "
+            "content is longer and the window has room.",
+        ),
+    ] = 2000
     offer_expand: Annotated[
         Literal["always", "when_cited", "never"],
         Meta(
