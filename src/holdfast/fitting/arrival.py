@@ -19,7 +19,7 @@ from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME, parse_call
 from holdfast.fitting.draft import Draft, standing_for
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
-from holdfast.fitting.policy import Arrival, decide
+from holdfast.fitting.policy import Arrival, Decision, decide
 from holdfast.fitting.pressing import Pressing
 from holdfast.fitting.state import BY_ENDS
 from holdfast.store.records import Edit
@@ -51,14 +51,28 @@ class _Wanted(NamedTuple):
     reason: str
 
 
-class _Citing(NamedTuple):
+Decide = Callable[[Arrival, Sequence[Message], int], Decision]
+"""(a result, the messages, its place) → whether it stays whole."""
+
+
+class Citing(NamedTuple):
     """How results are cited in a request."""
 
     rules: CitingRules
     citer: Citer
     openers: Collection[str]
     """The client's own tools that open refs."""
-    pressing: Pressing
+    decide: Decide
+    least_saved: int = 0
+    """Tokens; what would save less stays whole."""
+
+
+class CitedMessage(NamedTuple):
+    """A message with citations in the place of results."""
+
+    message: Message
+    edits: tuple[Edit, ...]
+    citations: tuple[Citation, ...]
 
 
 def cite_arrivals(
@@ -68,28 +82,58 @@ def cite_arrivals(
 
     What was opened is never closed again.
     """
+    pressing = Pressing(draft, measure)
+
+    def weighed(arrival: Arrival, messages: Sequence[Message], n: int) -> Decision:
+        pressure = pressing.before(messages, n)
+        decision = decide(arrival, pressure, rules)
+        if decision.action == "cite" and _is_asked_again(messages, n, arrival.text):
+            arrival.is_again = True
+            decision = decide(arrival, pressure, rules)
+        return decision
+
+    places = range(draft.known, len(draft.now.messages))
+    return cite_at(places, draft, Citing(rules, citer, openers(draft.asked), weighed), leaving)
+
+
+def openers(asked: Conversation) -> set[str]:
+    """The client's own tools that open refs: they are ours by their words."""
+    return {tool.name for tool in asked.tools if tool.description == DESCRIPTION}
+
+
+def cite_at(places: Sequence[int], draft: Draft, citing: Citing, leaving: Leaving) -> Draft:
+    """Cite the results of messages at some places, as far as they may not stay whole."""
     messages = list(draft.now.messages)
     edits: list[Edit] = []
-    openers = {tool.name for tool in draft.asked.tools if tool.description == DESCRIPTION}
-    citing = _Citing(rules, citer, openers, Pressing(draft, measure))
-    for n in range(draft.known, len(messages)):
-        if not messages[n].results:
+    for n in places:
+        cited = cited_message(messages, n, draft.origins[n][0], citing)
+        if cited is None:
             continue
-        wanted = _to_be_cited(messages, n, citing)
-        citations = _citations(messages[n], wanted, citing)
-        if not citations:
-            continue
-        reasons = {result.block.slot: result.reason for result in wanted}
-        why = tuple(_edit(c, reasons[block.slot], draft.origins[n][0]) for block, c in citations)
-        messages[n] = _with_citations(messages[n], citations, why)
-        edits.extend(why)
-        for _, citation in citations:
+        messages[n] = cited.message
+        edits.extend(cited.edits)
+        for citation in cited.citations:
             if citation.content is not None:
                 leaving.cited(citation.content)
     return draft.with_messages(tuple(messages), *edits) if edits else draft
 
 
-def _citations(message: Message, wanted: Sequence[_Wanted], citing: _Citing) -> Cited:
+def cited_message(
+    messages: Sequence[Message], n: int, index: int, citing: Citing
+) -> CitedMessage | None:
+    """A message with citations; None if all its results stay. `index` is its place to clients."""
+    if not messages[n].results:
+        return None
+    wanted = _to_be_cited(messages, n, citing)
+    citations = _citations(messages[n], wanted, citing)
+    if not citations:
+        return None
+    reasons = {result.block.slot: result.reason for result in wanted}
+    edits = tuple(_edit(citation, reasons[b.slot], index) for b, citation in citations)
+    cited = tuple(citation for _, citation in citations)
+    return CitedMessage(_with_citations(messages[n], citations, edits), edits, cited)
+
+
+def _citations(message: Message, wanted: Sequence[_Wanted], citing: Citing) -> Cited:
     if not wanted:
         return ()
     rules, citer = citing.rules, citing.citer
@@ -99,10 +143,14 @@ def _citations(message: Message, wanted: Sequence[_Wanted], citing: _Citing) -> 
         pairs = ((result.block, _citation(result, rules, citer)) for result in wanted)
         citations = tuple((b, citation) for b, citation in pairs if citation and citation.ref_id)
         _CITATIONS.put(message, key, citations)
-    return citations
+    return tuple(
+        (block, citation)
+        for block, citation in citations
+        if citation.fidelity.from_tokens - citation.fidelity.to_tokens >= citing.least_saved
+    )
 
 
-def _to_be_cited(messages: Sequence[Message], n: int, citing: _Citing) -> list[_Wanted]:
+def _to_be_cited(messages: Sequence[Message], n: int, citing: Citing) -> list[_Wanted]:
     rules = citing.rules
     calls: dict[str, ToolCall] | None = None
     wanted = []
@@ -115,11 +163,7 @@ def _to_be_cited(messages: Sequence[Message], n: int, citing: _Citing) -> list[_
         call = calls.get(result.call_id or result.name) or calls.get(result.name)
         caller = result.name or (call.name if call is not None else "")
         arrival = Arrival(text, tool=caller, arguments=None if call is None else call.arguments)
-        pressure = citing.pressing.before(messages, n)
-        decision = decide(arrival, pressure, rules)
-        if decision.action == "cite" and _is_asked_again(messages, n, text):
-            arrival.is_again = True
-            decision = decide(arrival, pressure, rules)
+        decision = citing.decide(arrival, messages, n)
         if decision.action == "cite" and not (
             _brought_back(messages[n], text)
             or _is_opened(messages, n, text, call, rules, citing.openers)
@@ -239,11 +283,12 @@ def _question(messages: Sequence[Message], index: int, call: ToolCall | None) ->
     asked = next((message for message in earlier if asks(message)), None)
     words = [] if asked is None else [b.text for b in asked.blocks if isinstance(b, Text)]
     if call is not None:
-        words.extend(_scalars(call.arguments))
+        words.extend(scalars(call.arguments))
     return "\n".join(words)
 
 
-def _scalars(arguments: Any) -> list[str]:
+def scalars(arguments: Any) -> list[str]:
+    """The beginnings of the texts among a call's arguments."""
     if isinstance(arguments, str):
         try:
             arguments = msgspec.json.decode(arguments)

@@ -48,9 +48,10 @@ def fit_request(
     leaving = Leaving(options.rules)
     draft = take_up(body, options, state, hidden, leaving)
     measure = Measure.of(draft.asked, options, calibration)
+    opener = expansion_tool(draft.asked)[0] if options.opens else ""
+    rules = msgspec.structs.replace(options.rules, opener=opener)
+    options = msgspec.structs.replace(options, rules=rules)
     if options.cites:
-        opener = expansion_tool(draft.asked)[0] if options.opens else ""
-        rules = msgspec.structs.replace(options.rules, opener=opener)
         draft = cite_arrivals(draft, rules, options.citer, measure, leaving)
     draft, shows = offer_in_time(draft, options, state, measure)
     floor = state.floor if state is not None and draft.known else 0
@@ -78,7 +79,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
     shows: bool,
 ) -> Fitted:
     draft = folded.draft
-    left = any(edit.ref_id for edit in draft.edits if edit.action in ("fold", "shorten"))
+    left = any(edit.ref_id for edit in draft.edits if edit.action in ("cite", "fold", "shorten"))
     if options.reports_usage:
         draft = ask_for_usage(draft, new=state is None)
     messages = draft.now.messages

@@ -1,7 +1,8 @@
-"""Fold the oldest history where a request is too large: rarely, and in one large step.
+"""Make a request smaller that is too large: rarely, and in one large step.
 
-folding: after measure and arrival, before fit. The ladder of ever smaller requests does not depend
-on the limit, which only says where to stop: a larger one never keeps less.
+folding: after measure and batch, before fit. First the older results give way to citations, all at
+once; if that is not enough, the oldest history is folded. The ladder of ever smaller requests does
+not depend on the limit, which only says where to stop: a larger one never keeps less.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from holdfast.fitting.arrival import expansion_tool
+from holdfast.fitting.batch import cite_older
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
@@ -24,7 +25,9 @@ from holdfast.wire import Conversation
 from holdfast.wire.rules.rule import check_at
 
 LEAST_GAIN = 0.2
-"""A fold that would save less than this share of the limit waits until it must."""
+"""Share of the limit. A fold that would save less waits until it must, and older results give way
+without one only if as much is free then up to the high-water mark: each step costs one request
+without the vendor's cache."""
 
 _TIGHT = 0.05
 """Share of the limit: with less room than this left, a next result could hardly be shown."""
@@ -66,14 +69,18 @@ def fold(
     due = went_on and high and gain > LEAST_GAIN * measure.most
     if not due and measure.fits(counted):
         return Folded(draft, counted, floor)
-    offered = offer(draft, options, new=True)  # what is folded leaves a ref
-    smallest = Folded(offered, measure.count(offered.now), floor, fits=False)
-    steps = _steps(offered, measure, options, target, leaving)
+    offered = offer(draft, options, new=True)  # what leaves has a ref
+    cited = cite_older(offered, options, leaving) if options.cites else offered
+    smallest = Folded(cited, measure.count(cited.now), floor, fits=False)
+    enough = (options.high_water - LEAST_GAIN) * measure.most
+    if cited is not offered and measure.size(smallest.counted) <= enough:
+        return smallest._replace(fits=True)
+    steps = _steps(cited, measure, options, target, leaving)
     for folded in steps:
         smallest = folded
         if measure.fits(folded.counted):
             break
-    if smallest.draft.edits == offered.edits and measure.fits(counted):
+    if smallest.draft.edits == cited.edits and measure.fits(counted):
         return Folded(draft, counted, floor)  # there is nothing that may go, and no need to
     size = measure.size(smallest.counted)
     room = (1 - _TIGHT) * measure.most
@@ -97,7 +104,7 @@ def _steps(
         dialect=draft.now.dialect,
         measure=lambda piece: measure.tokens(draft.now, piece.messages),
         keep=leaving.keep,
-        opener=expansion_tool(draft.asked)[0] if options.opens else "",
+        opener=options.rules.opener,
     )
     ladder = shared_engine.ladder(
         pieces,

@@ -63,14 +63,13 @@ class Leaving:
     def contents(self, messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Content, ...]:
         """What must be stored before messages are sent: what they or the edits name.
 
-        A trim tries more than that.
+        What was tried and not done is more than that.
         """
-        if not self._trimmed:
-            return tuple(self._cited.values())
-        named = {ref for message in messages for ref in refs_of(message)}
-        named.update(edit.ref_id for edit in edits)
-        used = (content for name, content in self._trimmed.items() if name in named)
-        return (*self._cited.values(), *used)
+        named = {edit.ref_id for edit in edits}
+        cited = [content for name, content in self._cited.items() if name in named]
+        if self._trimmed:
+            named.update(ref for message in messages for ref in refs_of(message))
+        return (*cited, *(content for name, content in self._trimmed.items() if name in named))
 
 
 _SUMMARIES = {
