@@ -46,8 +46,7 @@ def cite_ends(data: bytes, reason: str, rules: CitingRules, tool: str = "") -> C
     while True:
         excerpts = _ends(data, size, total, rules)
         shown = [line for excerpt in excerpts for line in _quoted(excerpt)]
-        text = "
-".join(filter(None, [head, title, *shown, foot]))
+        text = "\n".join(filter(None, [head, title, *shown, foot]))
         if count(text) <= min(BRIEF, rules.most_tokens) or size <= _LEAST_BYTES:
             break
         size //= 2
