@@ -29,7 +29,7 @@ _MOST_SHOWN = 0.9
 """More is no gain: our own lines take some 80 tokens."""
 _PIECE = 240
 """Characters: a gap begins and ends between pieces of about so many."""
-_END_SHARE = 0.15
+_END_SHARE = 0.05
 """Of the pieces, at either end: a head and a tail are shown, whatever the question is."""
 _REPEATS = 4
 _LEAST_REPEATED = 200

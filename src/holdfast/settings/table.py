@@ -77,8 +77,13 @@ class Settings(Definitions, frozen=True, kw_only=True):
         int, Meta(ge=1, description="Tool results of more characters than this are cited.")
     ] = 1000
     cite_max_tokens: Annotated[
-        int, Meta(ge=60, description="Most tokens that a citation may cost.")
-    ] = 400
+        int,
+        Meta(
+            ge=60,
+            description="Most tokens that a citation may cost: 400 of them always, more as the "
+            "content is longer and the window has room.",
+        ),
+    ] = 2000
     privacy_policy: Annotated[
         Literal["allow", "mask", "refuse"],
         Meta(

@@ -34,7 +34,9 @@ def cite(
     url: Annotated[str | None, typer.Option("--url", help="Where the content came from.")] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option("--max-tokens", min=60, help="Most tokens; else the setting cite_max_tokens."),
+        typer.Option(
+            "--max-tokens", min=60, help="Most tokens, also where that is much; else 400."
+        ),
     ] = None,
     session: Annotated[str, typer.Option("--session", help="The session it belongs to.")] = "",
     store: StoreOption = None,
@@ -66,7 +68,9 @@ def cite(
     scope = Scope(user, workspace, session)
 
     async def work(opened: Store) -> Citation:
-        engine = Holdfast(opened, scope, options=fit_options(settings))
+        options = fit_options(settings)
+        rules = msgspec.structs.replace(options.rules, room=max_tokens or 0)
+        engine = Holdfast(opened, scope, options=msgspec.structs.replace(options, rules=rules))
         return await engine.cite(content, kind=kind, question=question, source_url=url)
 
     citation = with_store(settings, work)
