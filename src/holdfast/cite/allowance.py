@@ -24,7 +24,7 @@ _GROWTH = {
     "notion_page": 10.0,
     "web_search": 10.0,
 }
-_GROWTH_ELSE = 6.0
+_GROWTH_ELSE = 5.5
 
 
 def allowance(tokens: int, kind: str, room: int, most: int) -> int:
