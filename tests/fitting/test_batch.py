@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -81,7 +81,7 @@ def test_older_results_give_way_in_one_step_and_the_last_ones_stay(dialect: str)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_between_the_steps_every_request_begins_with_the_one_before(dialect: str) -> None:
     requests = of_an_agent(dialect)
-    for before, turn in pairwise(requests):
+    for before, turn in itertools.pairwise(requests):
         if actions(turn) <= {"offer"}:
             around, messages = parts(turn.body, dialect)
             assert around == parts(before.body, dialect)[0]

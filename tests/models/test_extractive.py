@@ -43,6 +43,30 @@ def opened(body: dict[str, Any], page: str, ref: str = REF) -> dict[str, Any]:
 
 # --- quotations ----------------------------------------------------------------------------------
 
+FACTS = "The office in Oslo opens at nine.\n\nThe office in Bergen opens at half past ten."
+ASKED = "When does the office in Bergen open?"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"{FACTS}\n\n{ASKED}",
+        f"{ASKED}\n\n{FACTS}",
+        f"{FACTS} {ASKED}".replace("\n\n", " "),
+        f"{ASKED}\n{FACTS}".replace("\n\n", "\n"),
+        f"```\n{FACTS}\n```\n{ASKED}",
+        f"<facts>\n{FACTS}\n</facts>\n{ASKED}",
+        f"{FACTS}\n\n{log(300)}\n\n{ASKED}",
+    ],
+    ids=["behind", "before", "one line", "lines", "fence", "tag", "long"],
+)
+def test_a_document_and_a_question_in_one_message_are_told_apart(words: str) -> None:
+    for dialect in DIALECTS:
+        body = {"model": "gpt-4o", "messages": [{"role": "user", "content": words}]}
+        text = said(body, dialect).text
+        assert "> The office in Bergen opens at half past ten." in text
+        assert f"> {ASKED}" not in text
+
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_passage_on_the_question_is_quoted_with_its_place(dialect: str) -> None:

@@ -147,7 +147,7 @@ def test_a_chain_is_one_session_with_citations_and_their_tool(
     assert len({session_of(answered) for answered in (first, second, third)}) == 1
     assert int(second.headers["x-holdfast-saved"]) > 1000
     assert REF.search(upstream.requests[1].texts)
-    assert "expand_ref" not in upstream.requests[0].tools
+    assert "expand_ref" in upstream.requests[0].tools
     assert "expand_ref" in upstream.requests[1].tools
     assert "expand_ref" in upstream.requests[2].tools, "the provider holds a ref, so it can open"
     proxy.settled()

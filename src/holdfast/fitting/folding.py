@@ -7,9 +7,13 @@ not depend on the limit, which only says where to stop: a larger one never keeps
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
+from holdfast.document.pasted import question_in
+from holdfast.errors import PrivacyError
 from holdfast.fitting.batch import cite_older
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.leaving import Leaving
@@ -17,11 +21,12 @@ from holdfast.fitting.measure import Measure
 from holdfast.fitting.offering import offer
 from holdfast.fitting.options import FitOptions
 from holdfast.tokens import TokenCount
-from holdfast.trim.anchors import AnchorPreservationManager
+from holdfast.trim.anchors import AnchorPreservationManager, asks
 from holdfast.trim.chains import Trimmed
 from holdfast.trim.engine import ContextOptimizationEngine
 from holdfast.trim.pieces import Bench, pieces_of
-from holdfast.wire import Conversation
+from holdfast.trim.standing import own_of
+from holdfast.wire import Conversation, Text
 from holdfast.wire.rules.rule import check_at
 
 LEAST_GAIN = 0.2
@@ -104,6 +109,7 @@ def _steps(
         dialect=draft.now.dialect,
         measure=lambda piece: measure.tokens(draft.now, piece.messages),
         keep=leaving.keep,
+        cite=_document_citer(draft.now, options, leaving) if options.cites else None,
         opener=options.rules.opener,
     )
     ladder = shared_engine.ladder(
@@ -118,6 +124,30 @@ def _steps(
         smaller = draft.with_messages(messages, *trimmed.edits)
         if _keeps_rules(draft.now, smaller.now, measure.model):
             yield Folded(smaller, measure.count(smaller.now), 0, trimmed=trimmed)
+
+
+def _document_citer(
+    now: Conversation, options: FitOptions, leaving: Leaving
+) -> Callable[[str, str, int], tuple[str, str]]:
+    """Who cites the document in a user's message, for what is said beside it and asked last."""
+    latest = next((own_of(message) for message in reversed(now.messages) if asks(message)), None)
+    blocks = latest.blocks if latest is not None else ()
+    asked_last = [question_in(block.text) for block in blocks if isinstance(block, Text)]
+
+    def cite(document: str, beside: str, room: int) -> tuple[str, str]:
+        rules = msgspec.structs.replace(options.rules, most_tokens=room)
+        words = dict.fromkeys((beside, *asked_last))  # they are the same in the latest message
+        question = "\n".join(filter(None, words))
+        try:
+            citation = options.citer(document, question=question, tool="", rules=rules)
+        except PrivacyError:
+            leaving.refused = True
+            return "", ""
+        if citation.content is not None:
+            leaving.cited(citation.content)
+        return citation.ref_id, citation.text
+
+    return cite
 
 
 def _keeps_rules(before: Conversation, after: Conversation, model: str) -> bool:

@@ -65,11 +65,12 @@ class Leaving:
 
         What was tried and not done is more than that.
         """
-        named = {edit.ref_id for edit in edits}
-        cited = [content for name, content in self._cited.items() if name in named]
-        if self._trimmed:
-            named.update(ref for message in messages for ref in refs_of(message))
-        return (*cited, *(content for name, content in self._trimmed.items() if name in named))
+        if not self._cited and not self._trimmed:
+            return ()
+        named = {ref for message in messages for ref in refs_of(message)}
+        named.update(edit.ref_id for edit in edits)
+        left = (*self._cited.items(), *self._trimmed.items())
+        return tuple(content for name, content in left if name in named)
 
 
 _SUMMARIES = {

@@ -12,15 +12,16 @@ from typing import NamedTuple
 from holdfast.condense.condenser import Passage
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.source import Source
+from holdfast.document.pasted import LONGEST_QUESTION, enclosed, paragraphs
 from holdfast.guard.final_turn import final_turn_guidance
 from holdfast.store.refs import REF
 from holdfast.voice import INDENT
 from holdfast.wire import Block, Conversation, Message, Text, ToolCall, ToolResult
 from holdfast.wire.blocks import text_of
 
-_LONGEST_QUESTION = 600
-"""A longer text of the user's is content too, which the question is about."""
-_PARAGRAPHS = re.compile(r"\n\s*\n")
+_SENTENCES = re.compile(r"(?<=[.!?])\s+")
+_LOOKED_AT = 100_000
+"""Characters of a text without paragraphs that are taken apart into sentences."""
 # Possessive: digits that were taken for lines are not tried again as the rest of the line.
 _OPENED = re.compile(
     r"\[(ref:[a-z0-9_]{1,40}:[0-9a-f]{16,64})\b(?: (lines [\d-]++))?+[^\n]*+\n(`{3,}+)\n"
@@ -69,15 +70,28 @@ def asked(messages: Sequence[Message]) -> Asked:
 
 
 def _taken_apart(text: str) -> tuple[str, str]:
-    """A long text is content with a question before or behind it."""
-    if len(text) <= _LONGEST_QUESTION:
-        return text.strip(), ""
-    first, *rest = [part for part in _PARAGRAPHS.split(text) if part.strip()]
-    if not rest:
-        return first.strip(), ""
-    if first.rstrip().endswith("?") and not rest[-1].rstrip().endswith("?"):
-        return first.strip(), "\n\n".join(rest)
-    return rest[-1].strip(), "\n\n".join([first, *rest[:-1]])
+    """What a text asks, and what else it says: content, before the question or behind it."""
+    inside = enclosed(text)
+    if inside.size:
+        beside = (text[: inside.start].strip(), text[inside.stop :].strip())
+        return "\n".join(filter(None, beside)), text[inside.start : inside.stop]
+    parts = [text[start:stop] for start, stop in paragraphs(text)]
+    if len(parts) == 1 or len(text) <= LONGEST_QUESTION:
+        return _by_sentences(text.strip())
+    first, *rest = parts
+    if first.endswith(("?", ":")) and not rest[-1].endswith("?"):
+        return first, "\n\n".join(rest)
+    return rest[-1], "\n\n".join([first, *rest[:-1]])
+
+
+def _by_sentences(text: str) -> tuple[str, str]:
+    """The sentences that ask, and the others; a text of which none or each does is a question."""
+    sentences = _SENTENCES.split(text[:_LOOKED_AT])
+    questions = [sentence for sentence in sentences if sentence.endswith("?")]
+    others = [sentence for sentence in sentences if not sentence.endswith("?")]
+    if not questions or not others:
+        return text, ""
+    return " ".join(questions), "\n".join(others) + text[_LOOKED_AT:]
 
 
 def held(conversation: Conversation, question: Asked, tool: str | None) -> Iterator[Held]:
@@ -110,7 +124,7 @@ def _is_said(block: Block, message: Message) -> bool:
     if not isinstance(block, Text) or message.role not in ("user", "assistant"):
         return False
     text = block.text.strip()
-    asks = message.role == "user" and text.endswith("?") and len(text) <= _LONGEST_QUESTION
+    asks = message.role == "user" and text.endswith("?") and len(text) <= LONGEST_QUESTION
     return bool(text) and not asks
 
 

@@ -1,15 +1,18 @@
 """What is done when all that may be folded is folded and it still does not fit, in this order.
 
-emergency: after chains and long_texts, before the engine. Digests become terse; the middle of long
+emergency: after chains and pasted, before the engine. Digests become terse; the middle of long
 results is cut, all of them a little before any of them much, and those of less important anchors
-first; then that of long texts of the user's; then the lines that say what is gone go too, and at
-the very end more of the texts. Anchors stay whatever it takes (C15), of a long text both its ends.
+first; then pasted documents are cited, and the middle of other long texts of the user is cut; then
+the lines that say what is gone go too, and at the very end more of the texts. Anchors stay whatever
+it takes (C15), of a long text both its ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
+from typing import Protocol
 
 import msgspec
 
@@ -18,6 +21,7 @@ from holdfast.trim.chains import Chain, FoldChain, InTurn, Trimmed, edits_by_pie
 from holdfast.trim.edits import edited, folded, shorten_results, shortened_edit, taken_out
 from holdfast.trim.gists import Gist
 from holdfast.trim.long_texts import LEAST_TEXT, LONG_TEXT, by_age, lengths, shorten_texts
+from holdfast.trim.pasted import ROOMS, cite_documents
 from holdfast.trim.pieces import Bench, Piece
 
 _LENGTHS = (8000, 2000, 500)
@@ -29,6 +33,12 @@ def emergency(trimmed: Trimmed, bench: Bench) -> Chain:
     """Everything that may still go, from a state on: the oldest first, the last answer last."""
     free = [n for n, piece in enumerate(trimmed.pieces) if not piece.anchored]
     return InTurn(FoldChain(trimmed, free, bench), lambda state: _LastResort(state, bench))
+
+
+class _Lessen(Protocol):
+    """Shows less of a piece, and says so; None if there is nothing that may leave it."""
+
+    def __call__(self, piece: Piece, /, *, most: int) -> tuple[Piece, Edit] | None: ...
 
 
 class _Slot:
@@ -43,7 +53,7 @@ class _Slot:
 
 
 class _LastResort:
-    """A chain: terse digests, cut results, cut texts, then no digests, then shorter texts."""
+    """A chain: terse digests, cut results, cited documents, cut texts, no digests, less text."""
 
     def __init__(self, trimmed: Trimmed, bench: Bench) -> None:
         edits = edits_by_piece(trimmed)
@@ -67,6 +77,8 @@ class _LastResort:
             for slot in sorted(self._slots, key=lambda slot: slot.source.priority):
                 if self._shorten(slot, most):
                     yield True
+        for slot in self._by_age():
+            yield from self._lessened(slot, partial(cite_documents, bench=self._bench), ROOMS)
         yield from self._cut_texts(LONG_TEXT)
         for n, slot in enumerate(self._slots):
             if slot.piece is not None and not slot.piece.anchored and self._take_out(n):
@@ -127,23 +139,30 @@ class _LastResort:
         return True
 
     def _cut_texts(self, least: int) -> Iterator[bool]:
-        left = [slot for slot in self._slots if slot.piece is not None]
-        for n in by_age([slot.piece for slot in left if slot.piece is not None]):
-            yield from self._cut_texts_of(left[n], least)
-
-    def _cut_texts_of(self, slot: _Slot, least: int) -> Iterator[bool]:
         """Cut long texts ever shorter, each time from the whole."""
+        for slot in self._by_age():
+            if slot.piece is not None:
+                sizes = lengths(slot.piece, least)
+                yield from self._lessened(slot, partial(shorten_texts, bench=self._bench), sizes)
+
+    def _by_age(self) -> list[_Slot]:
+        """The places whose texts may be touched, the oldest first and the latest question last."""
+        left = [slot for slot in self._slots if slot.piece is not None]
+        return [left[n] for n in by_age([slot.piece for slot in left if slot.piece is not None])]
+
+    def _lessened(self, slot: _Slot, lessen: _Lessen, sizes: Iterable[int]) -> Iterator[bool]:
+        """Show ever less of a place, each time made from what it was before."""
         whole, earlier = slot.piece, slot.edits
         if whole is None:
             return
         tokens = whole.tokens
-        for most in lengths(whole, least):
-            cut = shorten_texts(whole, self._bench, most)
-            if cut is None or cut[0].tokens >= tokens:
+        for most in sizes:
+            less = lessen(whole, most=most)
+            if less is None or less[0].tokens >= tokens:
                 continue
-            slot.piece, slot.edits = cut[0], (*earlier, cut[1])
-            self.guess -= tokens - cut[0].tokens
-            tokens = cut[0].tokens
+            slot.piece, slot.edits = less[0], (*earlier, less[1])
+            self.guess -= tokens - less[0].tokens
+            tokens = less[0].tokens
             yield True
 
     def _take_out(self, n: int) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from holdfast.document.pasted import document_in
 from holdfast.store.records import Edit
 from holdfast.trim.anchors import MARK
 from holdfast.trim.edits import edited
@@ -44,7 +45,7 @@ def by_age(pieces: Sequence[Piece]) -> list[int]:
 
 def lengths(piece: Piece, least: int) -> Iterator[int]:
     """To how many characters a piece's texts may be cut, ever shorter; they depend on it alone."""
-    texts = (text for message in piece.messages for text in _texts(message))
+    texts = (text for message in piece.messages for text in texts_of(message))
     most = max((len(block.text) for block in texts), default=0)
     numerator, denominator = _SHARE
     while most > least:
@@ -73,16 +74,26 @@ def _is_latest_question(piece: Piece) -> bool:
     return piece.anchor is not None and piece.anchor.type == "latest_user_message"
 
 
-def _texts(message: Message) -> list[Text]:
+def texts_of(message: Message) -> list[Text]:
     """The texts of a message that may be cut."""
     if message.role != "user" or is_ours(message) or MARK.get(message):
         return []
     return [block for block in message.blocks if isinstance(block, Text)]
 
 
+def _cut(whole: str, most: int, ref: str, opener: str) -> str:
+    """A text without its middle; without that of the document alone, where one was pasted."""
+    document = document_in(whole)
+    room = most - (len(whole) - document.size)
+    if 2 * room < most:
+        return middle_cut(whole, most, ref, opener)
+    cut = middle_cut(whole[document.start : document.stop], room, ref, opener)
+    return f"{whole[: document.start]}{cut}{whole[document.stop :]}"
+
+
 def _shortened(message: Message, bench: Bench, most: int) -> Message:
     dialect = DIALECTS[bench.dialect]
-    shown = _texts(message)
+    shown = texts_of(message)
     wholes = [block.text for block in own_of(message).blocks if isinstance(block, Text)]
     if len(shown) != len(wholes):
         return message
@@ -94,7 +105,7 @@ def _shortened(message: Message, bench: Bench, most: int) -> Message:
         data = whole.encode("utf-8", "surrogatepass")
         ref = bench.keep("text", data, len(data) / 4)
         # What was cut before is cut anew: a ref leads to the original, not to a cut of it.
-        shorter = middle_cut(whole, most, ref, bench.opener)
+        shorter = _cut(whole, most, ref, bench.opener)
         if ref and len(shorter) < len(block.text):
             span = splice(span, block.slot, encode(dialect.content(block, shorter)))
             refs.append(ref)

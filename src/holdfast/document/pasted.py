@@ -1,0 +1,154 @@
+"""The document that somebody pasted beside a question: where it stands in a text, by its shape.
+
+pasted: knows text alone, and reads it once from end to end. A document is what is between fences or
+tags; else what is left between a short beginning and a short end, which may be the question or say
+what to do, and are never part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+LONGEST_QUESTION = 600
+"""Characters of a paragraph that may be a question or an instruction; a longer one is content."""
+_FENCES = ("```", "~~~")
+_SPACE = re.compile(r"\s*")
+_MARKS = re.compile(r"[`~]{3}\w{0,40}|</?[\w-]{1,41}[^<>\n]{0,200}>")
+_TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,200})?>")
+
+
+class Span(NamedTuple):
+    """A part of a text."""
+
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        """How many characters it has."""
+        return self.stop - self.start
+
+
+_NOTHING = Span(0, 0)
+
+
+def document_in(text: str) -> Span:
+    """Where a pasted document stands in a text; empty if the text is no document and question."""
+    inside = enclosed(text)
+    if inside.size:
+        return inside
+    parts = paragraphs(text)
+    first, last = 0, len(parts)
+    if last - first > 1 and parts[0].size <= LONGEST_QUESTION:
+        first += 1
+    if last - first > 1 and parts[-1].size <= LONGEST_QUESTION:
+        last -= 1
+    if last - first == len(parts):
+        return _NOTHING  # there is nothing short beside it: all of it may be the question
+    if not any(_asks(text, part) for part in (*parts[:first], *parts[last:])):
+        first, last = _beside_question(text, parts, first, last)
+    return Span(parts[first].start, parts[last - 1].stop)
+
+
+def _asks(text: str, part: Span) -> bool:
+    return part.size <= LONGEST_QUESTION and text[part.stop - 1] == "?"
+
+
+def _beside_question(text: str, parts: list[Span], first: int, last: int) -> tuple[int, int]:
+    """The longer of the two sides, where somebody asks in the middle and not at the ends."""
+    middle = next((n for n in range(last - 1, first - 1, -1) if _asks(text, parts[n])), None)
+    if middle is None or last - first == 1:
+        return first, last
+    sides = [side for side in ((first, middle), (middle + 1, last)) if side[0] < side[1]]
+    return max(sides, key=lambda side: parts[side[1] - 1].stop - parts[side[0]].start)
+
+
+def question_in(text: str) -> str:
+    """A text without the document in it."""
+    document = document_in(text)
+    if document.size <= LONGEST_QUESTION:
+        return text
+    words = (text[: document.start].strip(), text[document.stop :].strip())
+    return "\n".join(filter(None, words))
+
+
+def enclosed(text: str) -> Span:
+    """What stands between fences or tags, if it is most of the text and words stand beside it."""
+    span = max(_fenced(text), _tagged(text), key=lambda span: span.size)
+    if 2 * span.size < len(text):
+        return _NOTHING
+    beside = text[: span.start] + text[span.stop :]
+    return span if _words(beside) else _NOTHING
+
+
+def paragraphs(text: str) -> list[Span]:
+    """The paragraphs of a text, without the space around them; its lines, if it is only one."""
+    lines = _lines(text)
+    spans: list[Span] = []
+    after_space = True
+    for line in lines:
+        if not line.size:
+            after_space = True
+        elif after_space:
+            spans.append(line)
+            after_space = False
+        else:
+            spans[-1] = Span(spans[-1].start, line.stop)
+    return spans if len(spans) > 1 else [line for line in lines if line.size]
+
+
+def _lines(text: str) -> list[Span]:
+    """The lines without the space around them."""
+    spans = []
+    at = 0
+    for line in text.split("\n"):
+        start = at + len(line) - len(line.lstrip())
+        spans.append(Span(start, max(start, at + len(line.rstrip()))))
+        at += len(line) + 1
+    return spans
+
+
+def _fenced(text: str) -> Span:
+    """The longest of the blocks between fences: between two of them somebody may ask."""
+    longest = _NOTHING
+    start, fence = -1, ""
+    at = 0
+    for line in text.split("\n"):
+        if start < 0 and line.startswith(_FENCES):
+            start, fence = at + len(line) + 1, line[:3]
+        elif start >= 0 and line.startswith(fence) and not line.strip(f"{fence[0]} \r\t"):
+            longest = max(longest, Span(start, at), key=lambda span: span.size)
+            start = -1
+        at += len(line) + 1
+    return longest
+
+
+def _tagged(text: str) -> Span:
+    """What stands between the first tag that begins a line and its end, or that of its kind's last.
+
+    Documents often come as several elements of one kind; they are one if nothing is between them.
+    """
+    at = 0
+    for line in text.split("\n"):
+        tag = _TAG.match(line)
+        if tag is not None:
+            break
+        at += len(line) + 1
+    else:
+        return _NOTHING
+    start = at + tag.end()
+    opening, closing = f"<{tag[1]}", f"</{tag[1]}>"
+    stop = text.find(closing, start)
+    while stop >= 0:
+        behind = _SPACE.match(text, stop + len(closing)).end()
+        following = text.find(closing, behind) if text.startswith(opening, behind) else -1
+        if following < 0:
+            return Span(start, stop)
+        stop = following
+    return _NOTHING
+
+
+def _words(text: str) -> bool:
+    """Whether somebody says something, beside the fences and tags."""
+    return any(sign.isalnum() for sign in _MARKS.sub("", text))

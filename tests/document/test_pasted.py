@@ -1,0 +1,63 @@
+"""Where a pasted document stands in a text: the words beside it are never part of it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.document.pasted import document_in, question_in
+
+DOCUMENT = "\n\n".join(
+    f"Clause {n}. The fee of part {n} is due within {n} days." for n in range(90)
+)
+ASKED = "When is the fee of part 40 due?"
+TOLD = "Answer in one sentence."
+SHAPES = {
+    "behind": f"{DOCUMENT}\n\n{ASKED}",
+    "before": f"{ASKED}\n\n{DOCUMENT}",
+    "on both sides": f"{TOLD}\n\n{DOCUMENT}\n\n{ASKED}",
+    "in the middle": f"{DOCUMENT}\n\n{ASKED}\n\n{DOCUMENT}",
+    "line by line": f"{ASKED}\n" + DOCUMENT.replace("\n\n", "\n"),
+    "fence": f"{ASKED}\n```text\n{DOCUMENT}\n```",
+    "two fences": f"```\n{DOCUMENT}\n```\n{ASKED}\n```\nshort\n```",
+    "tag": f'<contract id="7">\n{DOCUMENT}\n</contract>\n{ASKED} {TOLD}',
+    "tags": f"<d>\n{DOCUMENT}\n</d>\n<d>\n{DOCUMENT}\n</d>\n{ASKED}",
+    "tags around it": f"<d>\n{DOCUMENT}\n</d>\n{ASKED}\n<d>\nshort\n</d>",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_most_of_it_is_the_document_and_no_word_of_the_question_is(shape: str) -> None:
+    text = SHAPES[shape]
+    start, stop = document_in(text)
+    assert stop - start > 0.45 * len(text)
+    for words in (ASKED, TOLD):
+        assert words not in text[start:stop]
+    assert ASKED in question_in(text)
+    assert len(question_in(text)) < len(text) * 0.6
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "Why?", "Why?\nBecause.", "word " * 5000])
+def test_what_is_no_document_and_question_is_all_question(text: str) -> None:
+    assert question_in(text) == text
+
+
+@given(st.text("a?\n`<>/d ~:", max_size=200))
+def test_any_text_has_a_document_inside_its_bounds(text: str) -> None:
+    start, stop = document_in(text)
+    assert 0 <= start <= stop <= len(text)
+
+
+@pytest.mark.parametrize("piece", ["\n", "```\n", "<d>\n", "</d><d>", "<d></d>\n", "a?\n\n", " \n"])
+def test_the_time_it_takes_grows_with_the_text(piece: str) -> None:
+    def seconds(times: int) -> float:
+        text = "<d>" + piece * times
+        begun = time.process_time()
+        document_in(text)
+        return time.process_time() - begun
+
+    short = min(seconds(10_000) for _ in range(3))
+    assert min(seconds(80_000) for _ in range(3)) < 30 * short + 0.05
