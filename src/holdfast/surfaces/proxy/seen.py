@@ -18,6 +18,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
+from functools import lru_cache
 from hashlib import sha256
 
 from holdfast.engine import accounting
@@ -134,6 +135,7 @@ class _Timed:
                 yield piece
 
 
+@lru_cache(maxsize=256)  # the few models of a proxy come with every request, twice
 def model_name(name: str) -> str:
     """A model's name for logs and labels; what does not look like one might be anything."""
     if not name:

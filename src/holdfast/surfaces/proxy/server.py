@@ -23,7 +23,8 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.cite import count
 from holdfast.engine import Holdfast
@@ -57,7 +58,8 @@ DRAIN_SECONDS = 10
 PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = (dashboard.routes, telemetry.routes)
 """What the proxy shows beside the providers' paths: each gives its routes for a service."""
 
-_PREFIXES = ("/v1", "/v1beta", "/v1alpha")
+PREFIXES = ("/v1/", "/v1beta/", "/v1alpha/")
+"""Where the providers' paths begin."""
 
 
 @asynccontextmanager
@@ -77,17 +79,28 @@ async def opened(settings: Settings) -> AsyncIterator[Service]:
 
 def application(service: Service) -> Starlette:
     """The application; the gate stands before every route, those of pages too."""
-    proxy = ProxyApp(service)
     routes: list[BaseRoute] = [
         Route(HEALTH, partial(_health, service), methods=["GET"]),
         *(route for page in PAGES for route in page(service)),
-        *(Mount(prefix, app=proxy) for prefix in _PREFIXES),
-        *(Route(path, proxy) for path in BARE),
     ]
     gate = Middleware(Gate, settings=service.settings, logins=service.logins)
-    app = Starlette(routes=routes, middleware=[Middleware(Places), gate])
+    providers = Middleware(_Providers, proxy=ProxyApp(service))
+    app = Starlette(routes=routes, middleware=[Middleware(Places), gate, providers])
     app.router.redirect_slashes = False  # a client would send its key a second time
     return app
+
+
+class _Providers:
+    """Leads the providers' paths to the proxy; a router would look through every page first."""
+
+    def __init__(self, app: ASGIApp, proxy: ProxyApp) -> None:
+        self._pages = app
+        self._proxy = proxy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        theirs = path.startswith(PREFIXES) or path in BARE
+        await (self._proxy if theirs else self._pages)(scope, receive, send)
 
 
 async def _health(service: Service, _: Request) -> PlainTextResponse:

@@ -97,8 +97,9 @@ class Service:
 
     async def read(self, body: bytes, dialect: str, tenant: str) -> Conversation:
         """Read a request, off the event loop where much of it is new."""
-        unread = self.recent.unread(body, dialect, tenant)
-        work = partial(self.recent.read, body, dialect, tenant)
+        before = self.recent.before(body, dialect, tenant)
+        unread = len(body) - (len(before.source or b"") if before is not None else 0)
+        work = partial(self.recent.read, body, dialect, tenant, before)
         return await self.engine.workers.off_loop(unread // _READING, work)
 
     def _overran(self, reason: str) -> None:

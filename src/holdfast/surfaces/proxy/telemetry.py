@@ -34,7 +34,6 @@ class Telemetry:
     """Sees every request from its first byte to its last."""
 
     def __init__(self, settings: Settings) -> None:
-        self._debug = settings.context_debug
         self._open: set[RequestSeen] = set()
         self.store_fails = False
         """Whether the last request that needed the store found it unavailable."""
@@ -48,11 +47,6 @@ class Telemetry:
         seen = RequestSeen(dialect, family, traceparent)
         self._open.add(seen)
         return seen
-
-    def decided(self, seen: RequestSeen, session: str, fitted: Fitted) -> None:
-        """A request was made to fit; told only if the settings ask for it."""
-        if self._debug:
-            log.debug(context_line(seen, session, fitted))
 
     async def end(self, seen: RequestSeen) -> None:
         """The client has its answer: wait for the turn's record, and tell."""

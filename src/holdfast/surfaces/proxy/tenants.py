@@ -110,6 +110,8 @@ class Tenants:
 
     async def of(self, incoming: Incoming) -> Holdfast:
         """The engine for a request."""
+        if self._settings.tenant_by == "none":
+            return self._root
         who = asking(incoming.headers, incoming.query, self._settings)
         return await self.engine(await self.name(who))
 
