@@ -168,6 +168,7 @@ LIBRARY: dict[str, Wired | str] = {
     "serve_names": SERVING,
     "max_connections": SERVING,
     "serve_offline": SERVING,
+    "serve_workers": SERVING,
     "openai_upstream": SENDING,
     "openai_key": SENDING,
     "anthropic_upstream": SENDING,

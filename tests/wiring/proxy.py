@@ -198,6 +198,14 @@ def proxy_answers_to(names: list[str], _: Path) -> object:
         return asked(proxy, headers={"host": "gateway.example"}).status
 
 
+def serves_from_memory(workers: int, folder: Path) -> object:
+    """Whether a store in memory will do: several workers cannot share one."""
+    process = Process(folder, "--store", "memory:", "--workers", str(workers))
+    process.process.terminate()
+    process.end()
+    return bool(process.url)
+
+
 def other_family_is_answered(offline: bool, _: Path) -> object:
     with running_proxy({"serve_offline": offline, "openai_key": "sk-any"}) as proxy:
         body = request_in("anthropic", chat("a short result"))
@@ -354,6 +362,7 @@ PROXY: dict[str, Wired | str] = {
     "serve_tokens": Wired(proxy_takes_tokens, {}, {"ann": "t-ann"}),
     "tenant_by": Wired(sessions_of_two_keys, "key", "none"),
     "serve_names": Wired(proxy_answers_to, [], ["gateway.example"]),
+    "serve_workers": Wired(serves_from_memory, 1, 2),
     "serve_offline": Wired(other_family_is_answered, False, True),
     "max_connections": Wired(second_request_is_taken, 1, 2),
     "openai_upstream": Wired(arrives("openai", "openai-chat"), False, True),

@@ -169,6 +169,15 @@ class Settings(Definitions, frozen=True, kw_only=True):
         list[str],
         Meta(description="Host names that the proxy answers to, beside this machine's own."),
     ] = msgspec.field(default_factory=list)
+    serve_workers: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            description="Processes of the proxy, which share its port and its store: one for each "
+            "core that it may use. More than one need a store that is not in memory.",
+        ),
+    ] = 1
     serve_offline: Annotated[
         bool,
         Meta(

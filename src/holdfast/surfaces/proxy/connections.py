@@ -34,7 +34,7 @@ _OTHER_DESCRIPTORS = 128
 _MOST_DESCRIPTORS = 65_536
 _MOST_CONNECTIONS = 10_000
 """Where the system would allow more: each costs some 20 KB before it says a word."""
-_AT_ONCE = 64
+AT_ONCE = 64
 """Connections that are taken before others have their turn: clients may come without end."""
 _PAUSE_SECONDS = 1.0
 _TOLD_SECONDS = 60.0
@@ -222,7 +222,10 @@ class Places:
 
 
 async def accept(
-    listener: socket.socket, connection: Callable[[], Connection], among: Connections
+    listener: socket.socket,
+    connection: Callable[[], Connection],
+    among: Connections,
+    at_once: int = AT_ONCE,
 ) -> None:
     """Take connections until cancelled; where there are no descriptors left, pause and say so.
 
@@ -246,7 +249,7 @@ async def accept(
             else:
                 task = taking.create_task(_take(client, connection))
                 task.add_done_callback(partial(_closed_if_not_taken, client))
-                if number % _AT_ONCE == 0:
+                if number % at_once == 0:
                     await asyncio.sleep(0)
 
 

@@ -103,6 +103,8 @@ class Handling:
         sent_tools = {tool.name for tool in prepared.sent.tools}
         self._offered = frozenset(sent_tools - {tool.name for tool in conversation.tools})
         headers = prepared.headers
+        if self.service.peers is not None:
+            headers[f"{PREFIX}worker"] = str(self.service.peers.number)
         calls = AsyncExitStack()
         try:
             reply = await calls.enter_async_context(self.service.send(self.incoming, prepared.body))

@@ -139,7 +139,7 @@ def routes(service: Service) -> list[BaseRoute]:
         try:
             view = await view_of(service, request)
             if view.sees_all:  # counters of the process are of everyone's requests
-                process = {"process": service.telemetry.metrics.figures()}
+                process = {"process": await service.telemetry.metrics.figures(service.peers)}
             by: tuple[By, ...] = ("model", "session", "day")
             told = await report(service.engine.store, await view.scopes(), by)
         except StoreError as error:
@@ -150,7 +150,7 @@ def routes(service: Service) -> list[BaseRoute]:
         if not (await view_of(service, request)).sees_all:
             why = "The counters are of everyone's requests: they need serve_token.\n"
             return Response(why, 403, HEADERS, media_type="text/plain")
-        text = service.telemetry.metrics.text()
+        text = await service.telemetry.metrics.text(service.peers)
         return Response(text, headers=HEADERS, media_type=CONTENT_TYPE)
 
     return [Route("/stats", stats, methods=["GET"]), Route("/metrics", metrics, methods=["GET"])]
