@@ -347,7 +347,7 @@ class Handling:
         self._hidden_answer = Kept(
             hops=hops,
             index=len(prepared.asked.messages),
-            place=head_of(prepared.asked.messages),
+            place=head_of(prepared.asked),
             seen_id=self.first_id,
             last_id=self.last_id,
             dialect=self.dialect,
