@@ -34,4 +34,6 @@ def sharing(conversation: Conversation, before: Conversation | None) -> Conversa
         tuple(messages),
         source=conversation.source,
         body=conversation.rest,
+        extends=conversation.extends if same >= len(conversation.extends) else (),
+        even=conversation.even,
     )

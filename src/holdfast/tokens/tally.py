@@ -15,9 +15,8 @@ from holdfast.tokens.render.request import Surroundings, view
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Block, Conversation, Media, Message, Opaque, Text, Thinking, ToolResult
 from holdfast.wire.notes import KeyedNote, SingleNote
+from holdfast.wire.running import LOOK_BACK, MOVING
 
-_LOOK_BACK = 64
-"""How many messages from the end an earlier sum is looked for."""
 _AROUND_SUMMARY = 80
 """Tokens that Anthropic puts around its own summary, from two recorded requests (81 and 84)."""
 _NO_CONTEXT = Surroundings()
@@ -54,6 +53,17 @@ def tally_messages(
     messages = conversation.messages
     key = (numbers.family, model)
     before = _earlier(conversation, key)
+    counter = _Counter(conversation, numbers, count, model)
+    stable = len(messages) - MOVING
+    if len(before.messages) < stable and len(before.messages) != len(conversation.extends):
+        # The last messages have changed, as those of clients do that move their cache marks: the
+        # next request will go on from where they stay.
+        before = _keep(_tally_on(messages[:stable], before, counter), before, key)
+    return _keep(_tally_on(messages, before, counter), before, key)
+
+
+def _tally_on(messages: tuple[Message, ...], before: Tally, counter: _Counter) -> Tally:
+    """The sum over messages that begin with those of another sum."""
     start = len(before.messages)
     facts = [_facts(message) for message in messages[start:]]
     question = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].asks), None)
@@ -61,13 +71,12 @@ def tally_messages(
 
     earlier, each = before.each, []
     system, said, answers, thinkers = before.system, before.said, before.answers, before.thinkers
-    count_one = _Counter(conversation, numbers, count, model)
     thinking = [n for n in thinkers if n > before.question] if question != before.question else []
     if thinking:
         # A new question: what was thought before it is not shown any more.
         tokens_before = list(earlier)
         for n in thinking:
-            tokens = count_one(n, _facts(messages[n]), in_turn=n > question)
+            tokens = counter(n, _facts(messages[n]), in_turn=n > question)
             said += tokens - tokens_before[n]
             tokens_before[n] = tokens
         earlier = tuple(tokens_before)
@@ -76,7 +85,7 @@ def tally_messages(
         if fact.stands_for_all_before:
             earlier, each, thinkers, thinking = (0.0,) * start, [0.0] * (n - start), (), []
             system, said, answers = 0.0, float(_AROUND_SUMMARY), 0
-        tokens = count_one(n, fact, in_turn=n > question)
+        tokens = counter(n, fact, in_turn=n > question)
         each.append(tokens)
         role = messages[n].role
         if role == "system":
@@ -87,10 +96,15 @@ def tally_messages(
         if fact.thinks:
             thinking.append(n)
     thinkers = (*thinkers, *thinking)
-    tally = Tally(messages, (*earlier, *each), system, said, answers, question, thinkers)
-    if messages:
-        others = [sums for sums in _SUMS.get(messages[-1], key) or () if sums is not before]
-        _SUMS.put(messages[-1], key, (tally, *others[:1]))
+    return Tally(messages, (*earlier, *each), system, said, answers, question, thinkers)
+
+
+def _keep(tally: Tally, before: Tally, key: tuple[str, str]) -> Tally:
+    """Note a sum with its last message."""
+    if tally.messages:
+        last = tally.messages[-1]
+        others = [other for other in _SUMS.get(last, key) or () if other is not before]
+        _SUMS.put(last, key, (tally, *others[:1]))
     return tally
 
 
@@ -103,7 +117,7 @@ _SUMS: KeyedNote[tuple[Tally, ...]] = KeyedNote("sums", most=4, lasting=False)
 def _earlier(conversation: Conversation, key: tuple[str, str]) -> Tally:
     """The sum over the longest beginning of these messages; it moves on to the new last one."""
     messages = conversation.messages
-    for n in range(len(messages) - 1, max(-1, len(messages) - 1 - _LOOK_BACK), -1):
+    for n in range(len(messages) - 1, max(-1, len(messages) - 1 - LOOK_BACK), -1):
         sums = _SUMS.get(messages[n], key) or ()
         tally = next((t for t in sums if conversation.begins_with(t.messages)), None)
         if tally is not None:

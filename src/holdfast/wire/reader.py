@@ -160,7 +160,8 @@ def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation 
     added = frame.head + raw[start:]
     check_keys(added, limits)
     try:
-        rest = _read(added, _module(previous), limits, around=previous)
+        later = previous.messages[shared:]
+        rest = _read(added, _module(previous), limits, around=previous, earlier=later)
     except WireError:
         return None  # reading it whole gives the error its right place
     if bool(comma) != bool(rest.messages):
