@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import holdfast
 from benchmarks.regret.reuse import Reuse, texts_of
 from holdfast.tokens import ModelContextRegistry
-from tests.proxy.replaying import _tools as tools_of
+from tests.proxy.replaying import tools_of
 from tests.recorded import trajectories
 
 MODEL = "gpt-5"

@@ -96,7 +96,7 @@ def story_of(trajectory: dict[str, Any], dialect: str) -> Story:
     """A recording as a client of a dialect would tell it; tools are declared as they are called."""
     chat = {"model": MODELS[dialect], "messages": trajectory["messages"]}
     messages = json.loads(holdfast.repair(chat, "openai-chat").body)["messages"]
-    chat |= {"messages": messages, "tools": _tools(messages)}
+    chat |= {"messages": messages, "tools": tools_of(messages)}
     if not chat["tools"]:
         del chat["tools"]
     value = json.loads(in_dialect(chat, dialect))
@@ -114,7 +114,7 @@ def story_of(trajectory: dict[str, Any], dialect: str) -> Story:
     return Story(dialect, frame, steps)
 
 
-def _tools(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def tools_of(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     known: dict[str, dict[str, Any]] = {}
     for message in messages:
         for call in message.get("tool_calls") or ():
