@@ -21,6 +21,8 @@ MANY_ROWS = 16_000
 TOGETHER_CHARS = 60
 """More rows than that are told together until they have as many characters: a passage for each of
 a hundred thousand `{"a":1}` would take thirty times their room."""
+_AT_ONCE = 4_000
+"""Numbers that are written together: the text of each alone takes fifty bytes."""
 _DEEPEST = 48
 """Below this nesting, values are listed without their structure."""
 _UNCUT = 1 << 62
@@ -237,7 +239,8 @@ class _Cutter:
 
     def _numbers(self, value: list[Any], place: Place) -> str | None:
         """Numbers hold no commas, so that a series is cut in its text, not one by one."""
-        text = ", ".join(map(str, value))
+        runs = (value[at : at + _AT_ONCE] for at in range(0, len(value), _AT_ONCE))
+        text = ", ".join([", ".join(map(str, run)) for run in runs])
         if len(text) <= self.limit:
             return f"[{text}]"
         path = path_of(place, self.root)

@@ -260,14 +260,17 @@ class LinesDocument(Document):
 
     def __init__(self, text: str, value: list[Any], *, end: int, around: tuple[str, ...]) -> None:
         super().__init__(text, value, start=0, end=end, form="lines", around=around)
-        rows: list[Member] = []
+        starts, ends = array("I"), array("I")
         at = 0
-        for line in text[:end].split("\n"):
-            begin = at + len(line) - len(line.lstrip())
-            if line.strip():
-                rows.append(Member(len(rows), begin, begin, at + len(line.rstrip())))
-            at += len(line) + 1
-        self._rows = rows
+        while at < end:
+            stop = text.find("\n", at, end)
+            stop = end if stop < 0 else stop
+            line = text[at:stop]
+            if value_length := len(line.strip()):
+                starts.append(at + len(line) - len(line.lstrip()))
+                ends.append(starts[-1] + value_length)
+            at = stop + 1
+        self._rows = Elements(starts, ends)
 
     def kind(self, start: int, end: int) -> str:
         """The same; all lines together are an array, though the first begins where they do."""

@@ -103,7 +103,7 @@ def _as_rows(match: Match, steps: Steps, members: Sequence[Member]) -> Rows:
     others = (m for m in members if document.kind(m.value, m.end) != "object")
     # As soon as there are too many of them it is no table.
     most = int(len(members) * (1 - _OBJECTS) + _ROUNDING)
-    few = len(list(islice(others, most + 1)))
+    few = sum(1 for _ in islice(others, most + 1))
     if few <= most:
         inner = "" if few else _inner(document, members)
         return Rows(document, node, steps, members, "objects", inner)
