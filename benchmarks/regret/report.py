@@ -18,6 +18,7 @@ from benchmarks.regret.rules import Clearing, Engine, Rule, clear_tool_uses, lan
 from benchmarks.regret.telling import PRICES, Outcome, tell
 from holdfast.cite import CitingRules
 from holdfast.fitting import FitOptions
+from holdfast.fitting.options import OfferExpand
 from tests.recorded import DATA
 
 OWN = 0
@@ -29,12 +30,18 @@ Sums = dict[tuple[int, str, str], Counter[str]]
 """By window, rule and source."""
 
 
-def ours(rules: CitingRules) -> Make:
+def ours(rules: CitingRules, offer: OfferExpand = "always") -> Make:
     """Our engine with these rules, as the proxy has it."""
 
     def make(recording: Recording, window: int) -> Rule:
         options = FitOptions(
-            model=MODEL, dialect="openai-chat", limit=window, rules=rules, cites=True, opens=True
+            model=MODEL,
+            dialect="openai-chat",
+            limit=window,
+            rules=rules,
+            cites=True,
+            opens=True,
+            offer_expand=offer,
         )
         return Engine(recording, options)
 
@@ -42,7 +49,7 @@ def ours(rules: CitingRules) -> Make:
 
 
 RULES: dict[str, Make] = {
-    "no citing": ours(CitingRules(policy="never")),
+    "no citing": ours(CitingRules(policy="never"), "when_cited"),  # folds alone leave refs
     "always (1,000 characters)": ours(CitingRules(policy="always")),
     "LangChain ClearToolUses": lambda recording, window: Clearing(
         recording, langchain_clears(window)
