@@ -241,6 +241,26 @@ def test_the_record_says_why_a_result_was_cited() -> None:
     assert "% of the window; shown: " in edit.why
 
 
+def test_what_is_a_little_too_long_is_shortened_and_what_is_much_too_long_is_cited() -> None:
+    rules = CitingRules(tools=(("Read", 1_000),))
+    for lines, what in ((95, "shortened a tool result"), (400, "cited a tool result")):
+        code = "\n".join(f"def step_{n}(): return 'value {n}'" for n in range(lines))
+        body = json.dumps(chat(code, tool="Read")).encode()
+        [edit] = [e for e in holdfast.fit(body, citing=rules).edits if e.action == "cite"]
+        assert edit.what == what
+        assert edit.to_tokens <= 1_000
+        assert "more than 1,000 tokens, as the rule for its tool says" in edit.why
+
+
+def test_a_citation_has_more_room_in_a_larger_window() -> None:
+    log = "\n".join(f"{n:05} INFO batch {n * 7919 % 10007} was stored" for n in range(2_000))
+    tokens = []
+    for limit in (16_000, 400_000):
+        [edit] = [e for e in fitted(chat(log), limit=limit).edits if e.action == "cite"]
+        tokens.append(edit.to_tokens)
+    assert tokens[0] <= 400 < tokens[1]
+
+
 def test_what_is_asked_for_again_comes_whole_once() -> None:
     rows = of_tokens(5_000, "rows")
     first, second, third = shown(fitted(chat(rows, rows, rows), limit=200_000).body)

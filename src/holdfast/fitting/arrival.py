@@ -49,7 +49,7 @@ class _Wanted(NamedTuple):
     text: str
     tool: str
     question: str
-    reason: str
+    decision: Decision
 
 
 Decide = Callable[[Arrival, Sequence[Message], int], Decision]
@@ -128,7 +128,7 @@ def cited_message(
     citations = _citations(messages[n], wanted, citing)
     if not citations:
         return None
-    reasons = {result.block.slot: result.reason for result in wanted}
+    reasons = {result.block.slot: result.decision.reason for result in wanted}
     edits = tuple(_edit(citation, reasons[b.slot], index) for b, citation in citations)
     cited = tuple(citation for _, citation in citations)
     return CitedMessage(_with_citations(messages[n], citations, edits), edits, cited)
@@ -138,7 +138,7 @@ def _citations(message: Message, wanted: Sequence[_Wanted], citing: Citing) -> C
     if not wanted:
         return ()
     rules, citer = citing.rules, citing.citer
-    key = (rules, tuple((result.block.slot, result.tool, result.question) for result in wanted))
+    key = (rules, tuple((r.block.slot, r.tool, r.question, r.decision) for r in wanted))
     citations = _CITATIONS.get(message, key)
     if citations is None:
         pairs = ((result.block, _citation(result, rules, citer)) for result in wanted)
@@ -171,7 +171,7 @@ def _to_be_cited(messages: Sequence[Message], n: int, citing: Citing) -> list[_W
             or _cited_by_client(text, rules)
         ):
             question = _question(messages, n, call)
-            wanted.append(_Wanted(block, text, caller, question, decision.reason))
+            wanted.append(_Wanted(block, text, caller, question, decision))
     return wanted
 
 
@@ -247,8 +247,13 @@ def _cited_by_client(text: str, rules: CitingRules) -> str:
 
 
 def _citation(result: _Wanted, rules: CitingRules, citer: Citer) -> Citation | None:
-    if not is_long(result.text, rules):  # a rule for its tool says so
-        rules = msgspec.structs.replace(rules, threshold=0)
+    decision = result.decision
+    rules = msgspec.structs.replace(
+        rules,
+        threshold=rules.threshold if is_long(result.text, rules) else 0,  # its tool has a rule
+        room=decision.room,
+        shorten_to=decision.threshold,
+    )
     try:
         return citer(result.text, question=result.question, tool=result.tool, rules=rules)
     except PrivacyError:
@@ -306,9 +311,10 @@ def _edit(citation: Citation, reason: str, index: int) -> Edit:
     fidelity = citation.fidelity
     shown = ", ".join(fidelity.kept[:3]) or "its outline"
     why = f"reading it all {fidelity.reason}" if fidelity.reason else reason
+    what = "shortened a tool result" if fidelity.level == "shortened" else "cited a tool result"
     return Edit(
         action="cite",
-        what=BY_ENDS if fidelity.reason else "cited a tool result",
+        what=BY_ENDS if fidelity.reason else what,
         why=f"{why}; shown: {shown}",
         where=f"message {index}, {fidelity.total:,} {fidelity.unit}",
         from_tokens=fidelity.from_tokens,

@@ -202,7 +202,8 @@ def _weighed(
 ) -> Decision:
     """The lower of two thresholds holds: what there is room for, and what is worth its tokens."""
     room = _room(pressure, rules, numbers)
-    shown = round(room * numbers.shown)
+    # A power of two: how large a citation is need not change with every token that stands before.
+    shown = 1 << int(room * numbers.shown).bit_length() >> 1
     if not _is_at_most(arrival, room):
         return Decision("cite", _crowding(arrival, pressure, numbers), round(room), shown)
     if rules.tokens is not None:
