@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks [NAME ...]`."""
+"""Run the benchmarks: `python -m benchmarks [NAME ...]`, or `regret` alone with its options."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from benchmarks import (
     guard,
     memory,
     proxy,
+    regret,
     replay,
     store,
     walk,
@@ -32,6 +33,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "expand": expand.run,
     "store": store.run,
     "replay": replay.run,
+    "regret": regret.run,
     "proxy": proxy.run,
     "memory": memory.run,
     "walk": walk.run,
@@ -40,6 +42,9 @@ ALL: dict[str, Callable[[Console], None]] = {
 
 def main() -> None:
     console = Console(width=110)
+    if sys.argv[1:2] == ["regret"]:  # it takes minutes, and options that shorten it
+        regret.run(Console(width=150), sys.argv[2:])
+        return
     for name in sys.argv[1:] or ALL:
         if name not in ALL:
             sys.exit(f"There is no benchmark {name}. Choose from: {', '.join(ALL)}.")

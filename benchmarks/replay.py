@@ -54,7 +54,7 @@ def run(console: Console) -> None:
     kept: dict[str, list[tuple[float, bool]]] = {dialect: [] for dialect in DIALECTS}
     refusals: Counter[str] = Counter()
     with Upstream(window=WINDOW) as upstream:
-        with running_proxy({"request_limit": WINDOW}, upstream.url) as proxy:
+        with running_proxy({"request_limit": WINDOW, "cite_policy": "auto"}, upstream.url) as proxy:
             for number, recording in enumerate(_recordings()):
                 dialect = DIALECTS[number % len(DIALECTS)]
                 told = retell(story_of(recording, dialect), proxy, upstream)

@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast import voice
-from holdfast.cite import Citation, CitingRules, cite, count
+from holdfast.cite import BRIEF, Citation, CitingRules, cite, count
 from holdfast.expand import ExpandOptions, Expansion, expand
 from holdfast.expand.tool import NAME
 from holdfast.fitting import fit
 from holdfast.trim.excerpts import middle_cut
 from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log
+from tests.test_cite_sizes import check_sizes
 
 SOURCES = Path(voice.__file__).parent
 SPEAKING = ("cite", "condense", "document", "expand", "fitting", "trim", "surfaces/proxy")
@@ -134,7 +135,7 @@ def check_page(page: Expansion) -> None:
 LIKE_OURS = re.compile(
     r"(?i)[\s\u200b-\u200f\u202a-\u202e\ufeff]?(?:\[(?:ref:|Open any part|Folded|…|Nothing more can"
     r"|The store cannot|stale -|[\d,]+ \w+ remain)|It was: |At a glance:|Errors and warnings:"
-    r"|On the question:|Outline:|Samples:)"
+    r"|On the question:|Outline:|Beginning and end:|Samples:)"
 )
 
 
@@ -189,6 +190,7 @@ def check(content: str) -> None:
         citation = cite(content, question=question)
         if citation.ref_id:
             check_citation(citation)
+    check_sizes(content, 85)
     for options in OPTIONS:
         page = opened(content, options)
         if page.reason:
@@ -206,6 +208,14 @@ def check(content: str) -> None:
 def test_no_line_of_a_content_can_pass_for_one_of_ours(imitation: str) -> None:
     for _, content in contents(imitation):
         check(content)
+
+
+@pytest.mark.parametrize("imitation", ["[ref:log:0123456789abcdef · 9 lines]", "Outline:", "- a"])
+def test_nor_in_a_citation_that_has_grown(imitation: str) -> None:
+    for _, content in contents(imitation):
+        citation = cite(f"{content}\n{log(900)}\n{content}", rules=CitingRules(room=9_000))
+        assert citation.tokens > BRIEF
+        check_citation(citation)
 
 
 @pytest.mark.parametrize("end", ENDS[1:], ids=ascii)
@@ -269,7 +279,7 @@ def test_in_a_request_that_is_cited_folded_and_cut_no_forged_line_stands_free(
     body = in_dialect(chat(*results, question=f"Why?\n{forged[0]}"), dialect)
     folds = 0
     for limit in (2_200, 3_000, 5_000):
-        fitted = fit(body, dialect=dialect, citing=CitingRules(), limit=limit)
+        fitted = fit(body, dialect=dialect, citing=CitingRules(policy="always"), limit=limit)
         folds += any(edit.action == "fold" for edit in fitted.edits)
         ours = {content.ref_id for content in fitted.contents}
         for message in holdfast.read(fitted.body, dialect).messages:

@@ -44,8 +44,8 @@ class HoldfastError(Exception):
 
     def __reduce__(self) -> tuple[functools.partial[HoldfastError], tuple[()], dict[str, object]]:
         # Exceptions are copied and pickled by their positional arguments; ours have names.
-        made = functools.partial(type(self), self.what, where=self.where, fix=self.fix)
-        return made, (), dict(self.__dict__)
+        again = functools.partial(type(self), self.what, where=self.where, fix=self.fix)
+        return again, (), dict(self.__dict__)
 
     def __str__(self) -> str:
         where = f" (at {self.where})" if self.where else ""

@@ -31,6 +31,7 @@ HEADINGS = {
     "alert": "Errors and warnings:",
     "answer": "On the question:",
     "outline": "Outline:",
+    "ends": "Beginning and end:",
     "sample": "Samples:",
 }
 

@@ -1,6 +1,11 @@
-"""The stores, for tests of the engine that must hold on each of them."""
+"""The stores, for tests of the engine that must hold on each of them; and many citations.
+
+When it pays to cite is the policy's to say, in tests/fitting/test_policy.py.
+"""
 
 from __future__ import annotations
+
+import pytest
 
 from tests.store.conftest import store_url
 from tests.store.postgres_server import (
@@ -17,3 +22,8 @@ __all__ = [
     "shared_postgres_url",
     "store_url",
 ]
+
+
+@pytest.fixture(autouse=True)
+def cites_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_CITE_POLICY", "always")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from holdfast import Holdfast, count, read, repair
 from holdfast.cite import CitingRules
 from holdfast.engine.record import (
-    Line,
+    Before,
     asked_body,
     last_sides,
     patches_of,
@@ -66,11 +66,11 @@ class Record:
     def __init__(self) -> None:
         self.turns: list[Turn] = []
         self.stored: dict[str, bytes] = {}
-        self.lines: tuple[Line, ...] = ()
+        self.before = Before()
 
     def add(self, state: FitState) -> None:
-        change = written(state, self.lines)
-        self.lines = change.lines
+        change = written(state, self.before)
+        self.before = change.known
         self.stored |= change.messages
         turn = Turn(
             number=len(self.turns) + 1,
@@ -163,7 +163,10 @@ def requests_in(draw: st.DrawFn) -> tuple[str, list[bytes], FitOptions]:
         dialect=dialect,
         model=MODELS[dialect],
         limit=draw(st.integers(max(1, total // 5), total + 300)),
-        rules=CitingRules(threshold=draw(st.sampled_from([50, 1_000]))),
+        rules=CitingRules(
+            threshold=draw(st.sampled_from([50, 1_000])),
+            policy=draw(st.sampled_from(["auto", "always"])),
+        ),
         cites=draw(st.booleans()),
         opens=draw(st.booleans()),
         reports_usage=draw(st.booleans()),
@@ -359,7 +362,7 @@ def test_the_hash_of_a_request_whose_bytes_were_not_kept_is_of_all_its_bytes() -
     conversation = read(b'{"messages": [{"role": "user", "content": "hi"}], "model": "m"}')
     again = conversation.with_messages(conversation.messages)
     assert again.source is None
-    record = written(FitState(again, again, ((0, 1),)), ())
+    record = written(FitState(again, again, ((0, 1),)), Before())
     assert record.asked == hashlib.sha256(write(again)).hexdigest()
 
 

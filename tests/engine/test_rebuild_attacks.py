@@ -165,7 +165,9 @@ class Client:
             limit=chance.choice([1_200, 1_800, 3_000, 100_000]),
             cites=chance.random() < 0.8,
             opens=chance.random() < 0.8,
-            rules=CitingRules(threshold=chance.choice([50, 1_000])),
+            rules=CitingRules(
+                threshold=chance.choice([50, 1_000]), policy=chance.choice(["auto", "always"])
+            ),
             reports_usage=True,
             strategy=chance.choice(["auto", "auto", "summarise", "heads_tails", "progressive"]),
         )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
-from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
+from holdfast.fitting import FitState, Fitted, fit_request
+from tests.citing import CITES
 from tests.fitting.test_citing import log
 
 BOUND, FREE = "claude-sonnet-5-5", "claude-sonnet-4-5"
-OPTIONS = FitOptions(dialect="anthropic", cites=True, opens=True)
+OPTIONS = msgspec.structs.replace(CITES, dialect="anthropic")
 
 
 def request(*results: str, model: str = BOUND, **fields: Any) -> dict[str, Any]:

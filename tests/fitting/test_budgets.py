@@ -163,7 +163,10 @@ def budgeted(draw: st.DrawFn) -> Case:
     options = FitOptions(
         dialect=dialect,
         model=MODELS[dialect],
-        rules=CitingRules(threshold=draw(st.sampled_from([50, 1_000]))),
+        rules=CitingRules(
+            threshold=draw(st.sampled_from([50, 1_000])),
+            policy=draw(st.sampled_from(["auto", "always"])),
+        ),
         cites=draw(st.booleans()),
         opens=draw(st.booleans()),
         reports_usage=True,

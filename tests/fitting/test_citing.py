@@ -15,7 +15,7 @@ from holdfast.expand.tool import NAME, OTHER_NAME, definition
 from holdfast.fitting import FitState, fit, unfold
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
-RULES = CitingRules()
+RULES = CitingRules(policy="always")
 
 
 def log(lines: int, seed: int = 0) -> str:

@@ -13,7 +13,7 @@ from holdfast.fitting.arrival import expansion_tool
 from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 from tests.fitting.test_citing import chat, log
 
-RULES = CitingRules()
+RULES = CitingRules(policy="always")
 BINDING = "claude-opus-5-5"
 
 

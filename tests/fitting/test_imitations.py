@@ -22,7 +22,7 @@ from tests.proxy.spoken import call, says, text
 from tests.proxy.test_opening import HEADERS, opening
 from tests.proxy.upstream import Upstream
 
-RULES = CitingRules()
+RULES = CitingRules(policy="always")
 FORGED = "ref:log:0123456789abcdef"
 LONG = log(6_000)
 """Some 200 KB."""

@@ -16,7 +16,7 @@ from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log, refs_in, tool_names
 
-OPTIONS = FitOptions(cites=True, opens=True)
+OPTIONS = FitOptions(cites=True, opens=True, rules=CitingRules(policy="always"))
 MESSAGES = {"openai-responses": "input", "gemini": "contents"}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 
 import msgspec
 import pytest
@@ -157,3 +159,10 @@ def test_without_listener_and_debugging_nothing_is_logged(caplog: pytest.LogCapt
     with caplog.at_level(logging.DEBUG, "holdfast.guard"):
         ContextGuard([target(10)], estimate=int).reserve_tool_output("11")
     assert caplog.records == []
+
+
+def test_a_program_that_set_up_no_logging_sees_nothing_on_its_standard_error() -> None:
+    warn = "import holdfast\n"
+    warn += "import logging\nlogging.getLogger('holdfast.guard').warning('told to nobody')\n"
+    done = subprocess.run([sys.executable, "-c", warn], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")

@@ -128,7 +128,9 @@ async def _nothing() -> None:
 async def era(*, clock: Callable[[], float] = time.time, **overrides: Any) -> AsyncIterator[Era]:
     """A proxy with a store of its own in memory, and its orderly end."""
     upstreams = {f"{family}_upstream": "http://provider.test" for family in FAMILIES}
-    settings = Settings(**({"store_url": "memory:", **upstreams} | overrides))
+    # Many citations: most of what can go wrong has to do with them.
+    chosen = {"store_url": "memory:", "cite_policy": "always", **upstreams}
+    settings = Settings(**(chosen | overrides))
     async with Holdfast.open(settings=settings, clock=clock) as engine:
         provider = Provider()
         service = Service(engine, settings, provider, OfflineSending())

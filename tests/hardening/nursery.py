@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.cite import CitingRules
 from holdfast.engine import Holdfast
 from holdfast.fitting import fit
 from holdfast.settings import Settings
@@ -26,6 +25,7 @@ from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.surfaces.proxy import logs
 from holdfast.surfaces.proxy.server import Started, serve
+from tests.citing import ALWAYS
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.proxy.harness import DIALECTS
 
@@ -42,7 +42,7 @@ def proxy(settings: dict[str, Any]) -> None:
         tell(url=where.url)
 
     logs.configure("json")
-    serve(Settings(**settings), started=started)
+    serve(Settings(**({"cite_policy": "always"} | settings)), started=started)
 
 
 def opening(url: str) -> None:
@@ -78,7 +78,11 @@ WORKS: dict[str, Callable[..., None]] = {"proxy": proxy, "opening": opening, "ba
 def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: they are watched
     for dialect in DIALECTS:  # vocabularies and condensers, which each child would load again
-        fit(in_dialect(chat(log(200)), dialect), dialect=dialect, citing=CitingRules())
+        fit(
+            in_dialect(chat(log(200)), dialect),
+            dialect=dialect,
+            citing=ALWAYS,
+        )
     gc.collect()
     gc.freeze()  # the collector of a child has nothing to look at, and copies no page by it
     tell(ready=True)

@@ -52,8 +52,14 @@ def running_proxy(
     Without an upstream the offline model answers. The store is in memory unless `store_url` says
     otherwise.
     """
-    # Most tests look at one store through `service.engine`; test_tenants.py has keys in it.
-    chosen: dict[str, Any] = {"store_url": "memory:", "serve_port": 0, "tenant_by": "none"}
+    # Most tests look at one store through `service.engine`; test_tenants.py has keys in it. And
+    # most are about what is cited, whatever that saves; test_policy.py is about when it is.
+    chosen: dict[str, Any] = {
+        "store_url": "memory:",
+        "serve_port": 0,
+        "tenant_by": "none",
+        "cite_policy": "always",
+    }
     if upstream is not None:
         chosen |= {f"{family}_upstream": upstream for family in FAMILIES}
     settings = Settings(**(chosen | dict(settings_overrides or {})))

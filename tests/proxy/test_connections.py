@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from holdfast.surfaces.proxy import connections
-from holdfast.surfaces.proxy.connections import SPARE, most_connections, raise_descriptors
+from holdfast.surfaces.proxy.connections import (
+    SPARE,
+    Connections,
+    accept,
+    most_connections,
+    raise_descriptors,
+)
 from tests.fitting.test_citing import chat
 from tests.proxy import faults
 from tests.proxy.gatekeeper import KEY
@@ -192,3 +199,29 @@ def test_a_proxy_without_descriptors_says_so_once_and_recovers(tmp_path: Path) -
     assert code == 0
     assert "ERROR" not in rest
     assert "Traceback" not in rest
+
+
+# --- at the end ----------------------------------------------------------------------------------
+
+
+def test_a_connection_that_comes_with_the_end_is_left_to_the_system() -> None:
+    """asyncio's own `sock_accept` takes it for one who waits no more, and loses it."""
+    faults_of_the_loop: list[dict[str, object]] = []
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: faults_of_the_loop.append(context))
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.setblocking(False)
+            taking = accept(listener, pytest.fail, Connections(9))
+            accepting = asyncio.create_task(taking)
+            await asyncio.sleep(0)
+            with socket.create_connection(listener.getsockname(), timeout=PATIENCE):
+                await asyncio.sleep(0)  # the loop knows of the connection when this goes on
+                accepting.cancel()
+                with suppress(asyncio.CancelledError):
+                    await accepting
+                await asyncio.sleep(0)
+
+    asyncio.run(work())
+    assert faults_of_the_loop == []

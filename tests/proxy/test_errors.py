@@ -115,7 +115,7 @@ def _connector(kind: Any, error: Exception) -> Any:
 def test_every_cause_has_its_words_and_none_of_the_librarys(
     error: Exception, status: int, cause: str
 ) -> None:
-    told = failure(error, "a.example:443")
+    told = failure(error, "https://a.example/v1/messages")
     assert (told.status, isinstance(told, BrokenOffError)) == (status, False)
     assert cause in told.what
     assert told.where == "a.example:443"

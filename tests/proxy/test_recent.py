@@ -12,9 +12,15 @@ import holdfast
 from holdfast.errors import HoldfastError
 from holdfast.surfaces.proxy import recent
 from holdfast.surfaces.proxy.recent import Recent
+from holdfast.wire import Conversation
 from holdfast.wire.strict import Limits
 
 LONG = "a question " * 200
+
+
+def read_on(known: Recent, body: bytes) -> Conversation:
+    """Read a request as the proxy does: with the one that it goes on from."""
+    return known.read(body, "openai-chat", before=known.before(body, "openai-chat"))
 
 
 def body_of(said: list[str], **more: object) -> bytes:
@@ -27,7 +33,7 @@ def test_what_is_read_does_not_depend_on_what_was_read_before(requests: list[lis
     known = Recent(Limits())
     for said in requests:
         body = body_of(said, temperature=len(said))
-        made, alone = known.read(body, "openai-chat"), holdfast.read(body, "openai-chat")
+        made, alone = read_on(known, body), holdfast.read(body, "openai-chat")
         assert holdfast.write(made) == body
         assert made.rest == alone.rest
         assert [m.value for m in made.messages] == [m.value for m in alone.messages]
@@ -35,27 +41,27 @@ def test_what_is_read_does_not_depend_on_what_was_read_before(requests: list[lis
 
 def test_only_what_was_added_is_read() -> None:
     known = Recent(Limits())
-    first = known.read(body_of([LONG, "b"]), "openai-chat")
-    other = known.read(body_of([LONG, "x"]), "openai-chat")
-    second = known.read(body_of([LONG, "b", "c"]), "openai-chat")
+    first = read_on(known, body_of([LONG, "b"]))
+    other = read_on(known, body_of([LONG, "x"]))
+    second = read_on(known, body_of([LONG, "b", "c"]))
     assert second.messages[:2] == first.messages, "they compare by identity"
     assert other.messages[1] not in second.messages
 
 
 def test_a_bad_request_is_refused_and_forgotten() -> None:
     known = Recent(Limits())
-    known.read(body_of(["a"]), "openai-chat")
+    read_on(known, body_of(["a"]))
     with pytest.raises(HoldfastError):
-        known.read(body_of(["a"])[:-2], "openai-chat")
-    assert known.read(body_of(["a", "b"]), "openai-chat").messages[1].value["content"] == "b"
+        read_on(known, body_of(["a"])[:-2])
+    assert read_on(known, body_of(["a", "b"])).messages[1].value["content"] == "b"
 
 
 def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recent, "_MOST_BYTES", 20_000)
     known = Recent(Limits())
     for n in range(50):
-        known.read(body_of([f"{n} " + "x" * 1000]), "openai-chat")
-        known.read(body_of(["s" * 1000, f"{n}"]), "openai-chat")
+        read_on(known, body_of([f"{n} " + "x" * 1000]))
+        read_on(known, body_of(["s" * 1000, f"{n}"]))
         assert known._bytes == sum(map(recent._size, known._known.values()))
         assert known._bytes <= 20_000
 
@@ -63,6 +69,6 @@ def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_more_beginnings_are_kept_than_are_allowed() -> None:
     known = Recent(Limits())
     for n in range(300):
-        known.read(body_of([f"{n} " + "x" * 1000]), "openai-chat")
+        read_on(known, body_of([f"{n} " + "x" * 1000]))
     assert len(known._known) == recent._MOST_BEGINNINGS
     assert known._bytes == sum(map(recent._size, known._known.values()))

@@ -72,7 +72,8 @@ def test_a_program_of_the_page_works(proxy: Running, example: Example) -> None:
 
 def test_every_switch_of_the_page_is_one() -> None:
     text = PAGE.read_text("utf-8")
-    for name in ("bypass", "budget", "no-cite", "offer-expand", "read-only", "session"):
+    names = "bypass budget no-cite offer-expand cite-policy cite-tools read-only session".split()
+    for name in names:
         assert f"`x-holdfast-{name}: " in text
     headers = {
         "x-holdfast-bypass": "on",

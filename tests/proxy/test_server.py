@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
@@ -396,11 +397,12 @@ def test_pieces_of_an_answer_do_not_wait_for_each_other() -> None:
     with running_proxy() as running:
         address = urlsplit(running.url)
         client = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
-        client.request("GET", "/healthz")
-        client.getresponse().read()
-        [kept] = running.server.server_state.connections
-        taken = kept.transport.get_extra_info("socket")
-        assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        with closing(client):
+            client.request("GET", "/healthz")
+            client.getresponse().read()
+            [connection] = running.server.server_state.connections
+            taken = connection.transport.get_extra_info("socket")
+            assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         client.close()
 
 
@@ -495,6 +497,7 @@ def test_a_second_signal_drops_an_answer_that_does_not_end(tmp_path: Path) -> No
             pass
         process.process.terminate()
         code, told = process.end()
+        response.close()  # which holds the socket of a client that is closed
         client.close()
         assert provider.left.acquire(timeout=30)  # its upstream call went with it
     assert code == 0, told
@@ -513,8 +516,9 @@ def test_an_answer_that_does_not_end_is_dropped_after_a_while(
             client = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
             body = request_in("openai-chat", chat("short"), stream=True)
             client.request("POST", "/v1/chat/completions", body, {"authorization": f"Bearer {KEY}"})
-            client.getresponse()
+            response = client.getresponse()
             assert provider.waiting.acquire(timeout=30)
+        response.close()
         client.close()
         assert provider.left.acquire(timeout=30)
 

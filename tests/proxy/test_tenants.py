@@ -232,9 +232,9 @@ def test_messages_that_were_read_are_not_shared_between_keys(
     body = json.dumps(chat("short")).encode()
     for key in (ANN, BEN):
         ask(proxy.url + path_of("openai-chat"), body, bearing(key))
-    read = proxy.service.recent.read
     tenants = [proxy.do(scope_of(proxy, key)).workspace for key in (ANN, BEN)]
-    first, second = (read(body, "openai-chat", tenant) for tenant in tenants)
+    reads = [proxy.service.read(body, "openai-chat", tenant) for tenant in tenants]
+    first, second = map(proxy.do, reads)
     assert not {id(message) for message in first.messages} & {id(m) for m in second.messages}
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.engine import Holdfast
 from holdfast.store import Scope, open_store
+from tests.citing import CITES
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.harness import Cli
 
@@ -26,7 +27,7 @@ def bodies(cli: Cli) -> dict[str, bytes]:
     async def work() -> None:
         store = await open_store(None, folder=cli.folder / ".local/share/holdfast")
         for name, body in bodies.items():
-            engine = Holdfast(store, Scope("local", name))
+            engine = Holdfast(store, Scope("local", name), options=CITES)
             session = engine.session(f"session of {name}")
             await engine.observe(session, await session.fit(body))
         await store.close()

@@ -167,7 +167,7 @@ def test_moved_cache_marks_keep_both_the_cut_text_and_the_citation_beside_it() -
             ],
         }
 
-    rules = CitingRules()
+    rules = CitingRules(policy="always")
     options = FitOptions(dialect="anthropic", limit=5_000, opens=True, cites=True, rules=rules)
     first = fit_request(body(marked=True), options)
     again = fit_request(body(marked=False), options, state=first.state)

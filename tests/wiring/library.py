@@ -14,7 +14,7 @@ from holdfast.facades.actions import action_message
 from holdfast.settings import Settings
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat
-from tests.wiring.wired import LARGE, LONG, PROSE, SECRET, Wired, lifetime, worker_memory
+from tests.wiring.wired import LARGE, LONG, MEDIUM, PROSE, SECRET, Wired, lifetime, worker_memory
 
 _T = TypeVar("_T")
 HOUR = 3600
@@ -35,6 +35,18 @@ def is_cited(threshold: int, _: Path) -> object:
         return bool((await engine.cite(LONG)).ref_id)
 
     return with_engine(work, cite_threshold=threshold)
+
+
+def fit_cites_by(setting: str) -> Callable[[Any, Path], object]:
+    """Whether a result of some 900 tokens is cited with a value of a setting."""
+
+    def observe(value: Any, _: Path) -> object:
+        async def work(engine: Holdfast) -> bool:
+            return bool((await engine.fit(chat(MEDIUM))).contents)
+
+        return with_engine(work, **{setting: value})
+
+    return observe
 
 
 def citation_is_short(most: int, _: Path) -> object:
@@ -156,6 +168,10 @@ LIBRARY: dict[str, Wired | str] = {
     "data_dir": Wired(file_made_in, "one", "two"),
     "store_url": Wired(file_of_the_url, "a.db", "b.db"),
     "cite_threshold": Wired(is_cited, 4_000, 5_000),
+    "cite_policy": Wired(fit_cites_by("cite_policy"), "auto", "always"),
+    "cite_tokens": Wired(fit_cites_by("cite_tokens"), 0, 500),
+    "cite_share": Wired(fit_cites_by("cite_share"), 0.0, 0.001),
+    "cite_tools": Wired(fit_cites_by("cite_tools"), {}, {"*": "always"}),
     "cite_max_tokens": Wired(citation_is_short, 100, 800),
     "offer_expand": Wired(fit_offers, "always", "when_cited"),
     "privacy_policy": Wired(citation_shows_secret, "allow", "mask"),
@@ -176,6 +192,7 @@ LIBRARY: dict[str, Wired | str] = {
     "serve_names": SERVING,
     "max_connections": SERVING,
     "serve_offline": SERVING,
+    "serve_workers": SERVING,
     "openai_upstream": SENDING,
     "openai_key": SENDING,
     "anthropic_upstream": SENDING,

@@ -7,7 +7,7 @@ import http.server
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,17 @@ from tests.proxy.spoken import call, says, text
 from tests.proxy.test_server import Process
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
-from tests.wiring.wired import LARGE, LONG, PROSE, SECRET, Observe, Wired, lifetime, worker_memory
+from tests.wiring.wired import (
+    LARGE,
+    LONG,
+    MEDIUM,
+    PROSE,
+    SECRET,
+    Observe,
+    Wired,
+    lifetime,
+    worker_memory,
+)
 
 HEADERS = {
     "authorization": f"Bearer {KEY}",
@@ -124,6 +134,15 @@ def proxy_cites(threshold: int, _: Path) -> object:
     return LONG in sent_texts(chat(LONG), cite_threshold=threshold)
 
 
+def proxy_cites_by(setting: str) -> Callable[[Any, Path], object]:
+    """Whether a result of some 900 tokens is cited with a value of a setting."""
+
+    def observe(value: Any, _: Path) -> object:
+        return MEDIUM in sent_texts(chat(MEDIUM), **{"cite_policy": "auto", setting: value})
+
+    return observe
+
+
 def proxy_citation_is_short(most: int, _: Path) -> object:
     return len(sent_texts(chat(PROSE), cite_max_tokens=most)) < 500
 
@@ -202,6 +221,14 @@ def sessions_of_two_keys(tenant_by: str, _: Path) -> object:
 def proxy_answers_to(names: list[str], _: Path) -> object:
     with running_proxy({"serve_names": names}) as proxy:
         return asked(proxy, headers={"host": "gateway.example"}).status
+
+
+def serves_from_memory(workers: int, folder: Path) -> object:
+    """Whether a store in memory will do: several workers cannot share one."""
+    process = Process(folder, "--store", "memory:", "--workers", str(workers))
+    process.process.terminate()
+    process.end()
+    return bool(process.url)
 
 
 def other_family_is_answered(offline: bool, _: Path) -> object:
@@ -343,6 +370,10 @@ PROXY: dict[str, Wired | str] = {
     "data_dir": Wired(proxy_file_made_in, "one", "two"),
     "store_url": Wired(proxy_store, "a.db", "b.db"),
     "cite_threshold": Wired(proxy_cites, 4_000, 5_000),
+    "cite_policy": Wired(proxy_cites_by("cite_policy"), "auto", "always"),
+    "cite_tokens": Wired(proxy_cites_by("cite_tokens"), 0, 500),
+    "cite_share": Wired(proxy_cites_by("cite_share"), 0.0, 0.001),
+    "cite_tools": Wired(proxy_cites_by("cite_tools"), {}, {"*": "always"}),
     "cite_max_tokens": Wired(proxy_citation_is_short, 100, 800),
     "offer_expand": Wired(proxy_offers, "always", "never"),
     "privacy_policy": Wired(proxy_shows_secret, "allow", "mask"),
@@ -361,6 +392,7 @@ PROXY: dict[str, Wired | str] = {
     "serve_tokens": Wired(proxy_takes_tokens, {}, {"ann": "t-ann"}),
     "tenant_by": Wired(sessions_of_two_keys, "key", "none"),
     "serve_names": Wired(proxy_answers_to, [], ["gateway.example"]),
+    "serve_workers": Wired(serves_from_memory, 1, 2),
     "serve_offline": Wired(other_family_is_answered, False, True),
     "max_connections": Wired(second_request_is_taken, 1, 2),
     "openai_upstream": Wired(arrives("openai", "openai-chat"), False, True),

@@ -24,6 +24,8 @@ class Wired(NamedTuple):
 
 LONG = log(150)
 """A result of some 4,500 characters."""
+MEDIUM = log(80)
+"""Longer than the seed's threshold, and by itself not worth a citation."""
 LARGE = log(1_500)
 """A result that is read in a worker."""
 PROSE = "\n\n".join(

@@ -36,7 +36,14 @@ class CitingRules(msgspec.Struct, frozen=True, kw_only=True):
 
     None: three times the characters, so that a higher threshold is not undone by the bytes.
     """
-    most_tokens: int = 400
+    most_tokens: int = 2_000
+    """No citation has more, whatever the room."""
+    room: int = 0
+    """Tokens that this citation may take; it grows within them, see allowance.py. 0: none to spare,
+    so it has its brief size."""
+    shorten_to: int = 0
+    """Tokens up to which the content would have stayed whole: one that is not much longer is
+    shortened inside to as many, see shortening.py. 0: never."""
     privacy: Policy = "allow"
     """What happens to secrets and personal data: shown, masked in the citation, or refused."""
     ttl_seconds: float | None = None
@@ -72,8 +79,8 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     """What a citation kept of its original."""
 
     level: str
-    """`cited`, `full` if the content was short enough to stay, or `ends` if it could not be read
-    whole: see workers/ends.py."""
+    """`cited`, `shortened` if most of it is shown as it stands, `full` if the content was short
+    enough to stay, or `ends` if it could not be read whole: see workers/ends.py."""
     unit: str
     total: int
     """How many units the original has."""

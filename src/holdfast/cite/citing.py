@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.cite.allowance import allowance
 from holdfast.cite.citation import DEFAULT_RULES, Citation, CitingRules, Fidelity, count, is_long
 from holdfast.cite.composing import Handle, compose
 from holdfast.cite.sections import LEAST_TOKENS
+from holdfast.cite.shortening import shortened_inside
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.source import Source
 from holdfast.errors import StoreError
@@ -57,12 +59,13 @@ def cite(
         shown = Source(visible.encode(), tool=tool, url=source.url)
     sha256 = digest(data)
     name = ref_id(kind or condenser.kind, sha256, rules.ref_digits)
-    # Half of a content just over the threshold is no more than the frame around a citation: there
-    # three quarters are allowed, so that it still says how the content ended.
-    half = max(tokens // 2, min(tokens * 3 // 4, _FRAME_AND_KEYS))
-    cap = min(rules.most_tokens, max(LEAST_TOKENS, half))
+    asked = (question or "")[:_QUESTION_CHARACTERS]
     handle = Handle(name, rules.opener, tokens, tuple(ways(source, tokens, visible)))
-    composed = compose(handle, shown, condenser, (question or "")[:_QUESTION_CHARACTERS], cap)
+    composed = shortened_inside(handle, shown, condenser, asked, rules.shorten_to)
+    level = "cited" if composed is None else "shortened"
+    if composed is None:
+        most = allowance(tokens, condenser.kind, rules.room, rules.most_tokens)
+        composed = compose(handle, shown, condenser, asked, min(most, _most_of(tokens)))
     if composed.tokens >= tokens:
         return _unchanged(source, kind)
     original = Content(
@@ -79,7 +82,7 @@ def cite(
         ttl_seconds=rules.ttl_seconds,
     )
     fidelity = Fidelity(
-        level="cited",
+        level=level,
         unit=composed.unit,
         total=composed.total,
         kept=tuple(excerpt.where for excerpt in composed.excerpts if excerpt.where),
@@ -96,6 +99,15 @@ def cite(
         fidelity=fidelity,
         content=original,
     )
+
+
+def _most_of(tokens: int) -> int:
+    """What a citation may take of a content, however much room there is: half of it.
+
+    Half of one just over the threshold is no more than the frame around a citation: there three
+    quarters are allowed, so that it still says how the content ended.
+    """
+    return max(LEAST_TOKENS, tokens // 2, min(tokens * 3 // 4, _FRAME_AND_KEYS))
 
 
 def _unchanged(source: Source, kind: str | None) -> Citation:

@@ -88,9 +88,9 @@ class Sections:
     def _is_said(self, section: str, line: _Line) -> bool:
         """Whether a place was shown before; keys and answers may be other parts of the same."""
         said = self.places.get(line.where or line.text, [])
-        if section in ("answer", "key"):
+        if section in ("answer", "key", "ends"):
             return any(line.text in text for text in said)
-        return bool(said)
+        return bool(said) or any(line.text in end.text for end in self.sections["ends"])
 
     def _credit(self, answer: _Line) -> None:
         """A line that was shown for another reason answers the question too: let it say so."""
@@ -117,7 +117,7 @@ class Sections:
 
     def excerpts(self) -> tuple[Excerpt, ...]:
         """What is quoted, for who reads a citation as a value."""
-        quoted = ("answer", "key", "alert", "sample")
+        quoted = ("answer", "key", "alert", "ends", "sample")
         return tuple(
             Excerpt(shortened(line.text, EXCERPT_CHARACTERS), line.where, line.relevance)
             for section in quoted

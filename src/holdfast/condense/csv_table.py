@@ -6,10 +6,10 @@ the header. What a table is, `document` decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.pieces import PASSAGE_CHARS, prose_passages
+from holdfast.condense.pieces import MANY_ROWS, PASSAGE_CHARS, TOGETHER_CHARS, prose_passages
 from holdfast.condense.rows import describe, samples, table_of_columns
 from holdfast.condense.source import Source
 from holdfast.document import Table
@@ -56,28 +56,49 @@ def passages(source: Source) -> Sequence[Passage]:
     table = source.table
     if table is None:
         return list(prose_passages(source.text, f"lines 1-{max(source.line_count, 1)}"))
-    made = row_passages(table)
-    made += [Passage(text, f"lines {n}-{n}") for n, text in table.others]
-    return made or [Passage(table.separator.join(table.columns), "lines 1-1")]
+    passages = row_passages(table)
+    passages += [Passage(text, f"lines {n}-{n}") for n, text in table.others]
+    return passages or [Passage(table.separator.join(table.columns), "lines 1-1")]
 
 
 def row_passages(table: Table) -> list[Passage]:
-    """A row in a passage; a long one in several."""
-    made: list[Passage] = []
+    """A row in a passage; a long one in several, of very many the short ones together."""
+    passages: list[Passage] = []
+    least = TOGETHER_CHARS if len(table.rows) > MANY_ROWS else 0
+    texts: list[str] = []
+    size = first = 0
+    for index, text in enumerate(_row_texts(table)):
+        if len(text) > 2 * PASSAGE_CHARS:
+            if texts:
+                passages.append(Passage("\n".join(texts), _places(first, index - 1)))
+            passages.extend(prose_passages(text, _place(index)))
+            texts, size, first = [], 0, index + 1
+            continue
+        texts.append(text)
+        size += len(text)
+        if size >= least:
+            passages.append(Passage("\n".join(texts), _places(first, index)))
+            texts, size, first = [], 0, index + 1
+    if texts:
+        passages.append(Passage("\n".join(texts), _places(first, len(table.rows) - 1)))
+    return passages
+
+
+def _row_texts(table: Table) -> Iterator[str]:
+    """Each row with its values beside their names."""
     names, width = table.columns, len(table.columns)
     filled = "; ".join(f"{name.replace('%', '%%')}: %s" for name in names)
-    for index, record in enumerate(table.rows):
+    for record in table.rows:
         if len(record) == width:
-            text = filled % tuple(record)
+            yield filled % tuple(record)
         else:
             named = [f"{name}: {value}" for name, value in zip(names, record, strict=False)]
-            text = "; ".join(named + record[width:])
-        if len(text) <= 2 * PASSAGE_CHARS:
-            made.append(Passage(text, _place(index)))
-        else:
-            made.extend(prose_passages(text, _place(index)))
-    return made
+            yield "; ".join(named + record[width:])
 
 
 def _place(index: int) -> str:
-    return f"rows {index + 1}-{index + 1}"
+    return _places(index, index)
+
+
+def _places(first: int, last: int) -> str:
+    return f"rows {first + 1}-{last + 1}"

@@ -70,6 +70,9 @@ _Bits = int
 """A set of terms, one bit for each."""
 
 
+_CONTAINERS = (dict, list)
+
+
 class _Leaves(NamedTuple):
     """The scalars of a document: text, place and nearest key of each."""
 
@@ -136,7 +139,8 @@ def _leaves(value: Any) -> _Leaves:
             for step, child in node.items():
                 kind = type(child)
                 if kind is dict or kind is list:
-                    inner.append((child, (place, step, node), step))
+                    if child:
+                        inner.append((child, (place, step, node), step))
                 else:
                     texts.append(child if kind is str else scalar(child))
                     places.append((place, step, node))
@@ -151,7 +155,11 @@ def _leaves(value: Any) -> _Leaves:
                 places += [(place, at, node) for at in range(len(node))]
                 keys += [key] * len(node)
             else:
-                stack += [(node[at], (place, at, node), key) for at in range(len(node) - 1, -1, -1)]
+                stack += [
+                    (node[at], (place, at, node), key)
+                    for at in range(len(node) - 1, -1, -1)
+                    if node[at] or type(node[at]) not in _CONTAINERS  # of nothing but `[]`, nothing
+                ]
         elif place:
             texts.append(scalar(node))
             places.append(place)

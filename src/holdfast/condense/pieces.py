@@ -17,8 +17,8 @@ from holdfast.document import step as child_path
 
 PASSAGE_CHARS = 700
 """A passage is at most about this long, so that a citation has room for two."""
-_MANY_ROWS = 16_000
-_TOGETHER_CHARS = 60
+MANY_ROWS = 16_000
+TOGETHER_CHARS = 60
 """More rows than that are told together until they have as many characters: a passage for each of
 a hundred thousand `{"a":1}` would take thirty times their room."""
 _DEEPEST = 48
@@ -74,7 +74,7 @@ def row_passages(rows: Sequence[Any], path: str = "$") -> list[Passage]:
     """One passage for each row, more for a long one; of very many, short ones together."""
     cutter = _Cutter(path)
     whole, out = cutter.text, cutter.out
-    least = _TOGETHER_CHARS if len(rows) > _MANY_ROWS else 0
+    least = TOGETHER_CHARS if len(rows) > MANY_ROWS else 0
     texts: list[str] = []
     size = first = 0
     for index, row in enumerate(rows):
@@ -150,6 +150,8 @@ class _Cutter:
         """The text of a value; None if it was too long and became passages."""
         kind = type(value)
         if kind is dict or kind is list:
+            if not value:  # a megabyte may be nothing else
+                return "{}" if kind is dict else "[]"
             if depth >= _DEEPEST:
                 return self._deep(value, place)
             if kind is dict:

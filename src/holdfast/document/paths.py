@@ -94,8 +94,8 @@ def parse(path: str) -> list[Step]:
     return _bounded(steps)
 
 
-def _step(found: re.Match[str]) -> Step:
-    groups = found.groupdict()
+def _step(match: re.Match[str]) -> Step:
+    groups = match.groupdict()
     if groups["deep"]:
         return Step(groups["deep"], deep=True)
     if groups["index"]:

@@ -9,6 +9,7 @@ stands, and a value can be had as JSON.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -67,7 +68,7 @@ class _Tree(NamedTuple):
     """What one pass finds."""
 
     end: int
-    containers: dict[tuple[int, int], list[Member]]
+    containers: dict[tuple[int, int], Sequence[Member]]
     """The members of each container, by its span."""
     json: str
 
@@ -82,7 +83,7 @@ class PythonDocument(Document):
         *,
         start: int,
         end: int,
-        containers: dict[tuple[int, int], list[Member]],
+        containers: dict[tuple[int, int], Sequence[Member]],
         around: tuple[str, ...] = (),
     ) -> None:
         super().__init__(text, value, start=start, end=end, form="python", around=around)
@@ -136,7 +137,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.containers: dict[tuple[int, int], list[Member]] = {}
+        self.containers: dict[tuple[int, int], Sequence[Member]] = {}
         self.json: list[str] = []
         self.stack: list[_Container] = []
         self.key: _Key | None = None

@@ -7,6 +7,8 @@ slices: both ask here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from holdfast.document.json_text import Document, Member, Node, step
@@ -22,6 +24,8 @@ _SHARE = 0.5
 """Rows are what a document is about if they hold this much of it."""
 _OBJECTS = 0.8
 """An array is a table if this many of its elements are objects."""
+_ROUNDING = 1e-9
+"""A fifth of ten is two, whatever 1 - 0.8 is."""
 _LONG_SERIES = 20
 _DEEPEST = 8
 _NODE = "node"
@@ -37,7 +41,7 @@ class Rows(NamedTuple):
     node: Node
     steps: Steps
     """The path as keys and indices, from the value that was asked about."""
-    members: list[Member]
+    members: Sequence[Member]
     sort: str
     """`objects`, `series` of numbers, or `items` of any sort."""
     inner: str = ""
@@ -77,7 +81,7 @@ def _node(parent: Node, member: Member) -> Node:
     return Node(step(parent.path, member.name), member.value, member.end)
 
 
-def _heaviest(match: Match, members: list[Member], level: int) -> Member | None:
+def _heaviest(match: Match, members: Sequence[Member], level: int) -> Member | None:
     """The largest member that has members of its own."""
     document = match.document
     is_wrapper = level < OPEN_LEVELS and len(members) <= FEW and document.form != "lines"
@@ -94,21 +98,23 @@ def _heaviest(match: Match, members: list[Member], level: int) -> Member | None:
     return best
 
 
-def _as_rows(match: Match, steps: Steps, members: list[Member]) -> Rows:
+def _as_rows(match: Match, steps: Steps, members: Sequence[Member]) -> Rows:
     document, node = match
-    objects = [m for m in members if document.kind(m.value, m.end) == "object"]
-    if len(objects) >= _OBJECTS * len(members):
-        return Rows(document, node, steps, members, "objects", _inner(document, objects, members))
+    others = (m for m in members if document.kind(m.value, m.end) != "object")
+    # As soon as there are too many of them it is no table.
+    most = int(len(members) * (1 - _OBJECTS) + _ROUNDING)
+    few = len(list(islice(others, most + 1)))
+    if few <= most:
+        inner = "" if few else _inner(document, members)
+        return Rows(document, node, steps, members, "objects", inner)
     numbers = all(document.text[m.value] in "-0123456789" for m in members)
     is_series = numbers and len(members) >= _LONG_SERIES
     return Rows(document, node, steps, members, "series" if is_series else "items")
 
 
-def _inner(document: Document, objects: list[Member], members: list[Member]) -> str:
+def _inner(document: Document, members: Sequence[Member]) -> str:
     """`node`, where every row is one of GraphQL's edges."""
-    if len(objects) < len(members):
-        return ""
-    for row in objects:
+    for row in members:
         fields = {member.name: member for member in document.members(row.value, row.end)}
         node = fields.get(_NODE)
         if node is None or not fields.keys() <= _BESIDE_NODE:

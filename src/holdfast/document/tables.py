@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
+from array import array
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -39,20 +40,20 @@ class Table:
         separator: str,
         names: Sequence[str],
         rows: list[list[str]],
-        lines: list[tuple[int, int]],
+        lines: tuple[Sequence[int], Sequence[int]],
     ) -> None:
         self.style = style
         """`separated`; `drawn` as shells of databases do; `markdown`."""
         self.separator = separator
         self.columns = _unique([name.strip() for name in names])
         self.rows = rows
-        self._lines = lines
+        self._firsts, self._lasts = lines
         self.others: list[tuple[int, str]] = []
         """Of a drawn table: lines that are no rows, as `(3 rows)`, `Time: 0.5 ms`, an error."""
 
     def lines(self, first: int, last: int) -> tuple[int, int]:
         """The lines, counted from 1, of the rows `first` to `last`, counted from 0."""
-        return self._lines[first][0], self._lines[last][1]
+        return self._firsts[first], self._lasts[last]
 
 
 def read_table(text: str) -> Table | None:
@@ -72,18 +73,20 @@ def _separated(text: str) -> Table | None:
     if not separator:
         return None
     records: list[list[str]] = []
-    lines: list[tuple[int, int]] = []
+    # Four bytes for each: a pair in a list takes thirty times that, and a row may be four bytes.
+    firsts, lasts = array("I"), array("I")
     reader = csv.reader(_lines_of(text[begin:], 0), delimiter=separator)
     last = 0
     try:
         for record in reader:
             if record:
                 records.append(record)
-                lines.append((last + 1, reader.line_num))
+                firsts.append(last + 1)
+                lasts.append(reader.line_num)
             last = reader.line_num
     except csv.Error:
         return None
-    return Table("separated", separator, records[0], records[1:], lines[1:])
+    return Table("separated", separator, records[0], records[1:], (firsts[1:], lasts[1:]))
 
 
 def _lines_of(text: str, whole: int) -> Iterator[str]:
@@ -141,18 +144,18 @@ def _drawn(text: str) -> Table | None:
         return None
     names, style = drawing
     rows: list[list[str]] = []
-    lines: list[tuple[int, int]] = []
+    lines = array("I")
     others: list[tuple[int, str]] = []
     for number, line in enumerate(text.split("\n"), 1):
         cells = _cells(line)
         if len(cells) == len(names) and cells != names and _is_row(line, len(names)):
             rows.append(cells)
-            lines.append((number, number))
+            lines.append(number)
         elif line.strip() and cells != names and not _RULE.fullmatch(line):
             others.append((number, line.strip()))
     if not rows or (style == "markdown" and len(rows) < _DRAWN_SHARE * (len(rows) + len(others))):
         return None
-    table = Table(style, "|", names, rows, lines)
+    table = Table(style, "|", names, rows, (lines, lines))
     table.others = others
     return table
 

@@ -115,13 +115,13 @@ def _lines(text: str, begin: int) -> Document | None:
 
 def _python(text: str, begin: int) -> Document | None:
     """A text that is one value as Python prints it."""
-    found = read_python(text, begin)
-    if found is None or text[found.root.end :].strip():
+    document = read_python(text, begin)
+    if document is None or text[document.root.end :].strip():
         return None
     prose: list[str] = []
-    found.value = unwrapped(found.value, prose)
-    found.around = tuple(prose)
-    return found
+    document.value = unwrapped(document.value, prose)
+    document.around = tuple(prose)
+    return document
 
 
 def _in_string(text: str, begin: int) -> Document | None:
@@ -139,15 +139,15 @@ def _in_string(text: str, begin: int) -> Document | None:
 def _within(text: str) -> Document | None:
     """JSON, or what Python prints, with prose around it."""
     for begin in _openings(text):
-        found: Document | None = _json_at(text, begin) or read_python(text, begin)
-        if found is None or found.root.end - begin < len(text) * _JSON_SHARE:
+        document: Document | None = _json_at(text, begin) or read_python(text, begin)
+        if document is None or document.root.end - begin < len(text) * _JSON_SHARE:
             continue
-        before, behind = text[:begin].strip(), text[found.root.end :].strip()
+        before, behind = text[:begin].strip(), text[document.root.end :].strip()
         if len(behind) <= _AROUND:
             prose = [part for part in (before, behind) if part]
-            found.value = unwrapped(found.value, prose)
-            found.around = tuple(prose)
-            return found
+            document.value = unwrapped(document.value, prose)
+            document.around = tuple(prose)
+            return document
     return None
 
 

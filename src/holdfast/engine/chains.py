@@ -8,10 +8,9 @@ latest in memory, for the next request may come before a name is written down.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from holdfast.store import Scope, Store
-from holdfast.wire import Conversation
-from holdfast.wire.chained import names_of_answer
 
 _MOST_NAMES = 10_000
 
@@ -35,10 +34,8 @@ class Chains:
         while len(self._latest) > _MOST_NAMES:
             self._latest.popitem(last=False)
 
-    async def answered(self, session: str, asked: Conversation, answer_id: str) -> None:
-        """Note what the client may call the history from now on: the answer that it was given."""
-        names = names_of_answer(asked, answer_id)
+    async def answered(self, session: str, names: Sequence[str]) -> None:
+        """Note what the client may call the history from now on: `names_of_answer` of it."""
         for name in names:
             self.remember(name, session)
-        if names:
-            await self._store.link(self._scope.of(session), names)
+        await self._store.link(self._scope.of(session), names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from holdfast.trim.anchors import MARK
 from holdfast.wire import DIALECTS, Conversation
+from holdfast.wire.message import beginning
 
 
 def sharing(conversation: Conversation, before: Conversation | None) -> Conversation:
@@ -17,11 +18,15 @@ def sharing(conversation: Conversation, before: Conversation | None) -> Conversa
     """
     if before is None or before.dialect != conversation.dialect:
         return conversation
+    same = beginning(before.messages, conversation.messages)
+    if same == len(before.messages):
+        return conversation
     messages = list(conversation.messages)
-    for n, (old, new) in enumerate(zip(before.messages, messages, strict=False)):
+    for n in range(same, min(len(before.messages), len(messages))):
+        old, new = before.messages[n], messages[n]
         if old is not new and bytes(old.span) == bytes(new.span):
             MARK.carry(new, old)  # the caller may have marked the message it has read anew
-            old.span = new.span  # a window on the body before would keep all of that in memory
+            old.window = new.window  # a window on the body before would keep all of that in memory
             messages[n] = old
     return Conversation(
         DIALECTS[conversation.dialect],
@@ -29,4 +34,6 @@ def sharing(conversation: Conversation, before: Conversation | None) -> Conversa
         tuple(messages),
         source=conversation.source,
         body=conversation.rest,
+        extends=conversation.extends if same >= len(conversation.extends) else (),
+        even=conversation.even,
     )

@@ -233,7 +233,7 @@ class Holdfast:
         return session or self._unkept(self.scope.of(uuid.uuid4().hex)).begin()
 
     async def _places(self, conversation: Conversation) -> list[str]:
-        work = partial(heads, conversation.messages)
+        work = partial(heads, conversation)
         return await self.workers.off_loop(size_of(conversation) // COMPARING, work)
 
     async def _gone_on_from(self, places: list[str]) -> tuple[Session | None, Session | None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -20,10 +20,14 @@ from holdfast.fitting.arrival import names_ref
 from holdfast.fitting.draft import Origins, origins_of
 from holdfast.store.records import Edit, Patch, Standing, Trail, Turn
 from holdfast.store.refs import digest
-from holdfast.trim.standing import STAND, Fold, Stand
+from holdfast.trim.standing import STAND, Fold, Stand, originals_of
 from holdfast.wire import Conversation, Message, read
 from holdfast.wire.frame import pack, uneven_gaps, unpack
+from holdfast.wire.message import beginning
 from holdfast.wire.notes import SingleNote
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
 
 _SHA256: SingleNote[str] = SingleNote("sha256")
 _EVENED = Edit(
@@ -51,10 +55,25 @@ class Line(NamedTuple):
         return self.originals == (self.sha256,)
 
 
+class Before(NamedTuple):
+    """The request before, as it was written down; its messages if it was this process that did."""
+
+    lines: tuple[Line, ...] = ()
+    frame: str = ""
+    """Of what stood around the messages that went out."""
+    asked: tuple[Message, ...] | None = None
+    sent: tuple[Message, ...] | None = None
+    summed: Hash | None = None
+    """Over the client's body up to the end of its last message."""
+    end: int = 0
+    """Where that is."""
+
+
 class Written(NamedTuple):
     """A request as it is written down."""
 
-    lines: tuple[Line, ...]
+    known: Before
+    """What the next one is held against."""
     trail: Trail
     standings: tuple[Standing, ...]
     patches: tuple[Patch, ...]
@@ -72,29 +91,29 @@ class Repeated(NamedTuple):
     sent: float
 
 
-def repeated(state: FitState, before: Sequence[Line]) -> Repeated:
+def repeated(state: FitState, before: Before) -> Repeated:
     """How much of a request the vendor may have cached: of what was asked, and of what is sent."""
-    return Repeated(
-        _same_share(state.asked, [name for line in before for name in line.originals]),
-        _same_share(state.sent, [line.sha256 for line in before]),
-    )
+    asked = _same(state.asked, before.asked)
+    if asked is None:
+        names = [name for line in before.lines for name in line.originals]
+        asked = _same_names(state.asked, names)
+    return Repeated(_share(state.asked, asked), _share(state.sent, _same_sent(state, before)))
 
 
-def written(state: FitState, before: Sequence[Line]) -> Written:
+def written(state: FitState, before: Before) -> Written:
     """A request as the change against the one before."""
     sent = state.sent.messages
-    stands = [STAND.get(message) for message in sent]
-    lines = tuple(
-        Line(sha256_of(message), tuple(map(sha256_of, stand.originals if stand else (message,))))
-        for message, stand in zip(sent, stands, strict=True)
-    )
-    shared = _shared(before, lines)
+    same = _same_objects(state.sent, before.sent)
+    lines = before.lines[:same] + tuple(map(_line, sent[same:]))
+    shared = same + _shared(before.lines[same:], lines[same:])
     frame = _packed(state.sent)
-    messages = {digest(frame): frame}
+    frame_name = digest(frame)
+    # The session names what stood around its last request, so that it is still there.
+    messages = {} if frame_name == before.frame else {frame_name: frame}
     standings = []
     for n in range(shared, len(sent)):
         messages[lines[n].sha256] = bytes(sent[n].span)
-        stand = stands[n]
+        stand = STAND.get(sent[n])
         if stand is None:
             continue
         for name, original in zip(lines[n].originals, stand.originals, strict=True):
@@ -109,18 +128,23 @@ def written(state: FitState, before: Sequence[Line]) -> Written:
                 b"" if stand.fold is None else msgspec.json.encode(stand.fold),
             )
         )
+    summed, end, asked = _summed(state.asked, before)
     return Written(
-        lines,
-        Trail(shared, tuple(line.sha256 for line in lines[shared:]), digest(frame)),
+        Before(lines, frame_name, state.asked.messages, sent, summed, end),
+        Trail(shared, tuple(line.sha256 for line in lines[shared:]), frame_name),
         tuple(standings),
         patches_of(state),
-        _asked_sha256(state.asked),
+        asked,
         messages,
-        _same_share(state.sent, [line.sha256 for line in before]),
+        _share(state.sent, _same_sent(state, before)),
     )
 
 
-def _shared(before: Sequence[object], now: Sequence[object]) -> int:
+def _line(message: Message) -> Line:
+    return Line(sha256_of(message), tuple(map(sha256_of, originals_of(message))))
+
+
+def _shared(before: Iterable[object], now: Iterable[object]) -> int:
     shared = 0
     for old, new in zip(before, now, strict=False):
         if old != new:
@@ -129,30 +153,79 @@ def _shared(before: Sequence[object], now: Sequence[object]) -> int:
     return shared
 
 
-def _asked_sha256(asked: Conversation) -> str:
-    if asked.source is not None:
-        return digest(asked.source)
-    frame = asked.frame
-    sums = hashlib.sha256(frame.head)
-    sums.update(frame.gap.join([message.span for message in asked.messages]))
-    sums.update(frame.tail)
-    return sums.hexdigest()
+def _summed(asked: Conversation, before: Before) -> tuple[Hash | None, int, str]:
+    """The SHA-256 of the client's body: up to the end of its last message, where, and of all.
+
+    A body that goes on from the one before has its very bytes: only what was added is hashed.
+    """
+    frame, source = asked.frame, asked.source
+    if source is None:
+        sums = hashlib.sha256(frame.head)
+        sums.update(frame.gap.join([message.span for message in asked.messages]))
+        sums.update(frame.tail)
+        return None, 0, sums.hexdigest()
+    body = memoryview(source)
+    end = len(body) - len(frame.tail)
+    if before.summed is not None and asked.extends and asked.extends is before.asked:
+        summed = before.summed.copy()
+        summed.update(body[before.end : end])
+    else:
+        summed = hashlib.sha256(body[:end])
+    whole = summed.copy()
+    whole.update(body[end:])
+    return summed, end, whole.hexdigest()
 
 
 def _packed(conversation: Conversation) -> bytes:
     """What stands around the messages, with the gaps between them where they differ."""
     frame, body = conversation.frame, conversation.source
-    if body is None:
+    if body is None or conversation.even:
         return pack(frame)
     spans = [memoryview(message.span) for message in conversation.messages]
     return pack(frame, uneven_gaps(frame, spans, body))
 
 
-def _same_share(conversation: Conversation, before: Sequence[str]) -> float:
-    same = _shared(before, [sha256_of(message) for message in conversation.messages])
-    sizes = [len(memoryview(message.span)) for message in conversation.messages]
-    total = len(conversation.frame.hollow) + sum(sizes)
-    return (len(conversation.frame.head) + sum(sizes[:same])) / total if same else 0.0
+def _same_sent(state: FitState, before: Before) -> int:
+    same = _same(state.sent, before.sent)
+    if same is None:
+        same = _same_names(state.sent, [line.sha256 for line in before.lines])
+    return same
+
+
+def _same(conversation: Conversation, before: tuple[Message, ...] | None) -> int | None:
+    """How many messages a request begins with that the one before had; None if that is let go."""
+    if before is None:
+        return None
+    same = _same_objects(conversation, before)
+    return same + _shared(
+        map(sha256_of, before[same:]), map(sha256_of, conversation.messages[same:])
+    )
+
+
+def _same_objects(conversation: Conversation, before: tuple[Message, ...] | None) -> int:
+    if before is None:
+        return 0
+    if conversation.begins_with(before):
+        return len(before)
+    return beginning(before, conversation.messages)
+
+
+def _same_names(conversation: Conversation, before: Sequence[str]) -> int:
+    return _shared(before, map(sha256_of, conversation.messages))
+
+
+def _share(conversation: Conversation, same: int) -> float:
+    """The share of bytes up to the end of so many messages, those between messages left out."""
+    frame, messages = conversation.frame, conversation.messages
+    if not same:
+        return 0.0
+    behind = len(frame.tail) + sum(message.size for message in messages[same:])
+    body = conversation.source or conversation.written
+    if body is not None and conversation.even and not frame.bare:
+        total = len(body) - len(frame.gap) * (len(messages) - 1)
+    else:
+        total = len(frame.hollow) + sum(message.size for message in messages)
+    return (total - behind) / total
 
 
 # --- what stands around the messages -------------------------------------------------------------

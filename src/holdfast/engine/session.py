@@ -249,7 +249,7 @@ class Session:
         """What is written down of a request beside its messages: all of them are looked at."""
         asked = state.asked
         # What the provider holds the history of is known by its name: see engine/chains.py.
-        head = self.record.head if held_under(asked) else head_of(asked.messages)
+        head = self.record.head if held_under(asked) else head_of(asked)
         return self._writer.repeated(state), cache_lives(asked), head
 
     async def rebuild(self, turn: int) -> bytes:
@@ -316,7 +316,7 @@ def size_of(content: object) -> int:
     if isinstance(content, Conversation):
         content = content.source or content.messages
     if isinstance(content, tuple):  # of messages
-        return sum(len(memoryview(message.span)) for message in content)
+        return sum(message.size for message in content)
     return len(content) if isinstance(content, (str, bytes)) else LARGE_BYTES
 
 

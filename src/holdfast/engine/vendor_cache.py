@@ -8,13 +8,15 @@ that the client marked, and they charge for what they write.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 import re2  # type: ignore[import-untyped]
 
 from holdfast.tokens.prices import Price
-from holdfast.wire import Conversation
+from holdfast.wire import Conversation, Message
+from holdfast.wire.running import RunningNote
 
 Life = Literal["5m", "1h"]
 """How long a vendor keeps what a client marked."""
@@ -37,12 +39,21 @@ _MARKED = 1_024
 
 def cache_lives(asked: Conversation) -> frozenset[Life]:
     """For how long the client asks the vendor to cache parts of its request; empty: not at all."""
-    lives: set[Life] = set()
-    for part in (asked.frame.hollow, *(bytes(message.span) for message in asked.messages)):
-        if any(key in part for key in _KEYS):
-            marks = (mark[0] for mark in _MARK.finditer(part))
-            lives |= {"1h" if _HOUR.search(m) else "5m" for m in marks if _KIND.search(m)}
-    return frozenset(lives)
+    return _LIVES.over(asked) | _lives_in(asked.frame.hollow)
+
+
+def _lives_in(part: bytes) -> frozenset[Life]:
+    if not any(key in part for key in _KEYS):
+        return frozenset()
+    marks = (mark[0] for mark in _MARK.finditer(part))
+    return frozenset("1h" if _HOUR.search(m) else "5m" for m in marks if _KIND.search(m))
+
+
+def _with_lives(lives: frozenset[Life], messages: Sequence[Message]) -> frozenset[Life]:
+    return lives.union(*(_lives_in(message.raw) for message in messages))
+
+
+_LIVES: RunningNote[frozenset[Life]] = RunningNote("cache lives", frozenset(), _with_lives)
 
 
 class Policy(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from holdfast.engine.record import Line, Repeated, Written, last_sides, repeated, written
+from holdfast.engine.record import Before, Repeated, Written, last_sides, repeated, written
 from holdfast.errors import StoreConflictError
 from holdfast.fitting import FitState
 from holdfast.privacy import flags_in_json
@@ -39,7 +39,7 @@ class TurnWriter:
         self._scope = scope
         self._workers = workers
         self._may_store: Callable[[bytes], bool] = lambda _: True
-        self._lines: tuple[Line, ...] = ()
+        self._before = Before()
 
     async def catch_up(self) -> list[Turn]:
         """Read what was written down, here or by another process."""
@@ -48,7 +48,7 @@ class TurnWriter:
         sides = last_sides(turns)
         if record is not None or self.record.turns:  # what is not written yet may be a fork
             self.record = record or SessionRecord(session=self._scope.session)
-        self._lines = sides.lines if sides is not None else ()
+        self._before = Before(sides.lines) if sides is not None else Before()
         return turns
 
     async def turns(self, up_to: int | None = None) -> list[Turn]:
@@ -87,7 +87,7 @@ class TurnWriter:
 
     def repeated(self, state: FitState) -> Repeated:
         """How much of a request was in the one before."""
-        return repeated(state, self._lines)
+        return repeated(state, self._before)
 
     def was_deleted(self, known: SessionRecord | None) -> bool:
         """Whether the session we wrote to is gone, be it that there is another of its name."""
@@ -108,7 +108,7 @@ class TurnWriter:
         return await self._add(turn, state, head, hidden)
 
     async def _add(self, turn: Turn, state: FitState, head: str, hidden: Kept | None) -> Turn:
-        work = partial(written, state, self._lines)
+        work = partial(written, state, self._before)
         change = await self._workers.off_loop(_size(state) // _HASHING, work)
         messages = dict(change.messages)
         unseen = msgspec.json.encode(hidden) if hidden is not None else b""
@@ -132,7 +132,10 @@ class TurnWriter:
             turn = msgspec.structs.replace(turn, patches=tuple(map(_emptied, turn.patches)))
             storable.pop(change.trail.frame, None)  # there is no way back from it
         await self._store.add_turn(self._scope, turn, record, storable)
-        self.record, self._lines = record, change.lines
+        known = change.known
+        if known.frame not in storable and known.frame != self._before.frame:
+            known = known._replace(frame="")  # it was kept out: the next turn may bring it
+        self.record, self._before = record, known
         return turn
 
 
@@ -143,9 +146,7 @@ def answers_before(hidden: tuple[Kept, ...], shared: int) -> tuple[Kept, ...]:
 
 def _size(state: FitState) -> int:
     """Bytes that are read to write a request down."""
-    return len(state.asked.source or b"") or sum(
-        len(memoryview(message.span)) for message in state.asked.messages
-    )
+    return len(state.asked.source or b"") or sum(message.size for message in state.asked.messages)
 
 
 def _emptied(patch: Patch) -> Patch:

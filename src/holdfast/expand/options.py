@@ -86,12 +86,12 @@ class ExpandOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     def to_dict(self) -> dict[str, Any]:
         """The options as a model would write them, defaults left out."""
-        made: dict[str, Any] = msgspec.to_builtins(self)
+        values: dict[str, Any] = msgspec.to_builtins(self)
         if self.lines is not None:
-            made["lines"] = _written(self.lines)
+            values["lines"] = _written(self.lines)
         if self.fields:
-            made["fields"] = list(self.fields)
-        return made
+            values["fields"] = list(self.fields)
+        return values
 
 
 def _given(value: object) -> dict[str, Any]:

@@ -180,16 +180,16 @@ def _projected(
     rows: Sequence[_Row], fields: Sequence[str], unit: str, name: Callable[[int, int], str]
 ) -> Region:
     """One line of JSON for each row, with the fields that it has."""
-    texts, found = [], False
+    texts, any_shown = [], False
     for row in rows:
         values = [(field, _value(row, field)) for field in fields]
         shown = [f"{json.dumps(f, ensure_ascii=False)}: {v}" for f, v in values if v is not None]
-        found = found or bool(shown)
+        any_shown = any_shown or bool(shown)
         texts.append("{" + ", ".join(shown) + "}")
-    if not found:
+    if not any_shown:
         names = dict.fromkeys(name for row in rows[:50] for name in row)
-        listed = ", ".join(list(names)[:_MOST_NAMES])
-        raise Nothing("no row has these fields", "Choose from them.", f"there are: {listed}")
+        columns = ", ".join(list(names)[:_MOST_NAMES])
+        raise Nothing("no row has these fields", "Choose from them.", f"there are: {columns}")
     return blocks(texts, name, unit)
 
 
@@ -215,8 +215,8 @@ def _columns(opened: Opened, options: ExpandOptions) -> Region:
         )
     chosen = [table.columns.index(field) for field in options.fields if field in table.columns]
     if not chosen:
-        listed = ", ".join(table.columns[:_MOST_NAMES])
-        raise Nothing("there are no such columns", "Choose from them.", f"there are: {listed}")
+        columns = ", ".join(table.columns[:_MOST_NAMES])
+        raise Nothing("there are no such columns", "Choose from them.", f"there are: {columns}")
     numbered = _sliced(list(enumerate(table.rows, 1)), options.slice)
     texts = [
         _record([row[at] if at < len(row) else "" for at in chosen], table.separator)

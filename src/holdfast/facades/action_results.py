@@ -162,5 +162,5 @@ def _source_url(inner: Mapping[str, Any], action: Action) -> str | None:
     for param in params if isinstance(params, list | tuple) else ():
         if isinstance(param, Mapping):
             known[str(param.get("Name"))] = param.get("Value")
-    found = (known[name] for name in _URLS if isinstance(known.get(name), str))
-    return next((url for url in found if url), None)
+    urls = (known[name] for name in _URLS if isinstance(known.get(name), str))
+    return next((url for url in urls if url), None)

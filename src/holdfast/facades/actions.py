@@ -124,15 +124,15 @@ async def _citation(
 ) -> ActionCitation:
     if name_of(action) == ACTION:  # what was opened is never closed again
         return _summary(result, action)
-    found = extract_content_from_action_result(result, action, store.citing.threshold)
-    if found is None or not is_long(found.full_content, store.citing):
+    extracted = extract_content_from_action_result(result, action, store.citing.threshold)
+    if extracted is None or not is_long(extracted.full_content, store.citing):
         return _summary(result, action)
     content = StoredContent(
-        full_content=found.full_content,
+        full_content=extracted.full_content,
         source_type=detect_source_type(name_of(action)),
-        source_url=found.source_url,
-        content_type=found.content_type,
-        metadata=found.metadata,
+        source_url=extracted.source_url,
+        content_type=extracted.content_type,
+        metadata=extracted.metadata,
         agent_run_id=run,
     )
     try:

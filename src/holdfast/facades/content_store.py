@@ -115,13 +115,13 @@ class ContentStore:
         """
         rules = self.citing
         while True:
-            made = await asyncio.to_thread(_to_store, content, rules)
+            original = await asyncio.to_thread(_to_store, content, rules)
             try:
-                await self.store.put(self.scope.of(content.agent_run_id), [made])
+                await self.store.put(self.scope.of(content.agent_run_id), [original])
             except RefCollisionError:
                 rules = longer_refs(rules)
             else:
-                return made
+                return original
 
     async def get_content(self, content_id: str) -> StoredContent | None:
         """A content by its ref, in any form; None if there is none.
@@ -177,15 +177,15 @@ def _to_store(content: StoredContent, rules: CitingRules) -> Content:
 def _short(text: str, rules: CitingRules) -> Content:
     """A content that a citation could not shorten."""
     data = canonical(text)
-    sha256, kind, found = digest(data), kind_of(Source(data)), find(text)
-    apply(rules.privacy, text, found)  # raises if the policy is to refuse
+    sha256, kind, findings = digest(data), kind_of(Source(data)), find(text)
+    apply(rules.privacy, text, findings)  # raises if the policy is to refuse
     return Content(
         ref_id=ref_id(kind, sha256, rules.ref_digits),
         kind=kind,
         sha256=sha256,
         data=data,
         tokens=count(text),
-        flags=flags(found),
+        flags=flags(findings),
         ttl_seconds=rules.ttl_seconds,
     )
 

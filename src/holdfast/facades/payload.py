@@ -59,12 +59,12 @@ class Payload(NamedTuple):
     async def sources(self) -> list[SourceRecord]:
         """All sources, in the order they came."""
         scope = self.store.scope.of(self.run_id)
-        found: list[RefInfo] = []
+        refs: list[RefInfo] = []
         page = await self.store.store.refs(scope, limit=_PAGE)
         while page:
-            found += page
+            refs += page
             page = await self.store.store.refs(scope, limit=_PAGE, before=page[-1].ref_id)
-        return [source for source in map(_source, reversed(found)) if self.keep(source)]
+        return [source for source in map(_source, reversed(refs)) if self.keep(source)]
 
     async def content(self, source_id: str) -> str | None:
         """The whole content of a source, by its id or ref; None if it is none of these."""
@@ -77,7 +77,7 @@ class Payload(NamedTuple):
 
     async def listing(self) -> str:
         """The sources as a conversation lists them, each with how it begins."""
-        listed = []
+        lines = []
         for source in await self.sources():
             try:
                 stored = await self.store.store.get(self.store.scope, source.ref_id)
@@ -85,10 +85,10 @@ class Payload(NamedTuple):
                 continue
             if stored is not None:
                 head = await asyncio.to_thread(_head, stored, self.store.citing.privacy)
-                listed.append(
+                lines.append(
                     f"- {source.source_id}: {source.url or source.summary}\n  Excerpt: {head}"
                 )
-        return "\n".join([f"Retrieved {len(listed)} sources:", *listed])
+        return "\n".join([f"Retrieved {len(lines)} sources:", *lines])
 
 
 def _head(stored: Stored, policy: Policy) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.cite import Citation, CitingRules, count, is_long
+from holdfast.cite import BRIEF, Citation, CitingRules, count, is_long
 from holdfast.document.pasted import question_in
 from holdfast.errors import ExpandError, PrivacyError
 from holdfast.expand.options import MOST_TOKENS
@@ -243,7 +243,7 @@ def _cited_by_client(text: str, rules: CitingRules) -> str:
     as a citation, and so short a text is left as it is.
     """
     ref = REF.match(text, 1)
-    return ref[0] if ref and count(text) <= rules.most_tokens else ""
+    return ref[0] if ref and count(text) <= min(BRIEF, rules.most_tokens) else ""
 
 
 def _citation(result: _Wanted, rules: CitingRules, citer: Citer) -> Citation | None:

@@ -17,6 +17,7 @@ from holdfast.trim.anchors import MARK
 from holdfast.trim.standing import STAND, Stand, edits_of, originals_of, refs_of
 from holdfast.wire import DIALECTS, Conversation, Message
 from holdfast.wire.frame import Frame
+from holdfast.wire.message import beginning
 
 Origins = tuple[tuple[int, int], ...]
 """For each message that goes out, the client's messages that it stands for."""
@@ -71,10 +72,13 @@ class Draft(msgspec.Struct, frozen=True):
 
     def with_messages(self, messages: tuple[Message, ...], *edits: Edit) -> Draft:
         """The same request with messages that know what they stand for."""
+        same = beginning(self.now.messages, messages)
+        earlier, extends = self.origins[:same], self.now.extends
+        added = origins_of(messages[same:], earlier[-1][1] if earlier else 0)
         return msgspec.structs.replace(
             self,
-            now=self.now.with_messages(messages),
-            origins=origins_of(messages),
+            now=self.now.with_messages(messages, extends if same >= len(extends) else ()),
+            origins=earlier + added,
             edits=self.edits + edits,
         )
 
@@ -157,7 +161,7 @@ def _absorb(
 
 def copied(message: Message) -> Message:
     """The same bytes as a message of its own, which can stand for more."""
-    copy = Message(message.span, message.role, DIALECTS[message.dialect])
+    copy = Message(message.window, message.role, DIALECTS[message.dialect])
     MARK.carry(message, copy)
     return copy
 
@@ -189,9 +193,8 @@ def standing_for(
     return message
 
 
-def origins_of(messages: Sequence[Message]) -> Origins:
-    """The client's messages that each message stands for."""
-    stop = 0
+def origins_of(messages: Sequence[Message], stop: int = 0) -> Origins:
+    """The client's messages that each message stands for, behind as many as `stop`."""
     origins = []
     for message in messages:
         start, stop = stop, stop + len(originals_of(message))

@@ -84,7 +84,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
         draft = ask_for_usage(draft, new=state is None)
     messages = draft.now.messages
     return Fitted(
-        body=write(draft.now),
+        body=write(draft.now, state.sent if state is not None else None),
         count=folded.counted,
         limit=measure.most,
         edits=draft.edits,

@@ -7,6 +7,8 @@ bytes. It is the same message: what was decided about it stands, on its new byte
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -16,7 +18,7 @@ from holdfast.fitting.state import FitState
 from holdfast.trim.anchors import MARK
 from holdfast.trim.standing import STAND, Stand
 from holdfast.wire import DIALECTS, Block, Conversation, Message, Text
-from holdfast.wire.message import result_texts
+from holdfast.wire.message import beginning, result_texts
 from holdfast.wire.places import unmarked
 from holdfast.wire.strict import encode, splice
 
@@ -25,24 +27,27 @@ _MARK = "cache_control"
 
 def followed(state: FitState, asked: Conversation) -> FitState | None:
     """The state as it applies to a later request; None if its history was rewritten."""
-    old = state.asked.messages
-    new = asked.messages[: len(old)]
-    if new == old:  # messages compare by identity, and reading shares those whose bytes are equal
+    old, new = state.asked.messages, asked.messages
+    same = beginning(old, new)  # reading shares the messages whose bytes are equal
+    if same == len(old):
         return state
     if len(new) < len(old) or asked.dialect != state.asked.dialect:
         return None
     moved: dict[int, Message] = {}
-    for before, now in zip(old, new, strict=True):
+    for before, now in zip(old[same:], new[same : len(old)], strict=True):
         if before is not now:
             if not _alike(before, now):
                 return None
             moved[id(before)] = now
             MARK.carry(before, now)
-    asked_before = state.asked.with_messages(new)
+    asked_before = state.asked.with_messages(new[: len(old)])
     if state.sent.messages == old:
         return msgspec.structs.replace(state, asked=asked_before, sent=asked_before)
-    sent = tuple(_on_new_bytes(message, moved) for message in state.sent.messages)
-    return msgspec.structs.replace(state, asked=asked_before, sent=state.sent.with_messages(sent))
+    # Marks move at the end: what went out for the messages before it stands as it did.
+    start = bisect_right(state.origins, same, key=itemgetter(1))
+    later = (_on_new_bytes(message, moved) for message in state.sent.messages[start:])
+    sent = state.sent.with_messages((*state.sent.messages[:start], *later))
+    return msgspec.structs.replace(state, asked=asked_before, sent=sent)
 
 
 def _alike(before: Message, now: Message) -> bool:

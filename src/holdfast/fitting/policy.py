@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import re2  # type: ignore[import-untyped]
 
-from holdfast.cite import CitingRules, is_long
-from holdfast.cite.citation import VOCABULARY, ToolRule
+from holdfast.cite import CitingRules, ToolRule, is_long
+from holdfast.cite.citation import VOCABULARY
 from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
 from holdfast.fitting.uses import use_of
@@ -47,47 +47,52 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens that an extra call reads again: a request of an agent in the middle of its work."""
     patience: float = 29_500.0
     """What an extra call is worth beside its tokens, in tokens of plain input: someone waits, and
-    an agent may do without instead of asking. With it code is cited over 6,000 tokens where cached
-    input costs a tenth, at which 0.06 results of a coding agent's conversation are missed."""
-    share: float = 0.03
-    """Share of the window that one result may take: 6,000 tokens of 200,000, 480 of 16,000."""
+    an agent may do without instead of asking. With it a file is cited over 7,000 tokens where
+    cached input costs a tenth, and 0.09 results of a coding agent's conversation are missed."""
+    share: float = 0.035
+    """Share of the window that one result may take: 7,000 tokens of 200,000, 560 of 16,000."""
     calm: float = 0.5
     """Up to this share of the window there is no hurry."""
     full: float = 0.85
     """Where history is folded: from here on whatever can be cited is, for a fold costs more."""
+    shown: float = 0.5
+    """Share of what a result may take that its citation may."""
     again: float = 0.25
     """Share of the room that a content may take which was cited and is asked for once more."""
     needs: Mapping[str, float]
     """How often a result is needed after all, by what it was asked for: see uses.py."""
     needs_by_kind: Mapping[str, float]
     """The same by kind of content, where the call does not tell what it is for."""
-    needs_else: float = 0.3
+    needs_else: float = 0.35
 
 
 COEFFICIENTS = Coefficients(
     needs={
-        "read": 0.6,
-        "edit": 0.5,
-        "test": 0.55,
-        "diff": 0.5,
-        "list": 0.3,
-        "search": 0.35,
-        "page": 0.4,
-        "log": 0.3,
-        "rows": 0.2,
+        "read": 0.70,
+        "test": 0.60,
+        "page": 0.50,
+        "search": 0.40,
+        "log": 0.40,
+        "edit": 0.35,
+        "diff": 0.25,
+        "list": 0.20,
+        "rows": 0.15,
     },
     needs_by_kind={
-        "code": 0.6,
-        "test_output": 0.55,
-        "stack_trace": 0.45,
-        "diff": 0.5,
-        "notion_page": 0.4,
-        "markdown": 0.45,
-        "json_rows": 0.2,
-        "json": 0.15,
-        "text": 0.25,
+        "code": 0.70,
+        "test_output": 0.60,
+        "stack_trace": 0.60,
+        "notion_page": 0.60,
+        "web_search": 0.60,
+        "json_rows": 0.50,
+        "markdown": 0.40,
+        "text": 0.15,
+        "json": 0.10,
+        "entity_metadata": 0.10,
     },
 )
+"""Needs: of 1,631 results over 1,000 characters in every second conversation, those of more than
+800 tokens; page, log, diff and web_search from fewer than ten, so kept near the middle."""
 
 
 class Arrival:
@@ -152,7 +157,11 @@ class Decision(NamedTuple):
 
     action: Action
     reason: str = ""
-    """For the record: why it was cited. Never a word of its content."""
+    """For the record: why. Never a word of its content."""
+    threshold: int = 0
+    """Tokens up to which it would have stayed whole."""
+    room: int = 0
+    """Tokens that its citation may take; 0: no more than it needs."""
 
 
 _WHOLE = Decision("whole")
@@ -173,42 +182,56 @@ def decide(
     if rule == "always":
         return Decision("cite", SEED) if is_long(arrival.text, rules) else _WHOLE
     if isinstance(rule, int):
-        return _over(arrival, rule, f"more than {rule:,} tokens, as the rules say")
+        return _over(arrival, rule, f"more than {rule:,} tokens, as the rule for its tool says")
     if not is_long(arrival.text, rules):
         return _WHOLE
-    return _weighed(arrival, pressure, rules, coefficients)
+    decision = _weighed(arrival, pressure, rules, coefficients)
+    if decision.action == "cite" and arrival.is_again:
+        left = max(0, pressure.window - pressure.before)
+        if arrival.tokens <= coefficients.again * left:
+            return Decision("whole", "it was cited, and is asked for again")
+    return decision
 
 
 def _weighed(
     arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients
 ) -> Decision:
-    # A token is at least a byte: what has fewer bytes than any threshold need not be counted, and
-    # what has more tokens than all of them need not be looked at.
+    """The lower of two thresholds holds: what there is room for, and what is worth its tokens."""
     room = _room(pressure, rules, numbers)
-    decision = _over(arrival, room, f"the window is {pressure.fill:.0%} full")
-    if decision.action == "cite":
-        if pressure.fill <= numbers.calm:
-            share = arrival.tokens / max(1, pressure.window)
-            decision = Decision("cite", f"it would take {share:.1%} of the window")
-    elif rules.tokens is not None:
+    shown = round(room * numbers.shown)
+    if not _is_at_most(arrival, room):
+        return Decision("cite", _crowding(arrival, pressure, numbers), round(room), shown)
+    if rules.tokens is not None:
         decision = _over(arrival, rules.tokens, f"more than {rules.tokens:,} tokens")
-    elif len(arrival.text) * 4 > _worth(_least_need(numbers), pressure, numbers):
-        worth = _worth(1.0, pressure, numbers)
-        if arrival.tokens <= worth:
-            worth = _worth(_need(arrival, numbers), pressure, numbers)
-        decision = _over(arrival, worth, f"{arrival.tokens:,} tokens, seldom needed again")
-    if decision.action == "cite" and arrival.is_again:
-        left = max(0, pressure.window - pressure.before)
-        if arrival.tokens <= numbers.again * left:
-            return Decision("whole", "asked for again")
-    return decision
-
-
-def _over(arrival: Arrival, threshold: float, reason: str) -> Decision:
-    """Cite what has more tokens than that."""
-    if len(arrival.text) * 4 <= threshold or arrival.tokens <= threshold:
+        return decision._replace(room=shown)
+    if _is_at_most(arrival, _worth(_least_need(numbers), pressure, numbers)):
+        return _WHOLE  # whatever it is: it need not be looked at
+    worth = _worth(_need(arrival, numbers), pressure, numbers)
+    if _is_at_most(arrival, worth):
         return _WHOLE
-    return Decision("cite", reason)
+    return Decision("cite", f"{arrival.tokens:,} tokens, seldom needed again", round(worth), shown)
+
+
+def _over(arrival: Arrival, threshold: int, reason: str) -> Decision:
+    """Cite what has more tokens than a rule allows."""
+    if _is_at_most(arrival, threshold):
+        return _WHOLE
+    return Decision("cite", reason, threshold)
+
+
+def _is_at_most(arrival: Arrival, tokens: float) -> bool:
+    """Whether a result has no more tokens; what is short enough by its bytes is not counted.
+
+    A token is a byte at least, and a character is four bytes at most.
+    """
+    return len(arrival.text) * 4 <= tokens or arrival.tokens <= tokens
+
+
+def _crowding(arrival: Arrival, pressure: Pressure, numbers: Coefficients) -> str:
+    """Why there is no room for a result."""
+    if pressure.fill > numbers.calm:
+        return f"the window is {pressure.fill:.0%} full"
+    return f"it would take {arrival.tokens / max(1, pressure.window):.1%} of the window"
 
 
 def _room(pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> float:

@@ -5,13 +5,17 @@ state: after draft.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from holdfast.fitting.draft import FrameEdit, Origins, origins_of
 from holdfast.store.records import Content, Edit
 from holdfast.tokens import TokenCount
-from holdfast.trim.standing import Fold, fold_of
+from holdfast.trim.standing import STAND, Fold, fold_of
 from holdfast.wire import Conversation, Message
+from holdfast.wire.message import Window
+from holdfast.wire.running import RunningNote
 
 BY_ENDS = "cited a tool result by its ends"
 """What an edit says of a content that could not be read in time, or within the memory for it."""
@@ -44,20 +48,60 @@ class FitState(msgspec.Struct, frozen=True):
     @property
     def held_bytes(self) -> int:
         """About how much memory it takes."""
-        asked = {id(message) for message in self.asked.messages}
-        only_sent = (message for message in self.sent.messages if id(message) not in asked)
-        own = sum(len(memoryview(one.span)) + one.parsed_bytes for one in only_sent)
-        return self.asked.held_bytes + own
+        bodies = len(self.asked.source or b"") + len(self.sent.written or b"")
+        return bodies + _weight(self.asked, _ASKED) + _weight(self.sent, _SENT)
+
+    @property
+    def _as_asked(self) -> bool:
+        return self.sent.messages is self.asked.messages
 
     def let_go(self) -> None:
-        """Forget the texts of what was asked and never sent: citations stand in their place."""
-        sent = {id(message) for message in self.sent.messages}
-        for message in self.asked.messages:
+        """Forget the texts of what was asked and never sent: citations stand in their place.
+
+        What was there last time and stands as it did was looked at then.
+        """
+        if self._as_asked:
+            return
+        went_on = bool(self.asked.extends and self.sent.extends)
+        asked = _added(self.asked) if went_on else self.asked.messages
+        sent = set(map(id, _added(self.sent) if went_on else self.sent.messages))
+        for message in asked:
             if id(message) not in sent:
                 message.let_go()
 
     def __repr__(self) -> str:
         return f"<FitState, {len(self.asked.messages)} messages, {len(self.folds)} folds>"
+
+
+def _added(conversation: Conversation) -> tuple[Message, ...]:
+    """The messages that the request before did not have."""
+    return conversation.messages[len(conversation.extends) :]
+
+
+def _weight(conversation: Conversation, running: RunningNote[int]) -> int:
+    """What messages take beside the body they came in.
+
+    Those that were there last time weigh what they did when this request came: all texts that are
+    not needed were let go by then.
+    """
+    settled = running.over(conversation.with_messages(conversation.extends))
+    return running.add(settled, _added(conversation))
+
+
+def _asked_bytes(weight: int, messages: Sequence[Message]) -> int:
+    for message in messages:
+        own = 0 if isinstance(message.window, Window) else message.size
+        weight += own + message.parsed_bytes
+    return weight
+
+
+def _own_bytes(weight: int, messages: Sequence[Message]) -> int:
+    """Of what was sent, the messages that are not the client's own."""
+    return _asked_bytes(weight, [m for m in messages if STAND.get(m) is not None])
+
+
+_ASKED: RunningNote[int] = RunningNote("asked bytes", 0, _asked_bytes)
+_SENT: RunningNote[int] = RunningNote("sent bytes", 0, _own_bytes)
 
 
 class Fitted(msgspec.Struct, frozen=True):

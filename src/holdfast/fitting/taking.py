@@ -60,9 +60,10 @@ def _replayed(asked: Conversation, state: FitState | None) -> Draft:
         return Draft(asked, asked, origins)
     origins = state.origins + origins
     sent = state.sent.messages
-    if sent == state.asked.messages:  # the same objects: nothing was ever changed
+    if sent is state.asked.messages or sent == state.asked.messages:  # nothing was ever changed
         return Draft(asked, asked, origins, len(sent))
-    return Draft(asked, asked.with_messages(sent + asked.messages[known:]), origins, len(sent))
+    now = asked.with_messages(sent + asked.messages[known:], extends=sent)
+    return Draft(asked, now, origins, len(sent))
 
 
 # --- what the client never saw -------------------------------------------------------------------

@@ -51,7 +51,8 @@ _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("search", frozenset({"search", "grep", "find", "rg", "lookup"})),
     ("list", frozenset({"list", "ls", "glob", "tree", "directory", "dir"})),
     ("log", frozenset({"log", "logs", "journal"})),
-    ("rows", frozenset({"sql", "query", "database", "db", "table", "rows", "records"})),
+    # Not `database` or `query`: Notion's databases hold pages, which are needed as often as files.
+    ("rows", frozenset({"sql", "table", "tables", "rows", "records"})),
     ("page", frozenset({"fetch", "browse", "browser", "navigate", "web", "url", "page", "crawl"})),
     ("diff", frozenset({"diff", "commit", "commits"})),
     ("read", frozenset({"read", "view", "cat", "open", "file", "contents"})),

@@ -144,12 +144,12 @@ def _said(question: str, texts: Sequence[Held]) -> Iterator[str]:
 def _ranked(question: str, texts: Sequence[Held]) -> list[tuple[str, Passage]]:
     """The passages that bear on the question, best first, with what they are part of."""
     labels: list[str] = []
-    found: list[Passage] = []
+    candidates: list[Passage] = []
     for one in texts:
         parts = passages(one)
-        found.extend(parts)
+        candidates.extend(parts)
         labels.extend([one.label] * len(parts))
-    return [(labels[one.index], found[one.index]) for one in rank(question, found)]
+    return [(labels[one.index], candidates[one.index]) for one in rank(question, candidates)]
 
 
 def _quotation(passage: Passage, question: str) -> tuple[str, str]:

@@ -46,13 +46,13 @@ class Detector(msgspec.Struct, frozen=True):
         search, at = self.compiled.search, 0
         while (match := search(data, at)) is not None:
             start, stop = match.span()
-            found: Span | None = match.span(match.lastindex or 0)
-            if self.check is not None and found is not None:
-                found = self.check(data, *found)
-            if found is not None:
-                stop = _word_end(data, found[1])
-                yield found[0], stop
-            at = stop if found is not None or stop - start > SHORT else start + 1
+            span: Span | None = match.span(match.lastindex or 0)
+            if self.check is not None and span is not None:
+                span = self.check(data, *span)
+            if span is not None:
+                stop = _word_end(data, span[1])
+                yield span[0], stop
+            at = stop if span is not None or stop - start > SHORT else start + 1
 
 
 def _word_end(data: bytes, at: int) -> int:

@@ -23,13 +23,13 @@ def mask(text: str, findings: Iterable[Finding]) -> str:
     A mask can uncover what its neighbour hid: `219-09-9998-` is no number of a person before a
     word, but before a bracket it is. Such findings of the same kinds are masked as well.
     """
-    found = merge(findings)
-    kinds = flags(found)
+    secrets = merge(findings)
+    kinds = flags(secrets)
     for _ in range(ROUNDS):
-        if not found:
+        if not secrets:
             break
-        text = _masked(text, found)
-        found = [each for each in find(text) if each.kind in kinds]
+        text = _masked(text, secrets)
+        secrets = [each for each in find(text) if each.kind in kinds]
     return text
 
 
@@ -48,12 +48,12 @@ def apply(policy: Policy, text: str, findings: Iterable[Finding]) -> str:
     Raises:
         PrivacyError: The policy is to refuse, and something was found.
     """
-    found = tuple(findings)
-    if not found or policy == "allow":
+    secrets = tuple(findings)
+    if not secrets or policy == "allow":
         return text
     if policy == "mask":
-        return mask(text, found)
+        return mask(text, secrets)
     raise PrivacyError(
-        f"The content holds {', '.join(flags(found))}, and the policy is to refuse that",
+        f"The content holds {', '.join(flags(secrets))}, and the policy is to refuse that",
         fix="Remove it from the content, or set the policy to `mask` or `allow`.",
     )

@@ -113,8 +113,13 @@ class Settings(Definitions, frozen=True, kw_only=True):
         ),
     ] = msgspec.field(default_factory=dict)
     cite_max_tokens: Annotated[
-        int, Meta(ge=60, description="Most tokens that a citation may cost.")
-    ] = 400
+        int,
+        Meta(
+            ge=60,
+            description="Most tokens that a citation may cost: 400 of them always, more as the "
+            "content is longer and the window has room.",
+        ),
+    ] = 2000
     offer_expand: Annotated[
         Literal["always", "when_cited", "never"],
         Meta(
@@ -212,6 +217,15 @@ class Settings(Definitions, frozen=True, kw_only=True):
         list[str],
         Meta(description="Host names that the proxy answers to, beside this machine's own."),
     ] = msgspec.field(default_factory=list)
+    serve_workers: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            description="Processes of the proxy, which share its port and its store: one for each "
+            "core that it may use. More than one need a store that is not in memory.",
+        ),
+    ] = 1
     serve_offline: Annotated[
         bool,
         Meta(

@@ -146,14 +146,14 @@ class MemoryStore:
             if last is None:
                 raise rules.no_place_to_go_on(before)
             newest = newest[next(i for i, ref in enumerate(newest) if ref is last) + 1 :]
-        listed = [
+        newest_first = [
             ref
             for ref in newest
             if not ref.removed
             and kind in ("", ref.content.kind)
             and (not scope.session or scope.session in ref.uses)
         ]
-        return [self._info(scope, ref) for ref in listed[: max(limit, 0)]]
+        return [self._info(scope, ref) for ref in newest_first[: max(limit, 0)]]
 
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
         """Remove refs without a trace."""

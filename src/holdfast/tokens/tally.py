@@ -15,12 +15,17 @@ from holdfast.tokens.render.request import Surroundings, view
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Block, Conversation, Media, Message, Opaque, Text, Thinking, ToolResult
 from holdfast.wire.notes import KeyedNote, SingleNote
+from holdfast.wire.running import LOOK_BACK, MOVING
 
-_LOOK_BACK = 64
-"""How many messages from the end an earlier sum is looked for."""
 _AROUND_SUMMARY = 80
 """Tokens that Anthropic puts around its own summary, from two recorded requests (81 and 84)."""
 _NO_CONTEXT = Surroundings()
+_NEAR = 16
+"""How many messages back a call is looked for one by one: results follow their calls, after as many
+others as were made at once."""
+
+Call = tuple[str, int, int]
+"""The name of a call, its place in its message, and how many calls stand there."""
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -35,8 +40,6 @@ class Tally(msgspec.Struct, frozen=True):
     """Tokens of all the others."""
     answers: int = 0
     """How many messages are the assistant's."""
-    calls: dict[str, tuple[str, int, int]] = {}
-    """By id: the name of each call, its place in its message, and how many calls stand there."""
     question: int = -1
     """Index of the last question of the user: reasoning before it is not shown any more."""
     thinkers: tuple[int, ...] = ()
@@ -49,28 +52,40 @@ def tally_messages(
     """Count the messages, going on from the longest part that was summed before."""
     messages = conversation.messages
     key = (numbers.family, model)
-    before = _earlier(messages, key)
-    facts = [_facts(message) for message in messages[len(before.messages) :]]
+    before = _earlier(conversation, key)
+    counter = _Counter(conversation, numbers, count, model)
+    stable = len(messages) - MOVING
+    if len(before.messages) < stable and len(before.messages) != len(conversation.extends):
+        # The last messages have changed, as those of clients do that move their cache marks: the
+        # next request will go on from where they stay.
+        before = _keep(_tally_on(messages[:stable], before, counter), before, key)
+    return _keep(_tally_on(messages, before, counter), before, key)
+
+
+def _tally_on(messages: tuple[Message, ...], before: Tally, counter: _Counter) -> Tally:
+    """The sum over messages that begin with those of another sum."""
     start = len(before.messages)
+    facts = [_facts(message) for message in messages[start:]]
     question = next((n for n in range(len(facts) - 1, -1, -1) if facts[n].asks), None)
     question = before.question if question is None else start + question
 
-    each = list(before.each)
-    system, said, answers = before.system, before.said, before.answers
-    calls = dict(before.calls)
-    thinkers = list(before.thinkers)
-    count_one = _Counter(conversation.dialect, numbers, count, model)
-    if question != before.question:
+    earlier, each = before.each, []
+    system, said, answers, thinkers = before.system, before.said, before.answers, before.thinkers
+    thinking = [n for n in thinkers if n > before.question] if question != before.question else []
+    if thinking:
         # A new question: what was thought before it is not shown any more.
-        for n in before.thinkers:
-            tokens = count_one(messages, n, _facts(messages[n]), calls, in_turn=n > question)
-            said += tokens - each[n]
-            each[n] = tokens
+        tokens_before = list(earlier)
+        for n in thinking:
+            tokens = counter(n, _facts(messages[n]), in_turn=n > question)
+            said += tokens - tokens_before[n]
+            tokens_before[n] = tokens
+        earlier = tuple(tokens_before)
+    thinking = []
     for n, fact in enumerate(facts, start):
         if fact.stands_for_all_before:
-            each, thinkers = [0.0] * n, []
+            earlier, each, thinkers, thinking = (0.0,) * start, [0.0] * (n - start), (), []
             system, said, answers = 0.0, float(_AROUND_SUMMARY), 0
-        tokens = count_one(messages, n, fact, calls, in_turn=n > question)
+        tokens = counter(n, fact, in_turn=n > question)
         each.append(tokens)
         role = messages[n].role
         if role == "system":
@@ -79,13 +94,17 @@ def tally_messages(
             said += tokens
             answers += role == "assistant"
         if fact.thinks:
-            thinkers.append(n)
-        for place, (call_id, name) in enumerate(fact.calls):
-            calls[call_id] = (name, place, len(fact.calls))
-    tally = Tally(messages, tuple(each), system, said, answers, calls, question, tuple(thinkers))
-    if messages:
-        others = [sums for sums in _SUMS.get(messages[-1], key) or () if sums is not before]
-        _SUMS.put(messages[-1], key, (tally, *others[:1]))
+            thinking.append(n)
+    thinkers = (*thinkers, *thinking)
+    return Tally(messages, (*earlier, *each), system, said, answers, question, thinkers)
+
+
+def _keep(tally: Tally, before: Tally, key: tuple[str, str]) -> Tally:
+    """Note a sum with its last message."""
+    if tally.messages:
+        last = tally.messages[-1]
+        others = [other for other in _SUMS.get(last, key) or () if other is not before]
+        _SUMS.put(last, key, (tally, *others[:1]))
     return tally
 
 
@@ -95,21 +114,15 @@ _SUMS: KeyedNote[tuple[Tally, ...]] = KeyedNote("sums", most=4, lasting=False)
 """By family and model, over the two lists that end with a message: as asked, and as sent."""
 
 
-def _earlier(messages: tuple[Message, ...], key: tuple[str, str]) -> Tally:
+def _earlier(conversation: Conversation, key: tuple[str, str]) -> Tally:
     """The sum over the longest beginning of these messages; it moves on to the new last one."""
-    for n in range(len(messages) - 1, max(-1, len(messages) - 1 - _LOOK_BACK), -1):
+    messages = conversation.messages
+    for n in range(len(messages) - 1, max(-1, len(messages) - 1 - LOOK_BACK), -1):
         sums = _SUMS.get(messages[n], key) or ()
-        # Tuples of the same objects compare as fast as they can be walked.
-        tally = next(
-            (sum_before for sum_before in sums if sum_before.messages == messages[: n + 1]), None
-        )
+        tally = next((t for t in sums if conversation.begins_with(t.messages)), None)
         if tally is not None:
             if n + 1 < len(messages):
-                _SUMS.put(
-                    messages[n],
-                    key,
-                    tuple(sum_before for sum_before in sums if sum_before is not tally),
-                )
+                _SUMS.put(messages[n], key, tuple(other for other in sums if other is not tally))
             return tally
     return Tally()
 
@@ -162,31 +175,28 @@ def _thinks(block: Block) -> bool:
 
 
 class _Counter:
-    """Counts one message after the other, or remembers what it came to."""
+    """Counts one message of a conversation after the other, or remembers what it came to."""
 
-    def __init__(self, dialect: str, numbers: Constants, count: CountText, model: str) -> None:
-        self.dialect = dialect
+    def __init__(
+        self, conversation: Conversation, numbers: Constants, count: CountText, model: str
+    ) -> None:
+        self.messages = conversation.messages
+        self.dialect = conversation.dialect
         self.numbers = numbers
         self.count = count
         self.model = model
         self.render = renderer(numbers).message
+        self._calls: dict[str, Call] = {}
+        self._looked_at = 0
 
-    def __call__(
-        self,
-        messages: tuple[Message, ...],
-        n: int,
-        fact: _Facts,
-        calls: dict[str, tuple[str, int, int]],
-        *,
-        in_turn: bool,
-    ) -> float:
-        message = messages[n]
+    def __call__(self, n: int, fact: _Facts, *, in_turn: bool) -> float:
+        message = self.messages[n]
         context = _NO_CONTEXT
         if fact.calls or fact.answers or fact.thinks:
             context = Surroundings(
                 in_turn=in_turn and fact.thinks,
-                joined=n > 0 and self._is_joined(messages[n - 1], message),
-                answers=tuple(calls.get(call_id, ("", 0, 1)) for call_id in fact.answers),
+                joined=n > 0 and self._is_joined(self.messages[n - 1], message),
+                answers=tuple(self._call(call_id, n) for call_id in fact.answers),
             )
         # Images cost other models of the same family more or less.
         key = (self.numbers.family, context, self.model if fact.shows else "")
@@ -198,6 +208,23 @@ class _Counter:
                 tokens += media_tokens(medium, seen, self.numbers, self.model)
             _TOKENS.put(message, key, tokens)
         return tokens
+
+    def _call(self, call_id: str, n: int) -> Call:
+        """The last call of an id before a message: near it, or else wherever it is."""
+        for back in range(n - 1, max(-1, n - 1 - _NEAR), -1):
+            calls = _facts(self.messages[back]).calls
+            if len(calls) > _NEAR:
+                break  # as many results would each go through them all
+            for place in range(len(calls) - 1, -1, -1):
+                if calls[place][0] == call_id:
+                    return calls[place][1], place, len(calls)
+        while self._looked_at < n:
+            calls = _facts(self.messages[self._looked_at]).calls
+            self._calls.update(
+                (id_, (name, place, len(calls))) for place, (id_, name) in enumerate(calls)
+            )
+            self._looked_at += 1
+        return self._calls.get(call_id, ("", 0, 1))
 
     def _is_joined(self, before: Message, this: Message) -> bool:
         """Whether gateways show a message to the model as part of the one before it."""

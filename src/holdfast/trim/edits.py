@@ -141,7 +141,7 @@ def taken_out(piece: Piece, neighbour: Piece, bench: Bench) -> tuple[Piece, Edit
     follows = neighbour.start >= piece.stop
     message = neighbour.messages[0 if follows else -1]
     stand = STAND.get(message) or Stand((message,))
-    copy = Message(message.span, message.role, DIALECTS[message.dialect])
+    copy = Message(message.window, message.role, DIALECTS[message.dialect])
     MARK.carry(message, copy)
     mine = stand.originals
     STAND.put(
@@ -185,7 +185,7 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
     if not message.results or fold_of(message) is not None:
         return message
     dialect = DIALECTS[bench.dialect]
-    span = message.span
+    before = span = message.span
     refs: list[str] = list(refs_of(message))
     original = own_of(message)
     texts = zip(result_texts(message), result_texts(original), strict=True)
@@ -205,7 +205,7 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
         if len(shorter) < len(text):
             span = splice(span, block.slot, encode(dialect.content(block, shorter)))
             refs.extend(filter(None, [ref]))
-    if span is message.span:
+    if span is before:
         return message
     shortened = Message(span, message.role, dialect)
     stand = STAND.get(message) or Stand((message,))

@@ -1,13 +1,17 @@
 """One message of a request: its very bytes, and what they say when someone looks.
 
-message: after the dialects and what rules look at; conversation.py holds these.
+message: after the dialects and what rules look at; conversation.py holds these. The bytes are a
+place in the body that the message came in. Clients send their whole history with each request: a
+body that begins like the one before takes its place for all messages at once, so that one body is
+held however many came, and a turn costs what was added to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from sys import getsizeof
-from typing import Any, overload
+from threading import Lock
+from typing import Any, NamedTuple, overload
 
 import msgspec
 
@@ -18,14 +22,44 @@ from holdfast.wire.rules.rule import Seen
 from holdfast.wire.strict import Place, decode
 
 
+class Body:
+    """The bytes of a request that messages are windows on."""
+
+    __slots__ = ("data",)
+    _growing = Lock()
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def grow(self, before: bytes | None, longer: bytes) -> bool:
+        """Take a body whose messages begin with the very bytes of all that these windows show.
+
+        Only one body can go on from another. Who comes second, such as a question asked again in
+        other words, finds that this one is no longer what it was, and keeps bytes of its own.
+        """
+        with self._growing:
+            if self.data is before:
+                self.data = longer
+                return True
+            return False
+
+
+class Window(NamedTuple):
+    """Where in a body a message stands."""
+
+    body: Body
+    start: int
+    stop: int
+
+
 class Message:
     """One element of the request's list of messages."""
 
-    __slots__ = ("_blocks", "_dialect", "dialect", "notes", "role", "span")
+    __slots__ = ("_blocks", "_dialect", "dialect", "notes", "role", "window")
 
-    def __init__(self, span: bytes | msgspec.Raw, role: Role, dialect: Dialect) -> None:
-        self.span = span
-        """The message's own bytes, as a window on the body it came in."""
+    def __init__(self, span: bytes | msgspec.Raw | Window, role: Role, dialect: Dialect) -> None:
+        self.window = span
+        """Its own bytes, or where they stand."""
         self.dialect = dialect.NAME
         """The name of the dialect it is written in."""
         self._dialect = dialect
@@ -34,6 +68,22 @@ class Message:
         """What later steps know about these bytes, by kind: see notes.py, which alone reads it."""
         self.role = role
         """Who speaks. A user message of Anthropic or Gemini may hold tool results."""
+
+    @property
+    def span(self) -> bytes | msgspec.Raw:
+        """The message's own bytes; of those in a body not a copy."""
+        window = self.window
+        if isinstance(window, Window):
+            return msgspec.Raw(memoryview(window.body.data)[window.start : window.stop])
+        return window
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        window = self.window
+        if isinstance(window, Window):
+            return window.stop - window.start
+        return len(window)
 
     @property
     def raw(self) -> bytes:
@@ -79,14 +129,14 @@ class Message:
         for block in self._blocks or ():
             size += _BLOCK_BYTES
             if isinstance(block, ToolCall):  # values take more than their JSON, texts less
-                size += len(memoryview(self.span))
+                size += self.size
             else:
                 parts = block.parts if isinstance(block, ToolResult) else ()
                 size += sum(getsizeof(text_of(each)) for each in (block, *parts))
         return size
 
     def __repr__(self) -> str:
-        return f"<Message {self.role}, {len(memoryview(self.span))} bytes>"
+        return f"<Message {self.role}, {self.size} bytes>"
 
 
 _OWN_BYTES = 1_500
@@ -107,6 +157,22 @@ def result_texts(message: Message) -> Iterator[tuple[ToolResult, Block, str]]:
             yield result, result, result.text
         else:
             yield from ((result, part, part.text) for part in texts if part.slot)
+
+
+def beginning(before: Sequence[Message], now: Sequence[Message]) -> int:
+    """How many messages two lists have in common at their beginning: the very same objects.
+
+    Lists are compared as a whole, as fast as their pointers can be read; halved where they part.
+    """
+    low, high = 0, min(len(before), len(now))
+    middle = high
+    while low < high:
+        if before[low:middle] == now[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+        middle = (low + high + 1) // 2
+    return low
 
 
 class SeenMessages(Sequence[Seen]):

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from holdfast.wire.conversation import Conversation
 from holdfast.wire.message import Message
 from holdfast.wire.notes import SingleNote
+from holdfast.wire.running import RunningNote
 from holdfast.wire.strict import encode
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
 
 MOST_HEADS = 200
 """How far back a request is looked for: a client seldom adds more messages at once."""
 
+_DIGEST_BYTES = 32
 _FINGERPRINT: SingleNote[bytes] = SingleNote("fingerprint")
 _MARK = "cache_control"
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
@@ -28,14 +34,39 @@ _THOUGHT_FIELDS = frozenset(
 )
 
 
-def heads(messages: Sequence[Message]) -> list[str]:
-    """A name for each beginning of a conversation, the longest first."""
-    return places(messages, max(0, len(messages) - MOST_HEADS) + 1)[::-1]
+class _Trail(NamedTuple):
+    """The places behind the messages of a conversation."""
+
+    running: Hash
+    """Over all of them."""
+    digests: bytes = b""
+    """Of the last `MOST_HEADS` places, one behind the other."""
 
 
-def head_of(messages: Sequence[Message]) -> str:
+def _followed(trail: _Trail, messages: Sequence[Message]) -> _Trail:
+    """The trail with messages behind it."""
+    running, digests = trail.running.copy(), [trail.digests]
+    unnamed = max(0, len(messages) - MOST_HEADS)
+    running.update(b"".join(map(_fingerprint, messages[:unnamed])))
+    for message in messages[unnamed:]:
+        running.update(_fingerprint(message))
+        digests.append(running.digest())
+    return _Trail(running, b"".join(digests)[-MOST_HEADS * _DIGEST_BYTES :])
+
+
+_TRAIL = RunningNote("trail", _Trail(hashlib.sha256()), _followed)
+
+
+def heads(conversation: Conversation) -> list[str]:
+    """A name for each beginning of a conversation, the longest first; of a long one the last."""
+    digests = _TRAIL.over(conversation).digests
+    ends = range(len(digests), 0, -_DIGEST_BYTES)
+    return [digests[end - _DIGEST_BYTES : end].hex() for end in ends]
+
+
+def head_of(conversation: Conversation) -> str:
     """The name of a whole conversation; empty if there is nothing in it."""
-    return places(messages, len(messages))[-1] if messages else ""
+    return _TRAIL.over(conversation).digests[-_DIGEST_BYTES:].hex()
 
 
 def places(messages: Sequence[Message], start: int = 0) -> list[str]:

@@ -6,8 +6,8 @@ reader: the last step of the wire layer's way in, and the first of its way out.
 from __future__ import annotations
 
 import re
-
-import msgspec
+from collections.abc import Sequence
+from typing import Any
 
 from holdfast.errors import ShapeError, WireError
 from holdfast.wire import anthropic, cohere, converse, gemini, openai_chat, openai_responses
@@ -15,7 +15,7 @@ from holdfast.wire.conversation import Conversation
 from holdfast.wire.detect import guess
 from holdfast.wire.dialect import Dialect
 from holdfast.wire.frame import Frame, take_apart
-from holdfast.wire.message import Message
+from holdfast.wire.message import Body, Message, Window, beginning
 from holdfast.wire.strict import Limits, check_keys, parse, to_bytes
 
 DIALECTS: dict[str, Dialect] = {
@@ -48,15 +48,47 @@ def read(
             return extended
     check_keys(raw, limits)
     name = guess(raw) if dialect is None else dialect
-    return _read(raw, dialect_named(name), previous, limits)
+    spoken = dialect_named(name)
+    if previous is None or previous.dialect != spoken.NAME:
+        return _read(raw, spoken, limits)
+    return _read(raw, spoken, limits, around=previous, earlier=previous.messages)
 
 
-def write(conversation: Conversation) -> bytes:
-    """Write a conversation; what was not edited keeps its very bytes."""
+def write(conversation: Conversation, before: Conversation | None = None) -> bytes:
+    """Write a conversation; what was not edited keeps its very bytes.
+
+    `before` is what was written last: what both begin with is copied in one piece.
+    """
     if conversation.source is not None:
         return conversation.source
-    frame = conversation.frame
-    return frame.head + frame.gap.join([m.span for m in conversation.messages]) + frame.tail
+    if conversation.written is None:
+        frame, shared = conversation.frame, 0
+        pieces: list[bytes | memoryview] = [frame.head]
+        if before is not None and (shared := _written_before(conversation, before)):
+            pieces = [_first_bytes(before, shared)]
+        spans = [message.span for message in conversation.messages[shared:]]
+        if shared and spans:
+            pieces.append(frame.gap)
+        conversation.written = b"".join((*pieces, frame.gap.join(spans), frame.tail))
+    return conversation.written
+
+
+def _written_before(conversation: Conversation, before: Conversation) -> int:
+    """How many of its first messages were written last time, with the same bytes around them."""
+    old, new = before.frame, conversation.frame
+    if before.written is None or old.bare or (old.head, old.gap) != (new.head, new.gap):
+        return 0
+    if conversation.begins_with(before.messages):
+        return len(before.messages)
+    return beginning(before.messages, conversation.messages)
+
+
+def _first_bytes(before: Conversation, shared: int) -> memoryview:
+    """What was written of the first messages, with all that stands before them."""
+    behind = before.messages[shared:]
+    size = sum(message.size + len(before.frame.gap) for message in behind)
+    body = memoryview(before.written or b"")
+    return body[: len(body) - len(before.frame.tail) - size]
 
 
 def dialect_named(name: object) -> Dialect:
@@ -73,70 +105,146 @@ def dialect_named(name: object) -> Dialect:
 def _read(
     raw: bytes,
     dialect: Dialect,
-    known: Conversation | None = None,
-    limits: Limits = _DEFAULT_LIMITS,
+    limits: Limits,
+    *,
+    around: Conversation | None = None,
+    earlier: Sequence[Message] = (),
 ) -> Conversation:
+    """Read a body; what stands `around` messages, or `earlier` ones, may be known."""
     frame, spans = take_apart(raw, dialect)
+    body = Body(raw)
+    messages = []
+    even = True
+    at = len(frame.head)
+    for n, span in enumerate(spans):
+        window = Window(body, at, at + len(memoryview(span)))
+        if n < len(earlier) and bytes(span) == earlier[n].raw:
+            message = earlier[n]
+            message.window = window  # one on the body before would keep all of that in memory
+        else:
+            place = frame.place if frame.bare else (*frame.place, n)
+            message = Message(window, dialect.check(parse(span, place), place), dialect)
+        messages.append(message)
+        if comma := _COMMA.match(raw, window.stop):
+            at = comma.end()
+            even = even and comma.group() == frame.gap
+    rest = _rest(frame, around, limits)
+    return Conversation(dialect, frame, tuple(messages), source=raw, body=rest, even=even)
+
+
+def _rest(frame: Frame, before: Conversation | None, limits: Limits) -> Any:
+    """What stands around the messages, which seldom changes: tools are 60 KB with some clients."""
+    hollow = frame.hollow
+    if before is not None and before.frame.hollow == hollow:
+        return before.rest
     # One object of 790,000 keys takes half a second, in which nothing else runs: messages may hold
     # many between them, but nobody has so many tools.
-    check_keys(frame.hollow, Limits(max_keys=max(1, limits.max_keys // _KEYS_AROUND)))
-    body = parse(frame.hollow)
-    old = known.messages if known is not None and known.dialect == dialect.NAME else ()
-    messages = []
-    for n, span in enumerate(spans):
-        if n < len(old) and bytes(span) == bytes(old[n].span):
-            messages.append(old[n])
-            continue
-        place = frame.place if frame.bare else (*frame.place, n)
-        role = dialect.check(parse(span, place), place)
-        messages.append(Message(span, role, dialect))
-    return Conversation(dialect, frame, tuple(messages), source=raw, body=body)
+    check_keys(hollow, Limits(max_keys=max(1, limits.max_keys // _KEYS_AROUND)))
+    return parse(hollow)
 
 
 def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation | None:
     """Read a body that begins like the previous one; None if it does not.
 
-    The bytes up to the last known message are compared, not read: the body is read as if the
-    known messages were not there.
+    The bytes up to the last message that stands as it did are compared, not read: the body is read
+    as if those messages were not there.
     """
     source, frame = previous.source, previous.frame
     if source is None or frame.bare or not previous.messages:
         return None
-    known = len(source) - len(frame.tail)
-    # Views are compared byte by byte, beginnings at once: 20 MB in 2 ms instead of 200.
-    if not raw.startswith(memoryview(source)[:known]):
+    shared, end = _beginning(previous, source, raw)
+    if not shared:
         return None
-    comma = _COMMA.match(raw, known)
-    added = frame.head + raw[comma.end() if comma else known :]
+    comma = _COMMA.match(raw, end)
+    start = comma.end() if comma else end
+    added = frame.head + raw[start:]
     check_keys(added, limits)
     try:
-        rest = _read(added, _module(previous))
+        later = previous.messages[shared:]
+        rest = _read(added, _module(previous), limits, around=previous, earlier=later)
     except WireError:
         return None  # reading it whole gives the error its right place
     if bool(comma) != bool(rest.messages):
         return None  # a comma too few or too many
-    messages = (*previous.messages, *rest.messages)
-    tail = rest.frame.tail if rest.messages else raw[known:]
+    whole = shared == len(previous.messages)
+    body = _grown(previous, raw) if whole else None
+    for message in rest.messages:
+        _settle(message, body, start - len(frame.head))
+    earlier = previous.messages if whole else previous.messages[:shared]
+    tail = rest.frame.tail if rest.messages else raw[end:]
     # What stands between messages is seen when there are two.
-    gap = comma.group() if comma and len(previous.messages) == 1 else frame.gap
-    _look_into(raw, len(frame.head), messages)
+    gap = comma.group() if comma and shared == 1 else frame.gap
+    even = len(rest.messages) < 2 or (rest.even and rest.frame.gap == gap)
     return Conversation(
         _module(previous),
         Frame(head=frame.head, gap=gap, tail=tail, place=frame.place),
-        messages,
+        earlier + rest.messages,
         source=raw,
         body=rest.rest,
+        extends=earlier,
+        even=even and (shared == 1 or (previous.even and (not comma or comma.group() == gap))),
     )
 
 
-def _look_into(raw: bytes, at: int, messages: tuple[Message, ...]) -> None:
-    """Let messages be windows on this body, which holds them too: the one before it can go."""
-    body = memoryview(raw)
-    for message in messages:
-        stop = at + len(memoryview(message.span))
-        message.span = msgspec.Raw(body[at:stop])
-        comma = _COMMA.match(raw, stop)
-        at = comma.end() if comma else stop
+def _beginning(previous: Conversation, source: bytes, raw: bytes) -> tuple[int, int]:
+    """How many of the previous messages a body begins with, and where the last of them ends.
+
+    Clients of Anthropic move their cache marks with each request, so that a body often differs in
+    the last few messages that were there before.
+    """
+    end = len(source) - len(previous.frame.tail)
+    # Views are compared byte by byte, beginnings at once: 20 MB in 2 ms instead of 200.
+    if raw.startswith(memoryview(source)[:end]):
+        return len(previous.messages), end
+    same = _common(source, raw)
+    gap = previous.frame.gap
+    last = len(previous.messages) - 1
+    for n in range(last, max(0, last - _MOST_CHANGED), -1):
+        end -= previous.messages[n].size
+        if not source.endswith(gap, 0, end):
+            break  # white space that is not the same everywhere
+        end -= len(gap)
+        if end <= same:
+            return n, end
+    return 0, 0
+
+
+_MOST_CHANGED = 100
+"""Messages at the end that may have changed; behind more, all are compared one by one."""
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """How many of the first bytes are the same; halved, because comparing is fast."""
+    view = memoryview(one)
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if other.startswith(view[low:middle], low):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _grown(previous: Conversation, raw: bytes) -> Body | None:
+    """The previous body with a longer one in its place; None if another has taken that."""
+    window = previous.messages[-1].window
+    if isinstance(window, Window) and window.body.grow(previous.source, raw):
+        return window.body
+    return None
+
+
+def _settle(message: Message, body: Body | None, shift: int) -> None:
+    """Give a message that was read apart from those before it its place in the whole body.
+
+    Where that cannot take the place of the one before, its own bytes are kept: a window would keep
+    a whole body in memory for each turn.
+    """
+    window = message.window
+    if body is not None and isinstance(window, Window):
+        message.window = Window(body, window.start + shift, window.stop + shift)
+    else:
+        message.window = message.raw
 
 
 def _module(conversation: Conversation) -> Dialect:

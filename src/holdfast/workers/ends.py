@@ -7,7 +7,7 @@ with every other citation, and the citation says that it shows the ends only, an
 
 from __future__ import annotations
 
-from holdfast.cite import Citation, CitingRules, Excerpt, Fidelity, count
+from holdfast.cite import BRIEF, Citation, CitingRules, Excerpt, Fidelity, count
 from holdfast.errors import PrivacyError
 from holdfast.privacy import apply, find
 from holdfast.store.records import Content
@@ -47,7 +47,7 @@ def cite_ends(data: bytes, reason: str, rules: CitingRules, tool: str = "") -> C
         excerpts = _ends(data, size, total, rules)
         shown = [line for excerpt in excerpts for line in _quoted(excerpt)]
         text = "\n".join(filter(None, [head, title, *shown, foot]))
-        if count(text) <= rules.most_tokens or size <= _LEAST_BYTES:
+        if count(text) <= min(BRIEF, rules.most_tokens) or size <= _LEAST_BYTES:
             break
         size //= 2
     used = count(text)

@@ -31,8 +31,8 @@ _REACHED: LiteralString = "SELECT coalesce(max(number), 0) AS number FROM holdfa
 def scripts() -> dict[int, str]:
     """The numbered scripts of this version."""
     folder = resources.files("holdfast.store.postgres") / "migrations"
-    found = (file for file in folder.iterdir() if file.name.endswith(".sql"))
-    return {int(file.name[:4]): file.read_text("utf-8") for file in sorted(found, key=str)}
+    files = (file for file in folder.iterdir() if file.name.endswith(".sql"))
+    return {int(file.name[:4]): file.read_text("utf-8") for file in sorted(files, key=str)}
 
 
 async def migrate(database: Database) -> None:

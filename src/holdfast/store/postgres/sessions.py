@@ -271,14 +271,14 @@ async def messages(
     """The bytes of messages that this user's turns name."""
     asked = _proper(rules.distinct(hashes))
     rows = await database.fetch(_MESSAGES, scope.workspace, scope.user, asked)
-    found = {}
+    originals = {}
     for row in rows:
         data = blobs.opened(row)
         if data is None:
             await blobs.mark(database, scope, [row], now)
             raise rules.damaged(row["sha256"])
-        found[row["sha256"]] = data
-    return found
+        originals[row["sha256"]] = data
+    return originals
 
 
 async def link(database: Database, scope: Scope, names: Sequence[str]) -> None:

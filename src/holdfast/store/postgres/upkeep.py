@@ -190,7 +190,7 @@ async def verify(
 ) -> list[Damage]:
     """Read everything once."""
     asked = (scope.workspace, scope.user)
-    damaged, found, done = [], [], 0
+    damaged, damages, done = [], [], 0
     async with database.snapshot() as connection:
         number = await connection.fetchval(_HELD, *asked)
         async for row in connection.cursor(_ALL_HELD, *asked, prefetch=_AT_A_TIME):
@@ -198,11 +198,11 @@ async def verify(
             if blobs.opened(row) is None:
                 damaged.append(row)
                 refs = tuple(row["refs"])
-                found.append(Damage(sha256=row["sha256"], why=rules.DAMAGE, refs=refs))
+                damages.append(Damage(sha256=row["sha256"], why=rules.DAMAGE, refs=refs))
             if progress is not None:
                 progress(done, number)
     await blobs.mark(database, scope, damaged, now)
-    return found
+    return damages
 
 
 async def gc(database: Database, scope: Scope, now: float, grace_seconds: float) -> Cleaned:
@@ -211,10 +211,10 @@ async def gc(database: Database, scope: Scope, now: float, grace_seconds: float)
     The long search goes on beside the writers; they wait only while a part is removed.
     """
     which = (scope.workspace, scope.user, now - grace_seconds)
-    found = await database.fetch(_CANDIDATES, *which)
+    candidates = await database.fetch(_CANDIDATES, *which)
     total = Cleaned(0, 0, 0)
-    for start in range(0, len(found), _PART):
-        part = found[start : start + _PART]
+    for start in range(0, len(candidates), _PART):
+        part = candidates[start : start + _PART]
         keys = ([row["sha256"] for row in part], [row["kind"] for row in part])
         asked = (*which, now, scope.session, *keys)
         went = await database.transact(functools.partial(_clean, scope=scope, asked=asked))

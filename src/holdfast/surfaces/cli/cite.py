@@ -34,7 +34,9 @@ def cite(
     url: Annotated[str | None, typer.Option("--url", help="Where the content came from.")] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option("--max-tokens", min=60, help="Most tokens; else the setting cite_max_tokens."),
+        typer.Option(
+            "--max-tokens", min=60, help="Most tokens, also where that is much; else 400."
+        ),
     ] = None,
     session: Annotated[str, typer.Option("--session", help="The session it belongs to.")] = "",
     store: StoreOption = None,
@@ -66,12 +68,14 @@ def cite(
     scope = Scope(user, workspace, session)
 
     async def work(opened: Store) -> Citation:
-        engine = Holdfast(opened, scope, options=fit_options(settings))
+        options = fit_options(settings)
+        rules = msgspec.structs.replace(options.rules, room=max_tokens or 0)
+        engine = Holdfast(opened, scope, options=msgspec.structs.replace(options, rules=rules))
         return await engine.cite(content, kind=kind, question=question, source_url=url)
 
-    made = with_store(settings, work)
-    Output(settings).emit(_described(made), lambda console: _draw(console, made))
-    if not made.ref_id:
+    citation = with_store(settings, work)
+    Output(settings).emit(_described(citation), lambda console: _draw(console, citation))
+    if not citation.ref_id:
         remark("Short enough to stay as it is: nothing was stored.")
 
 
@@ -86,20 +90,20 @@ def _read(file: str, settings: Settings) -> bytes:
     return content
 
 
-def _draw(console: Console, made: Citation) -> None:
-    print_text(console, made.text)
-    if made.ref_id:
-        tokens = made.fidelity
+def _draw(console: Console, citation: Citation) -> None:
+    print_text(console, citation.text)
+    if citation.ref_id:
+        tokens = citation.fidelity
         remark(f"{tokens.from_tokens:,} → {tokens.to_tokens:,} tokens")
 
 
-def _described(made: Citation) -> dict[str, Any]:
+def _described(citation: Citation) -> dict[str, Any]:
     return {
-        "ref": made.ref_id or None,
-        "kind": made.kind,
-        "from_tokens": made.fidelity.from_tokens,
-        "to_tokens": made.fidelity.to_tokens,
-        "flags": made.fidelity.flags,
-        "excerpts": msgspec.to_builtins(made.excerpts),
-        "text": made.text,
+        "ref": citation.ref_id or None,
+        "kind": citation.kind,
+        "from_tokens": citation.fidelity.from_tokens,
+        "to_tokens": citation.fidelity.to_tokens,
+        "flags": citation.fidelity.flags,
+        "excerpts": msgspec.to_builtins(citation.excerpts),
+        "text": citation.text,
     }

@@ -84,16 +84,17 @@ def expand(
 
     async def work(opened: Store) -> Expansion:
         scope = await _holding(opened, user, tenant, ref)
-        made = await Holdfast(opened, scope).expand_ref(ref, options)
-        if made.reason:
-            await _check_there(opened, scope, ref, made.reason)
-        return made
+        expansion = await Holdfast(opened, scope).expand_ref(ref, options)
+        if expansion.reason:
+            await _check_there(opened, scope, ref, expansion.reason)
+        return expansion
 
-    made = with_store(settings, work)
+    expansion = with_store(settings, work)
     Output(settings).emit(
-        {"ref": ref, **msgspec.to_builtins(made)}, lambda console: print_text(console, made.text)
+        {"ref": ref, **msgspec.to_builtins(expansion)},
+        lambda console: print_text(console, expansion.text),
     )
-    if made.reason:
+    if expansion.reason:
         raise typer.Exit(1)
 
 

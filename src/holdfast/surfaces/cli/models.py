@@ -122,8 +122,8 @@ def _ids(settings: Settings, lists: Prices, now: datetime) -> list[str]:
         if provider_named(key) is None
     ]
     built_in = [id_ for id_ in DEFAULT_MODEL_LIMITS if id_ != "_default"]
-    listed = [model.id for model in lists.models(at=now)]
-    by_key = {id_.lower(): id_ for id_ in reversed([*configured, *built_in, *listed])}
+    priced = [model.id for model in lists.models(at=now)]
+    by_key = {id_.lower(): id_ for id_ in reversed([*configured, *built_in, *priced])}
     return list(reversed(by_key.values()))
 
 

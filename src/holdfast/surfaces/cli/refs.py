@@ -51,19 +51,19 @@ def refs(
             stored += await opened.refs(scope.of(session), kind=kind, limit=limit)
         return sorted(stored, key=lambda info: info.created_at, reverse=True)[:limit]
 
-    found = with_store(settings, work)
+    infos = with_store(settings, work)
 
     def draw(console: Console) -> None:
-        if not found:
+        if not infos:
             remark("Nothing is stored here yet: `holdfast cite FILE` stores a content.")
             return
         now = time.time()
         shown = _COLUMNS if console.width >= _WIDE else _NARROW
-        rows = [[_COLUMNS[name](info, now) for name in shown] for info in found]
+        rows = [[_COLUMNS[name](info, now) for name in shown] for info in infos]
         console.print(table(*map(_column, shown), rows=rows))
 
-    listed = [{k: v for k, v in _built(info).items() if k != "compressed"} for info in found]
-    Output(settings).emit(listed, draw)
+    records = [{k: v for k, v in _built(info).items() if k != "compressed"} for info in infos]
+    Output(settings).emit(records, draw)
 
 
 def _built(info: RefInfo) -> dict[str, object]:

@@ -41,6 +41,12 @@ def serve(
         bool | None,
         typer.Option("--offline", help="Let the offline model answer where there is no upstream."),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", min=1, max=64, help="Processes that answer at this port; one per core."
+        ),
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -65,6 +71,7 @@ def serve(
     With upstreams:
       holdfast serve --openai https://api.openai.com --anthropic https://api.anthropic.com
       holdfast serve --openai http://localhost:11434 --limit 8000      (Ollama, vLLM, …)
+      holdfast serve --openai https://api.openai.com --workers 4       (a core for each)
 
     \b
     Base URLs of clients:
@@ -72,7 +79,7 @@ def serve(
       Anthropic    http://127.0.0.1:8787        ANTHROPIC_BASE_URL
       Gemini       http://127.0.0.1:8787        GOOGLE_GEMINI_BASE_URL
     """
-    from holdfast.surfaces.proxy import logs, server  # noqa: PLC0415 - other commands start faster
+    from holdfast.surfaces.proxy import crew, logs  # noqa: PLC0415 - other commands start faster
 
     settings = Settings.load(
         serve_host=host,
@@ -82,10 +89,11 @@ def serve(
         anthropic_upstream=anthropic,
         gemini_upstream=gemini,
         serve_offline=offline,
+        serve_workers=workers,
         request_limit=limit,
     )
     logs.configure(settings.log_format, debug=settings.context_debug)
-    server.serve(settings, started=lambda started: _greet(settings, started))
+    crew.serve(settings, started=lambda started: _greet(settings, started))
 
 
 def _greet(settings: Settings, started: Started) -> None:
@@ -97,6 +105,8 @@ def _greet(settings: Settings, started: Started) -> None:
         offline = "the offline model, which only quotes"
         to = started.upstreams.get(family, offline if started.answers_offline else nobody)
         remark(f"  {family:<9} → {to}")
+    if settings.serve_workers > 1:
+        remark(f"  workers   → {settings.serve_workers}, which share the store")
     remark(f"  store     → {without_password(settings.store_url) or _default_store(settings)}")
     remark(f"  dashboard → {url}/")
     remark("Paste the line of your client where it runs:")

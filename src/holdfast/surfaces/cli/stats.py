@@ -82,26 +82,26 @@ def stats(
     async def work(opened: Store) -> dict[str, Any]:
         return await report(opened, await scopes_of(opened, user, tenant), (by,))
 
-    found = with_store(settings, work)
+    figures = with_store(settings, work)
 
     def draw(console: Console) -> None:
-        if not found["totals"]["turns"]:
+        if not figures["totals"]["turns"]:
             remark("No request was written down yet: `holdfast serve` starts the proxy.")
             return
-        console.print(_drawn(found, by, console.width))
+        console.print(_drawn(figures, by, console.width))
 
-    out.emit(found, draw)
+    out.emit(figures, draw)
 
 
 def _watch(out: Output, look: Callable[[], dict[str, Any]], by: By) -> None:
     """Draw what the proxy says every second; in a pipe, print it once."""
-    found = look()
+    figures = look()
     if out.as_json:
-        kept = {name: found.get(name) for name in ("totals", f"by_{by}", "process")}
+        kept = {name: figures.get(name) for name in ("totals", f"by_{by}", "process")}
         out.emit(kept, lambda _: None)
         return
     console = out.console
-    with Live(_drawn(found, by, console.width), console=console, auto_refresh=False) as view:
+    with Live(_drawn(figures, by, console.width), console=console, auto_refresh=False) as view:
         try:
             while True:
                 time.sleep(_EVERY_SECONDS)
@@ -110,15 +110,15 @@ def _watch(out: Output, look: Callable[[], dict[str, Any]], by: By) -> None:
             return
 
 
-def _drawn(found: dict[str, Any], by: By, width: int) -> RenderableType:
+def _drawn(figures: dict[str, Any], by: By, width: int) -> RenderableType:
     shown = _COLUMNS if width >= _WIDE else {name: _COLUMNS[name] for name in _NARROW}
     columns = [Column(name, justify="right", no_wrap=True) for name in shown]
     rows = [
         (row["name"] or "unknown", *(write(row) for write in shown.values()))
-        for row in (*found[f"by_{by}"], found["totals"])
+        for row in (*figures[f"by_{by}"], figures["totals"])
     ]
     drawn = table(Column(by, overflow="fold", min_width=8), *columns, rows=rows)
-    return Group(drawn, Text(_process(found["process"]))) if "process" in found else drawn
+    return Group(drawn, Text(_process(figures["process"]))) if "process" in figures else drawn
 
 
 def _number(count: int) -> str:
@@ -189,13 +189,13 @@ def _read(url: str, status: int, body: bytes) -> dict[str, Any]:
             "the proxy wants its token", where=url, fix="Set serve_token (HOLDFAST_SERVE_TOKEN)."
         )
     try:
-        found = json.loads(body)
+        figures = json.loads(body)
     except ValueError:
-        found = None
-    if status != http.client.OK or not isinstance(found, dict) or "totals" not in found:
+        figures = None
+    if status != http.client.OK or not isinstance(figures, dict) or "totals" not in figures:
         raise HoldfastError(
             f"the proxy cannot tell its figures (status {status})",
             where=url,
             fix="See what it logs, and that the address is that of a Holdfast proxy.",
         )
-    return found
+    return figures

@@ -80,14 +80,14 @@ def stats(
         scopes = await scopes_of(opened, user, tenant)
         return opened.url, _summed([await opened.stats(scope) for scope in scopes])
 
-    url, found = with_store(settings, work)
+    url, figures = with_store(settings, work)
 
     def draw(console: Console) -> None:
-        rows = [(name, _amount(name, value)) for name, value in _numbers(found).items()]
-        kinds = [(f"  {kind}", f"{count:,}") for kind, count in found.by_kind.items()]
+        rows = [(name, _amount(name, value)) for name, value in _numbers(figures).items()]
+        kinds = [(f"  {kind}", f"{count:,}") for kind, count in figures.by_kind.items()]
         console.print(table("store", url, rows=[*rows[:1], *kinds, *rows[1:]]))
 
-    Output(settings).emit({"store": url, **msgspec.to_builtins(found)}, draw)
+    Output(settings).emit({"store": url, **msgspec.to_builtins(figures)}, draw)
 
 
 def _summed(parts: list[StoreStats]) -> StoreStats:
@@ -100,8 +100,8 @@ def _summed(parts: list[StoreStats]) -> StoreStats:
     )
 
 
-def _numbers(found: StoreStats) -> dict[str, int]:
-    return {k: v for k, v in msgspec.structs.asdict(found).items() if isinstance(v, int)}
+def _numbers(figures: StoreStats) -> dict[str, int]:
+    return {k: v for k, v in msgspec.structs.asdict(figures).items() if isinstance(v, int)}
 
 
 def _amount(name: str, value: int) -> str:
@@ -135,13 +135,13 @@ def tenants(
                          "turns": full.turns, "refs": full.refs})  # fmt: skip
         return rows
 
-    listed = with_store(settings, work)
+    tenant_rows = with_store(settings, work)
 
     def draw(console: Console) -> None:
-        rows = [[str(value) for value in row.values()] for row in listed]
-        console.print(table(*listed[0], rows=rows))
+        rows = [[str(value) for value in row.values()] for row in tenant_rows]
+        console.print(table(*tenant_rows[0], rows=rows))
 
-    Output(settings).emit(listed, draw)
+    Output(settings).emit(tenant_rows, draw)
 
 
 @app.command()
@@ -180,17 +180,17 @@ def verify(
                 damaged += await opened.verify(scope, progress)
         return damaged
 
-    found = with_store(settings, work)
+    damages = with_store(settings, work)
 
     def draw(console: Console) -> None:
-        if found:
-            rows = [(d.sha256[:16], d.why, ", ".join(d.refs) or "a message") for d in found]
+        if damages:
+            rows = [(d.sha256[:16], d.why, ", ".join(d.refs) or "a message") for d in damages]
             console.print(table("content", "what is wrong", "refs", rows=rows))
         else:
             console.print(f"All is well: {read:,} contents and messages match their hashes.")
 
-    Output(settings).emit({"read": read, "damaged": msgspec.to_builtins(found)}, draw)
-    if found:
+    Output(settings).emit({"read": read, "damaged": msgspec.to_builtins(damages)}, draw)
+    if damages:
         remark("Store the originals again to heal them, or restore them from an export or backup.")
         raise typer.Exit(1)
 
@@ -281,8 +281,8 @@ def export(
 
     async def work(opened: Store) -> int:
         scope = _only(await scopes_of(opened, user, tenant))
-        found = await opened.stats(scope)
-        total, done = found.refs + found.sessions + found.turns, 0
+        figures = await opened.stats(scope)
+        total, done = figures.refs + figures.sessions + figures.turns, 0
         with _target(file) as target, Progress("Writing record") as shown:
             async for line in opened.export(scope):
                 target.write(line)

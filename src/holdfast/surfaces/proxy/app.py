@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import (
     BudgetExceededError,
@@ -32,14 +32,14 @@ from holdfast.surfaces.proxy.encodings import (
     without_encoding,
 )
 from holdfast.surfaces.proxy.exchange import Handling, Outcome
-from holdfast.surfaces.proxy.heap import LARGE_BYTES, give_back
+from holdfast.surfaces.proxy.heap import LARGE_BYTES, give_back_after
 from holdfast.surfaces.proxy.incoming import Incoming, Receive, TooSlowError, Upload
 from holdfast.surfaces.proxy.logs import Fields, log
-from holdfast.surfaces.proxy.routes import family_of, meant, route
+from holdfast.surfaces.proxy.routes import Route, family_of, meant, route
 from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.sending import BrokenOffError, UpstreamError
 from holdfast.surfaces.proxy.service import Service
-from holdfast.surfaces.proxy.switches import Switches, read_switches
+from holdfast.surfaces.proxy.switches import PREFIX, Switches, read_switches
 from holdfast.surfaces.proxy.tenants import own_tokens
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, returned_headers
 from holdfast.wire.answers import OVERFLOW, ArrayWriter, error_body, overflow_message
@@ -60,9 +60,28 @@ _DIALECTS = {"openai": "openai-chat", "anthropic": "anthropic", "gemini": "gemin
 
 def dialect_of(method: str, path: str, headers: Mapping[str, str]) -> str:
     """The dialect in which a client understands errors; `headers` have names in lower case."""
-    if (found := route(method, meant(path) or path)) is not None:
-        return found.dialect
+    if (there := route(method, meant(path) or path)) is not None:
+        return there.dialect
     return _DIALECTS[family_of(path, frozenset(headers)) or "openai"]
+
+
+class _Asked(NamedTuple):
+    """A request whose headers have come; ASGI gives their names in lower case."""
+
+    scope: ASGIScope
+    headers: tuple[tuple[str, str], ...]
+    by_name: dict[str, str]
+    """Of a header that comes twice, the last."""
+    route: Route | None
+    """None where it only passes through."""
+    upload: Upload
+    seen: RequestSeen
+
+    @property
+    def query(self) -> str:
+        """What stands behind the path, its bytes kept."""
+        query: bytes = self.scope.get("query_string", b"")
+        return query.decode("latin-1")
 
 
 class ProxyApp:
@@ -73,9 +92,8 @@ class ProxyApp:
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         """Answer one request; a client that leaves takes its upstream call with it."""
-        headers = tuple((k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"])
         upload = Upload(receive)
-        work = asyncio.create_task(self._answer(scope, headers, upload, send))
+        work = asyncio.create_task(self._answer(scope, upload, send))
         watch = asyncio.create_task(upload.until_gone())
         try:
             await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
@@ -86,26 +104,23 @@ class ProxyApp:
             with suppress(asyncio.CancelledError, OSError):
                 await work
 
-    async def _answer(
-        self,
-        scope: ASGIScope,
-        headers: tuple[tuple[str, str], ...],
-        upload: Upload,
-        send: Send,
-    ) -> None:
+    async def _answer(self, scope: ASGIScope, upload: Upload, send: Send) -> None:
         """Answer a request; an error before the first byte is an answer too."""
-        known = {name.lower(): value for name, value in headers}
-        dialect = dialect_of(scope["method"], scope["path"], known)
-        found = route(scope["method"], scope["path"])
-        family = found.family if found else family_of(scope["path"], frozenset(known))
-        seen = self.service.telemetry.begin(dialect, family or "", known.get("traceparent", ""))
+        headers = tuple((k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"])
+        by_name = dict(headers)
+        method, path = scope["method"], scope["path"]
+        there = route(method, path)
+        dialect = there.dialect if there else dialect_of(method, path, by_name)
+        family = there.family if there else family_of(path, frozenset(by_name))
+        seen = self.service.telemetry.begin(dialect, family or "", by_name.get("traceparent", ""))
+        asked = _Asked(scope, headers, by_name, there, upload, seen)
 
         async def seen_send(message: MutableMapping[str, Any]) -> None:
             async with asyncio.timeout(TAKING_SECONDS):  # its TimeoutError says: the client is gone
                 await seen.taken(message, send(message))
 
         try:
-            await self._served(scope, headers, upload, seen_send, seen)
+            await self._served(asked, seen_send)
         except BrokenOffError as error:
             seen.failed_with(error)
             why = Fields(event="broke_off", id=seen.id, upstream=error.where, why=error.what)
@@ -127,63 +142,42 @@ class ProxyApp:
                 await _send(seen_send, Outcome(500, _JSON, text))
         finally:
             seen.ended()
-            self.service.later(self._ended(seen))
+            told = self.service.telemetry.end(seen)
+            self.service.later(told if seen.size < LARGE_BYTES else give_back_after(told))
 
-    async def _ended(self, seen: RequestSeen) -> None:
-        """Tell of a request, and let go of what it took."""
-        await self.service.telemetry.end(seen)
-        if seen.size >= LARGE_BYTES:
-            await give_back()
-
-    async def _served(
-        self,
-        scope: ASGIScope,
-        headers: tuple[tuple[str, str], ...],
-        upload: Upload,
-        send: Send,
-        seen: RequestSeen,
-    ) -> None:
-        path = scope["path"]
-        switches = read_switches({name.lower(): value for name, value in headers})
-        found = route(scope["method"], path)
-        if found is None or switches.bypass or not self.service.settings.enable_token_management:
-            await self._pass_through(scope, headers, upload, send, seen)
+    async def _served(self, asked: _Asked, send: Send) -> None:
+        switched = any(name.startswith(PREFIX) for name in asked.by_name)
+        switches = read_switches(asked.by_name) if switched else Switches()
+        managed = self.service.settings.enable_token_management and not switches.bypass
+        if asked.route is None or not managed:
+            await self._pass_through(asked, send)
             return
-        self.service.check_upstream(found.family)
-        query = scope.get("query_string", b"").decode("latin-1")
-        plain = await self._plain(headers, upload, seen)
-        headers = without_encoding(headers)
-        incoming = Incoming(found, path, query, headers, plain, switches, seen)
+        self.service.check_upstream(asked.route.family)
+        incoming = await self._incoming(asked, asked.route, switches)
         array = ArrayWriter() if incoming.wants_array else None
-        await _send(send, await self._outcome(incoming), array)
-
-    async def _plain(
-        self, headers: tuple[tuple[str, str], ...], upload: Upload, seen: RequestSeen
-    ) -> bytes:
-        """The whole body as its client wrote it before packing it."""
-        most = self.service.settings.max_body_bytes
-        with seen.waiting_for_client():
-            body = await upload.whole(most)
-        seen.size = len(body)
-        named = [value for name, value in headers if name.lower() == "content-encoding"]
-        if not named:
-            return body
-        return await asyncio.to_thread(unpacked, body, ",".join(named), most)
-
-    async def _outcome(self, incoming: Incoming) -> Outcome:
         if incoming.route.counts:
-            return await count_answer(self.service, incoming)
-        return await Handling(self.service, incoming).run()
+            outcome = await count_answer(self.service, incoming)
+        else:
+            outcome = await Handling(self.service, incoming).run()
+        await _send(send, outcome, array)
 
-    async def _pass_through(
-        self,
-        scope: ASGIScope,
-        headers: tuple[tuple[str, str], ...],
-        upload: Upload,
-        send: Send,
-        seen: RequestSeen,
-    ) -> None:
+    async def _incoming(self, asked: _Asked, there: Route, switches: Switches) -> Incoming:
+        """The request with its whole body, as its client wrote it before packing it."""
+        most = self.service.settings.max_body_bytes
+        with asked.seen.waiting_for_client():
+            body = await asked.upload.whole(most)
+        asked.seen.size = len(body)
+        headers = asked.headers
+        if "content-encoding" in asked.by_name:
+            named = ",".join(value for name, value in headers if name == "content-encoding")
+            body = await asyncio.to_thread(unpacked, body, named, most)
+            headers = without_encoding(headers)
+        path = asked.scope["path"]
+        return Incoming(there, path, asked.query, headers, body, switches, asked.seen)
+
+    async def _pass_through(self, asked: _Asked, send: Send) -> None:
         """Send a request on and its answer back, byte for byte, as they come: of any size."""
+        scope, headers, names = asked.scope, asked.headers, asked.by_name
         path, method = scope["path"], scope["method"]
         if wanted := meant(path):
             raise UpstreamError(
@@ -192,18 +186,15 @@ class ProxyApp:
                 where=path[:100],
                 fix="The base URL of OpenAI's clients ends with /v1, that of Anthropic's does not.",
             )
-        found = route(method, path)
-        names = frozenset(name.lower() for name, _ in headers)
-        family = found.family if found is not None else family_of(path, names)
+        family = asked.route.family if asked.route else family_of(path, frozenset(names))
         upstream = self.service.upstreams.get(family) if family is not None else None
         if upstream is None:
-            if found is not None:  # bypass, with nothing to go to
-                self.service.check_upstream(found.family)
-                plain = await self._plain(headers, upload, seen)
-                incoming = Incoming(found, path, "", headers, plain, Switches(), seen)
-                async with self.service.send(incoming, plain) as reply:
-                    made = returned_headers(reply.headers, changed=False)
-                    await _send(send, Outcome(reply.status, made, reply.chunks()))
+            if asked.route is not None:  # bypass, with nothing to go to
+                self.service.check_upstream(asked.route.family)
+                incoming = await self._incoming(asked, asked.route, Switches())
+                async with self.service.send(incoming, incoming.body) as reply:
+                    returned = returned_headers(reply.headers, changed=False)
+                    await _send(send, Outcome(reply.status, returned, reply.chunks()))
                 return
             raise UpstreamError(
                 "there is no upstream for this path",
@@ -211,22 +202,22 @@ class ProxyApp:
                 where=path[:100],
                 fix="Name one in the settings: see `holdfast serve --help`.",
             )
-        query = scope.get("query_string", b"").decode("latin-1")
-        url = address(upstream, scope.get("raw_path", path.encode()).decode("latin-1"), query)
+        raw_path = scope.get("raw_path", path.encode()).decode("latin-1")
+        url = address(upstream, raw_path, asked.query)
         out = outgoing_headers(upstream, headers, own_tokens(self.service.settings).values())
-        length = next((value for name, value in headers if name.lower() == "content-length"), "")
+        length = names.get("content-length", "")
         has_body = length not in ("", "0") or "transfer-encoding" in names
         if has_body and length:
             out["content-length"] = length  # without it the upstream would get chunks
         sending = self.service.http.send(
-            url, method, out, upload.pieces() if has_body else b"", raw=True
+            url, method, out, asked.upload.pieces() if has_body else b"", raw=True
         )
         try:
-            async with seen.timed(sending) as reply:
-                made = returned_headers(reply.headers, changed=False)
-                await _send(send, Outcome(reply.status, made, reply.chunks()))
+            async with asked.seen.timed(sending) as reply:
+                returned = returned_headers(reply.headers, changed=False)
+                await _send(send, Outcome(reply.status, returned, reply.chunks()))
         except UpstreamError as error:
-            raise upload.failure or error from error
+            raise asked.upload.failure or error from error
 
 
 _JSON = {"content-type": "application/json"}

@@ -34,7 +34,7 @@ _OTHER_DESCRIPTORS = 128
 _MOST_DESCRIPTORS = 65_536
 _MOST_CONNECTIONS = 10_000
 """Where the system would allow more: each costs some 20 KB before it says a word."""
-_AT_ONCE = 64
+AT_ONCE = 64
 """Connections that are taken before others have their turn: clients may come without end."""
 _PAUSE_SECONDS = 1.0
 _TOLD_SECONDS = 60.0
@@ -222,7 +222,10 @@ class Places:
 
 
 async def accept(
-    listener: socket.socket, connection: Callable[[], Connection], among: Connections
+    listener: socket.socket,
+    connection: Callable[[], Connection],
+    among: Connections,
+    at_once: int = AT_ONCE,
 ) -> None:
     """Take connections until cancelled; where there are no descriptors left, pause and say so.
 
@@ -234,7 +237,7 @@ async def accept(
     async with asyncio.TaskGroup() as taking:
         for number in itertools.count(1):
             try:
-                client, _ = await loop.sock_accept(listener)
+                client = await _next_client(listener)
             except ConnectionError:  # it left while it waited
                 continue
             except OSError as error:
@@ -246,8 +249,32 @@ async def accept(
             else:
                 task = taking.create_task(_take(client, connection))
                 task.add_done_callback(partial(_closed_if_not_taken, client))
-                if number % _AT_ONCE == 0:
+                if number % at_once == 0:
                     await asyncio.sleep(0)
+
+
+async def _next_client(listener: socket.socket) -> socket.socket:
+    """The next connection, once there is one.
+
+    Not asyncio's `sock_accept`: it takes a connection also for one who was cancelled in the same
+    step of the loop, raises InvalidStateError into the log, and leaves the socket to the collector.
+    """
+    loop = asyncio.get_running_loop()
+    if sys.platform == "win32":  # whose loop waits for connections, not for their being there
+        return (await loop.sock_accept(listener))[0]
+    while True:
+        try:
+            client, _ = listener.accept()
+        except (BlockingIOError, InterruptedError):  # none there, or another worker was faster
+            waiting = asyncio.Event()
+            loop.add_reader(listener, waiting.set)
+            try:
+                await waiting.wait()
+            finally:
+                loop.remove_reader(listener)
+        else:
+            client.setblocking(False)
+            return client
 
 
 async def _take(client: socket.socket, connection: Callable[[], Connection]) -> None:

@@ -13,10 +13,8 @@ from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import Any, NamedTuple
 
-from holdfast.engine import Expanded, Holdfast
-from holdfast.errors import (
-    HoldfastError,
-)
+from holdfast.engine import Holdfast
+from holdfast.errors import HoldfastError
 from holdfast.expand.tool import NAME, OTHER_NAME
 from holdfast.fitting import Fitted
 from holdfast.surfaces.proxy.expansions import Expansions
@@ -48,6 +46,7 @@ from holdfast.wire.answers import (
     turn_calls,
     with_own_ids,
 )
+from holdfast.wire.chained import names_of_answer
 from holdfast.wire.places import head_of
 from holdfast.wire.thinking import unbound, unbound_turn
 
@@ -86,6 +85,8 @@ class Handling:
         """What of the answer the client never saw."""
         self._refitted: Fitted | None = None
         """What went out in the end, where history was folded to make room for an expansion."""
+        self._expansions: Expansions | None = None
+        """What the model opens, once it does."""
         self._linked = False
         self._said_all = False
         """The client has the end of its stream."""
@@ -99,9 +100,11 @@ class Handling:
         self._preparing = Preparing(self.service, self.incoming, engine)
         prepared = await self._preparing.prepare(conversation)
         self.incoming.seen.session = prepared.session.name
-        sent_tools = {tool.name for tool in _sent_in(prepared).tools}
+        sent_tools = {tool.name for tool in prepared.sent.tools}
         self._offered = frozenset(sent_tools - {tool.name for tool in conversation.tools})
         headers = prepared.headers
+        if self.service.peers is not None:
+            headers[f"{PREFIX}worker"] = str(self.service.peers.number)
         calls = AsyncExitStack()
         try:
             reply = await calls.enter_async_context(self.service.send(self.incoming, prepared.body))
@@ -122,8 +125,7 @@ class Handling:
         """An answer in one piece, after as many calls as the model's expansions took."""
         bodies: list[bytes] = []
         billed: dict[str, Any] = {}
-        expansions = self._expansions(prepared)
-        sent: Conversation | None = _sent_in(prepared)
+        sent: Conversation | None = prepared.sent
         while sent is not None:
             status = got.status
             if status < 400:
@@ -131,18 +133,20 @@ class Handling:
                 status = answer.status
             if status >= 400:  # nothing has gone out: the client may ask for all of it again
                 self.hops.clear()
-                self._note(prepared, status, billed or None, expansions.used)
+                self._note(prepared, status, billed or None)
                 await self._written()
                 return Outcome(status, got.headers, got.body)
             billed = add_usage(billed, answer.usage) if bodies else answer.usage
             bodies.append(got.body)
             self._keep_id(answer.id)
-            sent = await self._next(sent, answer.turn, answer.calls, expansions)
+            sent = await self._next(prepared, sent, answer.turn, answer.calls)
             if sent is not None:
                 async with self.service.send(self.incoming, write(sent)) as reply:
                     got = await received(reply, self.service.most_bytes)
-        self._note(prepared, 200, billed, expansions.used)
+        self._note(prepared, 200, billed)
         await self._written()
+        if not self._offered:  # there was one answer, and it cannot hide anything
+            return Outcome(got.status, got.headers, got.body)
         joined = join_answers(bodies, self.dialect, self._is_hidden)
         return Outcome(got.status, got.headers | _account(billed, len(bodies)), joined)
 
@@ -151,10 +155,9 @@ class Handling:
     ) -> AsyncGenerator[bytes]:
         """One stream for the client, made of the streams of as many calls as it took."""
         relay = Relay(self.dialect, self._is_hidden, hide_usage=prepared.asks_for_usage)
-        expansions = self._expansions(prepared)
         status = reply.status
         try:
-            rounds = self._rounds(prepared, relay, expansions, reply, calls)
+            rounds = self._rounds(prepared, relay, reply, calls)
             async with aclosing(rounds):
                 async for out in rounds:
                     yield out
@@ -172,17 +175,12 @@ class Handling:
             raise
         finally:
             await calls.aclose()
-            self._note(prepared, status, relay.usage or None, expansions.used)
+            self._note(prepared, status, relay.usage or None)
 
     async def _rounds(
-        self,
-        prepared: Prepared,
-        relay: Relay,
-        expansions: Expansions,
-        reply: Reply,
-        calls: AsyncExitStack,
+        self, prepared: Prepared, relay: Relay, reply: Reply, calls: AsyncExitStack
     ) -> AsyncGenerator[bytes]:
-        first = _sent_in(prepared)
+        first = prepared.sent
         following: Conversation | None = first
         while following is not None:
             sent = following
@@ -196,11 +194,11 @@ class Handling:
                         yield b"".join(last)
                     last = []
                 last += relay.finish()
-                following = await self._after(sent, relay, expansions)
+                following = await self._after(prepared, sent, relay)
                 if following is None:  # clients leave, or ask on, as soon as they have the end
                     self._hide(prepared)
                     if not relay.failed:
-                        self._note(prepared, 200, relay.usage or None, expansions.used)
+                        self._note(prepared, 200, relay.usage or None)
                         await self._written()
                 for out in last:
                     yield out
@@ -222,21 +220,21 @@ class Handling:
                 yield out
 
     async def _after(
-        self, sent: Conversation, relay: Relay, expansions: Expansions
+        self, prepared: Prepared, sent: Conversation, relay: Relay
     ) -> Conversation | None:
         """The request that goes on from a stream; None if it failed, or was the last."""
         if relay.failed:
             return None
         self._keep_id(relay.upstream_id)
         asked = (*relay.hidden_calls, *relay.visible_calls)
-        return await self._next(sent, relay.assistant_turn, asked, expansions)
+        return await self._next(prepared, sent, relay.assistant_turn, asked)
 
     async def _next(
         self,
+        prepared: Prepared,
         sent: Conversation,
         turn: tuple[bytes, ...],
         asked: Sequence[Call],
-        expansions: Expansions,
     ) -> Conversation | None:
         """Answer the hidden calls of a turn: the request that goes on from it, if one does."""
         hidden = [call for call in asked if self._is_hidden(call.name)]
@@ -247,18 +245,16 @@ class Handling:
         alone = len(hidden) == len(asked)
         turn = with_own_ids(turn, sent, self._is_hidden)
         hidden = [c for c in turn_calls(turn, self.dialect) if self._is_hidden(c.name)]
-        step = await expansions.step(sent, turn, hidden, alone=alone)
-        self.hops.append(Hop(step.turn, step.results))
-        return step.following
-
-    def _expansions(self, prepared: Prepared) -> Expansions:
-        return Expansions(
+        self._expansions = self._expansions or Expansions(
             self._engine,
             self.service.caps,
             partial(self._preparing.room, prepared),
             self._is_hidden,
             partial(self._make_room, prepared),
         )
+        step = await self._expansions.step(sent, turn, hidden, alone=alone)
+        self.hops.append(Hop(step.turn, step.results))
+        return step.following
 
     async def _make_room(
         self, prepared: Prepared, sent: Conversation, tokens: int
@@ -293,9 +289,7 @@ class Handling:
 
     # --- afterwards ------------------------------------------------------------------------------
 
-    def _note(
-        self, prepared: Prepared, status: int, usage: object, expanded: Expanded | None = None
-    ) -> None:
+    def _note(self, prepared: Prepared, status: int, usage: object) -> None:
         """Write down what happened, once."""
         self._hide(prepared)
         fitted = self._refitted or prepared.fitted
@@ -308,7 +302,7 @@ class Handling:
                 fitted,
                 usage,
                 status=status,
-                expanded=expanded,
+                expanded=self._expansions.used if self._expansions is not None else None,
                 hidden=self._hidden_answer,
                 milliseconds=elapsed,
                 read_only=self.incoming.switches.read_only,
@@ -333,31 +327,27 @@ class Handling:
 
     def _link(self, prepared: Prepared) -> None:
         """Let the client's next request be known: it may name this answer and hold no history."""
-        if self.first_id and not self._linked:
-            self._linked = True
-            answered = self._engine.chains.answered
-            self.service.later(answered(prepared.session.name, prepared.asked, self.first_id))
+        self._linked = True
+        if names := names_of_answer(prepared.asked, self.first_id):
+            answered = self._engine.chains.answered(prepared.session.name, names)
+            self.service.later(answered)
 
     def _hide(self, prepared: Prepared) -> None:
         """Keep the hidden calls for the client's next request, which will be without them."""
-        self._link(prepared)
+        if self.first_id and self.dialect == "openai-responses" and not self._linked:
+            self._link(prepared)
         if not self.hops:
             return
         hops, self.hops = tuple(self.hops), []
         self._hidden_answer = Kept(
             hops=hops,
             index=len(prepared.asked.messages),
-            place=head_of(prepared.asked.messages),
+            place=head_of(prepared.asked),
             seen_id=self.first_id,
             last_id=self.last_id,
             dialect=self.dialect,
         )
         prepared.session.hide(self._hidden_answer)
-
-
-def _sent_in(prepared: Prepared) -> Conversation:
-    """The conversation that went out, from which hidden calls go on."""
-    return prepared.asked if prepared.fitted is None else prepared.fitted.state.sent
 
 
 def _account(billed: dict[str, Any], calls: int) -> dict[str, str]:

@@ -48,7 +48,8 @@ class Gate:
             elif wants_form(path, method, headers.get("accept", "")):
                 await _to_login(send)
                 return
-        if refused is None and wants_websocket(scope["type"], headers):
+        upgrades = "upgrade" in headers or scope["type"] == "websocket"
+        if refused is None and upgrades and wants_websocket(scope["type"], headers):
             refused = (UPGRADE_REQUIRED, _NO_WEBSOCKETS)
         if refused is None:
             await self.app(scope, receive, send)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 
 LARGE_BYTES = 1_000_000
@@ -34,8 +34,9 @@ def use_few_heaps() -> None:
         mallopt(_TRIM_THRESHOLD, LARGE_BYTES)
 
 
-async def give_back() -> None:
-    """Give back what is free inside the heaps; it takes milliseconds, so others go on."""
+async def give_back_after(work: Awaitable[None]) -> None:
+    """Give back what is free inside the heaps once work is done; it takes milliseconds."""
+    await work
     malloc_trim = _of_glibc("malloc_trim")
     if malloc_trim is not None:
         await asyncio.to_thread(malloc_trim, 0)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 
 from holdfast.settings import Settings
+from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.tenants import own_tokens, token_names
 
 COOKIE = "holdfast_login"
@@ -34,9 +35,17 @@ _PAGES = ("/sessions", "/refs", "/tenants", "/stats", "/metrics", LOGOUT)
 class Logins:
     """Who is logged in, and who tries to be."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], float] = time.time,
+        peers: Peers | None = None,
+    ) -> None:
         self._settings = settings
         self._clock = clock
+        self._most_tries = max(1, MOST_TRIES // (peers.total if peers is not None else 1))
+        self._notes = peers.folder / "logouts" if peers is not None else None
+        """Where workers read which logins the others have ended."""
         self._ended: dict[str, int] = {}
         """Logins that were ended by hand, until they would have expired."""
         self._failed: OrderedDict[str, list[float]] = OrderedDict()
@@ -59,8 +68,8 @@ class Logins:
         since = self._clock() - _MINUTE
         tries = [at for at in self._failed.get(address, ()) if at > since]
         if address in self._failed:
-            self._failed[address] = tries[-MOST_TRIES:]
-        return len(tries) >= MOST_TRIES
+            self._failed[address] = tries[-self._most_tries :]
+        return len(tries) >= self._most_tries
 
     def token_of(self, header: str) -> str | None:
         """The name of the token that a cookie header stands for; None if it stands for none."""
@@ -73,7 +82,17 @@ class Logins:
         for name, token in own_tokens(self._settings).items():
             if hmac.compare_digest(signature.encode(), _signature(token, signed).encode()):
                 valid = name
-        return valid if int(expires) > self._clock() and nonce not in self._ended else None
+        if valid is None or int(expires) <= self._clock() or self._is_over(nonce):
+            return None
+        return valid
+
+    def _is_over(self, nonce: str) -> bool:
+        """Whether a login was ended by hand, in this process or in another."""
+        if nonce in self._ended:
+            return True
+        if self._notes is None or not self._notes.exists():
+            return False
+        return nonce in self._notes.read_text().splitlines()
 
     def end(self, header: str) -> None:
         """Log out: the cookie is worth nothing from here on, wherever else it may lie."""
@@ -83,6 +102,9 @@ class Logins:
         now = self._clock()
         self._ended = {old: until for old, until in self._ended.items() if until > now}
         self._ended[nonce] = int(expires)
+        if self._notes is not None:
+            with self._notes.open("a") as notes:
+                notes.write(f"{nonce}\n")
 
     def lets_in(self, path: str, method: str, cookie: str) -> bool:
         """Whether a request without a token may pass: to the form, or to pages with a login.

@@ -24,6 +24,8 @@ class Fields(dict[str, Any]):
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, int):  # most fields of a line are counts
+        return str(value)
     text = f"{value:.1f}" if isinstance(value, float) else str(value)
     return text if _PLAIN.fullmatch(text) else json.dumps(text)
 

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from holdfast.store import Turn
+from holdfast.surfaces.proxy.gathering import Counted, Labelled, Peers, summed
 from holdfast.surfaces.proxy.seen import RequestSeen, model_name
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -114,21 +115,38 @@ class Metrics:
             self._models.add(known)
         return known
 
-    def text(self) -> bytes:
-        """Everything in Prometheus' text format."""
-        return generate_latest(self.registry)
+    def counted(self) -> list[Counted]:
+        """Everything, as workers tell it to each other."""
+        return [
+            Counted(
+                metric.name,
+                metric.documentation,
+                metric.type,
+                [(sample.name, dict(sample.labels), sample.value) for sample in metric.samples],
+            )
+            for metric in self.registry.collect()
+        ]
 
-    def figures(self) -> dict[str, object]:
-        """Everything but the histograms' buckets, for JSON."""
-        found: dict[str, object] = {}
+    async def text(self, peers: Peers | None = None) -> bytes:
+        """Everything in Prometheus' text format; with peers, theirs too."""
+        if peers is None:
+            return generate_latest(self.registry)
+        return generate_latest(Labelled(await peers.gathered(self.counted())))
+
+    async def figures(self, peers: Peers | None = None) -> dict[str, object]:
+        """Everything but the histograms' buckets, for JSON; with peers, the sums of all."""
+        counted = self.counted()
+        if peers is not None:
+            counted = summed(await peers.gathered(counted))
+        plain: dict[str, object] = {}
         labelled: dict[str, list[dict[str, object]]] = {}
-        for family in self.registry.collect():
-            for sample in family.samples:
-                name = sample.name.removeprefix(f"{_NAMESPACE}_")
+        for metric in counted:
+            for sample_name, labels, value in metric.samples:
+                name = sample_name.removeprefix(f"{_NAMESPACE}_")
                 if name.endswith(_LEFT_OUT):
                     continue
-                if sample.labels:
-                    labelled.setdefault(name, []).append({**sample.labels, "value": sample.value})
+                if labels:
+                    labelled.setdefault(name, []).append({**labels, "value": value})
                 else:
-                    found[name] = sample.value
-        return found | labelled
+                    plain[name] = value
+        return plain | labelled

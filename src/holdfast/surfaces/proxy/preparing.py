@@ -15,8 +15,10 @@ from holdfast.fitting import FitOptions, FitState, Fitted
 from holdfast.fitting.draft import origins_of
 from holdfast.store.records import saved_tokens
 from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.logs import log
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX
+from holdfast.surfaces.proxy.telemetry import context_line
 from holdfast.tokens import TokenCount, count
 from holdfast.wire import Conversation
 
@@ -33,6 +35,11 @@ class Prepared(NamedTuple):
     told: Fitted | None = None
     """What the client is told of: that which went out, or which would have."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def sent(self) -> Conversation:
+        """The conversation that goes out, from which hidden calls go on."""
+        return self.asked if self.fitted is None else self.fitted.state.sent
 
     @property
     def asks_for_usage(self) -> bool:
@@ -82,7 +89,8 @@ class Preparing:
             session = engine.session(switches.session)
             warning = "the store is unavailable: the request went out as it came"
             return Prepared(conversation, self.incoming.body, session, warnings=(warning,))
-        self.service.telemetry.decided(self.incoming.seen, session.name, fitted)
+        if self.service.settings.context_debug:
+            log.debug(context_line(self.incoming.seen, session.name, fitted))
         return Prepared(
             conversation, fitted.body, session, fitted, told=fitted, warnings=fitted.warnings
         )
@@ -97,6 +105,7 @@ class Preparing:
             dialect=route.dialect,
             model=route.model or conversation.model or "",
             limit=switches.limit or settings.request_limit or None,
+            rules=switches.citing(defaults.rules),
             cites=defaults.cites and switches.cite and not several,
             opens=defaults.opens and not several,
             offer_expand=switches.offer_expand or defaults.offer_expand,

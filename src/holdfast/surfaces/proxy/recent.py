@@ -37,28 +37,23 @@ class Recent:
         self._bytes = 0
         self._lock = threading.Lock()  # large bodies are read in threads
 
-    def unread(self, body: bytes, dialect: str, tenant: str = "") -> int:
-        """How many bytes of a request were not read before."""
-        before = self._before(body, (tenant, dialect, body[:_BEGINNING]))
-        return len(body) - (len(before.source or b"") if before is not None else 0)
+    def before(self, body: bytes, dialect: str, tenant: str = "") -> Conversation | None:
+        """The conversation that a request goes on from."""
+        with self._lock:
+            alike = tuple(self._known.get((tenant, dialect, body[:_BEGINNING]), ()))
+        return next((earlier for earlier in alike if _goes_on(body, earlier)), None)
 
-    def read(self, body: bytes, dialect: str, tenant: str = "") -> Conversation:
+    def read(
+        self, body: bytes, dialect: str, tenant: str = "", before: Conversation | None = None
+    ) -> Conversation:
         """Read a request; messages that were read before are the same objects again.
 
         What is known of a message goes with it, so tenants share none.
         """
-        key = (tenant, dialect, body[:_BEGINNING])
-        before = self._before(body, key)
         conversation = read(body, dialect, previous=before, limits=self._limits)
         with self._lock:
-            self._remember(body, key, before, conversation)
+            self._remember(body, (tenant, dialect, body[:_BEGINNING]), before, conversation)
         return conversation
-
-    def _before(self, body: bytes, key: Key) -> Conversation | None:
-        """The conversation that a request goes on from."""
-        with self._lock:
-            alike = tuple(self._known.get(key, ()))
-        return next((one for one in alike if _goes_on(body, one)), None)
 
     def _remember(
         self, body: bytes, key: Key, before: Conversation | None, conversation: Conversation

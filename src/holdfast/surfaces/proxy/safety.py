@@ -6,6 +6,7 @@ safety: before gate, which asks here about every request, whatever its path.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -17,6 +18,9 @@ _LOOPBACK_NAMES = frozenset({"localhost"})
 _OWN_SITES = frozenset({"", "none", "same-origin"})
 """What browsers say of their own address bar and of the proxy's own pages. `same-site` is another
 port of the same machine: any program's page."""
+
+_LONGEST_HOST = 300
+"""Characters of a host that are looked at: DNS allows 253, and a port is five."""
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
@@ -42,16 +46,23 @@ def is_loopback(host: str) -> bool:
 
 def refusal(headers: Mapping[str, str], settings: Settings) -> tuple[int, str] | None:
     """The status and the reason of a refusal; None if the request may be answered."""
-    host = _host_of(headers.get("host", ""))
-    allowed = {settings.serve_host, *map(_host_of, settings.serve_names)}
-    if not (is_loopback(host) or host in allowed):
+    netloc = headers.get("host", "")[:_LONGEST_HOST]
+    if not _answers_to(netloc, settings.serve_host, tuple(settings.serve_names)):
         return 403, "This host name is not one that the proxy answers to; see serve_names."
-    if headers.get("sec-fetch-site", "") not in _OWN_SITES or not _is_own(headers, settings):
+    foreign = "origin" in headers and not _is_own(headers, settings)
+    if foreign or headers.get("sec-fetch-site", "") not in _OWN_SITES:
         return 403, "Pages of other sites may not use the proxy."
     if own_tokens(settings) and not asking(headers.items(), "", settings).tokens:
         why = "The proxy's token is missing: send it as x-holdfast-token, or as the API key."
         return TOKEN_MISSING, why
     return None
+
+
+@lru_cache(maxsize=64)  # clients of one proxy call it by a few names, and with every request
+def _answers_to(netloc: str, own_host: str, names: tuple[str, ...]) -> bool:
+    """Whether the host that a client asks for is this proxy."""
+    host = _host_of(netloc)
+    return is_loopback(host) or host in {own_host, *map(_host_of, names)}
 
 
 def _is_own(headers: Mapping[str, str], settings: Settings) -> bool:

@@ -73,8 +73,8 @@ class _Sent(Protocol):
 
 
 class _HttpReply:
-    def __init__(self, response: aiohttp.ClientResponse, place: str) -> None:
-        self._place = place
+    def __init__(self, response: aiohttp.ClientResponse, url: str) -> None:
+        self._url = url
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
         self._response = response
@@ -84,11 +84,9 @@ class _HttpReply:
             async for chunk in self._response.content.iter_any():
                 yield chunk
         except TimeoutError as error:
-            raise _broken_off(
-                "fell silent in the middle of its answer", self._place, 504
-            ) from error
+            raise _broken_off("fell silent in the middle of its answer", self._url, 504) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise _broken_off("broke off its answer", self._place) from error
+            raise _broken_off("broke off its answer", self._url) from error
 
 
 class HttpSending:
@@ -153,7 +151,7 @@ class HttpSending:
                 auto_decompress=not raw,
             )
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
-            raise failure(error, place_of(url)) from error
+            raise failure(error, url) from error
         try:
             if not 200 <= response.status <= 599:
                 raise UpstreamError(
@@ -161,7 +159,7 @@ class HttpSending:
                     where=place_of(url),
                     fix=_CHECK_ADDRESS,
                 )
-            yield _HttpReply(response, place_of(url))
+            yield _HttpReply(response, url)
         finally:
             if not response.content.at_eof():
                 response.close()  # the connection goes with what was not read
@@ -175,10 +173,11 @@ def place_of(url: str) -> str:
     return f"{host}:{parts.port}"
 
 
-def failure(error: BaseException, place: str) -> UpstreamError:
+def failure(error: BaseException, url: str) -> UpstreamError:
     """Why there is no answer, without the words of libraries: they might hold content."""
     if _went_away(error):
-        return _broken_off("closed the connection without an answer", place)
+        return _broken_off("closed the connection without an answer", url)
+    place = place_of(url)
     for kinds, status, what, fix in _FAILURES:
         if isinstance(error, kinds) or isinstance(getattr(error, "os_error", None), kinds):
             return UpstreamError(f"the upstream {what}", status=status, where=place, fix=fix)
@@ -203,8 +202,9 @@ def _reason(error: OSError) -> str:
     return errno.errorcode.get(error.errno or 0, type(error).__name__)
 
 
-def _broken_off(what: str, place: str, status: int = 502) -> BrokenOffError:
-    return BrokenOffError(f"the upstream {what}", status=status, where=place, fix="Try again.")
+def _broken_off(what: str, url: str, status: int = 502) -> BrokenOffError:
+    where = place_of(url)
+    return BrokenOffError(f"the upstream {what}", status=status, where=where, fix="Try again.")
 
 
 _GONE = (errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE)

@@ -23,7 +23,8 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.cite import count
 from holdfast.engine import Holdfast
@@ -32,6 +33,7 @@ from holdfast.settings import Settings
 from holdfast.surfaces.proxy import dashboard, telemetry, tenants
 from holdfast.surfaces.proxy.app import ProxyApp
 from holdfast.surfaces.proxy.connections import (
+    AT_ONCE,
     Connection,
     Connections,
     Places,
@@ -41,6 +43,7 @@ from holdfast.surfaces.proxy.connections import (
     raise_descriptors,
 )
 from holdfast.surfaces.proxy.gate import HEALTH, Gate
+from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.heap import use_few_heaps
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
@@ -57,18 +60,19 @@ DRAIN_SECONDS = 10
 PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = (dashboard.routes, telemetry.routes)
 """What the proxy shows beside the providers' paths: each gives its routes for a service."""
 
-_PREFIXES = ("/v1", "/v1beta", "/v1alpha")
+PREFIXES = ("/v1/", "/v1beta/", "/v1alpha/")
+"""Where the providers' paths begin."""
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Service]:
-    """All that a running proxy needs, and its orderly end."""
+async def opened(settings: Settings, peers: Peers | None = None) -> AsyncIterator[Service]:
+    """All that a running proxy needs, and its orderly end; `peers` are its other workers."""
     limits = Limits(max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys)
     async with (
         Holdfast.open(settings=settings) as engine,
         HttpSending(idle_seconds=settings.upstream_idle_seconds) as http,
     ):
-        service = Service(engine, settings, http, OfflineSending(limits=limits))
+        service = Service(engine, settings, http, OfflineSending(limits=limits), peers)
         try:
             yield service
         finally:
@@ -77,17 +81,28 @@ async def opened(settings: Settings) -> AsyncIterator[Service]:
 
 def application(service: Service) -> Starlette:
     """The application; the gate stands before every route, those of pages too."""
-    proxy = ProxyApp(service)
     routes: list[BaseRoute] = [
         Route(HEALTH, partial(_health, service), methods=["GET"]),
         *(route for page in PAGES for route in page(service)),
-        *(Mount(prefix, app=proxy) for prefix in _PREFIXES),
-        *(Route(path, proxy) for path in BARE),
     ]
     gate = Middleware(Gate, settings=service.settings, logins=service.logins)
-    app = Starlette(routes=routes, middleware=[Middleware(Places), gate])
+    providers = Middleware(_Providers, proxy=ProxyApp(service))
+    app = Starlette(routes=routes, middleware=[Middleware(Places), gate, providers])
     app.router.redirect_slashes = False  # a client would send its key a second time
     return app
+
+
+class _Providers:
+    """Leads the providers' paths to the proxy; a router would look through every page first."""
+
+    def __init__(self, app: ASGIApp, proxy: ProxyApp) -> None:
+        self._pages = app
+        self._proxy = proxy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        theirs = path.startswith(PREFIXES) or path in BARE
+        await (self._proxy if theirs else self._pages)(scope, receive, send)
 
 
 async def _health(service: Service, _: Request) -> PlainTextResponse:
@@ -103,6 +118,7 @@ class Server(uvicorn.Server):
     """Serves until `stop` is called; signals are its caller's business."""
 
     def __init__(self, service: Service, ready: Callable[[], None]) -> None:
+        self._service = service
         super().__init__(
             uvicorn.Config(
                 application(service),
@@ -128,8 +144,10 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests, and say so."""
         await super().startup(sockets=[])  # connections are taken here: see `accept` for why
+        # Where others listen too, each takes one at a time: else the first to wake takes them all.
+        at_once = AT_ONCE if self._service.peers is None else 1
         for listener in sockets or ():
-            work = accept(listener, self._connection, self.connections)
+            work = accept(listener, self._connection, self.connections, at_once)
             self._accepting.append(asyncio.create_task(work))
         self._ready()
 
@@ -196,30 +214,68 @@ class Started(NamedTuple):
     """Whether the offline model answers for the others; else they are refused."""
 
 
+def whereabouts(service: Service, listener: socket.socket) -> Started:
+    """What there is to be told of a proxy that starts."""
+    to = {family: upstream.url for family, upstream in service.upstreams.items()}
+    return Started(base_url(listener), to, service.answers_offline)
+
+
+class Worker(NamedTuple):
+    """One of several processes that serve together: see `crew`."""
+
+    peers: Peers
+    ready: Callable[[], None]
+    lifeline: int
+    """A descriptor that comes to its end when the parent does."""
+
+
 def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
-    """Run the proxy until a signal ends it; `started` is told where it is."""
+    """Run the proxy in this process until a signal ends it; `started` is told where it is."""
     use_few_heaps()
     with listen(settings) as listener:
         asyncio.run(_serve(settings, listener, started))
+    log.info(Fields(event="stopped"))
 
 
 async def _serve(
     settings: Settings, listener: socket.socket, started: Callable[[Started], None]
 ) -> None:
     async with opened(settings) as service:
-        to = {family: upstream.url for family, upstream in service.upstreams.items()}
-
-        def ready() -> None:
-            started(Started(base_url(listener), to, service.answers_offline))
-            loop.run_in_executor(None, _warm_up, service)
-
-        loop = asyncio.get_running_loop()
-        server = Server(service, ready)
-        _spare_what_stays()
-        _let_the_loop_run()
-        with _stopped_by_signals(server):
+        server = _ready_to_run(service, lambda: started(whereabouts(service, listener)))
+        with _stopped_by(server, signal.SIGINT, signal.SIGTERM):
             await server.serve(sockets=[listener])
-    log.info(Fields(event="stopped"))
+
+
+async def work(settings: Settings, listener: socket.socket, worker: Worker) -> None:
+    """Serve as one of several processes, until the parent says so or is gone."""
+    async with (
+        opened(settings, worker.peers) as service,
+        worker.peers.answering(service.telemetry.metrics.counted),
+    ):
+        server = _ready_to_run(service, worker.ready)
+        loop = asyncio.get_running_loop()
+
+        def orphaned() -> None:
+            loop.remove_reader(worker.lifeline)  # its end can be read again and again
+            server.stop()
+
+        loop.add_reader(worker.lifeline, orphaned)
+        with _stopped_by(server, signal.SIGTERM):
+            await server.serve(sockets=[listener])
+
+
+def _ready_to_run(service: Service, started: Callable[[], None]) -> Server:
+    """A server for a process that does nothing else."""
+    loop = asyncio.get_running_loop()
+
+    def ready() -> None:
+        started()
+        loop.run_in_executor(None, _warm_up, service)
+
+    server = Server(service, ready)
+    _spare_what_stays()
+    _let_the_loop_run()
+    return server
 
 
 def _spare_what_stays() -> None:
@@ -248,18 +304,17 @@ def _warm_up(service: Service) -> None:
 
 
 @contextmanager
-def _stopped_by_signals(server: Server) -> Iterator[None]:
+def _stopped_by(server: Server, *signals: signal.Signals) -> Iterator[None]:
     loop = asyncio.get_running_loop()
-    wanted = (signal.SIGINT, signal.SIGTERM)
     with suppress(NotImplementedError):  # on Windows, Ctrl-C ends the loop
-        for one in wanted:
-            loop.add_signal_handler(one, server.stop)
+        for number in signals:
+            loop.add_signal_handler(number, server.stop)
     try:
         yield
     finally:
         with suppress(NotImplementedError):
-            for one in wanted:
-                loop.remove_signal_handler(one)
+            for number in signals:
+                loop.remove_signal_handler(number)
 
 
 def base_url(listener: socket.socket) -> str:

@@ -16,6 +16,7 @@ from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.expansions import Caps
+from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.login import Logins
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.recent import Recent
@@ -49,12 +50,19 @@ class Service:
     """The engines, the upstreams, and the work that goes on behind answers."""
 
     def __init__(
-        self, engine: Holdfast, settings: Settings, http: HttpSending, offline: Sending
+        self,
+        engine: Holdfast,
+        settings: Settings,
+        http: HttpSending,
+        offline: Sending,
+        peers: Peers | None = None,
     ) -> None:
+        self.peers = peers
+        """The other processes that serve at the same port, if there are any."""
         self.engine = engine
         """That of the store's owner; requests are worked on by those of their tenants."""
         self.tenants = Tenants(engine, settings)
-        self.logins = Logins(settings)
+        self.logins = Logins(settings, peers=peers)
         self.settings = settings
         self.http = http
         self.offline = offline
@@ -97,8 +105,9 @@ class Service:
 
     async def read(self, body: bytes, dialect: str, tenant: str) -> Conversation:
         """Read a request, off the event loop where much of it is new."""
-        unread = self.recent.unread(body, dialect, tenant)
-        work = partial(self.recent.read, body, dialect, tenant)
+        before = self.recent.before(body, dialect, tenant)
+        unread = len(body) - (len(before.source or b"") if before is not None else 0)
+        work = partial(self.recent.read, body, dialect, tenant, before)
         return await self.engine.workers.off_loop(unread // _READING, work)
 
     def _overran(self, reason: str) -> None:

@@ -9,6 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple, get_args
 
+import msgspec
+
+from holdfast.cite import CitePolicy, CitingRules, ToolRule
 from holdfast.errors import ShapeError
 from holdfast.fitting.options import OfferExpand
 
@@ -16,7 +19,10 @@ PREFIX = "x-holdfast-"
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"0", "false", "no", "off", ""})
 _LONGEST_SESSION = 200
-_BUDGET = re.compile(r"0*[1-9][0-9]{0,8}")
+_TOKENS = re.compile(r"0*[1-9][0-9]{0,8}")
+_SHARE = re.compile(r"0?\.[0-9]{1,6}|1(?:\.0{1,6})?")
+_LONGEST_PATTERN = 200
+_POLICIES: tuple[CitePolicy, ...] = get_args(CitePolicy)
 
 
 class Switches(NamedTuple):
@@ -34,13 +40,27 @@ class Switches(NamedTuple):
     """Most input tokens; None is what the settings say, else the model's own limit."""
     session: str = ""
     """Which conversation it is; empty: known by its beginning."""
+    cite_policy: CitePolicy | None = None
+    cite_tokens: int | None = None
+    cite_share: float | None = None
+    cite_tools: tuple[tuple[str, ToolRule], ...] = ()
+    """When results are cited, where that is otherwise than the settings say."""
+
+    def citing(self, rules: CitingRules) -> CitingRules:
+        """The rules of the settings, with what this request wants otherwise."""
+        if self[-4:] == (None, None, None, ()):
+            return rules
+        return msgspec.structs.replace(
+            rules,
+            policy=self.cite_policy or rules.policy,
+            tokens=self.cite_tokens or rules.tokens,
+            share=self.cite_share or rules.share,
+            tools=self.cite_tools + rules.tools,
+        )
 
 
 def read_switches(headers: Mapping[str, str]) -> Switches:
     """The switches of a request, or ShapeError that names the header which is wrong."""
-    budget = headers.get(f"{PREFIX}budget", "")
-    if budget and not _BUDGET.fullmatch(budget):
-        raise _bad("budget", "a whole number of tokens")
     session = headers.get(f"{PREFIX}session", "")
     if len(session) > _LONGEST_SESSION or not session.isprintable():
         raise _bad("session", f"at most {_LONGEST_SESSION} printable characters")
@@ -49,9 +69,52 @@ def read_switches(headers: Mapping[str, str]) -> Switches:
         read_only=_is_on(headers, "read-only"),
         cite=not _is_on(headers, "no-cite"),
         offer_expand=_offer_expand(headers),
-        limit=int(budget) if budget else None,
+        limit=_tokens(headers, "budget"),
         session=session,
+        cite_policy=_policy(headers),
+        cite_tokens=_tokens(headers, "cite-tokens"),
+        cite_share=_share(headers),
+        cite_tools=_tools(headers),
     )
+
+
+def _tokens(headers: Mapping[str, str], name: str) -> int | None:
+    tokens = headers.get(PREFIX + name, "")
+    if tokens and not _TOKENS.fullmatch(tokens):
+        raise _bad(name, "a whole number of tokens")
+    return int(tokens) if tokens else None
+
+
+def _policy(headers: Mapping[str, str]) -> CitePolicy | None:
+    name = headers.get(f"{PREFIX}cite-policy", "").strip().lower()
+    policy = next((policy for policy in _POLICIES if policy == name), None)
+    if name and policy is None:
+        raise _bad("cite-policy", "auto, always or never")
+    return policy
+
+
+def _share(headers: Mapping[str, str]) -> float | None:
+    share = headers.get(f"{PREFIX}cite-share", "").strip()
+    if share and not _SHARE.fullmatch(share):
+        raise _bad("cite-share", "a share of the window, such as 0.02")
+    return float(share) if share else None
+
+
+def _tools(headers: Mapping[str, str]) -> tuple[tuple[str, ToolRule], ...]:
+    """Rules as `Read=never, mcp__*=always, web_fetch=2000`."""
+    given = headers.get(f"{PREFIX}cite-tools", "")
+    entries = [entry.rpartition("=") for entry in given.split(",")] if given.strip() else []
+    return tuple((name.strip(), _rule(name.strip(), rule.strip())) for name, _, rule in entries)
+
+
+def _rule(name: str, rule: str) -> ToolRule:
+    if 0 < len(name) <= _LONGEST_PATTERN:
+        if _TOKENS.fullmatch(rule):
+            return int(rule)
+        for policy in _POLICIES:
+            if policy == rule.lower():
+                return policy
+    raise _bad("cite-tools", "rules such as Read=never, mcp__*=always, web_fetch=2000")
 
 
 def _is_on(headers: Mapping[str, str], name: str) -> bool:

@@ -34,7 +34,6 @@ class Telemetry:
     """Sees every request from its first byte to its last."""
 
     def __init__(self, settings: Settings) -> None:
-        self._debug = settings.context_debug
         self._open: set[RequestSeen] = set()
         self.store_fails = False
         """Whether the last request that needed the store found it unavailable."""
@@ -48,11 +47,6 @@ class Telemetry:
         seen = RequestSeen(dialect, family, traceparent)
         self._open.add(seen)
         return seen
-
-    def decided(self, seen: RequestSeen, session: str, fitted: Fitted) -> None:
-        """A request was made to fit; told only if the settings ask for it."""
-        if self._debug:
-            log.debug(context_line(seen, session, fitted))
 
     async def end(self, seen: RequestSeen) -> None:
         """The client has its answer: wait for the turn's record, and tell."""
@@ -145,7 +139,7 @@ def routes(service: Service) -> list[BaseRoute]:
         try:
             view = await view_of(service, request)
             if view.sees_all:  # counters of the process are of everyone's requests
-                process = {"process": service.telemetry.metrics.figures()}
+                process = {"process": await service.telemetry.metrics.figures(service.peers)}
             by: tuple[By, ...] = ("model", "session", "day")
             told = await report(service.engine.store, await view.scopes(), by)
         except StoreError as error:
@@ -156,7 +150,7 @@ def routes(service: Service) -> list[BaseRoute]:
         if not (await view_of(service, request)).sees_all:
             why = "The counters are of everyone's requests: they need serve_token.\n"
             return Response(why, 403, HEADERS, media_type="text/plain")
-        text = service.telemetry.metrics.text()
+        text = await service.telemetry.metrics.text(service.peers)
         return Response(text, headers=HEADERS, media_type=CONTENT_TYPE)
 
     return [Route("/stats", stats, methods=["GET"]), Route("/metrics", metrics, methods=["GET"])]

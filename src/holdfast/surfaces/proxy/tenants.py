@@ -35,6 +35,7 @@ KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 _DIGITS = 24
 """Of a keyed hash: two of a million keys share them once in 10^17."""
 _MOST_ENGINES = 256
+_MOST_NAMES = 1_000
 _LONGEST_NAME = 100
 
 
@@ -105,13 +106,24 @@ class Tenants:
         self._root = engine
         self._settings = settings
         self._secret = b""
+        self._names: dict[bytes, str] = {}
+        """Tenants by what they proved before: clients send the same with every request."""
         self._recent: OrderedDict[str, Holdfast] = OrderedDict()
         self._in_use: WeakValueDictionary[str, Holdfast] = WeakValueDictionary()
 
     async def of(self, incoming: Incoming) -> Holdfast:
         """The engine for a request."""
-        who = asking(incoming.headers, incoming.query, self._settings)
-        return await self.engine(await self.name(who))
+        if self._settings.tenant_by == "none":
+            return self._root
+        proof = _proof(incoming)
+        tenant = self._names.get(proof)
+        if tenant is None:
+            who = asking(incoming.headers, incoming.query, self._settings)
+            tenant = await self.name(who)
+            while len(self._names) >= _MOST_NAMES:
+                self._names.pop(next(iter(self._names)))
+            self._names[proof] = tenant
+        return await self.engine(tenant)
 
     async def name(self, who: Asking) -> str:
         """The tenant that asks: a workspace of the store."""
@@ -154,6 +166,14 @@ class Tenants:
         """Keep what was learnt for each of them."""
         while self._recent:
             await self._recent.popitem()[1].settle()
+
+
+def _proof(incoming: Incoming) -> bytes:
+    """All that `asking` looks at, as a hash: keys are not kept for longer than their request."""
+    proving = (*KEY_HEADERS, TOKEN_HEADER, TENANT_HEADER)
+    fields = [pair for pair in incoming.headers if pair[0].lower() in proving]
+    query = incoming.query if "key=" in incoming.query else ""
+    return hashlib.sha256(repr((fields, query)).encode("utf-8", "surrogateescape")).digest()
 
 
 def _named(header: str) -> str:

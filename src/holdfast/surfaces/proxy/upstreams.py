@@ -104,30 +104,28 @@ def outgoing_headers(
 
     The proxy's own tokens, if a client sent one in the place of a key, go nowhere.
     """
-    listed = [(name.lower(), value) for name, value in headers]
-    dropped = _DROPPED | _OTHERS_KEYS[upstream.family] | _named_by_connection(listed)
-    made: dict[str, str] = {}
-    for name, value in listed:
+    fields = [(name.lower(), value) for name, value in headers]
+    dropped = _DROPPED | _OTHERS_KEYS[upstream.family]
+    for name, value in fields:
+        if name == "connection":  # what a client says is for this hop only (RFC 9110, 7.6.1)
+            dropped |= {named.strip() for named in value.lower().split(",")}
+    outgoing: dict[str, str] = {}
+    for name, value in fields:
         if name in dropped or name.startswith(PREFIX):
             continue
         if name in _SECRETS and (upstream.key or value.endswith(tuple(tokens))):
             continue
+        text = value if value.isascii() else _text(value)
         # What a client says twice it says once, with a comma (RFC 9110, 5.3).
-        made[name] = f"{made[name]}, {_text(value)}" if name in made else _text(value)
+        outgoing[name] = f"{outgoing[name]}, {text}" if name in outgoing else text
     if upstream.key:
         name, value = {
             "openai": ("authorization", f"Bearer {upstream.key}"),
             "anthropic": ("x-api-key", upstream.key),
             "gemini": ("x-goog-api-key", upstream.key),
         }[upstream.family]
-        made[name] = value
-    return made
-
-
-def _named_by_connection(headers: Iterable[tuple[str, str]]) -> set[str]:
-    """What a client says is for this hop only (RFC 9110, 7.6.1)."""
-    named = [value.lower().split(",") for name, value in headers if name == "connection"]
-    return {name.strip() for names in named for name in names}
+        outgoing[name] = value
+    return outgoing
 
 
 def _text(value: str) -> str:
@@ -141,10 +139,10 @@ def _text(value: str) -> str:
 def returned_headers(headers: Mapping[str, str], *, changed: bool) -> dict[str, str]:
     """The upstream's headers for the client; of a changed body, none that describe its bytes."""
     dropped = _NOT_RETURNED | _OF_THE_BYTES if changed else _NOT_RETURNED
-    made: dict[str, str] = {}
-    for given, value in headers.items():
-        name = given.lower()
+    returned: dict[str, str] = {}
+    for field, value in headers.items():
+        name = field.lower()
         if name not in dropped:
             raw = value.encode("utf-8", "surrogateescape").decode("latin-1")
-            made[name] = f"{made[name]}, {raw}" if name in made else raw
-    return made
+            returned[name] = f"{returned[name]}, {raw}" if name in returned else raw
+    return returned

@@ -70,16 +70,16 @@ def _bar(bar: Bar, n: int, of: int, top: int) -> Html:
 
 def _grid(top: int) -> list[Html]:
     floor = HEIGHT - _BOTTOM
-    made = []
+    elements = []
     for share in (0.0, 0.5, 1.0):
         y = floor - (floor - _TOP) * share
-        made.append(
+        elements.append(
             element("line", x1=_LEFT, x2=WIDTH, y1=f"{y:.1f}", y2=f"{y:.1f}", class_="grid")
         )
         said = element("text", f"{round(top * share):,}", x=_LEFT - 8, y=f"{y + 4:.1f}",
                        text_anchor="end")  # fmt: skip
-        made.append(said)
-    return made
+        elements.append(said)
+    return elements
 
 
 def _labels(bars: Sequence[Bar]) -> list[Html]:

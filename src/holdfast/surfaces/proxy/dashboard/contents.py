@@ -108,7 +108,7 @@ def _content(shown: ContentShown) -> Html:
 
 
 def _form(shown: ContentShown) -> Html:
-    made = [
+    fields = [
         element(
             "label",
             label,
@@ -118,10 +118,10 @@ def _form(shown: ContentShown) -> Html:
         for name, label, hint in _FIELDS
     ]  # fmt: skip
     if shown.info.flags:
-        made.append(element("input", type="hidden", name="show", value="yes"))
+        fields.append(element("input", type="hidden", name="show", value="yes"))
     return element(
         "form",
-        made,
+        fields,
         element("button", "Open"),
         method="get",
         action=links.ref(shown.info.ref_id),

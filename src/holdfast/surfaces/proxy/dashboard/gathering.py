@@ -111,11 +111,11 @@ class Gathering:
             return None
         stop = record.turns - (page - 1) * TURNS
         start = max(0, stop - TURNS)
-        made = await self._turns(record, start, stop - start) if stop > 0 else []
+        turns = await self._turns(record, start, stop - start) if stop > 0 else []
         return SessionShown(
             record=record,
             usage=await self._usage(record),
-            rows=made,
+            rows=turns,
             newer=links.session(name, page=page - 1) if page > 1 else "",
             older=links.session(name, page=page + 1) if start > 0 else "",
         )
@@ -135,14 +135,14 @@ class Gathering:
         inspected = Inspected(
             dialect=record.dialect, sides=both, stored=stored, turns=turns_of_edits(turns)
         )
-        made = await asyncio.to_thread(rows, inspected, here)
-        refs = {ref for row in made for ref in row.refs}
+        shown_rows = await asyncio.to_thread(rows, inspected, here)
+        refs = {ref for row in shown_rows for ref in row.refs}
         return TurnShown(
             session=name,
             turn=turns[-1],
             last=record.turns,
             around=(inspected.around(CLIENT), inspected.around(SENT)),
-            rows=made,
+            rows=shown_rows,
             flags=await self._flags(sorted(refs)),
             counts=(len(both.client), len(both.sent)),
             page=page,
@@ -256,12 +256,12 @@ class Gathering:
         return turns
 
     async def _flags(self, refs: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        found = {}
+        flags = {}
         for ref in refs[: 4 * ROWS]:
             try:
                 info = await self._store.info(self._scope, ref)
             except StoreError:
                 continue  # a ref that someone made up
             if info is not None:
-                found[ref] = info.flags
-        return found
+                flags[ref] = info.flags
+        return flags

@@ -35,8 +35,8 @@ def visible(value: str) -> str:
     return _UNSEEN.sub(_named, value)
 
 
-def _named(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _named(sign: re.Match[str]) -> str:
+    code = ord(sign[0])
     if code == 0x0D:
         return ""  # a line ends at its line feed
     if code < 0x20:

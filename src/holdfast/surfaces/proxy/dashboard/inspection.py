@@ -171,8 +171,8 @@ def _explained(of: Inspected, pair: Pair) -> Iterator[Explained]:
 
 
 def _refs(spans: Iterable[bytes]) -> list[str]:
-    found = (ref[0] for span in spans for ref in REF.finditer(span.decode("utf-8", "replace")))
-    return list(dict.fromkeys(found))
+    refs = (ref[0] for span in spans for ref in REF.finditer(span.decode("utf-8", "replace")))
+    return list(dict.fromkeys(refs))
 
 
 class Reader:

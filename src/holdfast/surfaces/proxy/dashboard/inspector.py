@@ -123,7 +123,7 @@ def _turn_facts(shown: TurnShown) -> Html:
 def _edits(turn: Turn) -> Html:
     if not turn.edits:
         return section(h2("Edits"), remark("Nothing new was changed in this turn."))
-    listed = (
+    rows = (
         (
             edit.action,
             edit.why,
@@ -138,7 +138,7 @@ def _edits(turn: Turn) -> Html:
     more = len(turn.edits) - _MOST_EDITS
     return section(
         h2("Edits of this turn"),
-        table("What was done, and why", columns, listed, words=(1, 2, 5)),
+        table("What was done, and why", columns, rows, words=(1, 2, 5)),
         remark(f"And {more:,} more.") if more > 0 else None,
     )
 
@@ -281,12 +281,12 @@ def _piece(one: ShownBlock) -> Html:
 
 def with_refs(said: str) -> list[str]:
     """A text whose refs can be opened."""
-    made: list[str] = []
+    parts: list[str] = []
     done = 0
     for match in REF.finditer(said):
-        made += [said[done : match.start()], ref_link(match[0])]
+        parts += [said[done : match.start()], ref_link(match[0])]
         done = match.end()
-    return [*made, said[done:]]
+    return [*parts, said[done:]]
 
 
 class MessageShown(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,18 +65,18 @@ def table(
     left = {0, *words}
     kind = ["" if n in left else "number" for n in range(len(columns))]
     head = tr([th(name, scope="col", class_=kind[n] or None) for n, name in enumerate(columns)])
-    made = []
+    body_rows = []
     for first, *rest in rows:
         cells = [
             td(cell, class_=kind[n] or None, data_label=columns[n])
             for n, cell in enumerate(rest, 1)
         ]
-        made.append(tr(th(first, scope="row"), cells))
+        body_rows.append(tr(th(first, scope="row"), cells))
     drawn = element(
         "table",
         element("caption", caption),
         element("thead", head),
-        element("tbody", made),
+        element("tbody", body_rows),
     )
     return div(drawn, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
@@ -135,11 +135,11 @@ def pager(before: str, after: str, *, words: tuple[str, str] = ("Previous", "Nex
     """Links to the pages before and after, where there are any."""
     if not before and not after:
         return None
-    made = [
+    links = [
         before and a(words[0], href=before, rel="prev"),
         after and a(words[1], href=after, rel="next"),
     ]
-    return nav(made, class_="pager", aria_label="Pages of this list")
+    return nav(links, class_="pager", aria_label="Pages of this list")
 
 
 def remark(*what: Any) -> Html:

@@ -151,7 +151,7 @@ def _days_chart(days: Sequence[UsageTotal]) -> Html | None:
 def _warnings(rows: Sequence[TurnRow]) -> Html:
     if not rows:
         return section(h2("Budget warnings"), remark("None in the sessions last used."))
-    listed = (
+    cells = (
         (
             a(f"turn {row.turn.number}", href=links.turn(row.session, row.turn.number)),
             _session_link(row.session),
@@ -162,7 +162,7 @@ def _warnings(rows: Sequence[TurnRow]) -> Html:
     )
     columns = ("Turn", "Session", "Warning", "Time (UTC)")
     return section(
-        h2("Budget warnings"), table("The newest first", columns, listed, words=(1, 2, 3))
+        h2("Budget warnings"), table("The newest first", columns, cells, words=(1, 2, 3))
     )
 
 
@@ -171,7 +171,7 @@ def _session_link(name: str, title: str = "") -> Html:
 
 
 def _sessions(shown: Overview) -> Html:
-    listed = [
+    rows = [
         (
             _session_link(row.record.session, row.record.title),
             row.record.model,
@@ -192,7 +192,7 @@ def _sessions(shown: Overview) -> Html:
     newest = "" if shown.first else links.overview()
     return section(
         h2("Sessions"),
-        table("Sessions, the last used first", columns, listed, words=(1, 2, 8)),
+        table("Sessions, the last used first", columns, rows, words=(1, 2, 8)),
         pager(newest, shown.older, words=("Newest", "Older")),
     )
 
@@ -234,7 +234,7 @@ def _turns(rows: Sequence[TurnRow]) -> Html:
         "Turn", "Time (UTC)", "Model", "Tokens asked", "Tokens billed", "Tokens saved",
         "Money saved", "Edits", "Opened", "Prefix kept", "ms", "Status", "Warnings",
     )  # fmt: skip
-    listed = [
+    cells = [
         (
             a(f"turn {row.turn.number}", href=links.turn(row.session, row.turn.number)),
             moment(row.turn.started_at),
@@ -252,4 +252,4 @@ def _turns(rows: Sequence[TurnRow]) -> Html:
         )
         for row in reversed(rows)
     ]
-    return table("Turns, the newest first", columns, listed, words=(1, 2, 12))
+    return table("Turns, the newest first", columns, cells, words=(1, 2, 12))

@@ -153,10 +153,10 @@ class Pages:
 
     async def raw(self, request: Request) -> Response:
         """The very bytes, to be saved."""
-        found = await (await self._of(request)).raw(from_path(request.path_params["ref"]))
-        if found is None:
+        original = await (await self._of(request)).raw(from_path(request.path_params["ref"]))
+        if original is None:
             return await _missing(request)
-        name, data = found
+        name, data = original
         headers = {
             **HEADERS,
             "content-type": "text/plain; charset=utf-8",
@@ -193,8 +193,8 @@ def _told(title: str, why: str, status: int) -> Response:
     return _html(page(title, p(why), p(a("To the dashboard", href="/"))), status)
 
 
-def _html(made: str, status: int = 200) -> Response:
-    return HTMLResponse(made, status, headers=HEADERS)
+def _html(markup: str, status: int = 200) -> Response:
+    return HTMLResponse(markup, status, headers=HEADERS)
 
 
 def _static(file: Path) -> Handler:

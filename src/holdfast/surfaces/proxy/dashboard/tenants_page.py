@@ -29,7 +29,7 @@ _COLUMNS = (
 
 def tenants_page(rows: Sequence[TenantRow], count: int) -> str:
     """The tenants, who was there last first."""
-    listed = [
+    cells = [
         (
             a(row.name, href=links.tenant(row.name), class_="name"),
             f"{row.sessions:,}",
@@ -49,6 +49,6 @@ def tenants_page(rows: Sequence[TenantRow], count: int) -> str:
             h2("Tenants"),
             remark("Requests with different keys share nothing. A tenant's name is a keyed hash "
                    "of its key, which nobody can read back." + more),
-            table("Tenants, the last used first", _COLUMNS, listed, words=(7,)),
+            table("Tenants, the last used first", _COLUMNS, cells, words=(7,)),
         ),
     )  # fmt: skip

@@ -107,14 +107,14 @@ def beginnings(first: Turn, turns: Sequence[Turn]) -> dict[int, tuple[str, str]]
     `first` is the session's first turn; the first message seldom changes after it.
     """
     opening = ""
-    found = {}
+    openings = {}
     for turn in (first, *turns):
         if turn.sent is None:
             continue
         if not turn.sent.shared and turn.sent.added:
             opening = turn.sent.added[0]
-        found[turn.number] = (turn.sent.frame, opening)
-    return found
+        openings[turn.number] = (turn.sent.frame, opening)
+    return openings
 
 
 def latest(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:

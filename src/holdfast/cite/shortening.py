@@ -1,0 +1,169 @@
+"""A content a little too long, shortened inside: nearly all as it stands, and what is missing.
+
+shortening: after composing, before citing. Runs of one line over and over give way first, for that
+loses nothing; then one stretch, where least of the question and of errors stands, and never an end.
+What is shown stands between fences, to the byte, as in a page of an expansion; a line of ours
+between two of them says what is left out there, and how to open it.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, groupby
+from typing import NamedTuple
+
+from holdfast.cite.citation import Excerpt, count
+from holdfast.cite.composing import Composed, Handle
+from holdfast.condense.condenser import Condenser, Passage
+from holdfast.condense.glance import glance
+from holdfast.condense.relevance import rank
+from holdfast.condense.severity import alert_lines
+from holdfast.condense.source import Source
+from holdfast.condense.spans import Span, cut, line_spans, where
+from holdfast.voice import CUT, fenced
+
+LEAST_SHOWN = 0.8
+"""Of a content's tokens: where less would be shown, a citation says more with less."""
+_MOST_SHOWN = 0.9
+"""More is no gain: our own lines take some 80 tokens."""
+_PIECE = 240
+"""Characters: a gap begins and ends between pieces of about so many."""
+_END_SHARE = 0.05
+"""Of the pieces, at either end: a head and a tail are shown, whatever the question is."""
+_REPEATS = 4
+_LEAST_REPEATED = 200
+"""So many equal lines in a row, of so many characters together, are shown as one: the line that
+says so has some 40 tokens."""
+_ALERT = 0.5
+"""What an error in a piece counts, where the piece that answers best counts 1."""
+_GAP_TOKENS = 45
+"""Of the line that says what is missing, and of the fences around it."""
+_TRIES = 3
+
+
+class _Gap(NamedTuple):
+    """A span that is left out."""
+
+    start: int
+    end: int
+    repeats: bool = False
+    """Whether it is the line before it, over and over."""
+
+
+class _Piece(NamedTuple):
+    start: int
+    end: int
+    tokens: int
+    weight: float
+    """How much is lost without it."""
+
+
+def shortened_inside(
+    handle: Handle, source: Source, condenser: Condenser, question: str, most: int
+) -> Composed | None:
+    """A content in at most `most` tokens; None if these would not hold nearly all of it."""
+    target = min(most, int(handle.tokens * _MOST_SHOWN))
+    if target < handle.tokens * LEAST_SHOWN:
+        return None
+    condensed = condenser.condense(source)
+    head = handle.head(condensed, source, f"{glance(source).stored}, shortened here")
+    repeats = list(_repeats(source.text))
+    pieces = _pieces(source, question, repeats)
+    room = target - count(head) - _GAP_TOKENS * (1 + len(repeats))
+    for _ in range(_TRIES):
+        gaps = _with_stretch(repeats, pieces, sum(piece.tokens for piece in pieces) - room)
+        shown = _between(source.text, gaps)
+        parts = [Excerpt(source.text[a:b], where(source, a, b), 0.0) for a, b in shown]
+        text = _text(handle, source, head, parts, gaps)
+        tokens = count(text)
+        if gaps and tokens <= target:
+            title = " ".join(condensed.title.split())
+            return Composed(text, title, tokens, tuple(parts), condensed.unit, condensed.total)
+        room -= max(1, tokens - target)
+    return None
+
+
+def _text(
+    handle: Handle, source: Source, head: str, parts: Sequence[Excerpt], gaps: Sequence[_Gap]
+) -> str:
+    marks = [_mark(handle, source, gap) for gap in gaps]
+    shown = [fenced(part.text) for part in parts]
+    between = [line for pair in zip(shown, marks, strict=False) for line in pair]
+    return "\n".join([head, *between, *shown[len(marks) :]])
+
+
+def _mark(handle: Handle, source: Source, gap: _Gap) -> str:
+    place = where(source, gap.start, gap.end)
+    if gap.repeats:
+        return f"{CUT}{place}: the same as line {source.line_at(gap.start) - 1} …]"
+    unit, _, numbers = place.partition(" ")
+    way = f'lines="{numbers}"' if unit == "lines" else f'around="{place}"'
+    return f'{CUT}{place} left out: {handle.opener}("{handle.name}", {way}) …]'
+
+
+def _between(text: str, gaps: Sequence[_Gap]) -> Iterator[Span]:
+    """What is shown: never empty at either end, for no gap reaches them."""
+    edges = [0, *(edge for gap in gaps for edge in (gap.start, gap.end)), len(text)]
+    return zip(edges[::2], edges[1::2], strict=True)
+
+
+def _repeats(text: str) -> Iterator[_Gap]:
+    """Runs of equal lines, without the first of each and without the last line of all."""
+    lines = line_spans(text, 0, len(text))
+    for _, run in groupby(lines, key=lambda span: text[span[0] : span[1]].rstrip()):
+        spans = list(run)
+        last = spans[-1] if spans[-1][1] + 1 < len(text) else spans[-2:][0]
+        gap = _Gap(spans[0][1] + 1, last[1] + 1, repeats=True)
+        if len(spans) >= _REPEATS and gap.end - gap.start >= _LEAST_REPEATED:
+            yield gap
+
+
+def _pieces(source: Source, question: str, repeats: Sequence[_Gap]) -> list[_Piece]:
+    """What may be left out, in pieces, each with what is lost then."""
+    text = source.text
+    shown = _between(text, repeats)
+    spans = [span for part in shown for span in cut(text, *part, _PIECE, by="line")]
+    weights = [0.0] * len(spans)
+    ranked = rank(question, [Passage(text[start:end], "") for start, end in spans])
+    for answer in ranked:
+        weights[answer.index] = answer.score / ranked[0].score
+    starts = [start for start, _ in spans]
+    for line in alert_lines(source):
+        weights[bisect.bisect_right(starts, source.line_starts[line - 1]) - 1] += _ALERT
+    return [
+        _Piece(*span, count(text[slice(*span)]), weight)
+        for span, weight in zip(spans, weights, strict=True)
+    ]
+
+
+def _with_stretch(repeats: Sequence[_Gap], pieces: Sequence[_Piece], tokens: int) -> list[_Gap]:
+    """The gaps, with one of at least so many tokens among them where least is lost."""
+    if tokens <= 0:
+        return list(repeats)
+    edge = max(1, round(len(pieces) * _END_SHARE))
+    sizes = [0, *accumulate(piece.tokens for piece in pieces)]
+    losses = [0.0, *accumulate(piece.weight for piece in pieces)]
+    stretches = []
+    for first in range(edge, len(pieces) - edge):
+        stop = bisect.bisect_left(sizes, sizes[first] + tokens)
+        if stop <= len(pieces) - edge:
+            loss = losses[stop] - losses[first]
+            # Of equal ones the middle: agents come back to how a content began and ended.
+            stretches.append((round(loss, 6), abs(first + stop - len(pieces)), first, stop))
+    if not stretches:
+        return []
+    *_, first, stop = min(stretches)
+    stretch = _Gap(pieces[first].start, pieces[stop - 1].end)
+    return _merged(sorted([*repeats, stretch]))
+
+
+def _merged(gaps: Sequence[_Gap]) -> list[_Gap]:
+    """Gaps in order; those that touch are one."""
+    merged: list[_Gap] = []
+    for gap in gaps:
+        if merged and gap.start <= merged[-1].end:
+            merged[-1] = _Gap(merged[-1].start, max(gap.end, merged[-1].end))
+        else:
+            merged.append(gap)
+    return merged

@@ -1,0 +1,208 @@
+"""Several worker processes on one port: started, watched, replaced, and ended together.
+
+crew: after server; the last word of the proxy where `serve_workers` is more than one. The parent
+answers no request. It opens the port and checks the store, then starts the workers, which share
+both: a session may go on in any of them, for whoever has an answer has its turn in the store. One
+listening socket for all rather than one each (SO_REUSEPORT): a worker that dies takes no connection
+with it that waited to be taken, and who has time takes the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+from holdfast.errors import HoldfastError, SettingsError
+from holdfast.settings import Settings
+from holdfast.surfaces.proxy import server
+from holdfast.surfaces.proxy.gathering import Peers
+from holdfast.surfaces.proxy.heap import use_few_heaps
+from holdfast.surfaces.proxy.logs import Fields, log
+from holdfast.surfaces.proxy.server import Started
+
+_LEAST_LIFE_SECONDS = 5.0
+"""A worker that ends sooner will probably do so again."""
+_PAUSE_SECONDS = 1.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
+    """Run the proxy until a signal ends it; `started` is told where it is."""
+    if settings.serve_workers == 1:
+        server.serve(settings, started=started)
+        return
+    _check(settings)
+    use_few_heaps()
+    with ExitStack() as stack:
+        listener = stack.enter_context(server.listen(settings))
+        where = asyncio.run(_tried(settings, listener))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-")))
+        sockets = [
+            stack.enter_context(_unix_socket(folder / f"{number}.sock"))
+            for number in range(settings.serve_workers)
+        ]
+        gc.collect()
+        gc.freeze()  # what the workers share stays shared: the collector writes to what it looks at
+        _Crew(settings, listener, sockets, folder).run(lambda: started(where))
+    log.info(Fields(event="stopped"))
+
+
+def _check(settings: Settings) -> None:
+    where = f"serve_workers {settings.serve_workers}"
+    if sys.platform == "win32":
+        raise SettingsError(
+            "several workers need a system that can fork", where=where, fix="Set it to 1."
+        )
+    if settings.store_url.startswith("memory:"):
+        raise SettingsError(
+            "each worker would have a store of its own",
+            where=f"{where}, store_url {settings.store_url}",
+            fix="Choose a store that workers can share (sqlite:///path, or none for the default "
+            "file), or one worker.",
+        )
+
+
+async def _tried(settings: Settings, listener: socket.socket) -> Started:
+    """Open all that the workers will open, once: what cannot be is told before any starts."""
+    async with server.opened(settings) as service:
+        return server.whereabouts(service, listener)
+
+
+def _unix_socket(path: Path) -> socket.socket:
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(path))
+    listening.listen()
+    listening.setblocking(False)
+    return listening
+
+
+class _Crew:
+    """The workers, as their parent sees them."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        listener: socket.socket,
+        sockets: list[socket.socket],
+        folder: Path,
+    ) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._sockets = sockets
+        self._folder = folder
+        self._numbers: dict[int, int] = {}
+        """The number of each worker by its process."""
+        self._began: dict[int, float] = {}
+        self._stopping = threading.Event()
+        self._lifeline, self._held = os.pipe()
+        """Its end tells workers that their parent is gone, however it went."""
+
+    def run(self, ready: Callable[[], None]) -> None:
+        """Start all, and keep them going until a signal comes."""
+        before = {number: signal.signal(number, self._stop) for number in _SIGNALS}
+        try:
+            pipes = [self._start(number) for number in range(len(self._sockets))]
+            if not all(map(_is_ready, pipes)) and not self._stopping.is_set():
+                raise SettingsError(
+                    "a worker ended while it started",
+                    where=f"serve_workers {len(self._sockets)}",
+                    fix="The log says why; with one worker the error is shown in full.",
+                )
+            if not self._stopping.is_set():
+                ready()
+            self._watch()
+        finally:
+            self._stop()
+            while self._numbers:
+                self._wait()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            os.close(self._lifeline)
+            os.close(self._held)
+
+    def _watch(self) -> None:
+        """Put a new worker in the place of each that ends, until all are to end."""
+        while not self._stopping.is_set():
+            worker, pid, code = self._wait()
+            if self._stopping.is_set():
+                return
+            log.error(Fields(event="worker_ended", worker=worker, pid=pid, code=code))
+            if time.monotonic() - self._began[worker] < _LEAST_LIFE_SECONDS:
+                time.sleep(_PAUSE_SECONDS)
+            if not self._stopping.is_set():
+                os.close(self._start(worker))
+
+    def _wait(self) -> tuple[int, int, int]:
+        """The next worker that ends: its number, its process, and how it ended."""
+        while True:
+            pid, status = os.wait()
+            if pid in self._numbers:  # in a container we are given the orphans of others too
+                return self._numbers.pop(pid), pid, os.waitstatus_to_exitcode(status)
+
+    def _stop(self, _: int = 0, __: FrameType | None = None) -> None:
+        """Let every worker end its answers; the second time, drop them."""
+        self._stopping.set()
+        for pid in self._numbers:
+            os.kill(pid, signal.SIGTERM)
+
+    def _start(self, number: int) -> int:
+        """Start a worker; what its first byte can be read from, once it takes requests."""
+        reading, writing = os.pipe()
+        # Held back meanwhile, for the child has its parent's handlers until it has its own.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        pid = os.fork()
+        if pid == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who tells us
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            os.close(reading)
+            os.close(self._held)
+            self._work(number, writing)
+        self._numbers[pid] = number
+        self._began[number] = time.monotonic()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        os.close(writing)
+        return reading
+
+    def _work(self, number: int, writing: int) -> None:
+        """Be a worker, to the end of this process."""
+        code = 1
+        try:
+            worker = server.Worker(
+                Peers(number, self._sockets, self._folder),
+                partial(_tell_ready, writing),
+                self._lifeline,
+            )
+            asyncio.run(server.work(self._settings, self._listener, worker))
+            code = 0
+        except HoldfastError as error:
+            log.error(Fields(event="worker_failed", worker=number, why=error.what))
+        except BaseException as error:  # noqa: BLE001 - nothing of the parent's may run on here
+            log.error(Fields(event="bug", worker=number, kind=type(error).__name__))
+        finally:
+            os._exit(code)
+
+
+def _tell_ready(writing: int) -> None:
+    with suppress(BrokenPipeError):  # nobody waits for a worker that takes another's place
+        os.write(writing, b".")
+    os.close(writing)
+
+
+def _is_ready(reading: int) -> bool:
+    try:
+        return bool(os.read(reading, 1))
+    finally:
+        os.close(reading)

@@ -1,0 +1,43 @@
+"""What a known turn takes does not grow with the conversation: in calls, not in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from benchmarks import effort
+
+SHORT, LONG = 60, 600
+
+WAYS: dict[str, Callable[[int], int]] = {
+    "fit with state": lambda n: effort.fitted_on(n, 2.0),
+    "fit with state, folded": lambda n: effort.fitted_on(n, 0.5),
+    "a session": lambda n: effort.went_on(effort.chat, "openai-chat", n),
+    "a session, folded": lambda n: effort.went_on(effort.chat, "openai-chat", n, 0.5),
+    "a session, marks moved": lambda n: effort.went_on(effort.marked, "anthropic", n),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_known_turn_takes_the_same_calls_behind_any_history(way: str) -> None:
+    WAYS[way](SHORT)  # what is loaded once
+    short = WAYS[way](SHORT)
+    assert WAYS[way](LONG) <= short * 1.05
+
+
+def test_counting_on_takes_the_same_calls_behind_any_history() -> None:
+    # From 64 KB on, a body that goes on from another keeps its dialect: that is shorter.
+    assert effort.counted_on(LONG * 2) <= effort.counted_on(SHORT)
+
+
+def test_first_sight_grows_no_faster_than_the_conversation() -> None:
+    effort.first_sight(SHORT)
+    each = effort.first_sight(SHORT) / SHORT, effort.first_sight(LONG) / LONG
+    assert each[1] <= each[0] * 1.05
+
+
+def test_what_takes_more_calls_is_named() -> None:
+    before = {"count": 300, "fit": 300, "gone": 1}
+    assert effort.worse({"count": 400, "fit": 401, "new": 5}, before) == [
+        "fit: 401 calls, were 300"
+    ]
