@@ -135,7 +135,7 @@ def _document_citer(
     asked_last = [question_in(block.text) for block in blocks if isinstance(block, Text)]
 
     def cite(document: str, beside: str, room: int) -> tuple[str, str]:
-        rules = msgspec.structs.replace(options.rules, most_tokens=room)
+        rules = msgspec.structs.replace(options.rules, room=room)
         words = dict.fromkeys((beside, *asked_last))  # they are the same in the latest message
         question = "\n".join(filter(None, words))
         try:
