@@ -19,10 +19,9 @@ OTHER_NAME = "holdfast_expand_ref"
 """For requests that have a tool named `expand_ref` of their own."""
 
 DESCRIPTION = """\
-Opens part of a stored result that is cited by its ref. Read the citation's excerpts first; open \
-only what they lack, all pages only if you need everything. Give one of query, lines, pattern, \
-around, or path/fields/offset/limit. Example: a citation says "ref:log:9f2c4e1ab07d3358 … ERROR \
-at lines 40-44"; call {"ref_id": "ref:log:9f2c4e1ab07d3358", "lines": "30-60"}"""
+Opens part of a stored result that is cited by its ref. Read the citation first; open only what it \
+lacks. Give one of query, lines, pattern, around, or path/fields/offset/limit."""
+"""No example: every citation ends with a call that opens it, and this stands in each request."""
 
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "integer"}
