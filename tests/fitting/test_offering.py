@@ -75,6 +75,12 @@ def test_a_request_without_tools_gets_one_only_with_something_to_open(dialect: s
     assert fitted(body, dialect).body == body
 
 
+@pytest.mark.parametrize("changes", [{"cites": False}, {"rules": CitingRules(policy="never")}])
+def test_where_nothing_is_cited_it_waits_for_a_fold(changes: dict[str, Any]) -> None:
+    body = in_dialect(chat("short", log(90)), "openai-chat")
+    assert fitted(body, **changes).body == body
+
+
 def test_where_nothing_opens_it_a_citation_does_not_say_how_to() -> None:
     turn = fitted(in_dialect(chat(log(90)), "openai-chat"), offer_expand="never")
     assert [edit.action for edit in turn.edits] == ["cite"]

@@ -60,7 +60,7 @@ def test_a_packed_request_is_answered_and_goes_on_unpacked(
 ) -> None:
     encoding, pack = PACKERS[packer]
     body = request_in(dialect, chat("short", question="What now?"))
-    headers = {**KEYS, "content-encoding": encoding}
+    headers = {**KEYS, "content-encoding": encoding, "x-holdfast-offer-expand": "when_cited"}
     answered = ask(proxy.url + path_of(dialect), pack(body), headers)
     assert answered.status == 200, answered.body
     sent = upstream.requests[-1]

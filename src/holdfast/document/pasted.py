@@ -141,7 +141,8 @@ def _tagged(text: str) -> Span:
     opening, closing = f"<{tag[1]}", f"</{tag[1]}>"
     stop = text.find(closing, start)
     while stop >= 0:
-        behind = _SPACE.match(text, stop + len(closing)).end()
+        gap = _SPACE.match(text, stop + len(closing))
+        behind = stop if gap is None else gap.end()
         following = text.find(closing, behind) if text.startswith(opening, behind) else -1
         if following < 0:
             return Span(start, stop)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.cite import BRIEF, Citation, CitingRules, count, is_long
-from holdfast.document.pasted import question_in
 from holdfast.errors import ExpandError, PrivacyError
 from holdfast.expand.options import MOST_TOKENS
 from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME, parse_call
@@ -26,8 +25,9 @@ from holdfast.fitting.state import BY_ENDS
 from holdfast.store.records import Edit
 from holdfast.store.refs import DIGITS, REF, canonical, digest, parse
 from holdfast.trim.anchors import asks
-from holdfast.trim.standing import edits_of, originals_of, own_of, refs_of
-from holdfast.wire import DIALECTS, Block, Conversation, Message, Text, ToolCall
+from holdfast.trim.pasted import question_of
+from holdfast.trim.standing import edits_of, originals_of, refs_of
+from holdfast.wire import DIALECTS, Block, Conversation, Message, ToolCall
 from holdfast.wire.message import result_texts
 from holdfast.wire.notes import KeyedNote
 from holdfast.wire.strict import encode, splice
@@ -287,10 +287,7 @@ def _question(messages: Sequence[Message], index: int, call: ToolCall | None) ->
     """What the result is wanted for: the user's last question, and what the call asks."""
     earlier = (messages[n] for n in range(index - 1, -1, -1))
     asked = next((message for message in earlier if asks(message)), None)
-    # Of a document that was pasted beside the question every word would count as one of it; and
-    # the question is the same whether the document was cited since or not.
-    blocks = () if asked is None else own_of(asked).blocks
-    words = [question_in(block.text) for block in blocks if isinstance(block, Text)]
+    words = [] if asked is None else [question_of(asked)]
     if call is not None:
         words.extend(scalars(call.arguments))
     return "\n".join(words)

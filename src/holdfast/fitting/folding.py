@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.document.pasted import question_in
 from holdfast.errors import PrivacyError
 from holdfast.fitting.batch import cite_older
 from holdfast.fitting.draft import Draft
@@ -24,9 +23,9 @@ from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import AnchorPreservationManager, asks
 from holdfast.trim.chains import Trimmed
 from holdfast.trim.engine import ContextOptimizationEngine
+from holdfast.trim.pasted import question_of
 from holdfast.trim.pieces import Bench, pieces_of
-from holdfast.trim.standing import own_of
-from holdfast.wire import Conversation, Text
+from holdfast.wire import Conversation
 from holdfast.wire.rules.rule import check_at
 
 LEAST_GAIN = 0.2
@@ -130,13 +129,12 @@ def _document_citer(
     now: Conversation, options: FitOptions, leaving: Leaving
 ) -> Callable[[str, str, int], tuple[str, str]]:
     """Who cites the document in a user's message, for what is said beside it and asked last."""
-    latest = next((own_of(message) for message in reversed(now.messages) if asks(message)), None)
-    blocks = latest.blocks if latest is not None else ()
-    asked_last = [question_in(block.text) for block in blocks if isinstance(block, Text)]
+    latest = next(filter(asks, reversed(now.messages)), None)
+    asked_last = "" if latest is None else question_of(latest)
 
     def cite(document: str, beside: str, room: int) -> tuple[str, str]:
-        rules = msgspec.structs.replace(options.rules, most_tokens=room)
-        words = dict.fromkeys((beside, *asked_last))  # they are the same in the latest message
+        rules = msgspec.structs.replace(options.rules, room=room)
+        words = dict.fromkeys((beside, asked_last))  # they are the same in the latest message
         question = "\n".join(filter(None, words))
         try:
             citation = options.citer(document, question=question, tool="", rules=rules)

@@ -65,7 +65,9 @@ def _offers_early(draft: Draft, options: FitOptions, measure: Measure, *, offere
     To take it away again would break the vendor's cache as much as to bring it late. A request
     that has no tools of its own is a plain chat: it gets one only with something to open.
     """
-    asked = draft.asked
+    asked, rules = draft.asked, options.rules
+    if not options.cites or (rules.policy == "never" and not rules.tools):
+        return False  # a ref comes with a fold alone, which breaks the prefix anyway
     own = sum(not tool.hosted for tool in asked.tools)  # Gemini refuses ours beside its hosted ones
     if options.offer_expand != "always" or not own:
         return False

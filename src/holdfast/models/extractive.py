@@ -158,6 +158,10 @@ def _quotation(passage: Passage, question: str) -> tuple[str, str]:
     best = rank(question, [Passage(line, "") for line in lines])
     at = best[0].index if best else 0
     first, last = max(0, at - _AROUND), min(len(lines), at + _AROUND + 1)
+    while first < at and not lines[first].strip():
+        first += 1
+    while last - 1 > at and not lines[last - 1].strip():
+        last -= 1
     shown = [excerpt(line.rstrip(), question, _LONGEST_QUOTE)[0] for line in lines[first:last]]
     where = passage.where
     if (of := _LINES.fullmatch(where)) and int(of[2]) - int(of[1]) + 1 == len(lines):

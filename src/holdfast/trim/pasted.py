@@ -9,19 +9,36 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.document.pasted import Span, document_in
+from holdfast.document.pasted import Span, document_in, question_in
 from holdfast.store.records import Edit
 from holdfast.trim.edits import edited
 from holdfast.trim.long_texts import texts_of
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.standing import STAND, Stand, own_of, refs_of
 from holdfast.wire import DIALECTS, Message, Text
+from holdfast.wire.notes import KeyedNote
 from holdfast.wire.strict import encode, splice
 
 LEAST_DOCUMENT = 4000
 """Characters; of a shorter one a citation would hardly save anything."""
+_QUESTION: KeyedNote[str] = KeyedNote("question", most=1, lasting=False)
+
 ROOMS = (2000, 400)
 """Tokens that a citation may take: first as much as the longest may have, then the usual size."""
+
+
+def question_of(message: Message) -> str:
+    """What a user's message asks: its words without the documents among them.
+
+    Of a document every word would count as one of the question; and the question is the same
+    whether the document was cited since or not.
+    """
+    own = own_of(message)
+    question = _QUESTION.get(own, "")
+    if question is None:
+        texts = (block.text for block in own.blocks if isinstance(block, Text))
+        question = _QUESTION.put(own, "", "\n".join(map(question_in, texts)))
+    return question
 
 
 def cite_documents(piece: Piece, bench: Bench, most: int) -> tuple[Piece, Edit] | None:

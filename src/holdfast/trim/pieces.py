@@ -93,8 +93,8 @@ class Bench(msgspec.Struct, frozen=True):
     keep: Callable[[str, bytes, float], str] = _name
     """(kind, original, its tokens) → the ref under which it can be opened. Empty if it may not be
     stored: then it may not leave either."""
+    opener: str = ""
+    """The tool with which the model opens refs in this request; without one none are shown."""
     cite: Callable[[str, str, int], tuple[str, str]] | None = None
     """(a document, the question, tokens the citation may take) → its ref and the citation. The ref
     is empty if it may not be stored; None where nothing is cited."""
-    opener: str = ""
-    """The tool with which the model opens refs in this request; without one none are shown."""
