@@ -376,12 +376,12 @@ def state_of(
     """
     if not stored.keys() >= set(sides.names):
         return None
-    asked = read(asked_body(sides, stored), dialect, previous=before and before.asked)
-    asked = sharing(asked, before and before.asked)
+    asked_before, sent_before = (before.asked, before.sent) if before else (None, None)
+    asked = read(asked_body(sides, stored), dialect, previous=asked_before)
+    asked = sharing(asked, asked_before)
     around = unpack(stored[sides.frame])
     sent_body = around.around([stored[name] for name in sides.sent])
-    sent = read(sent_body, dialect, previous=before and before.sent)
-    sent = sharing(sent, before and before.sent)
+    sent = sharing(read(sent_body, dialect, previous=sent_before), sent_before)
     messages = []
     start = 0
     for n, (line, message) in enumerate(zip(sides.lines, sent.messages, strict=True)):
