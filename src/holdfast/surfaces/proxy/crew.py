@@ -141,7 +141,8 @@ class _Crew:
                 ready()
             self._watch()
         finally:
-            self._stop()
+            if not self._stopping.is_set():  # told twice, they would drop their answers
+                self._stop()
             while self._numbers:
                 self._wait()
             for number, handler in before.items():
@@ -172,7 +173,8 @@ class _Crew:
         """Let every worker end its answers; the second time, drop them."""
         self._stopping.set()
         for pid in self._numbers:
-            os.kill(pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # it has ended, and was just waited for
+                os.kill(pid, signal.SIGTERM)
 
     def _start(self, number: int) -> int:
         """Start a worker; what its first byte can be read from, once it takes requests."""
