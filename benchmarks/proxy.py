@@ -162,7 +162,7 @@ _ROWS: tuple[tuple[str, Callable[[Measured], float], str], ...] = (
 
 
 def _compare(console: Console, found: dict[str, Measured], failed: dict[str, str]) -> None:
-    table = Table(title="A request of 200 KB, and others, through proxies of one process each")
+    table = Table(title="A request of 200 KB, and others, through proxies of one worker, or two")
     table.add_column("")
     for name in found:
         table.add_column(name, justify="right")

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -57,13 +58,13 @@ def upstream() -> Iterator[int]:
 
 
 @contextmanager
-def holdfast(to: int) -> Iterator[Served]:
+def holdfast(to: int, workers: int = 1) -> Iterator[Served]:
     """Ours, with its default store: a file."""
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "holdfast", "serve", "--port", str(port)]
         command += ["--store", f"sqlite:///{folder}/holdfast.db"]
-        command += ["--openai", f"http://127.0.0.1:{to}"]
+        command += ["--openai", f"http://127.0.0.1:{to}", "--workers", str(workers)]
         with _running("holdfast", command, port, {}) as served:
             yield served
 
@@ -104,6 +105,7 @@ def headroom(to: int) -> Iterator[Served]:
 
 PROXIES: dict[str, Callable[[int], AbstractContextManager[Served]]] = {
     "holdfast": holdfast,
+    "two workers": partial(holdfast, workers=2),
     "litellm": litellm,
     "headroom": headroom,
 }

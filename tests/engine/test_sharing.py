@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -76,3 +77,32 @@ async def goes_on(dialect: str) -> None:
         assert after.state.asked.messages[: len(known)] == known, "they compare by identity"
         assert after.state.sent.messages[: len(known)] == before.state.sent.messages
         assert holdfast.write(after.state.asked) == in_dialect(chat(*results), dialect)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_session_that_comes_back_from_another_process_keeps_what_was_known(
+    dialect: str, tmp_path: Path
+) -> None:
+    asyncio.run(alternates(dialect, Settings(store_url=f"sqlite:///{tmp_path}/store.db")))
+
+
+async def alternates(dialect: str, settings: Settings) -> None:
+    """Requests of one conversation to two engines in turn: the bytes are those of one alone."""
+    async with (
+        Holdfast.open(settings=settings) as here,
+        Holdfast.open(settings=settings) as there,
+        Holdfast.open("memory:") as alone,
+    ):
+        for turn in range(1, 7):
+            body = in_dialect(chat(*(log(300, n) for n in range(turn))), dialect)
+            engine = here if turn % 2 else there
+            known = engine.session("s").state
+            asked = holdfast.read(body, dialect)
+            fitted = await engine.fit(asked, session="s")
+            assert fitted.body == (await alone.fit(body, session="s")).body
+            await engine.observe(engine.session("s"), fitted)
+            assert await engine.session("s").rebuild(turn) == body
+            if known is not None:
+                state = fitted.state
+                for before, after in ((known.asked, state.asked), (known.sent, state.sent)):
+                    assert after.messages[: len(before.messages)] == before.messages

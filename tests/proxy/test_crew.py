@@ -167,6 +167,30 @@ def test_workers_end_with_their_parent_even_if_it_is_killed(tmp_path: Path) -> N
         socket.create_connection((address.hostname, address.port or 0)).close()
 
 
+@pytest.mark.slow
+def test_a_signal_lets_every_worker_end_its_answers(tmp_path: Path) -> None:
+    """The one that has nothing to do ends at once, and must not take the other with it."""
+    proxy = Process(tmp_path, "--workers", "2", "--store", f"sqlite:///{tmp_path}/store.db")
+    address = urlsplit(proxy.url)
+    body = request_in("openai-chat", chat(log(600, 7)), stream=True)
+    with socket.create_connection((address.hostname, address.port or 0), PATIENCE) as client:
+        head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
+        client.sendall(head.encode() + b"expect: 100-continue\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 100")
+        workers = psutil.Process(proxy.process.pid).children()
+        proxy.process.terminate()
+        while all(map(psutil.Process.is_running, workers)):  # until the idle one has ended
+            pass
+        client.sendall(body)
+        response = http.client.HTTPResponse(client)
+        response.begin()
+        assert response.status == 200
+        assert response.read().endswith(b"data: [DONE]\n\n")
+    code, told = proxy.end()
+    assert code == 0, told
+    assert "Traceback" not in told
+
+
 def test_workers_cannot_share_a_store_in_memory() -> None:
     settings = Settings(serve_workers=2, store_url="memory:", serve_port=0)
     with pytest.raises(SettingsError, match="a store of its own"):

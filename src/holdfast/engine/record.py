@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from holdfast.engine.heads import sharing
 from holdfast.errors import DamagedContentError
 from holdfast.fitting import FitState
 from holdfast.fitting.arrival import names_ref
@@ -357,13 +358,30 @@ def asked_body(sides: Sides, stored: Mapping[str, bytes]) -> bytes:
     return body
 
 
-def state_of(dialect: str, sides: Sides, stored: Mapping[str, bytes]) -> FitState | None:
-    """What fitting needs to go on after a restart; None if something is missing."""
+def held_in(state: FitState | None) -> dict[str, bytes]:
+    """The messages of both sides of a request, by their hashes."""
+    if state is None:
+        return {}
+    messages = (*state.asked.messages, *state.sent.messages)
+    return {sha256_of(message): bytes(message.span) for message in messages}
+
+
+def state_of(
+    dialect: str, sides: Sides, stored: Mapping[str, bytes], before: FitState | None = None
+) -> FitState | None:
+    """What fitting needs to go on after a restart; None if something is missing.
+
+    Messages that stood in the request `before`, at their place, are the same ones again, with all
+    that is known of them: where another process has answered a turn in between, only that is new.
+    """
     if not stored.keys() >= set(sides.names):
         return None
-    asked = read(asked_body(sides, stored), dialect)
+    asked_before, sent_before = (before.asked, before.sent) if before else (None, None)
+    asked = read(asked_body(sides, stored), dialect, previous=asked_before)
+    asked = sharing(asked, asked_before)
     around = unpack(stored[sides.frame])
-    sent = read(around.around([stored[name] for name in sides.sent]), dialect)
+    sent_body = around.around([stored[name] for name in sides.sent])
+    sent = sharing(read(sent_body, dialect, previous=sent_before), sent_before)
     messages = []
     start = 0
     for n, (line, message) in enumerate(zip(sides.lines, sent.messages, strict=True)):

@@ -14,7 +14,14 @@ import msgspec
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, turn_usage
 from holdfast.engine.heads import sharing
-from holdfast.engine.record import Repeated, asked_body, last_fitted, last_sides, state_of
+from holdfast.engine.record import (
+    Repeated,
+    asked_body,
+    held_in,
+    last_fitted,
+    last_sides,
+    state_of,
+)
 from holdfast.engine.vendor_cache import Life, cache_lives
 from holdfast.engine.writer import TurnWriter, answers_before
 from holdfast.errors import RefCollisionError, StoreError
@@ -95,8 +102,10 @@ class Session:
         turns = await self._writer.catch_up()
         sides = last_fitted(turns)
         if sides is not None and self.record.closed_at is None:
-            stored = await self._store.messages(self.scope, sides.names)
-            self.state = state_of(self.record.dialect, sides, stored)
+            held = held_in(self.state)
+            lacking = [name for name in sides.names if name not in held]
+            stored = held | await self._store.messages(self.scope, lacking)
+            self.state = state_of(self.record.dialect, sides, stored, self.state)
             answers = (*await self._writer.inherited(),
                        *await self._writer.hidden(turns))  # fmt: skip
             unwritten = tuple(answer for answer in self.hidden if answer not in answers)

@@ -2,9 +2,10 @@
 
 crew: after server; the last word of the proxy where `serve_workers` is more than one. The parent
 answers no request. It opens the port and checks the store, then starts the workers, which share
-both: a session may go on in any of them, for whoever has an answer has its turn in the store. One
-listening socket for all rather than one each (SO_REUSEPORT): a worker that dies takes no connection
-with it that waited to be taken, and who has time takes the next.
+both: a session may go on in any of them, for whoever has an answer has its turn in the store. Each
+listens on a socket of its own, among which Linux deals the connections out; of one that all share,
+one that was awake took 12 of 13. The parent keeps all sockets open: connections that wait for a
+worker that died are taken by the one in its place.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
+
+import msgspec
 
 from holdfast.errors import HoldfastError, SettingsError
 from holdfast.settings import Settings
@@ -46,8 +49,8 @@ def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
     _check(settings)
     use_few_heaps()
     with ExitStack() as stack:
-        listener = stack.enter_context(server.listen(settings))
-        where = asyncio.run(_tried(settings, listener))
+        listeners = _listeners(settings, stack)
+        where = asyncio.run(_tried(settings, listeners[0]))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-")))
         sockets = [
             stack.enter_context(_unix_socket(folder / f"{number}.sock"))
@@ -55,7 +58,7 @@ def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
         ]
         gc.collect()
         gc.freeze()  # what the workers share stays shared: the collector writes to what it looks at
-        _Crew(settings, listener, sockets, folder).run(lambda: started(where))
+        _Crew(settings, listeners, sockets, folder).run(lambda: started(where))
     log.info(Fields(event="stopped"))
 
 
@@ -72,6 +75,20 @@ def _check(settings: Settings) -> None:
             fix="Choose a store that workers can share (sqlite:///path, or none for the default "
             "file), or one worker.",
         )
+
+
+def _listeners(settings: Settings, stack: ExitStack) -> list[socket.socket]:
+    """A listening socket for each worker, at one port; one for all where only Linux's would do."""
+    deals = sys.platform == "linux"
+    first = stack.enter_context(server.listen(settings, beside_others=deals))
+    if not deals:
+        return [first] * settings.serve_workers
+    there = msgspec.structs.replace(settings, serve_port=first.getsockname()[1])
+    others = [
+        stack.enter_context(server.listen(there, beside_others=True))
+        for _ in range(settings.serve_workers - 1)
+    ]
+    return [first, *others]
 
 
 async def _tried(settings: Settings, listener: socket.socket) -> Started:
@@ -94,12 +111,12 @@ class _Crew:
     def __init__(
         self,
         settings: Settings,
-        listener: socket.socket,
+        listeners: list[socket.socket],
         sockets: list[socket.socket],
         folder: Path,
     ) -> None:
         self._settings = settings
-        self._listener = listener
+        self._listeners = listeners
         self._sockets = sockets
         self._folder = folder
         self._numbers: dict[int, int] = {}
@@ -124,7 +141,8 @@ class _Crew:
                 ready()
             self._watch()
         finally:
-            self._stop()
+            if not self._stopping.is_set():  # told twice, they would drop their answers
+                self._stop()
             while self._numbers:
                 self._wait()
             for number, handler in before.items():
@@ -155,7 +173,8 @@ class _Crew:
         """Let every worker end its answers; the second time, drop them."""
         self._stopping.set()
         for pid in self._numbers:
-            os.kill(pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # it has ended, and was just waited for
+                os.kill(pid, signal.SIGTERM)
 
     def _start(self, number: int) -> int:
         """Start a worker; what its first byte can be read from, once it takes requests."""
@@ -185,7 +204,7 @@ class _Crew:
                 partial(_tell_ready, writing),
                 self._lifeline,
             )
-            asyncio.run(server.work(self._settings, self._listener, worker))
+            asyncio.run(server.work(self._settings, self._listeners[number], worker))
             code = 0
         except HoldfastError as error:
             log.error(Fields(event="worker_failed", worker=number, why=error.what))

@@ -144,7 +144,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests, and say so."""
         await super().startup(sockets=[])  # connections are taken here: see `accept` for why
-        # Where others listen too, each takes one at a time: else the first to wake takes them all.
+        # Of workers that share a socket, the first to wake would take all that wait.
         at_once = AT_ONCE if self._service.peers is None else 1
         for listener in sockets or ():
             work = accept(listener, self._connection, self.connections, at_once)
@@ -167,8 +167,12 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def listen(settings: Settings) -> socket.socket:
-    """A socket at the address of the settings, or SettingsError with what to do."""
+def listen(settings: Settings, *, beside_others: bool = False) -> socket.socket:
+    """A socket at the address of the settings, or SettingsError with what to do.
+
+    With `beside_others`, sockets of this user may listen there together: Linux deals connections
+    out among them.
+    """
     host, port = settings.serve_host, settings.serve_port
     tenants.check(settings)
     if not is_loopback(host) and not tenants.own_tokens(settings):
@@ -187,6 +191,8 @@ def listen(settings: Settings) -> socket.socket:
     try:
         if os.name == "posix":  # elsewhere it would let two programs share the port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if beside_others:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind(address)
         listener.listen(2048)
         listener.setblocking(False)
