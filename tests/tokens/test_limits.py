@@ -150,6 +150,12 @@ def test_effective_context_is_the_window_less_the_programs_prompt(id_: str, left
         "some-model-of-mine",
     ],
 )
+def test_a_model_whose_window_no_price_list_states_is_not_cut_to_the_default() -> None:
+    for name in ("gemini-3-pro-preview", "google:gemini-3.1-pro-preview"):
+        limits = ModelContextRegistry().resolve(name)
+        assert (limits.context_window, limits.mode) == (1_048_576, "input_only")
+
+
 def test_an_api_has_no_program_that_takes_a_part_of_its_window(id_: str) -> None:
     registry = ModelContextRegistry()
     assert registry.overhead(id_) == 0
