@@ -54,8 +54,8 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the window that one result may take: 7,000 tokens of 200,000, 560 of 16,000."""
     calm: float = 0.65
     """Up to this share of the window there is no hurry: before a fold the older results give way
-    together. With 0.5 coding agents (every fifth, bash) miss 0.16 instead of 0.05 at a cost of
-    0.985 instead of 0.980, and 16,000 tokens (every twelfth) cost 0.665 instead of 0.656."""
+    together. On 19 bash agents 0.5 missed 0.16 and cost 0.985, this 0.05 and 0.980; the only two
+    values tried, and chosen on the sample that docs/discussions/policy.md reports."""
     full: float = 0.85
     """Where history is folded: from here on whatever can be cited is, for a fold costs more."""
     shown: float = 0.5
