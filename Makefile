@@ -35,11 +35,12 @@ test: $(READY) ## run all tests (ARGS="-k settings" narrows them)
 clients: $(READY) ## run coding agents from npm and PyPI through the proxy (ARGS="claude codex")
 	@$(BIN)/python -W ignore -m tests.clients $(ARGS)
 
-check: $(READY) ## lint, types, import contracts, documentation
+check: $(READY) ## lint, types, import contracts, effort in calls, documentation
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m benchmarks.effort --check
 	@$(BIN)/python docs/generate.py --check
 	@$(BIN)/python -m pytest -q tests/docs
 
@@ -50,8 +51,8 @@ format: $(READY) ## format the code and apply safe lint fixes
 docs: $(READY) ## rewrite the files in docs that are made from the code
 	@$(BIN)/python docs/generate.py
 
-bench: $(READY_BENCH) ## print the benchmarks, beside their peers
-	@$(BIN)/python -m benchmarks
+bench: $(READY_BENCH) ## print the benchmarks beside their peers, and what fell (ARGS="count fit", --save)
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 fuzz: $(READY) ## run the long fuzzing campaign (FUZZ_SECONDS=600)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests --ignore tests/hardening -m campaign $(ARGS)

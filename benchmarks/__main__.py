@@ -1,4 +1,8 @@
-"""Run the benchmarks: `python -m benchmarks [NAME ...]`, or `regret` alone with its options."""
+"""Run the benchmarks: `python -m benchmarks [--save] [NAME ...]`, or `regret` with its options.
+
+What fell by more than a third against `ratios.json` is named in the end; `--save` writes that file
+anew for the benchmarks that ran.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from benchmarks import (
     guard,
     memory,
     proxy,
+    ratios,
     regret,
     replay,
     store,
@@ -45,10 +50,15 @@ def main() -> None:
     if sys.argv[1:2] == ["regret"]:  # it takes minutes, and options that shorten it
         regret.run(Console(width=150), sys.argv[2:])
         return
-    for name in sys.argv[1:] or ALL:
+    names = [name for name in sys.argv[1:] if name != "--save"]
+    for name in names or ALL:
         if name not in ALL:
             sys.exit(f"There is no benchmark {name}. Choose from: {', '.join(ALL)}.")
         ALL[name](console)
+    if "--save" in sys.argv[1:]:
+        ratios.save(console)
+    elif not ratios.compare(console):
+        sys.exit(1)
 
 
 main()

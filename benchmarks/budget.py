@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import ratios
 from benchmarks.measure import best_ms
 from holdfast.budget import PhaseBudget, TokenBudgetManager, Usage
 
@@ -19,7 +20,10 @@ def run(console: Console) -> None:
     for column in ("requests before", "check", "reserve + report", "snapshot", "report as text"):
         table.add_column(column, justify="right")
     for number in (0, 1000, 100_000):
-        table.add_row(f"{number:,}", *(f"{ms:.4f}" for ms in _measured(number)))
+        measured = _measured(number)
+        table.add_row(f"{number:,}", *(f"{ms:.4f}" for ms in measured))
+        for name, ms in zip(("check", "turn", "snapshot", "report"), measured, strict=True):
+            ratios.note_ms(f"budget: {name} after {number:,}", ms)
     console.print(table)
     phase = PhaseBudget(10**8, 16_384, 0.1)
     each = best_ms(lambda: [phase.allocate(1) for _ in range(CALLS)]) / CALLS

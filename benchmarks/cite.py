@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import ratios
 from benchmarks.questions import MANIFEST
 from holdfast.cite import Citation, cite
 
@@ -40,6 +41,7 @@ def run(console: Console) -> None:
 
 
 def _row(table: Table, kind: str, cited: list[tuple[Citation, float]]) -> None:
+    ratios.note_ms(f"cite: {kind}", statistics.median(ms for _, ms in cited))
     saved = [1 - made.tokens / made.fidelity.from_tokens for made, _ in cited]
     table.add_row(
         kind,

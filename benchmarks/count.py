@@ -16,6 +16,7 @@ import splintr
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import ratios
 from benchmarks.measure import best_ms, peak_bytes
 from benchmarks.wire import conversation
 from holdfast import count, read
@@ -199,6 +200,7 @@ def _speed(console: Console, texts: list[str], encodings: dict[str, Any]) -> Non
         theirs = _seconds(encode, half)
         speed = f"{size / ours:.1f}", f"{ours / size * 1000:.0f}", f"{size / theirs:.1f}"
         table.add_row(name, *speed, f"{theirs / ours:.1f}")
+        ratios.note(f"count: new text, tiktoken, {name}", theirs, ours)
     console.print(table)
     _incremental(console)
     memory = Memory()
@@ -262,6 +264,8 @@ def _incremental(console: Console) -> None:
             lambda m=messages: litellm.token_counter(model="gpt-4o", messages=m),  # type: ignore[misc]
             repeats=2,
         )
+        ratios.note(f"count: one added to {number:,} from bytes, litellm", theirs, ours)
+        ratios.note(f"count: one added to {number:,} from a view, litellm", theirs, view)
         chain = convert_to_messages(messages)
         langchain = best_ms(lambda c=chain: count_tokens_approximately(c), repeats=3)  # type: ignore[misc]
         table.add_row(

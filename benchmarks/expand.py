@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import ratios
 from benchmarks.measure import best_ms
 from holdfast.condense.condenser import Passage
 from holdfast.condense.question import terms
@@ -33,6 +34,7 @@ def run(console: Console) -> None:
         data, wanted = contents[kind], ExpandOptions.parse(options)
         shown = expand(f"ref:{kind}:0123456789abcdef", data, kind, wanted, count=_count)
         took = best_ms(lambda d=data, k=kind, w=wanted: _once(d, k, w))  # type: ignore[misc]
+        ratios.note_ms(f"expand: {kind} {json.dumps(options)}", took)
         target = QUERY_MS if wanted.query else RANGE_MS
         table.add_row(
             kind,

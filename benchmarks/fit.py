@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import ratios
 from benchmarks.count import load_encodings
 from benchmarks.measure import best_ms
 from benchmarks.wire import conversation
@@ -84,6 +85,9 @@ def _speed(console: Console) -> None:
             _ms(lambda: manager.identify(whole.messages), repeats),  # noqa: B023
             _ms(lambda: engine.select(pieces), repeats),  # noqa: B023
         )
+        first, counted, turn = row[:3]
+        ratios.note(f"fit: {number:,} messages, first sight, one exchange added", first, turn)
+        ratios.note(f"fit: {number:,} messages, first sight, counted before", first, counted)
         each = (f"{size / len(messages) / 1000:.2f}" for size in (kept, most))
         table.add_row(
             f"{len(messages):,}", f"{len(body) / 1e6:.2f}", *(f"{ms:,.2f}" for ms in row), *each
@@ -175,6 +179,9 @@ def _peers(console: Console) -> None:
     for column in ("", "ms", "times ours, counted before", "with state"):
         table.add_column(column, justify="left" if not column else "right")
     for name, ms in rows.items():
+        if not name.startswith("holdfast"):
+            ratios.note(f"fit: {name}, counted before", ms, ours)
+            ratios.note(f"fit: {name}, with state", ms, turn)
         table.add_row(name, f"{ms:,.1f}", f"{ms / ours:.1f}", f"{ms / turn:,.0f}")
     console.print(table)
     console.print(

@@ -21,6 +21,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import ratios
 from benchmarks.proxy_peers import servers
 from benchmarks.wire import WORDS
 
@@ -104,6 +105,7 @@ def run(console: Console) -> None:
             times = (held.peak - held.idle) * 1e6 / SIZE
             figures = (held.idle, held.first, held.peak, times, held.workers, held.last)
             table.add_row(name, *(f"{figure:.1f}" for figure in figures))
+            ratios.note(f"memory: {name}, the body", 1, times)
     console.print(table)
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import ratios
 from benchmarks.proxy_peers import client, servers
 from benchmarks.wire import WORDS
 
@@ -146,15 +147,18 @@ def _body(messages: list[dict[str, Any]], *, stream: bool = False) -> bytes:
 
 # --- the tables --------------------------------------------------------------------------------
 
+_RATE = "10 KB requests a second (500)"
+_ENDED = f"streams that ended, of {STREAMS}"
+_MORE_IS_BETTER = (_RATE, _ENDED)
 _ROWS: tuple[tuple[str, Callable[[Measured], float], str], ...] = (
     ("known turn, added ms, p50 (target 5)", lambda one: one.known[0], "{:.1f}"),
     ("  p99 (20)", lambda one: one.known[1], "{:.1f}"),
     ("  CPU ms", lambda one: one.cpu[0], "{:.1f}"),
     ("first sight, added ms, p50", lambda one: one.cold[0], "{:.1f}"),
     ("  p99", lambda one: one.cold[1], "{:.1f}"),
-    ("10 KB requests a second (500)", lambda one: one.rate, "{:,.0f}"),
+    (_RATE, lambda one: one.rate, "{:,.0f}"),
     ("  CPU ms a request", lambda one: one.cpu[1], "{:.2f}"),
-    (f"streams that ended, of {STREAMS}", lambda one: one.streams[0], "{}"),
+    (_ENDED, lambda one: one.streams[0], "{}"),
     ("  seconds", lambda one: one.streams[1], "{:.1f}"),
     ("MB when started", lambda one: one.rss[0], "{:.0f}"),
     ("MB in the end", lambda one: one.rss[1], "{:.0f}"),
@@ -168,12 +172,20 @@ def _compare(console: Console, found: dict[str, Measured], failed: dict[str, str
         table.add_column(name, justify="right")
         if name != "holdfast":
             table.add_column("times ours", justify="right")
+    group = ""
     for title, value, form in _ROWS:
         row = []
+        group = (
+            f"{group.split(' / ', maxsplit=1)[0]} / {title.strip()}"
+            if title.startswith(" ")
+            else title
+        )
         for name, one in found.items():
             row.append(form.format(value(one)))
             if name != "holdfast":
                 ours = value(found["holdfast"]) if "holdfast" in found else 0
+                sides = (ours, value(one)) if title in _MORE_IS_BETTER else (value(one), ours)
+                ratios.note(f"proxy: {group}, {name}", *sides)
                 row.append(f"{value(one) / ours:.1f}" if ours else "")
         table.add_row(title, *row)
     console.print(table)

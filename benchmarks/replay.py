@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 import holdfast
+from benchmarks import ratios
 from benchmarks.fit import PRICES
 from tests.proxy.harness import DIALECTS, running_proxy
 from tests.proxy.replaying import (
@@ -121,7 +122,11 @@ def _print(
     for key, title in _COLUMNS:
         table.add_row(title, *(f"{column[key]:,}" for column in columns))
     table.add_row("tokens sent, share", *(f"{c['sent'] / c['untouched']:.2f}" for c in columns))
+    whole = columns[-1]
+    ratios.note("replay: tokens, untouched", whole["untouched"], whole["sent"])
     for vendor in PRICES:
+        cost = whole[f"untouched {vendor}"], whole[f"sent {vendor}"]
+        ratios.note(f"replay: input cost, {vendor}, untouched", *cost)
         shares = (c[f"sent {vendor}"] / c[f"untouched {vendor}"] for c in columns)
         table.add_row(f"input cost, {vendor}, share", *(f"{share:.2f}" for share in shares))
     every = [*kept.values(), [one for several in kept.values() for one in several]]

@@ -16,6 +16,7 @@ import apsw
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import ratios
 from holdfast.store import Content, Scope, Store, open_store
 from holdfast.store.pack import pack
 from holdfast.store.refs import digest, ref_id
@@ -86,6 +87,8 @@ def _ingest(console: Console, folder: Path) -> None:
     for column in ("", "per second", "of the limit", "of the goal"):
         table.add_column(column, justify="left" if not column else "right")
     for name, rate in rates.items():
+        if name.startswith("holdfast"):
+            ratios.note(f"store: {name}, the limit", rate, limit)
         of_goal = f"{rate / GOAL_PER_SECOND:.0%}" if name.startswith("holdfast") else ""
         table.add_row(name, f"{rate:,.0f}", f"{rate / limit:.0%}", of_goal)
     console.print(table)

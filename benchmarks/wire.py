@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import ratios
 from benchmarks.measure import best_ms, peak_bytes
 from holdfast import read, validate, write
 
@@ -108,6 +109,10 @@ def run(console: Console) -> None:
         per_mb = ms / len(body) * megabyte
         ratio = per_mb / (base / len(raw) * megabyte)
         table.add_row(name, f"{ms:.2f}", f"{per_mb:.2f}", f"{memory:.2f}", f"{ratio:.1f}")
+        if name.startswith(("limit", "peer")):
+            ratios.note(f"wire: read + write, {name}", ratio, 1)
+        elif name.startswith("validate"):
+            ratios.note("wire: read + write / validate", 1, ratio)
 
     row("read + write (5 ms, 3x)", raw, lambda: write(read(raw, "openai-chat")))
     row("  with spaces, as json.dumps writes", spaced, lambda: write(read(spaced, "openai-chat")))
@@ -148,4 +153,5 @@ def _appended(console: Console) -> None:
         )
         name = f"{len(after) / 1e6:.1f} MB, {len(messages):,} messages"
         table.add_row(name, f"{whole:.2f}", f"{added:.3f}", f"{whole / added:.0f}")
+        ratios.note(f"wire: a message appended to {size / 1e6:.1f} MB", whole, added)
     console.print(table)

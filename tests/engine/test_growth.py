@@ -34,10 +34,3 @@ def test_first_sight_grows_no_faster_than_the_conversation() -> None:
     effort.first_sight(SHORT)
     each = effort.first_sight(SHORT) / SHORT, effort.first_sight(LONG) / LONG
     assert each[1] <= each[0] * 1.05
-
-
-def test_what_takes_more_calls_is_named() -> None:
-    before = {"count": 300, "fit": 300, "gone": 1}
-    assert effort.worse({"count": 400, "fit": 401, "new": 5}, before) == [
-        "fit: 401 calls, were 300"
-    ]

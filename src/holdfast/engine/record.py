@@ -24,7 +24,7 @@ from holdfast.store.refs import digest
 from holdfast.trim.standing import STAND, Fold, Stand, originals_of
 from holdfast.wire import Conversation, Message, read
 from holdfast.wire.frame import pack, uneven_gaps, unpack
-from holdfast.wire.message import beginning
+from holdfast.wire.message import beginning, spans_of
 from holdfast.wire.notes import SingleNote
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _summed(asked: Conversation, before: Before) -> tuple[Hash | None, int, str]
     frame, source = asked.frame, asked.source
     if source is None:
         sums = hashlib.sha256(frame.head)
-        sums.update(frame.gap.join([message.span for message in asked.messages]))
+        sums.update(frame.gap.join(spans_of(asked.messages)))
         sums.update(frame.tail)
         return None, 0, sums.hexdigest()
     body = memoryview(source)

@@ -28,7 +28,7 @@ from holdfast.trim.standing import (
 )
 from holdfast.voice import indented
 from holdfast.wire import DIALECTS, Entry, Message, Text, ToolCall, ToolResult
-from holdfast.wire.message import result_texts
+from holdfast.wire.message import result_texts, spans_of
 from holdfast.wire.strict import encode, splice
 
 _LEAST_CUT = 120
@@ -94,7 +94,7 @@ def folded(gist: Gist, bench: Bench, *, summary: str = "", terse: bool = False) 
 
 def kept_run(originals: Sequence[Message], tokens: float, bench: Bench) -> str:
     """The ref of the client's messages, as a JSON list; empty if they may not be stored."""
-    whole = b"[" + b",".join([bytes(message.span) for message in originals]) + b"]"
+    whole = b"[" + b",".join(spans_of(originals)) + b"]"
     return bench.keep("fold", whole, tokens)
 
 

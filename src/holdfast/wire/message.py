@@ -144,6 +144,17 @@ _OWN_BYTES = 1_500
 _BLOCK_BYTES = 300
 
 
+def spans_of(messages: Sequence[Message]) -> list[bytes | memoryview]:
+    """The bytes of messages, to be joined; a trim joins long runs many times over."""
+    return [
+        memoryview(window.body.data)[window.start : window.stop]
+        if isinstance(window, Window)
+        else window
+        for message in messages
+        for window in (message.window,)
+    ]
+
+
 def result_texts(message: Message) -> Iterator[tuple[ToolResult, Block, str]]:
     """The texts of a message's results, each with the block to write another into.
 

@@ -15,7 +15,7 @@ from holdfast.wire.conversation import Conversation
 from holdfast.wire.detect import guess
 from holdfast.wire.dialect import Dialect
 from holdfast.wire.frame import Frame, take_apart
-from holdfast.wire.message import Body, Message, Window, beginning
+from holdfast.wire.message import Body, Message, Window, beginning, spans_of
 from holdfast.wire.strict import Limits, check_keys, parse, to_bytes
 
 DIALECTS: dict[str, Dialect] = {
@@ -66,7 +66,7 @@ def write(conversation: Conversation, before: Conversation | None = None) -> byt
         pieces: list[bytes | memoryview] = [frame.head]
         if before is not None and (shared := _written_before(conversation, before)):
             pieces = [_first_bytes(before, shared)]
-        spans = [message.span for message in conversation.messages[shared:]]
+        spans = spans_of(conversation.messages[shared:])
         if shared and spans:
             pieces.append(frame.gap)
         conversation.written = b"".join((*pieces, frame.gap.join(spans), frame.tail))
