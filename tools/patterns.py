@@ -14,12 +14,13 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import msgspec
 import re2  # type: ignore[import-untyped]
+from tools.linear import BOUNDED, PROVEN, judge
 
 import holdfast
 
@@ -28,6 +29,26 @@ _ENGINES = ("re", "re2")
 _DEEPEST = 5
 """Containers in containers; tables of patterns are flat."""
 METHODS = frozenset({"search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn"})
+
+
+class Argument(NamedTuple):
+    """Why a pattern that no machine has proven takes no time all the same."""
+
+    why: str
+    characters: int = 0
+    """As many as its caller lets it see; 0: it is made at run time."""
+
+
+ARGUED = {
+    "condense.alerts._KEY": Argument("sees keys of at most 64 bytes", 64),  # _KEY_BYTES
+    "expand.options._LINES": Argument("longer values are refused", 60),
+    "condense.marks._any_of()": Argument("a set of RE2 made of the patterns beside it"),
+    "expand.pattern._compiled()": Argument("the model's own, in windows and under limits"),
+    "privacy.detector.compiled()": Argument("those of CREDENTIALS and PERSONAL, which are listed"),
+    "tokens.price_list._check_clause()": Argument("only compiled; the price list is ours"),
+    "tokens.price_list.matches()": Argument("of the price list, on the names of models"),
+}
+"""By place: patterns that are not proven, and those that no list can show."""
 
 
 class Use(NamedTuple):
@@ -42,7 +63,22 @@ class Use(NamedTuple):
     compiled: Any = None
 
 
-def inventory() -> list[Use]:
+def proof(use: Use) -> str:
+    """How it is known that a pattern is linear; empty if it is not."""
+    if use.place in ARGUED:
+        return f"argued: {ARGUED[use.place].why}"
+    if use.engine == "re2":
+        return "RE2"
+    if use.pattern is None:
+        return ""
+    verdict = judge(use.pattern, use.compiled.flags, use.methods)
+    if verdict.proof == BOUNDED:
+        return f"bounded: {verdict.factor} steps a sign"
+    return verdict.proof if verdict.proof == PROVEN else ""
+
+
+@cache
+def inventory() -> tuple[Use, ...]:
     """All of them, in the order of their places."""
     sources = {module.__name__: _Source(module) for module in _modules()}
     uses: dict[object, Use] = {}
@@ -51,7 +87,8 @@ def inventory() -> list[Use]:
             # Of tables made of other tables' rows the first is listed.
             in_table = "[" in use.place and use.compiled is not None
             uses.setdefault(id(use.compiled) if in_table else use.place + str(use.pattern), use)
-    return sorted(uses.values(), key=lambda use: (_natural(use.place), str(use.pattern)))
+    ordered = sorted(uses.values(), key=lambda use: (_natural(use.place), str(use.pattern)))
+    return tuple(ordered)
 
 
 def _natural(place: str) -> list[tuple[int, str]]:

@@ -9,32 +9,15 @@ import re
 import time
 
 import pytest
-from tools.patterns import Use, inventory, unreached
+from tools.linear import BOUNDED, PROVEN, UNPROVEN, judge
+from tools.patterns import ARGUED, Use, inventory, proof, unreached
 
 from tests.hardening.patterns import attacked, attacks
 
-BOUNDED = {
-    "condense.alerts._KEY": 64,  # _KEY_BYTES
-    "expand.around._CHARACTERS": 2_500,  # _LONGEST_PLACE
-    "expand.around._LINES": 2_500,
-    "expand.around._PARAGRAPH": 2_500,
-    "expand.around._ROWS": 2_500,
-    "expand.options._LINES": 60,  # a longer value is refused
-    "tokens.media._PATCHES": 200,  # _LONGEST_MODEL
-    "tokens.media._TILES": 200,
-}
+SHORT = {place: argument.characters for place, argument in ARGUED.items() if argument.characters}
 """Patterns that are not linear, and the characters that their callers let them see."""
 MOST_SECONDS = 0.2
 """What a pattern with a bound may take at its bound."""
-
-RUN_TIME = {
-    "expand.pattern._compiled()": "the model's own, in windows and under limits (test_hostile)",
-    "privacy.detector.compiled()": "those of CREDENTIALS and PERSONAL, which are listed",
-    "tokens.price_list._check_clause()": "only compiled; the price list is ours",
-    "tokens.price_list.matches()": "of the price list, on the names of models",
-    "condense.marks._any_of()": "a set of RE2 made of the patterns beside it",
-}
-"""Patterns that no list can show, and why that is no gap."""
 
 BAD = {
     r"(a+)+$": "search",
@@ -53,8 +36,38 @@ GOOD = {
 }
 
 
-def is_bounded(place: str) -> bool:
-    return place.split("[", maxsplit=1)[0] in BOUNDED
+SLOW = {
+    r"gpt-5(?!.*mini)": "search",
+    r"(?:a*)*b": "match",
+    r"(?:a|a)*b": "match",
+    r"(?:a{1,30})*b": "match",
+    r"(?:[^b]+c|[a ]?.)*+": "match",  # never fails, and looks ahead to the end at every turn
+    r".*?(?:\w*+ )?": "fullmatch",
+    r"(?:.++x)*+": "finditer",  # empty matches bring nobody further
+}
+LINEAR = {
+    r"\b\w+x": "search",
+    r"\w+(?:\.\w+)*": "finditer",
+    r"\w+\b": "finditer",
+    r"[A-Z]+(?![a-z])|[a-z]+": "findall",
+    r"(?m)^a.*b$": "finditer",
+}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method", "verdict"),
+    [
+        *((pattern, method, UNPROVEN) for pattern, method in (BAD | SLOW).items()),
+        *((pattern, method, PROVEN) for pattern, method in (GOOD | LINEAR).items()),
+        (r"\s{0,200}$", "search", BOUNDED),
+    ],
+)
+def test_what_is_slow_is_not_proven_linear(pattern: str, method: str, verdict: str) -> None:
+    assert judge(pattern, re.compile(pattern).flags, frozenset({method})).proof == verdict
+
+
+def test_every_pattern_is_known_to_be_linear() -> None:
+    assert [use.place for use in inventory() if not proof(use)] == []
 
 
 def test_attacks_are_found_on_patterns_that_are_known_to_be_slow() -> None:
@@ -66,28 +79,28 @@ def test_attacks_are_found_on_patterns_that_are_known_to_be_slow() -> None:
 def test_the_list_holds_every_pattern_of_the_source() -> None:
     assert unreached() == []
     uses = inventory()
-    assert {use.place for use in uses if use.pattern is None} <= RUN_TIME.keys()
+    assert {use.place for use in uses if use.pattern is None} <= ARGUED.keys() - SHORT.keys()
     assert len(uses) > 250
     assert {"wire.frame._GAP", "privacy.escapes._ESCAPE"} <= {use.place for use in uses}
 
 
 @pytest.mark.slow
 def test_no_attack_makes_a_pattern_slow() -> None:
-    working = [attempt for attempt in attacked(thorough=False) if not is_bounded(attempt.place)]
+    working = [attempt for attempt in attacked(thorough=False) if attempt.place not in SHORT]
     assert not working, "\n".join(map(str, working))
 
 
 @pytest.mark.campaign
 def test_no_attack_makes_a_pattern_slow_at_any_size() -> None:
-    working = [attempt for attempt in attacked() if not is_bounded(attempt.place)]
+    working = [attempt for attempt in attacked() if attempt.place not in SHORT]
     assert not working, "\n".join(map(str, working))
 
 
 def test_patterns_with_a_bound_are_fast_at_it() -> None:
-    uses = [use for use in inventory() if is_bounded(use.place)]
-    assert {use.place.split("[")[0] for use in uses} == BOUNDED.keys()
+    uses = [use for use in inventory() if use.place in SHORT]
+    assert {use.place for use in uses} == SHORT.keys()
     for use in uses:
-        size = BOUNDED[use.place.split("[")[0]]
+        size = SHORT[use.place]
         assert isinstance(use.compiled, re.Pattern)
         for attack in attacks(use.compiled.pattern, use.compiled.flags, thorough=False):
             for method in use.methods:

@@ -19,7 +19,7 @@ from holdfast.expand.region import Region, characters, json_part, lines
 from holdfast.expand.rows import Nothing, table_rows
 
 _NUMBERS = r"\s*(\d{1,12})(?:\s*[-–]\s*(\d{1,12}))?"  # noqa: RUF001 a dash is a dash
-_LINES = re.compile(rf"(?:.*\()?\s*(?:lines?|l)?{_NUMBERS}(?: of [\d,]+)?\s*\)?", re.IGNORECASE)
+_LINES = re.compile(rf"(?:.*\()?(?:\s*l(?:ines?)?)?{_NUMBERS}(?: of [\d,]+)?\s*\)?", re.IGNORECASE)
 _ROWS = re.compile(rf"rows?{_NUMBERS}(?:\s+of\s+(\S.*))?", re.IGNORECASE)
 _CHARACTERS = re.compile(rf"(?:.*,\s*)?characters?{_NUMBERS}", re.IGNORECASE)
 _PARAGRAPH = re.compile(rf"(?:paragraph|passage)s?{_NUMBERS}", re.IGNORECASE)

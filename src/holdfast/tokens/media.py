@@ -21,23 +21,22 @@ _TYPICAL_SIZE = (1024, 1024)
 # A page or two, a minute of sound, ten seconds of film: nothing in the request says how much.
 _TYPICAL_TOKENS = {"document": 3000.0, "audio": 1920.0, "video": 2630.0}
 
-_LONGEST_MODEL = 200
-"""Characters of a model's name that patterns see: `gpt-5.*mini` is no linear one, and a client
-may send any text as a model."""
 # OpenAI, tiles of 512 pixels: base and price of a tile.
 _TILES = (
     (re.compile(r"4o-mini"), (2833, 5667)),
-    (re.compile(r"gpt-5(?!.*(mini|nano))"), (70, 140)),
+    (re.compile(r"gpt-5"), (70, 140)),  # its mini and nano have patches
     (re.compile(r"^o[13](?!.*mini)"), (75, 150)),
 )
 _USUAL_TILE = (85, 170)
-# OpenAI, patches of 32 pixels, at most 1,536: factor on their number.
+# OpenAI, patches of 32 pixels, at most 1,536: what a model's name holds, what comes later in it,
+# and the factor on the number of patches. `gpt-5.*mini` would be no linear pattern, and a client
+# may send any text as a model.
 _PATCHES = (
-    (re.compile(r"4\.1-mini"), 1.62),
-    (re.compile(r"4\.1-nano"), 2.46),
-    (re.compile(r"o4-mini"), 1.72),
-    (re.compile(r"gpt-5.*mini"), 1.2),
-    (re.compile(r"gpt-5.*nano"), 1.5),
+    ("4.1-mini", "", 1.62),
+    ("4.1-nano", "", 2.46),
+    ("o4-mini", "", 1.72),
+    ("gpt-5", "mini", 1.2),
+    ("gpt-5", "nano", 1.5),
 )
 
 
@@ -76,9 +75,9 @@ def _gemini_image(width: int, height: int, numbers: Constants) -> float:
 
 def _openai_image(width: int, height: int, model: str, *, low: bool) -> float:
     """platform.openai.com, images and vision."""
-    model = model[:_LONGEST_MODEL]
-    for pattern, factor in _PATCHES:
-        if pattern.search(model):
+    for name, later, factor in _PATCHES:
+        _, named, rest = model.partition(name)
+        if named and later in rest:
             scale = min(1.0, math.sqrt(1536 * 32 * 32 / (width * height)))
             patches = math.ceil(width * scale / 32) * math.ceil(height * scale / 32)
             return min(patches, 1536) * factor + 2

@@ -84,7 +84,7 @@ _BETWEEN_WORDS = re.compile(r'[A-Za-z0-9](?=[ "+,:;)}\]\n])|\n(?=[A-Za-z0-9])')
 # whole by 0.1 %.
 _LONG_WORD = 200
 _LONG_RUN = 4_000
-_SPACED_WORD = re.compile(r" *[^ ]+| +")
+_SPACED_WORD = re.compile(r" +[^ ]*|[^ ]+")
 
 
 def _count_gemma(text: str) -> int:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 
-_LOGIN = re.compile(r"(?<=://)([^:/@]*):.*@", re.DOTALL)
+_LOGIN = re.compile(r"://([^:/@]*):.*", re.DOTALL)
 _OPTION = re.compile(r"(?i)(?<=[?&])(?:ssl)?pass(?:word|file)=[^&]*&?")
 
 
 def without_password(url: str) -> str:
     """The URL without what it says of a password."""
-    return _OPTION.sub("", _LOGIN.sub(r"\1@", url)).rstrip("?&")
+    login, at, place = url.rpartition("@")  # a password may hold one, too
+    shown = _LOGIN.sub(r"://\1", login) + at + place if at else url
+    return _OPTION.sub("", shown).rstrip("?&")
