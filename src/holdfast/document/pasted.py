@@ -14,7 +14,7 @@ LONGEST_QUESTION = 600
 """Characters of a paragraph that may be a question or an instruction; a longer one is content."""
 _FENCES = ("```", "~~~")
 _SPACE = re.compile(r"\s*")
-_MARKS = re.compile(r"[`~]{3}\w{0,40}|</?[\w-]{1,41}[^<>\n]{0,200}>")
+_MARKS = re.compile(r"[`~]{3}\w{0,40}|</?[\w-][^<>\n]{0,240}>")
 _TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,200})?>")
 
 

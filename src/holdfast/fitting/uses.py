@@ -60,7 +60,9 @@ _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
 
 _TEST_FILES = re.compile(r"(?:^|/)(?:run_?tests?|tests?|test_\w{1,80})(?:\.py|\.sh|\.js)?$")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_STEP = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
+# Without the spaces around it: a pattern that begins with them looks at a run of them again from
+# each of its signs, and steps are split into words anyway.
+_STEP = re.compile(r"&&|\|\||;|\n")
 
 
 def use_of(tool: str, arguments: Any = None) -> str:
