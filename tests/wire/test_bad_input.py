@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from holdfast import read, repair, validate, write
 from holdfast.errors import BadJSONError, HoldfastError, LimitError, ShapeError, WireError
 from holdfast.wire import Limits, detect
+from holdfast.wire.strict import parse
 
 HEAD = b'{"model":"gpt-4o","messages":[{"role":"user","content":'
 TAIL = b"}]}"
@@ -277,3 +279,38 @@ def test_fewer_keys_are_read_around_the_messages_than_in_them() -> None:
     around = {"model": "gpt-4o", "messages": [said], "metadata": many}
     with pytest.raises(LimitError, match="object keys"):
         read(json.dumps(around), "openai-chat", limits=limits)
+
+
+LONG = "x" * 1_200_000
+"""Large enough for the reader that does not write a value once more to see its keys."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"a":"{LONG}","a":"{LONG}"}}',
+        f'{{"a":"{LONG}","b":1,"a":1}}',
+        f'{{"a":12,"b":"{LONG}","a":1}}',
+        f'{{"b":1,"b":1,"a":"{LONG}"}}',
+        f'{{"a":"{LONG}","c":{{"b":1,"b":2}}}}',
+        f'{{"a":["{LONG}",{{"b":1,"b":1}}]}}',
+        f'{{"a":"{LONG}","\\u0061":"{LONG}"}}',
+    ],
+    ids=("alike", "shorter", "longer", "before", "in an object", "in a list", "escaped"),
+)
+def test_a_key_given_twice_beside_a_long_text_is_refused(text: str) -> None:
+    with pytest.raises(BadJSONError, match="same key twice"):
+        parse(text.encode())
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_long_text_is_read_without_a_second_copy_of_it(indent: int | None) -> None:
+    value = {"role": "tool", "content": LONG, "parts": [1, {"a": [2]}]}
+    raw = json.dumps(value, indent=indent).encode()
+    tracemalloc.start()
+    try:
+        assert parse(raw) == value
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1.5 * len(raw)

@@ -249,17 +249,59 @@ def parse(raw: bytes | msgspec.Raw, place: Place = ()) -> Any:
     try:
         value = _decode(view)
         _let_others_run(view)
-        # Re-encoding the value gives the sender's bytes again, less the white space, unless he
-        # wrote escapes or numbers another way: that proves that no key was given twice. What is
-        # left is read once more with a slower parser that can tell.
-        again = _summed(_encode(value))
-        is_spaced = b'": ' in bytes(view[:24])
-        proven = again == _summed(msgspec.json.format(view, indent=-1) if is_spaced else view)
+        proven = _has_each_key_once(view, value)
     except (ValueError, RecursionError, msgspec.MsgspecError):
         raise _explain(bytes(raw), place) from None
     if not proven:
         _refuse_duplicate_keys(bytes(raw), place)
     return value
+
+
+_FEW_MEMBERS = 100
+"""Of a large value that is looked at member by member; with more, all of it is written again."""
+
+
+def _has_each_key_once(view: memoryview, value: Any) -> bool:
+    """Whether JSON surely gives no key twice; what is left is read with a slower parser.
+
+    A text of 20 MB in a message is not written once more to see that its three keys are three:
+    that would be the largest copy of all, and hold the interpreter the longest.
+    """
+    if not isinstance(value, (dict, list)):
+        return True
+    if len(view) < _LARGE_BYTES or len(value) > _FEW_MEMBERS:
+        return _is_written_so(view, value)
+    if isinstance(value, list):
+        windows = (memoryview(span) for span in items(view))
+        return all(map(_has_each_key_once, windows, value))
+    at = 0
+    for span, inner in zip(fields(view).values(), value.values(), strict=True):
+        head = _MEMBER.match(view, at)
+        window = memoryview(span)
+        if head is None:
+            return False
+        at = head.end() + len(window)
+        # The span is that of the last member of a name: if another stands here, there are two.
+        if _summed(view[head.end() : at]) != _summed(window):
+            return False
+        if not _has_each_key_once(window, inner):
+            return False
+    return bytes(view[at:]).strip(_WHITE) == b"}"
+
+
+def _is_written_so(view: memoryview, value: Any) -> bool:
+    """Whether a value, written once more, gives the sender's bytes again, less the white space.
+
+    It does, unless he wrote escapes or numbers another way, or a key twice.
+    """
+    again = _summed(_encode(value))
+    is_spaced = b'": ' in bytes(view[:24])
+    if not is_spaced and again == _summed(view):
+        return True
+    # Inside a body that is written over many lines a value may not look so at its beginning.
+    if is_spaced or len(view) < _LARGE_BYTES:
+        return again == _summed(msgspec.json.format(view, indent=-1))
+    return False
 
 
 def _summed(data: bytes | memoryview) -> bytes:
