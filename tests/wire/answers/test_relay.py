@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -607,3 +609,35 @@ def test_anthropic_broken_arguments_go_back_as_an_object() -> None:
     run(relay, write(Script((replace(EXPAND, pieces=('{"ref',)),)), "anthropic"))
     assert relay.hidden_calls[0].arguments == '{"ref'
     assert json.loads(relay.assistant_turn[0])["content"][0]["input"] == {}
+
+
+def _chunk(text: str) -> bytes:
+    delta = {"index": 0, "delta": {"content": text}, "finish_reason": None}
+    return b"data: " + json.dumps({"id": "x", "choices": [delta]}).encode() + b"\n\n"
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        lambda size: _chunk("ab") * (size // len(_chunk("ab"))),
+        lambda size: _chunk("x" * size),
+        lambda size: b"data: " + b"y" * size,
+        lambda size: b"data: " + b"\r" * size,
+    ],
+    ids=("many events", "one long event", "an event without end", "line ends alone"),
+)
+def test_an_answer_that_comes_byte_by_byte_takes_time_in_proportion(
+    stream: Callable[[int], bytes],
+) -> None:
+    """The square of four times as much is sixteen; of three tries one may be disturbed."""
+
+    def seconds(size: int) -> float:
+        data = stream(size)
+        relay = Relay("openai-chat", hidden)
+        begin = time.thread_time()
+        for at in range(len(data)):
+            relay.feed(data[at : at + 1])
+        relay.finish()
+        return time.thread_time() - begin
+
+    assert min(seconds(40_000) / seconds(10_000) for _ in range(3)) < 9
