@@ -26,8 +26,7 @@ from holdfast.wire import Conversation, Message
 from holdfast.wire.message import result_texts
 
 RECENT = 8
-"""Exchanges at the end whose results stay: of what a later turn repeats of a result, most is
-repeated within the next few turns."""
+"""Exchanges at the end whose results stay: what an agent is at work with. A choice, not learnt."""
 LEAST_SAVED = 100
 """Tokens that a citation must save. An early result that hardly gives anything would move the
 place where the prefix breaks to the front of the request."""
