@@ -91,9 +91,19 @@ def _hashed(message: Message) -> bytes:
     if message.role == "assistant":  # written anew whether it holds thinking or not: see `encode`
         value = _without_thoughts(unmarked(message.value))
         return hashlib.sha256(encode(value)).digest() if value is not None else b""
-    if _MARK.encode() in span:
+    if _MARK.encode() in span or _is_spaced(span):
         span = encode(unmarked(message.value))
     return hashlib.sha256(span).digest()
+
+
+def _is_spaced(span: bytes) -> bool:
+    """Whether a client writes JSON with spaces, as Python's `json` does unless it is told not to.
+
+    Then a message is written anew, too: without its mark it must be the same as with it. One writer
+    writes all alike, so the first key tells.
+    """
+    behind_key = span.find(b'":') + 2
+    return span[1:2].isspace() or span[behind_key : behind_key + 1].isspace()
 
 
 def unmarked(value: Any) -> Any:
