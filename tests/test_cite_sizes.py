@@ -278,7 +278,9 @@ def test_secrets_are_masked_in_what_is_shown() -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_in_a_request_it_is_on_record_and_rebuilt(dialect: str) -> None:
     content = prose(300)
-    rules = CitingRules(shorten_to=round(count(content) * 0.9))
+    rules = CitingRules(
+        tokens=round(count(content) * 0.9)
+    )  # what may stay whole, it is shortened to
     body = in_dialect(chat(content), dialect)
     options = FitOptions(dialect=dialect, rules=rules, cites=True, opens=True)
     [fitted] = follow([body], dialect, options)

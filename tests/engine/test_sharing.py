@@ -83,7 +83,8 @@ async def goes_on(dialect: str) -> None:
 def test_a_session_that_comes_back_from_another_process_keeps_what_was_known(
     dialect: str, tmp_path: Path
 ) -> None:
-    asyncio.run(alternates(dialect, Settings(store_url=f"sqlite:///{tmp_path}/store.db")))
+    store_url = f"sqlite:///{tmp_path}/store.db"
+    asyncio.run(alternates(dialect, Settings(store_url=store_url, cite_policy="always")))
 
 
 async def alternates(dialect: str, settings: Settings) -> None:
