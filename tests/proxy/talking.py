@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tests.proxy.gatekeeper import KEY
 
@@ -63,12 +63,30 @@ class Talk(Protocol):
         """Give the result of a tool call."""
 
 
+_CLIENTS: list[Any] = []
+_C = TypeVar("_C")
+
+
+def _closed_later(client: _C) -> _C:
+    _CLIENTS.append(client)
+    return client
+
+
+def close_clients() -> None:
+    """Close the vendors' clients, which leave sockets to the garbage collector.
+
+    Its complaint, an error like every warning, would fail whichever test runs then.
+    """
+    while _CLIENTS:
+        _CLIENTS.pop().close()
+
+
 class Chat:
     """openai, Chat Completions."""
 
     def __init__(self, url: str, *, stream: bool, tool: dict[str, Any] = TOOL) -> None:
         self.tools: Any = [{"type": "function", "function": tool}]
-        self.client = openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0)
+        self.client = _closed_later(openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0))
         self.stream = stream
         self.history: list[Any] = []
 
@@ -107,7 +125,7 @@ class Responses:
     """openai, Responses."""
 
     def __init__(self, url: str, *, stream: bool) -> None:
-        self.client = openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0)
+        self.client = _closed_later(openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0))
         self.stream = stream
         self.history: list[Any] = []
 
@@ -145,7 +163,7 @@ class Messages:
     """anthropic."""
 
     def __init__(self, url: str, *, stream: bool) -> None:
-        self.client = anthropic.Anthropic(base_url=url, api_key=KEY, max_retries=0)
+        self.client = _closed_later(anthropic.Anthropic(base_url=url, api_key=KEY, max_retries=0))
         self.stream = stream
         self.history: list[Any] = []
 
@@ -180,25 +198,12 @@ class Messages:
         return Heard(said, calls, (made.usage.input_tokens, made.usage.output_tokens))
 
 
-_GEMINI_CLIENTS: list[genai.Client] = []
-
-
-def close_clients() -> None:
-    """Close Gemini's clients, which leave sockets to the garbage collector.
-
-    Its complaint, an error like every warning, would fail whichever test runs then.
-    """
-    while _GEMINI_CLIENTS:
-        _GEMINI_CLIENTS.pop().close()
-
-
 class Gemini:
     """google-genai."""
 
     def __init__(self, url: str, *, stream: bool) -> None:
         options = gemini_types.HttpOptions(base_url=url)
-        self.client = genai.Client(api_key=KEY, http_options=options)
-        _GEMINI_CLIENTS.append(self.client)
+        self.client = _closed_later(genai.Client(api_key=KEY, http_options=options))
         self.stream = stream
         self.history: list[Any] = []
 
