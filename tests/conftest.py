@@ -21,6 +21,11 @@ _ABOUT_DATA = "HOLDFAST_DATA"
 """What a reason says that has to do with the recorded data: how to bring it (recorded.py)."""
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are cores: many tests wait for programs that they started."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     """Where the recorded data is, a test that says it is not there has looked at a wrong place."""
