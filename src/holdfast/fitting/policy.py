@@ -45,11 +45,12 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     source, and long conversations have most of the cost."""
     prefix: float = 30_000.0
     """Tokens that an extra call reads again: a request of an agent in the middle of its work."""
-    patience: float = 26_250.0
+    patience: float = 19_000.0
     """What an extra call is worth beside its tokens, in tokens of plain input: someone waits, and
-    an agent may do without instead of asking. With it a sure need is worth 9,000 tokens where
-    cached input costs a tenth; reckoned over all recordings, 0.13 results of a conversation are
-    missed, and 0.09 of a coding agent's. At 8,000 it would be 0.16 and 0.11, for 1.6 % less."""
+    an agent may do without instead of asking. With it a sure need is worth 6,800 tokens where
+    cached input costs a tenth. The engine over all recordings, own window: 0.840 of the cost, 0.11
+    results of a conversation missed, 0.05 of a coding agent's. With 26,250 it is 0.856, 0.09 and
+    0.03; with 14,000 it is 0.825, 0.17 and 0.09."""
     share: float = 0.035
     """Share of the window that one result may take: 7,000 tokens of 200,000, 560 of 16,000."""
     calm: float = 0.65
@@ -97,8 +98,9 @@ COEFFICIENTS = Coefficients(
 """Needs: of 528 results of more than 1,000 tokens in half of the conversations, each group with
 eight of the mean (0.42) added, for few results prove little; page, log, diff, web_search and
 entity_metadata have fewer than ten. Files and test runs are set higher than counted (0.55, 0.54):
-coding agents then miss 0.088 instead of 0.106. That and the 9,000 were chosen with both halves in
-view; tables that differ by a tenth here and there are not told apart by these recordings."""
+coding agents then miss 0.088 instead of 0.106. That and the worth of a call were chosen with both
+halves in view; tables that differ by a tenth here and there are not told apart by these recordings.
+"""
 
 
 class Arrival:
