@@ -87,20 +87,20 @@ def tail_start(text: str, low: int, most: int) -> int:
 
 def _outer_passages(source: Source, condenser: Condenser, room: int) -> list[Note]:
     passages = condenser.passages(source)
-    first = _taken((Note("sample", p.text, p.where) for p in passages), room * HEAD_SHARE)
+    first = _fitting((Note("sample", p.text, p.where) for p in passages), room * HEAD_SHARE)
     behind = passages[len(first) :]
     rest = room - sum(cost for _, cost in first)
-    last = _taken((Note("sample", p.text, p.where) for p in reversed(behind)), rest)
+    last = _fitting((Note("sample", p.text, p.where) for p in reversed(behind)), rest)
     return [note for note, _ in [*first, *reversed(last)]]
 
 
-def _taken(notes: Iterable[Note], room: float) -> list[tuple[Note, int]]:
+def _fitting(notes: Iterable[Note], room: float) -> list[tuple[Note, int]]:
     """As many as fit, with what each costs, up to the first that does not."""
-    taken = []
+    priced = []
     for note in notes:
         cost = count(item(f"{note.where}: {note.text}"))
         room -= cost
         if room < 0:
             break
-        taken.append((note, cost))
-    return taken
+        priced.append((note, cost))
+    return priced

@@ -132,10 +132,10 @@ class TurnWriter:
             turn = msgspec.structs.replace(turn, patches=tuple(map(_emptied, turn.patches)))
             storable.pop(change.trail.frame, None)  # there is no way back from it
         await self._store.add_turn(self._scope, turn, record, storable)
-        known = change.known
-        if known.frame not in storable and known.frame != self._before.frame:
-            known = known._replace(frame="")  # it was kept out: the next turn may bring it
-        self.record, self._before = record, known
+        before = change.known
+        if before.frame not in storable and before.frame != self._before.frame:
+            before = before._replace(frame="")  # it was kept out: the next turn may bring it
+        self.record, self._before = record, before
         return turn
 
 

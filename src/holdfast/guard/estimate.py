@@ -19,7 +19,8 @@ from holdfast.tokens.families import UNKNOWN, family_of
 from holdfast.tokens.vocabulary import shared
 from holdfast.wire import Conversation, Message, Text, Thinking, ToolCall, ToolResult
 from holdfast.wire.blocks import Block, Media, Opaque
-from holdfast.wire.strict import Place, encode
+from holdfast.wire.pointing import Place
+from holdfast.wire.strict import encode
 
 Tokenizer = Callable[[str], int]
 

@@ -1,6 +1,6 @@
 """Cut the middle out of what a user wrote or pasted: only where nothing else may go.
 
-long_texts: after edits, before emergency. Some clients have no tool results: aider puts all its
+long_texts: after rewriting, before emergency. Some clients have no tool results: aider puts all its
 files into one message of the user, smolagents what its tools observed. Such a text may be larger
 than the window, and then the choice is between its middle and no answer at all. The beginning and
 the end stay, a ref opens the whole, and what the user marked stays as it is.
@@ -10,17 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from holdfast.document.pasted import document_in
 from holdfast.store.records import Edit
-from holdfast.trim.anchors import MARK
 from holdfast.trim.edits import edited
 from holdfast.trim.excerpts import middle_cut
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.standing import STAND, Stand, is_ours, own_of, refs_of
-from holdfast.wire import DIALECTS, Message, Text
-from holdfast.wire.strict import encode, splice
+from holdfast.trim.rewriting import rewrite_texts, texts_of
 
 LEAST_TEXT = 1000
 """Characters that stay of a text: a question and the reason for it, or the head and tail of a file.
@@ -55,13 +50,17 @@ def lengths(piece: Piece, least: int) -> Iterator[int]:
 
 def shorten_texts(piece: Piece, bench: Bench, most: int) -> tuple[Piece, Edit] | None:
     """Cut the middle out of a piece's texts; None if none is longer than `most`, or may leave."""
-    messages = tuple(_shortened(message, bench, most) for message in piece.messages)
-    if messages == piece.messages:  # messages compare by identity
+
+    def cut(shown: str, whole: str, _: Sequence[str]) -> tuple[str, str]:
+        if len(shown) <= most + _LEAST_CUT:
+            return "", ""
+        data = whole.encode("utf-8", "surrogatepass")
+        ref = bench.keep("text", data, len(data) / 4)
+        return ref, _cut(whole, most, ref, bench.opener)
+
+    shorter = rewrite_texts(piece, bench, cut)
+    if shorter is None:
         return None
-    shorter = msgspec.structs.replace(piece, messages=messages)
-    # Measured alone, a piece may cost more than where it stands.
-    share = bench.measure(shorter) / max(1.0, bench.measure(piece))
-    shorter = msgspec.structs.replace(shorter, tokens=piece.tokens * share)
     what = "cut the middle of a long text"
     return shorter, edited("shorten", what, "nothing else may go", [piece], shorter)
 
@@ -74,13 +73,6 @@ def _is_latest_question(piece: Piece) -> bool:
     return piece.anchor is not None and piece.anchor.type == "latest_user_message"
 
 
-def texts_of(message: Message) -> list[Text]:
-    """The texts of a message that may be cut."""
-    if message.role != "user" or is_ours(message) or MARK.get(message):
-        return []
-    return [block for block in message.blocks if isinstance(block, Text)]
-
-
 def _cut(whole: str, most: int, ref: str, opener: str) -> str:
     """A text without its middle; without that of the document alone, where one was pasted."""
     document = document_in(whole)
@@ -89,31 +81,3 @@ def _cut(whole: str, most: int, ref: str, opener: str) -> str:
         return middle_cut(whole, most, ref, opener)
     cut = middle_cut(whole[document.start : document.stop], room, ref, opener)
     return f"{whole[: document.start]}{cut}{whole[document.stop :]}"
-
-
-def _shortened(message: Message, bench: Bench, most: int) -> Message:
-    dialect = DIALECTS[bench.dialect]
-    shown = texts_of(message)
-    wholes = [block.text for block in own_of(message).blocks if isinstance(block, Text)]
-    if len(shown) != len(wholes):
-        return message
-    span = message.span
-    refs: list[str] = []
-    for block, whole in zip(shown, wholes, strict=True):
-        if len(block.text) <= most + _LEAST_CUT:
-            continue
-        data = whole.encode("utf-8", "surrogatepass")
-        ref = bench.keep("text", data, len(data) / 4)
-        # What was cut before is cut anew: a ref leads to the original, not to a cut of it.
-        shorter = _cut(whole, most, ref, bench.opener)
-        if ref and len(shorter) < len(block.text):
-            span = splice(span, block.slot, encode(dialect.content(block, shorter)))
-            refs.append(ref)
-    if not refs:
-        return message
-    shortened = Message(span, message.role, dialect)
-    stand = STAND.get(message) or Stand((message,))
-    # The ref of what is cut now comes first: an edit names the first ref of what it made.
-    named = tuple(dict.fromkeys((*refs, *refs_of(message))))
-    STAND.put(shortened, msgspec.structs.replace(stand, refs=named))
-    return shortened

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from holdfast.wire.strict import Place, dotted
+from holdfast.wire.pointing import Place, dotted
 
 if TYPE_CHECKING:
     from holdfast.wire.message import Message

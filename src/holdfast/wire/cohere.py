@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.wire import openai_chat
 from holdfast.wire.blocks import Block, Role, Text, Thinking, Tool, ToolResult
 from holdfast.wire.dialect import Entry
-from holdfast.wire.strict import Place
+from holdfast.wire.pointing import Place
 from holdfast.wire.values import inner, json_text, take
 
 if TYPE_CHECKING:

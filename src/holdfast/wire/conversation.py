@@ -27,8 +27,9 @@ from holdfast.wire.dialect import Dialect, Entry
 from holdfast.wire.exchanges import Exchange, group
 from holdfast.wire.frame import Frame, take_apart
 from holdfast.wire.message import Message, SeenMessages
+from holdfast.wire.pointing import Place, dotted
 from holdfast.wire.rules.rule import Context, Seen, check_all, check_at
-from holdfast.wire.strict import Limits, Place, decode, dotted, encode, parse, splice, to_bytes
+from holdfast.wire.strict import Limits, decode, encode, parse, splice, to_bytes
 
 # What an entry may be made of, by who speaks.
 _SAYS: dict[Role, tuple[type[Block], ...]] = {

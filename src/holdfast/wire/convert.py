@@ -14,9 +14,10 @@ import msgspec
 from holdfast.wire.blocks import Block, Media, Role, Text, Tool, ToolCall, ToolResult
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.dialect import Entry, Loss
+from holdfast.wire.pointing import dotted
 from holdfast.wire.reader import dialect_named, read
 from holdfast.wire.repair import repair
-from holdfast.wire.strict import Limits, dotted, encode
+from holdfast.wire.strict import Limits, encode
 from holdfast.wire.values import UniqueNames, join_text
 
 _DEFAULT_LIMITS = Limits()

@@ -12,7 +12,8 @@ import msgspec
 
 from holdfast.errors import ShapeError
 from holdfast.wire.blocks import Block, Role, Tool
-from holdfast.wire.strict import Place, dotted, json_type
+from holdfast.wire.pointing import Place, dotted
+from holdfast.wire.strict import json_type
 
 if TYPE_CHECKING:
     from holdfast.wire.message import Message

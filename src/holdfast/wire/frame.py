@@ -13,7 +13,8 @@ import msgspec
 
 from holdfast.errors import LimitError, ShapeError
 from holdfast.wire.dialect import Dialect
-from holdfast.wire.strict import Place, dotted, fields, items, json_type, offsets, parse
+from holdfast.wire.pointing import Place, dotted
+from holdfast.wire.strict import fields, items, json_type, offsets, parse
 
 _GAP = re.compile(rb"\s*,\s*")
 _OPEN = re.compile(rb"\[\s*")

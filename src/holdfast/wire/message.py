@@ -18,8 +18,9 @@ import msgspec
 from holdfast.wire.blocks import Block, Opaque, Role, Text, ToolCall, ToolResult, text_of
 from holdfast.wire.dialect import Dialect
 from holdfast.wire.notes import NoteKind, forget_passing
+from holdfast.wire.pointing import Place
 from holdfast.wire.rules.rule import Seen
-from holdfast.wire.strict import Place, decode
+from holdfast.wire.strict import decode
 
 
 class Body:

@@ -17,7 +17,7 @@ from holdfast.wire.blocks import (
     ToolResult,
 )
 from holdfast.wire.dialect import Entry, misshapen, role_of
-from holdfast.wire.strict import Place
+from holdfast.wire.pointing import Place
 from holdfast.wire.values import join_text, json_text, parsed, take
 
 if TYPE_CHECKING:

@@ -15,11 +15,12 @@ import msgspec
 from holdfast.wire.blocks import ToolCall, ToolResult
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.message import Message
+from holdfast.wire.pointing import Place, dotted
 from holdfast.wire.reader import dialect_named, read, write
 from holdfast.wire.rules import SURROGATES
 from holdfast.wire.rules.gemini import CONTENT_KEYS, PART_KEYS, carries_data
 from holdfast.wire.rules.rule import Violation, check_all
-from holdfast.wire.strict import Limits, Place, dotted, encode
+from holdfast.wire.strict import Limits, encode
 from holdfast.wire.surrogates import mend_surrogates
 from holdfast.wire.values import UniqueNames, take
 

@@ -60,11 +60,11 @@ class RunningNote(Generic[T]):
         """The value over the longest beginning that is known; it moves on to the new end."""
         messages = conversation.messages
         for n in range(len(messages) - 1, max(-1, len(messages) - 1 - LOOK_BACK), -1):
-            known = self._values.get(messages[n], n + 1)
-            if known is not None and (
-                known.messages is messages or conversation.begins_with(known.messages)
+            earlier = self._values.get(messages[n], n + 1)
+            if earlier is not None and (
+                earlier.messages is messages or conversation.begins_with(earlier.messages)
             ):
                 if n + 1 < len(messages):
                     self._values.drop(messages[n], n + 1)
-                return n + 1, known.value
+                return n + 1, earlier.value
         return 0, self._start

@@ -1,6 +1,6 @@
 """Strict JSON: bytes in, values and spans out, and an exact place when it is not JSON.
 
-strict: the first step of the wire layer; knows nothing about dialects.
+strict: after pointing; knows nothing about dialects.
 
 A provider rejects what lenient parsers let through (NaN, lone surrogates, duplicate keys), so
 this reader does too. Spans are `msgspec.Raw`: windows on the caller's buffer, not copies.
@@ -12,22 +12,18 @@ import json
 import math
 import re
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
 import orjson
 
 from holdfast.errors import BadJSONError, LimitError
+from holdfast.wire.pointing import Place, dotted, duplicate_place, place_at
 
 _WHITE = b" \t\r\n"
 _TYPE_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
-
-Place = tuple[str | int, ...]
-"""Where a value stands: the keys and indices that lead to it."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,22 +82,6 @@ items = _within_depth(msgspec.json.Decoder(list[msgspec.Raw]).decode)
 def json_type(value: object) -> str:
     """Name the JSON type of a value, for error texts."""
     return _TYPE_NAMES.get(type(value), "number")
-
-
-def dotted(place: Place, root: str = "$") -> str:
-    """Write a place as a JSONPath: `$.messages[3].content[0]`."""
-    steps = (
-        f"[{step}]"
-        if isinstance(step, int)
-        else f".{step}"
-        if _PLAIN_KEY.fullmatch(step)
-        else f"[{json.dumps(step[:40])}]"
-        for step in place
-    )
-    return root + "".join(steps)
-
-
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
 # --- from whatever the caller holds to bytes ---------------------------------------------------
@@ -330,7 +310,7 @@ def _member(raw: bytes, start: int, stop: int, key: str) -> tuple[int, int]:
         start = head.end() + size
         if name == key:
             return head.end(), start
-    raise _same_key_twice(_duplicate_place(raw))
+    raise _same_key_twice(duplicate_place(raw))
 
 
 def splice(raw: bytes | msgspec.Raw, place: Place, new: bytes) -> bytes:
@@ -359,7 +339,7 @@ def _refuse_duplicate_keys(raw: bytes, place: Place) -> None:
         # Numbers are no concern here, and float takes any number of digits.
         json.loads(raw.decode(), object_pairs_hook=check, parse_int=float)
     except _DuplicateKeyError:
-        raise _same_key_twice(place + _duplicate_place(raw)) from None
+        raise _same_key_twice(place + duplicate_place(raw)) from None
     except RecursionError:
         raise _too_deep(place) from None
 
@@ -406,87 +386,3 @@ def _explain(raw: bytes, place: Place) -> BadJSONError | LimitError:
         where=dotted(place + place_at(raw, offset)),
         fix="Send the request as UTF-8 JSON.",
     )
-
-
-# `[^"\]` spelled as three ranges: the engine then looks each byte up in a table, which is three
-# times faster.
-_TOKEN = re.compile(rb'"(?:[\x00-!#-\[\]-\xff]++|\\.)*+"?|[\[\]{},:]', re.DOTALL)
-_MOST_TOKENS = 300_000
-"""How far a place is searched for, so that an error message is never slow to make."""
-
-
-def place_at(raw: bytes, offset: int) -> Place:
-    """Give the place of the value that holds `offset`, also in broken JSON."""
-    return places_at(raw, [offset])[0]
-
-
-def places_at(raw: bytes, offsets: list[int]) -> list[Place]:
-    """Give the places that hold ascending offsets, each once; the root for what is too far on."""
-    trail = _Trail()
-    places: list[Place] = []
-    passed = 0
-    tokens = _TOKEN.finditer(raw, 0, offsets[-1] + 1)
-    for match in islice(tokens, _MOST_TOKENS):
-        if offsets[passed] < match.end():
-            places.append(trail.place)
-            passed = bisect_left(offsets, match.end(), passed)
-            if passed == len(offsets):
-                break
-        trail.step(match.group())
-    if passed < len(offsets):
-        places.append(() if next(tokens, None) else trail.place)
-    return list(dict.fromkeys(places))
-
-
-def _duplicate_place(raw: bytes) -> Place:
-    trail = _Trail()
-    known: list[set[str]] = []  # the keys of every object that is open
-    for match in islice(_TOKEN.finditer(raw), _MOST_TOKENS):
-        token = match.group()
-        trail.step(token)
-        if token == b"{":
-            known.append(set())
-        elif token == b"}":
-            known.pop()
-        elif token == b":":
-            key = str(trail.place[-1])
-            if key in known[-1]:
-                return trail.place
-            known[-1].add(key)
-    return ()
-
-
-class _Trail:
-    """Where a scan over tokens stands; broken JSON does not stop it."""
-
-    def __init__(self) -> None:
-        self._stack: list[str | int | None] = []  # None: an object, before its first key
-        self._string = b""
-
-    @property
-    def place(self) -> Place:
-        return tuple(step for step in self._stack if step is not None)
-
-    def step(self, token: bytes) -> None:
-        top = self._stack[-1] if self._stack else None
-        if token == b"{":
-            self._stack.append(None)
-        elif token == b"[":
-            self._stack.append(0)
-        elif token in (b"]", b"}"):
-            del self._stack[-1:]
-        elif token == b",":
-            if isinstance(top, int):
-                self._stack[-1] = top + 1
-        elif token == b":":
-            if self._stack and not isinstance(top, int):
-                self._stack[-1] = _key_text(self._string)
-        else:
-            self._string = token
-
-
-def _key_text(token: bytes) -> str:
-    try:
-        return str(orjson.loads(token))
-    except orjson.JSONDecodeError:
-        return token.strip(b'"').decode(errors="replace")

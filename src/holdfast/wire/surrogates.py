@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import BadJSONError, LimitError
-from holdfast.wire.strict import Place, dotted, encode, places_at
+from holdfast.wire.pointing import Place, dotted, places_at
+from holdfast.wire.strict import encode
 
 # An escape counts only behind an even number of backslashes; a high half is whole if a low
 # half follows it. Escaped backslashes are matched first, so that they are passed over.

@@ -12,7 +12,8 @@ import msgspec
 
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.frame import Frame
-from holdfast.wire.strict import Place, encode, fields, items, offsets, splice
+from holdfast.wire.pointing import Place
+from holdfast.wire.strict import encode, fields, items, offsets, splice
 
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
 

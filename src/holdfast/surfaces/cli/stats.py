@@ -97,8 +97,8 @@ def _watch(out: Output, look: Callable[[], dict[str, Any]], by: By) -> None:
     """Draw what the proxy says every second; in a pipe, print it once."""
     figures = look()
     if out.as_json:
-        kept = {name: figures.get(name) for name in ("totals", f"by_{by}", "process")}
-        out.emit(kept, lambda _: None)
+        shown = {name: figures.get(name) for name in ("totals", f"by_{by}", "process")}
+        out.emit(shown, lambda _: None)
         return
     console = out.console
     with Live(_drawn(figures, by, console.width), console=console, auto_refresh=False) as view:

@@ -102,8 +102,8 @@ def _share(headers: Mapping[str, str]) -> float | None:
 
 def _tools(headers: Mapping[str, str]) -> tuple[tuple[str, ToolRule], ...]:
     """Rules as `Read=never, mcp__*=always, web_fetch=2000`."""
-    given = headers.get(f"{PREFIX}cite-tools", "")
-    entries = [entry.rpartition("=") for entry in given.split(",")] if given.strip() else []
+    rules = headers.get(f"{PREFIX}cite-tools", "")
+    entries = [entry.rpartition("=") for entry in rules.split(",")] if rules.strip() else []
     return tuple((name.strip(), _rule(name.strip(), rule.strip())) for name, _, rule in entries)
 
 

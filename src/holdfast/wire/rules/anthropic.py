@@ -17,6 +17,7 @@ from holdfast.wire.blocks import (
     text_of,
 )
 from holdfast.wire.images import base64_size
+from holdfast.wire.pointing import Place
 from holdfast.wire.rules.common import (
     PLAIN_ID,
     at,
@@ -26,7 +27,6 @@ from holdfast.wire.rules.common import (
     repeated_results,
 )
 from holdfast.wire.rules.rule import Context, Finding, Seen, rule
-from holdfast.wire.strict import Place
 
 
 def _turns(messages: Sequence[Seen]) -> list[list[Seen]]:

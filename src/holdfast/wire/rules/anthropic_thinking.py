@@ -8,9 +8,9 @@ from typing import Any
 
 from holdfast.wire.anthropic import NAME as ANTHROPIC
 from holdfast.wire.blocks import Thinking, ToolResult
+from holdfast.wire.pointing import Place
 from holdfast.wire.rules.common import at
 from holdfast.wire.rules.rule import Context, Finding, Seen, rule
-from holdfast.wire.strict import Place
 
 A11 = rule(
     "A11",

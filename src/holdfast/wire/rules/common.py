@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from holdfast.wire.blocks import Block, Media, Text, ToolCall, ToolResult, text_of
+from holdfast.wire.pointing import Place
 from holdfast.wire.rules.rule import Context, Finding, Seen
-from holdfast.wire.strict import Place
 
 PLAIN_ID = re.compile(r"[A-Za-z0-9_-]+")
 

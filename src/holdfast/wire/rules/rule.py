@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from holdfast.wire.blocks import Block, Role, ToolCall, ToolResult
-from holdfast.wire.strict import Place, dotted
+from holdfast.wire.pointing import Place, dotted
 
 Finding = tuple[Place, str]
 """Where a rule is broken, and how."""
