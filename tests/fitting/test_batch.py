@@ -15,6 +15,7 @@ from holdfast.cite import CitingRules
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.fitting.batch import RECENT
 from holdfast.trim import mark
+from tests.engine.test_rebuild import follow
 from tests.fitting.test_citing import DIALECTS, in_dialect, log, refs_in, tool_names
 from tests.fitting.test_offering import parts
 
@@ -126,3 +127,17 @@ def test_what_is_marked_stays() -> None:
     turn = fit_request(conversation, OPTIONS)
     assert RESULTS[0] in {m.get("content") for m in json.loads(turn.body)["messages"]}
     assert tool_names(turn.body, "openai-chat")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("restarts", [False, True], ids=["goes on", "restarts"])
+def test_a_batch_and_all_that_follows_can_be_rebuilt(dialect: str, restarts: bool) -> None:
+    before = next(n for n, turn in enumerate(of_an_agent(dialect)) if "cite" in actions(turn)) - 1
+    bodies = [in_dialect(agent(RESULTS[:n]), dialect) for n in range(before, before + 4)]
+    options = msgspec.structs.replace(OPTIONS, dialect=dialect)
+    fitted = follow(bodies, dialect, options, restarts=restarts)
+    assert [turn.body for turn in fitted] == [
+        turn.body for turn in follow(bodies, dialect, options)
+    ]
+    assert len(fitted) == len(bodies)
+    assert any("cite" in actions(turn) for turn in fitted)
