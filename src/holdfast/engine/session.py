@@ -316,7 +316,7 @@ async def fit_and_store(
             return fitted
 
 
-COMPARING = 64
+COMPARING = 256
 """How many times faster bytes are compared or hashed than read."""
 
 
