@@ -181,6 +181,7 @@ def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation 
         earlier + rest.messages,
         source=raw,
         body=rest.rest,
+        tools=previous.tools_if_read if rest.rest is previous.rest else None,
         extends=earlier,
         even=even and (shared == 1 or (previous.even and (not comma or comma.group() == gap))),
     )
