@@ -15,9 +15,12 @@ import pytest
 from holdfast import Holdfast, read
 from holdfast.engine import Session
 from holdfast.engine.live import LiveSessions
-from tests.fitting.test_citing import chat, log
+from holdfast.fitting import FitOptions
+from holdfast.store.memory import MemoryStore
+from tests.fitting.test_citing import RULES, chat, log
 
 Turns = list[dict[str, Any]]
+ALWAYS = FitOptions(cites=True, opens=True, rules=RULES)
 
 
 def many_short() -> Turns:
@@ -84,3 +87,22 @@ def test_a_session_knows_how_much_memory_it_takes(
     assert 0.75 * held <= size <= 1.25 * held
     if shape in (one_long_that_is_cited, long_ones_in_turn):
         assert held < 1.25 * sent  # the body, and no text of what was cited
+
+
+def test_what_is_cited_is_held_once_and_then_no_more() -> None:
+    async def work() -> None:
+        engine = Holdfast(MemoryStore(), options=ALWAYS)
+        conversation = read(encoded(chat(log(60))), "openai-chat")
+        [cited] = (message for message in conversation.messages if message.results)
+        weight = cited.parsed_bytes
+        session = engine.session("s")
+        fitted = await session.fit(conversation)
+        assert fitted.contents
+        assert not any(content.data for content in fitted.contents)  # they are in the store
+        assert cited.parsed_bytes < weight - len(log(60))
+        ref = fitted.contents[0].ref_id
+        stored = await engine.store.get(session.scope, ref)
+        assert stored is not None
+        assert stored.data.decode() == log(60)
+
+    asyncio.run(work())
