@@ -325,7 +325,7 @@ def _stored(fitted: Fitted) -> Fitted:
     return msgspec.structs.replace(fitted, contents=named)
 
 
-COMPARING = 64
+COMPARING = 256
 """How many times faster bytes are compared or hashed than read."""
 
 

@@ -15,7 +15,7 @@ from holdfast.wire.conversation import Conversation
 from holdfast.wire.message import Message
 from holdfast.wire.notes import SingleNote
 from holdfast.wire.running import RunningNote
-from holdfast.wire.strict import encode
+from holdfast.wire.strict import holds, sha256_of
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -88,11 +88,11 @@ def _fingerprint(message: Message) -> bytes:
 
 def _hashed(message: Message) -> bytes:
     span = bytes(message.span)
-    if message.role == "assistant":  # written anew whether it holds thinking or not: see `encode`
+    if message.role == "assistant":  # written anew whether it holds thinking or not
         value = _without_thoughts(unmarked(message.value))
-        return hashlib.sha256(encode(value)).digest() if value is not None else b""
-    if _MARK.encode() in span or _is_spaced(span):
-        span = encode(unmarked(message.value))
+        return sha256_of(value, message.size) if value is not None else b""
+    if holds(span, _MARK.encode()) or _is_spaced(span):
+        return sha256_of(unmarked(message.value), message.size)
     return hashlib.sha256(span).digest()
 
 
