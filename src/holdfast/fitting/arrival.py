@@ -30,14 +30,17 @@ from holdfast.trim.pasted import question_of
 from holdfast.trim.standing import edits_of, originals_of, refs_of
 from holdfast.wire import DIALECTS, Block, Conversation, Message, ToolCall
 from holdfast.wire.blocks import hollow
+from holdfast.wire.long_strings import utf8
 from holdfast.wire.message import result_texts
 from holdfast.wire.notes import KeyedNote
 from holdfast.wire.running import RunningNote
-from holdfast.wire.strict import encode, splice
+from holdfast.wire.strict import encode, splice, string_at
 
 _LONG_ERROR = 8_000
 """Error messages are never cited; what is longer than this is a log of something that failed."""
 _ARGUMENT_CHARACTERS = 200
+_LARGE = 1_000_000
+"""Bytes of a message whose texts are not held beside the bytes of its results."""
 
 Citer = Callable[..., Citation]
 Cited = tuple[tuple[Block, Citation], ...]
@@ -49,7 +52,8 @@ class _Wanted(NamedTuple):
     """A result that is to be cited, what it is cited by, and why."""
 
     block: Block
-    text: str
+    content: str | memoryview
+    """What it says, or the JSON string of that where it is large."""
     tool: str
     question: str
     decision: Decision
@@ -132,6 +136,8 @@ def cited_message(
     if not messages[n].results:
         return None
     wanted = _to_be_cited(messages, n, citing)
+    if messages[n].size > _LARGE:
+        _let_texts_go(messages[n], wanted)
     citations = _citations(messages[n], wanted, citing)
     if not citations:
         return None
@@ -139,6 +145,19 @@ def cited_message(
     edits = tuple(_edit(citation, reasons[b.slot], index) for b, citation in citations)
     cited = tuple(citation for _, citation in citations)
     return CitedMessage(_with_citations(messages[n], citations, edits), edits, cited)
+
+
+def _let_texts_go(message: Message, wanted: list[_Wanted]) -> None:
+    """Have large results as they are written: each is bytes of its own once it is cited.
+
+    As a text beside these bytes and the body, one of 20 MB is in memory three times; six times if
+    there is an emoji in it.
+    """
+    for n, result in enumerate(wanted):
+        written = string_at(msgspec.Raw(message.span), result.block.slot)
+        if written is not None:
+            wanted[n] = result._replace(block=hollow(result.block), content=written)
+    message.let_texts_go()
 
 
 def _citations(message: Message, wanted: Sequence[_Wanted], citing: Citing) -> Cited:
@@ -273,15 +292,17 @@ def _cited_by_client(text: str, rules: CitingRules) -> str:
 
 
 def _citation(result: _Wanted, rules: CitingRules, citer: Citer) -> Citation | None:
-    decision = result.decision
+    decision, content = result.decision, result.content
+    has_rule = isinstance(content, str) and not is_long(content, rules)  # of its tool
     rules = msgspec.structs.replace(
         rules,
-        threshold=rules.threshold if is_long(result.text, rules) else 0,  # its tool has a rule
+        threshold=0 if has_rule else rules.threshold,
         room=decision.room,
         shorten_to=decision.threshold,
     )
     try:
-        return citer(result.text, question=result.question, tool=result.tool, rules=rules)
+        said = content if isinstance(content, str) else utf8(content)
+        return citer(said, question=result.question, tool=result.tool, rules=rules)
     except PrivacyError:
         return None  # what may not be stored is not taken out either
 

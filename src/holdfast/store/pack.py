@@ -20,7 +20,7 @@ SMALL = 128
 LEVEL = 1
 """Measured on recorded tool results: 1.3 times as fast as level 3, and 3 % larger."""
 
-_PIECE = 1_000_000
+_PIECE = 262_144
 
 _local = threading.local()
 

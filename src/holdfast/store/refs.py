@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.errors import StoreError
 
-_PART = 1_000_000
+_PART = 262_144
 DIGITS = 16
 """Digits of the hash that a name shows; more where two contents would share them."""
 

@@ -20,7 +20,7 @@ from holdfast.wire.dialect import Dialect
 from holdfast.wire.notes import NoteKind, forget_passing
 from holdfast.wire.pointing import Place
 from holdfast.wire.rules.rule import Seen
-from holdfast.wire.strict import decode
+from holdfast.wire.strict import decode, holds
 
 
 class Body:
@@ -102,7 +102,7 @@ class Message:
         """Whether some bytes stand in it; it is not copied to be looked through."""
         window = self.window
         if isinstance(window, Window):
-            return window.body.data.find(words, window.start, window.stop) >= 0
+            return holds(window.body.data, words, window.start, window.stop)
         return words in bytes(window)
 
     @property
