@@ -19,6 +19,7 @@ from holdfast.engine.live import LiveSessions
 from holdfast.fitting import FitOptions
 from holdfast.store.memory import MemoryStore
 from holdfast.wire import Message
+from holdfast.wire.strict import decode
 from tests.fitting.test_citing import RULES, chat, in_dialect, log
 
 Turns = list[dict[str, Any]]
@@ -114,12 +115,10 @@ def test_what_is_cited_is_held_once_and_then_no_more() -> None:
 def test_a_request_that_is_new_is_read_once(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rules, the count, the hash and the citations look at what reading it has given."""
     read_again: list[Message] = []
-    value = Message.value.fget
-    assert value is not None
 
     def watched(message: Message) -> Any:
         read_again.append(message)
-        return value(message)
+        return decode(message.span)
 
     async def work() -> None:
         engine = Holdfast(MemoryStore(), options=ALWAYS)

@@ -199,7 +199,7 @@ def utf8(written: memoryview) -> bytes:
     assert long is not None
     said = BytesIO()
     for start, stop in pairwise(long.cuts):
-        said.write(_decode(b'"%b"' % written[start:stop]).encode())
+        said.write(_decode(b"".join((b'"', written[start:stop], b'"'))).encode())
     return said.getvalue()
 
 

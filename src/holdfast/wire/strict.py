@@ -319,7 +319,7 @@ def string_at(raw: msgspec.Raw, place: Place) -> memoryview | None:
     for step in place:
         raw = items(raw)[step] if isinstance(step, int) else fields(raw)[step]
     written = memoryview(raw)
-    return written if written[:1] == b'"' else None
+    return written if bytes(written[:1]) == b'"' else None
 
 
 def splice(raw: bytes | msgspec.Raw, place: Place, new: bytes) -> bytes:
