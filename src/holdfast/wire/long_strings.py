@@ -187,9 +187,8 @@ def _long(data: memoryview, start: int) -> _Long | None:
 def _text(data: memoryview, long: _Long) -> str:
     text = ""
     for start, stop in pairwise(long.cuts):
-        text += _decode(
-            b'"%b"' % data[start:stop]
-        )  # grows in place; joined, it would be held twice
+        # It grows in place; joined from its pieces, all of it would be held twice.
+        text += _decode(b"".join((b'"', data[start:stop], b'"')))
     return text
 
 
