@@ -17,7 +17,6 @@ import re2  # type: ignore[import-untyped]
 from holdfast.tokens.prices import Price
 from holdfast.wire import Conversation, Message
 from holdfast.wire.running import RunningNote
-from holdfast.wire.strict import holds
 
 Life = Literal["5m", "1h"]
 """How long a vendor keeps what a client marked."""
@@ -44,14 +43,15 @@ def cache_lives(asked: Conversation) -> frozenset[Life]:
 
 
 def _lives_in(part: bytes) -> frozenset[Life]:
-    if not any(holds(part, key) for key in _KEYS):
+    if not any(key in part for key in _KEYS):
         return frozenset()
     marks = (mark[0] for mark in _MARK.finditer(part))
     return frozenset("1h" if _HOUR.search(m) else "5m" for m in marks if _KIND.search(m))
 
 
 def _with_lives(lives: frozenset[Life], messages: Sequence[Message]) -> frozenset[Life]:
-    return lives.union(*(_lives_in(message.raw) for message in messages))
+    marked = (m for m in messages if any(map(m.holds, _KEYS)))
+    return lives.union(*(_lives_in(message.raw) for message in marked))
 
 
 _LIVES: RunningNote[frozenset[Life]] = RunningNote("cache lives", frozenset(), _with_lives)

@@ -51,8 +51,7 @@ def offer_in_time(
     refs = state is not None and state.refs and went_on
     offered = state is not None and expansion_tool(state.sent)[1]
     held = offered and bool(held_under(draft.asked))  # tools are offered anew with each request
-    # Without refs before, only what is new is read; with refs, they may have been unfolded since.
-    shows = held or names_ref(draft.now.messages[0 if refs else draft.known :])
+    shows = held or names_ref(draft.now)
     offered = offered and went_on
     if options.opens and (shows or _offers_early(draft, options, measure, offered=offered)):
         draft = offer(draft, options, new=not (refs or held or offered))

@@ -22,6 +22,7 @@ from holdfast.trim.standing import originals_of
 from holdfast.wire import Conversation, Message, read, validate
 from holdfast.wire.answers import Kept, rejoin
 from holdfast.wire.exchanges import group
+from holdfast.wire.message import spans_of
 from holdfast.wire.repair import Action, mend
 from holdfast.wire.rules.rule import check_at
 
@@ -123,7 +124,7 @@ def _mended(draft: Draft, model: str, platform: str, leaving: Leaving) -> Draft:
     mended = mend(draft.now, model)
     if not mended.actions or not mended.conversation.messages:
         return draft  # of a request with nothing left in it, the provider says best what is wrong
-    if leaving.would_lose(_joined(draft.now.messages), _joined(mended.conversation.messages)):
+    if leaving.would_lose(draft.now.messages, mended.conversation.messages):
         return draft  # nothing would bring it back
     return draft.changed(mended.conversation, _mending(draft, mended.actions, leaving, platform))
 
@@ -135,7 +136,7 @@ def _mending(draft: Draft, actions: Sequence[Action], leaving: Leaving, platform
         old: Sequence[Message], now: Sequence[Message], start: int, stop: int
     ) -> tuple[Edit, ...]:
         originals = [one for message in old for one in originals_of(message)]
-        whole = b"[" + _joined(originals) + b"]"
+        whole = b"[" + b",".join(spans_of(originals)) + b"]"
         before = message_tokens(draft.now, tuple(old), model, platform)
         after = message_tokens(draft.now, tuple(now), model, platform)
         why, rules = _reasons(actions, draft, start, stop)
@@ -154,10 +155,6 @@ def _mending(draft: Draft, actions: Sequence[Action], leaving: Leaving, platform
         )
 
     return explain
-
-
-def _joined(messages: Sequence[Message]) -> bytes:
-    return b",".join(bytes(message.span) for message in messages)
 
 
 _NUMBER = re.compile(r"\[(\d+)\]")

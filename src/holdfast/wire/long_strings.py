@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from io import BytesIO
 from itertools import accumulate, pairwise
 from secrets import token_hex
 from typing import Any, NamedTuple
@@ -189,6 +190,16 @@ def _text(data: memoryview, long: _Long) -> str:
         # It grows in place; joined from its pieces, all of it would be held twice.
         text += _decode(b"".join((b'"', data[start:stop], b'"')))
     return text
+
+
+def utf8(written: memoryview) -> bytes:
+    """What a string says, from how it is written; never a text of two or four bytes a letter."""
+    long = _long(written, 0)
+    assert long is not None
+    said = BytesIO()
+    for start, stop in pairwise(long.cuts):
+        said.write(_decode(b"".join((b'"', written[start:stop], b'"'))).encode())
+    return said.getvalue()
 
 
 def _filled(value: Any, texts: dict[str, str]) -> Any:

@@ -123,7 +123,8 @@ def _read(
             message.window = window  # one on the body before would keep all of that in memory
         else:
             place = frame.place if frame.bare else (*frame.place, n)
-            message = Message(window, dialect.check(parse(span, place), place), dialect)
+            value = parse(span, place)
+            message = Message(window, dialect.check(value, place), dialect, value)
         messages.append(message)
         if comma := _COMMA.match(raw, window.stop):
             at = comma.end()

@@ -151,10 +151,11 @@ def _without_escapes(raw: bytes) -> Iterator[bytes]:
         yield part.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
-def holds(raw: bytes, words: bytes) -> bool:
-    """Whether some bytes stand in others, looked for in steps."""
+def holds(raw: bytes, words: bytes, start: int, stop: int) -> bool:
+    """Whether some bytes stand in others between two places, looked for in steps."""
     beyond = _LARGE_BYTES + len(words) - 1
-    return any(raw.find(words, at, at + beyond) >= 0 for at in range(0, len(raw), _LARGE_BYTES))
+    steps = range(start, stop, _LARGE_BYTES)
+    return any(raw.find(words, at, min(stop, at + beyond)) >= 0 for at in steps)
 
 
 def _count(sign: bytes, raw: bytes) -> int:
@@ -311,6 +312,14 @@ def _member(
         if name == key:
             return head.end(), start
     raise _same_key_twice(duplicate_place(raw))
+
+
+def string_at(raw: msgspec.Raw, place: Place) -> memoryview | None:
+    """The string at a place as it is written, not a copy; None if something else stands there."""
+    for step in place:
+        raw = items(raw)[step] if isinstance(step, int) else fields(raw)[step]
+    written = memoryview(raw)
+    return written if bytes(written[:1]) == b'"' else None
 
 
 def splice(raw: bytes | msgspec.Raw, place: Place, new: bytes) -> bytes:
