@@ -40,7 +40,7 @@ STRANGERS = [
     Scope("%", "%", "s1"),
     Scope("ann ", "blue", "s1"),
 ]
-HEADER = [b'{"type":"holdfast","version":2}\n']
+HEADER = [b'{"type":"holdfast","version":3}\n']
 Attack = Callable[[Store, Scope], Awaitable[object]]
 
 
@@ -49,6 +49,7 @@ async def _filled(store: Store) -> None:
     await store.add_turn(HERE, turn(1, [b"m"]), session(), named(b"m"))
     await store.save_calibration(HERE, b"mine")
     await store.link(HERE, ["resp_mine"])
+    await store.put_summary(HERE, "my summary", b"mine", source=MINE.sha256)
 
 
 async def _refused(call: Awaitable[Any]) -> None:
@@ -131,6 +132,15 @@ async def _calibration(store: Store, scope: Scope) -> None:
 
 async def _save_calibration(store: Store, scope: Scope) -> None:
     await store.save_calibration(scope, b"theirs")
+
+
+async def _summary(store: Store, scope: Scope) -> None:
+    assert await store.summary(scope, "my summary") is None
+
+
+async def _put_summary(store: Store, scope: Scope) -> None:
+    await store.put_summary(scope, "my summary", b"theirs")
+    assert await store.summary(scope, "my summary") == b"theirs"
 
 
 async def _audit(store: Store, scope: Scope) -> None:

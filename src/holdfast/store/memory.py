@@ -26,6 +26,7 @@ from holdfast.store.records import (
     SessionRecord,
     Stored,
     StoreStats,
+    Summary,
     Turn,
     UsageTotal,
 )
@@ -167,6 +168,7 @@ class MemoryStore:
         self._shelf(scope).remove(ref.key)
         if not ref.removed:
             self._note(scope, "removed", ref, self._clock())
+        self._shelf(scope).drop_summaries_of(ref.sha256)
         self._sweep(scope, ref.sha256)
 
     def _sweep(self, scope: Scope, sha256: str) -> int:
@@ -179,6 +181,29 @@ class MemoryStore:
         workspace = self._workspace(scope)
         workspace.damage.pop(sha256, None)
         return 0 if workspace.data.pop(sha256, None) is None else 1
+
+    # Summaries.
+
+    async def summary(self, scope: Scope, key: str) -> bytes | None:
+        """What was kept under this key."""
+        summary = self._shelf(scope).summaries.get(key)
+        if summary is None or rules.is_over(summary.expires_at, self._clock()):
+            return None
+        return summary.value
+
+    async def put_summary(
+        self,
+        scope: Scope,
+        key: str,
+        value: bytes,
+        ttl_seconds: float | None = None,
+        *,
+        source: str = "",
+    ) -> None:
+        """Keep a summary."""
+        rules.check_key(key)
+        expires_at = rules.expiry(self._clock(), ttl_seconds)
+        self._shelf(scope).summaries[key] = Summary(key, value, source, expires_at)
 
     # Sessions and turns.
 
@@ -358,11 +383,15 @@ class MemoryStore:
         cutoff = self._clock() - grace_seconds
         shelf = self._shelf(scope)
         gone = [ref for ref in shelf.live() if shelf.may_go(ref, cutoff)]
+        for key, summary in list(shelf.summaries.items()):
+            if rules.is_over(summary.expires_at, self._clock()):
+                del shelf.summaries[key]
         contents = size = 0
         for ref in gone:
             ref.removed = True
             ref.content = msgspec.structs.replace(ref.content, compressed="")
             self._note(scope, "removed", ref, self._clock())
+            shelf.drop_summaries_of(ref.sha256)
             if self._sweep(scope, ref.sha256):
                 contents, size = contents + 1, size + ref.size
         return Cleaned(len(gone), contents, size)

@@ -87,6 +87,25 @@ class Store(Protocol):
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
         """Remove refs without a trace, and contents that nobody else refers to; how many went."""
 
+    # Summaries of contents: what can be made again, but not for nothing.
+
+    async def summary(self, scope: Scope, key: str) -> bytes | None:
+        """What was kept under this key; None if nothing is, or it is past its time or damaged."""
+
+    async def put_summary(
+        self,
+        scope: Scope,
+        key: str,
+        value: bytes,
+        ttl_seconds: float | None = None,
+        *,
+        source: str = "",
+    ) -> None:
+        """Keep a summary in the place of an earlier one with its key.
+
+        `source` is the SHA-256 of the stored content that it is of: with that it goes.
+        """
+
     # Sessions and turns.
 
     async def session(self, scope: Scope) -> SessionRecord | None:

@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from holdfast.errors import StoreError
-from holdfast.store.records import AuditEntry, SessionRecord, Turn
+from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
 from holdfast.store.refs import KIND, digest, parse
 
-VERSION = 2
+VERSION = 3
 
 _MOST_RECORDS = 200
 _MOST_BYTES = 4_000_000
@@ -89,6 +89,33 @@ class CalibrationLine(msgspec.Struct, frozen=True, tag="calibration"):
     data: bytes
 
 
+class SummaryLine(msgspec.Struct, frozen=True, kw_only=True, tag="summary"):
+    """A summary of a content; since version 3."""
+
+    key: str
+    source: str
+    expires_at: float | None
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"<SummaryLine {self.key}, {len(self.data)} bytes>"
+
+    @classmethod
+    def of(cls, summary: Summary) -> SummaryLine:
+        """The line of a summary."""
+        return cls(
+            key=summary.key,
+            source=summary.source,
+            expires_at=summary.expires_at,
+            data=summary.value,
+        )
+
+    @property
+    def summary(self) -> Summary:
+        """The summary of the line."""
+        return Summary(self.key, self.data, self.source, self.expires_at)
+
+
 class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
     """An entry of the audit trail."""
 
@@ -96,7 +123,15 @@ class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
 
 
 Line = (
-    Header | SessionLine | TurnLine | LinkLine | RefLine | MessageLine | CalibrationLine | AuditLine
+    Header
+    | SessionLine
+    | TurnLine
+    | LinkLine
+    | RefLine
+    | MessageLine
+    | SummaryLine
+    | CalibrationLine
+    | AuditLine
 )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, LiteralString
 
 from holdfast.store import rules
-from holdfast.store.postgres import blobs
+from holdfast.store.postgres import blobs, summaries
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import Content, RefInfo, Stored
 from holdfast.store.refs import RefName, parse
@@ -237,7 +237,9 @@ async def drop(connection: Connection, scope: Scope, rows: Iterable[Any], now: f
     keys = rules.distinct(f"{row['sha256']} {row['kind']}" for row in rows)
     each = [(scope.workspace, scope.user, *key.split(" "), now, scope.session) for key in keys]
     gone = await connection.fetchmany(_DROP, each)
-    await blobs.sweep(connection, scope, [row["sha256"] for row in gone])
+    hashes = [row["sha256"] for row in gone]
+    await summaries.remove_of(connection, scope, hashes)
+    await blobs.sweep(connection, scope, hashes)
     return len(gone)
 
 

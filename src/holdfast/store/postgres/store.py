@@ -12,7 +12,7 @@ from typing import Literal, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
-from holdfast.store.postgres import moving, originals, sessions, upkeep
+from holdfast.store.postgres import moving, originals, sessions, summaries, upkeep
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.protocol import GRACE_SECONDS, Progress
@@ -25,6 +25,7 @@ from holdfast.store.records import (
     SessionRecord,
     Stored,
     StoreStats,
+    Summary,
     Turn,
     UsageTotal,
 )
@@ -103,6 +104,26 @@ class PostgresStore:
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
         """Remove refs without a trace."""
         return await originals.forget(self._database, scope, refs, self._clock())
+
+    # Summaries.
+
+    async def summary(self, scope: Scope, key: str) -> bytes | None:
+        """What was kept under this key."""
+        return await summaries.get(self._database, scope, key, self._clock())
+
+    async def put_summary(
+        self,
+        scope: Scope,
+        key: str,
+        value: bytes,
+        ttl_seconds: float | None = None,
+        *,
+        source: str = "",
+    ) -> None:
+        """Keep a summary."""
+        rules.check_key(key)
+        summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
+        await self._database.fetch(summaries.PUT, *summaries.values(scope, summary))
 
     # Sessions and turns.
 

@@ -31,11 +31,12 @@ from holdfast.store.records import (
     SessionRecord,
     Stored,
     StoreStats,
+    Summary,
     Turn,
     UsageTotal,
 )
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import moving, originals, sessions, upkeep
+from holdfast.store.sqlite import moving, originals, sessions, summaries, upkeep
 from holdfast.store.sqlite.driver import (
     BUSY_SECONDS,
     Job,
@@ -162,6 +163,28 @@ class SqliteStore:
         now = self._clock()
         return await self._write(lambda db: originals.forget(db, scope, refs, now))
 
+    # Summaries.
+
+    async def summary(self, scope: Scope, key: str) -> bytes | None:
+        """What was kept under this key."""
+        now = self._clock()
+        return await self._read(lambda db: summaries.get(db, scope, key, now))
+
+    async def put_summary(
+        self,
+        scope: Scope,
+        key: str,
+        value: bytes,
+        ttl_seconds: float | None = None,
+        *,
+        source: str = "",
+    ) -> None:
+        """Keep a summary."""
+        rules.check_key(key)
+        summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
+        packed = pack(value)
+        await self._write(lambda db: summaries.put(db, scope, summary, packed))
+
     # Sessions and turns.
 
     async def session(self, scope: Scope) -> SessionRecord | None:
@@ -274,14 +297,18 @@ class SqliteStore:
             if progress is not None and part.read:
                 progress(done, max(done, total))
             if part.read < _PART:
-                return damages
+                break
+        unsound = await self._read(partial(summaries.unsound, scope=scope))
+        if unsound:
+            await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
+        return damages + [rules.damaged_summary(sha256) for sha256 in unsound.values()]
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
         now = self._clock()
         cutoff = now - grace_seconds
         refs = removed = size = after = 0
-        await self._write(_nothing)
+        await self._write(partial(summaries.remove_expired, scope=scope, now=now))
         while True:
             # Looked for by a reader, which keeps nobody from writing; judged again when removed.
             ids = await self._read(
