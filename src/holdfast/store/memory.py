@@ -15,8 +15,10 @@ import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
+from holdfast.store.memory_queue import MemoryQueue
 from holdfast.store.moving import add_line, lines_of
 from holdfast.store.protocol import GRACE_SECONDS, Progress
+from holdfast.store.queue import JobQueue, Moment
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
@@ -43,7 +45,18 @@ class MemoryStore:
         self._clock = clock
         self._workspaces: dict[str, Workspace] = {}
         self._shelves: dict[tuple[str, str], Shelf] = {}
+        moment = self._moment if clock is time.time else self._hand_set
+        self._queue = MemoryQueue(moment, self._keep_summary)
+        self.jobs: JobQueue = self._queue
+        """Work for the background."""
         self._secret = secrets.token_bytes(rules.SECRET_BYTES)
+
+    def _hand_set(self) -> Moment:
+        now = self._clock()
+        return Moment(now, now)
+
+    def _moment(self) -> Moment:
+        return Moment(self._clock(), time.monotonic())
 
     def _workspace(self, scope: Scope) -> Workspace:
         return self._workspaces.setdefault(scope.workspace, Workspace())
@@ -169,6 +182,7 @@ class MemoryStore:
         if not ref.removed:
             self._note(scope, "removed", ref, self._clock())
         self._shelf(scope).drop_summaries_of(ref.sha256)
+        self._queue.drop_of_ref(scope, ref.content.ref_id)
         self._sweep(scope, ref.sha256)
 
     def _sweep(self, scope: Scope, sha256: str) -> int:
@@ -203,7 +217,10 @@ class MemoryStore:
         """Keep a summary."""
         rules.check_key(key)
         expires_at = rules.expiry(self._clock(), ttl_seconds)
-        self._shelf(scope).summaries[key] = Summary(key, value, source, expires_at)
+        self._keep_summary(scope, Summary(key, value, source, expires_at))
+
+    def _keep_summary(self, scope: Scope, summary: Summary) -> None:
+        self._shelf(scope).summaries[summary.key] = summary
 
     # Sessions and turns.
 
@@ -307,6 +324,7 @@ class MemoryStore:
                 self._sweep(scope, sha256)
         for name in [name for name, session in shelf.links.items() if session == scope.session]:
             del shelf.links[name]
+        self._queue.drop_of_session(scope)
         shelf.turns.pop(scope.session, None)
         shelf.sessions.pop(scope.session, None)
         return len(only)

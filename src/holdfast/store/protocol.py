@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
@@ -41,6 +42,8 @@ class Store(Protocol):
 
     url: str
     """What it was opened with, without a password."""
+    jobs: JobQueue
+    """Work for the background."""
 
     # Contents and refs. Equal content is stored once per workspace.
 

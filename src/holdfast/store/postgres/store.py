@@ -15,7 +15,9 @@ from holdfast.store import rules
 from holdfast.store.postgres import moving, originals, sessions, summaries, upkeep
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.migrate import migrate
+from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.protocol import GRACE_SECONDS, Progress
+from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
@@ -53,6 +55,8 @@ class PostgresStore:
         self._clock = clock
         self._put = 0
         self.url = database.url
+        self.jobs: JobQueue = PostgresQueue(database, clock)
+        """Work for the background."""
 
     @classmethod
     async def open(
@@ -238,4 +242,5 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Finish what is being written and let go."""
+        await self.jobs.close()
         await self._database.close()

@@ -22,6 +22,7 @@ from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
+from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
@@ -46,6 +47,8 @@ from holdfast.store.sqlite.driver import (
     prepare,
     secret_beside,
 )
+from holdfast.store.sqlite.queue import SqliteQueue
+from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Readers, Writer
 
 _PART = 100
@@ -72,6 +75,8 @@ class SqliteStore:
         self._readers = readers
         self._read = readers.read
         self._clock = clock
+        self.jobs: JobQueue = SqliteQueue(writer, readers, Ticking.of(clock))
+        """Work for the background."""
         self._noting: Future[None] | None = None
         """The access noted last, until it is written."""
 
