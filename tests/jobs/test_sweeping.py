@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from holdfast.engine import Holdfast
-from holdfast.jobs import Worker, background
+from holdfast.jobs import Attempt, Worker, background
 from holdfast.jobs.running import handlers
 from holdfast.jobs.sweeping import JOB, KEPT_SECONDS, KIND, Sweeper
 from holdfast.settings import Settings
@@ -81,15 +81,16 @@ def test_jobs_that_are_long_over_are_forgotten() -> None:
 
 
 async def first_attempt(worker: Worker) -> str:
-    ended = asyncio.get_running_loop().create_future()
-    worker.told = lambda attempt: ended.done() or ended.set_result(attempt.kind)
-    return str(await asyncio.wait_for(ended, 30.0))
+    attempts: asyncio.Queue[Attempt] = asyncio.Queue()
+    worker.told = attempts.put_nowait
+    return (await asyncio.wait_for(attempts.get(), 30.0)).kind
 
 
 def test_a_worker_beside_other_work_sweeps_by_itself(tmp_path: Path) -> None:
     async def work() -> None:
         store = await open_store(f"sqlite:///{tmp_path}/holdfast.db")
         async with background(store, Settings(), patience=0.0) as worker:
+            assert worker is not None
             assert await first_attempt(worker) == KIND
         (job,) = await store.jobs.latest(None)
         assert job.state == "queued"
@@ -113,8 +114,8 @@ def test_a_worker_that_is_switched_off_does_nothing() -> None:
     async def work() -> None:
         store = MemoryStore()
         await store.jobs.enqueue(Scope(), [JOB])
-        async with background(store, Settings(background_jobs=False), patience=0.0):
-            await asyncio.sleep(0)
+        async with background(store, Settings(background_jobs=False), patience=0.0) as worker:
+            assert worker is None
         (job,) = await store.jobs.latest(None)
         assert (job.state, job.attempts) == ("queued", 0)
 

@@ -254,13 +254,13 @@ def test_what_was_done_while_the_store_is_away_is_written_down_when_it_is_back()
 def test_a_store_that_cannot_be_claimed_from_is_asked_again() -> None:
     async def work() -> None:
         store = MemoryStore(clock=Clock())
-        claim, away = store.jobs.claim, [2]
+        claiming, away = store.jobs.claim, [2]
 
-        async def often_away(asked: Claim) -> list[Job]:
+        async def often_away(claim: Claim) -> list[Job]:
             if away[0]:
                 away[0] -= 1
                 raise StoreUnavailableError("the store is away")
-            return await claim(asked)
+            return await claiming(claim)
 
         store.jobs.claim = often_away  # type: ignore[method-assign]
         bench = Bench(store, Worker(store.jobs, {"x": answers(Outcome())}, QUICK))

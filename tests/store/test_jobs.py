@@ -11,10 +11,19 @@ from holdfast.errors import StoreError
 from holdfast.store import Scope, Store
 from holdfast.store.queue import LOST, Claim, Job, NewJob, Quotas
 from holdfast.store.records import Summary
-from tests.store.harness import HERE, OTHER_USER, OTHER_WORKSPACE, Opener, content, session, turn
+from tests.store.harness import (
+    HERE,
+    OTHER_USER,
+    OTHER_WORKSPACE,
+    Opener,
+    content,
+    exported,
+    lines_of,
+    session,
+    turn,
+)
 
 DAY = 86_400
-CLEAN = Claim(kinds=("clean",), lease_seconds=60.0)
 
 
 def new(key: str, **more: Any) -> NewJob:
@@ -22,9 +31,8 @@ def new(key: str, **more: Any) -> NewJob:
 
 
 async def claimed(store: Store, **asked: Any) -> list[Job]:
-    return await store.jobs.claim(
-        Claim(**{"kinds": ("clean",), "lease_seconds": 60.0, "limit": 10} | asked)
-    )
+    settings: dict[str, Any] = {"kinds": ("clean",), "limit": 10} | asked
+    return await store.jobs.claim(Claim(**settings))
 
 
 async def states(store: Store, scope: Scope | None = HERE) -> dict[str, str]:
@@ -366,5 +374,32 @@ def test_whoever_waits_is_woken_by_a_job(opener: Opener) -> None:
         await store.jobs.enqueue(HERE, [new("k")])
         await asyncio.wait_for(waiting, 30.0)
         await store.jobs.wait(0.0)
+
+    opener.run(work)
+
+
+def test_jobs_are_exported_and_restored_once_and_one_that_runs_is_queued_again(
+    opener: Opener,
+) -> None:
+    async def work(store: Store) -> None:
+        await store.jobs.enqueue(HERE, [new("done"), new("failed"), new("running"), new("queued")])
+        done, failed, _ = await claimed(store, limit=3)
+        await store.jobs.finish(done, cost=7)
+        await store.jobs.fail(failed, "timeout", delay_seconds=90.0)
+        lines = await exported(store, HERE)
+        assert await store.restore(HERE, lines_of(lines)) == 0
+        assert await store.restore(OTHER_USER, lines_of(lines)) == 4
+        theirs = {job.key: job for job in await store.jobs.latest(OTHER_USER)}
+        assert {key: job.state for key, job in theirs.items()} == {
+            "done": "done",
+            "failed": "failed",
+            "running": "queued",
+            "queued": "queued",
+        }
+        assert (theirs["done"].cost, theirs["done"].scope) == (7, OTHER_USER)
+        assert theirs["failed"].next_attempt_at == opener.clock.now + 90
+        assert await store.jobs.enqueue(OTHER_USER, [new("done")]) == 0
+        await store.jobs.claim(Claim(kinds=("clean",)))
+        assert await exported(store, OTHER_USER) == lines
 
     opener.run(work)

@@ -66,12 +66,12 @@ async def background(
     *,
     clock: Callable[[], float] = time.time,
     patience: float = IDLE_SECONDS,
-) -> AsyncIterator[Worker]:
+) -> AsyncIterator[Worker | None]:
     """A worker beside other work, unless it is switched off; in the end it hands its jobs back."""
-    worker = worker_of(store, settings, clock=clock)
     if not settings.background_jobs:
-        yield worker
+        yield None
         return
+    worker = worker_of(store, settings, clock=clock)
     running = asyncio.create_task(_run(worker, store, settings, patience))
     try:
         yield worker

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -130,7 +130,7 @@ class Worker:
 
     async def _pause(self) -> None:
         """Wait until a job may be there and there is room for it, or it is time to look."""
-        waits = [asyncio.create_task(self._stopping.wait())]
+        waits: list[asyncio.Task[Any]] = [asyncio.create_task(self._stopping.wait())]
         if self._free:
             waits.append(asyncio.create_task(self._woken()))
         try:

@@ -416,7 +416,8 @@ class MemoryStore:
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""
-        for line in lines_of(self._shelf(scope), self._workspace(scope)):
+        jobs = self._queue.of(scope)
+        for line in lines_of(self._shelf(scope), self._workspace(scope), jobs):
             yield transfer.encode(line)
 
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
@@ -426,7 +427,11 @@ class MemoryStore:
         async for batch in transfer.batches(lines):
             refs = [line for line in batch if isinstance(line, transfer.RefLine)]
             self._check_collisions(scope, [(line.ref_id, line.sha256) for line in refs])
-            new += sum(add_line(shelf, workspace, line) for line in batch)
+            for line in batch:
+                if isinstance(line, transfer.JobLine):
+                    new += self._queue.restore(scope, line)
+                else:
+                    new += add_line(shelf, workspace, line)
         return new
 
     async def scopes(self) -> list[Scope]:

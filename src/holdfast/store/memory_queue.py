@@ -25,6 +25,7 @@ from holdfast.store.queue import (
 )
 from holdfast.store.records import Summary
 from holdfast.store.scope import Scope
+from holdfast.store.transfer import JobLine
 
 
 @dataclass(eq=False)
@@ -60,13 +61,12 @@ class MemoryQueue(JobQueue):
         return new
 
     def _add(self, scope: Scope, new: NewJob, now: Moment) -> bool:
-        key = (_owner(scope), new.kind, new.key)
-        if any((_owner(row.job.scope), row.job.kind, row.job.key) == key for row in self.rows()):
+        if self._has(scope, new.kind, new.key):
             return False
         due = now.ticks + new.delay_seconds
         fields = msgspec.structs.asdict(new)
         del fields["delay_seconds"]
-        self.insert(
+        self._insert(
             Job(
                 **fields,
                 id=self._last + 1,
@@ -83,8 +83,29 @@ class MemoryQueue(JobQueue):
         )
         return True
 
-    def insert(self, job: Job, due: float | None) -> None:
-        """Put a job behind all others."""
+    def _has(self, scope: Scope, kind: str, key: str) -> bool:
+        name = (_owner(scope), kind, key)
+        return any(
+            (_owner(row.job.scope), row.job.kind, row.job.key) == name for row in self.rows()
+        )
+
+    def of(self, scope: Scope) -> list[Job]:
+        """The jobs of a user and workspace, in the order they were queued."""
+        return [row.job for row in self.rows() if _owner(row.job.scope) == _owner(scope)]
+
+    def restore(self, scope: Scope, line: JobLine) -> bool:
+        """Put an exported job behind all others; whether there was none of its kind and key."""
+        if self._has(scope, line.kind, line.key):
+            return False
+        fields = msgspec.structs.asdict(line)
+        owner = scope.of(fields.pop("session"))
+        due = None
+        if line.next_attempt_at is not None:
+            due = line.next_attempt_at - self._moment().skew
+        self._insert(Job(id=self._last + 1, scope=owner, **fields), due)
+        return True
+
+    def _insert(self, job: Job, due: float | None) -> None:
         self._last = job.id
         self._rows[job.id] = Row(job, due)
 
@@ -97,8 +118,13 @@ class MemoryQueue(JobQueue):
             del self._rows[id_]
 
     async def claim(self, claim: Claim) -> list[Job]:
-        """Take jobs that are due."""
-        self._recover()
+        """Take jobs that are due; if there are none, those whose lease ran out."""
+        claimed = self._claim(claim)
+        if not claimed and self._recover():
+            return self._claim(claim)
+        return claimed
+
+    def _claim(self, claim: Claim) -> list[Job]:
         now, token = self._moment(), secrets.token_hex(16)
         claimed: list[Job] = []
         for kind, priority in queue.places(claim):
@@ -169,7 +195,7 @@ class MemoryQueue(JobQueue):
         spent = self._spent.get(_owner(job.scope), {})
         names = (queue.day_quota(row.debited_on), queue.session_quota(job.scope.session))
         for name in names:
-            if name in spent:
+            if job.most_cost and name in spent:
                 spent[name] += ending.cost - job.most_cost
         if ending.summary is not None:
             self._keep(job.scope, ending.summary)

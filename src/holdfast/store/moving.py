@@ -6,14 +6,15 @@ there already stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from holdfast.store import transfer
+from holdfast.store.queue import Job
 from holdfast.store.shelf import Ref, Shelf, Workspace
 
 
-def lines_of(shelf: Shelf, workspace: Workspace) -> Iterator[transfer.Line]:
-    """Every record of a shelf, behind a header."""
+def lines_of(shelf: Shelf, workspace: Workspace, jobs: Iterable[Job]) -> Iterator[transfer.Line]:
+    """Every record of a shelf, and the jobs of its owner, behind a header."""
     yield transfer.Header()
     for record in sorted(shelf.sessions.values(), key=lambda record: record.session):
         yield transfer.SessionLine(record)
@@ -31,6 +32,8 @@ def lines_of(shelf: Shelf, workspace: Workspace) -> Iterator[transfer.Line]:
             yield transfer.MessageLine(sha256=sha256, sessions=named, data=data)
     for _, summary in sorted(shelf.summaries.items()):
         yield transfer.SummaryLine.of(summary)
+    for job in jobs:
+        yield transfer.JobLine.of(job)
     if shelf.calibration is not None:
         yield transfer.CalibrationLine(shelf.calibration)
     for entry in sorted(shelf.audit, key=lambda entry: entry.at):

@@ -46,7 +46,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: int = 3
     """Then it has failed for good; 0: it is tried for ever."""
     most_cost: int = 0
-    """Tokens that an attempt may cost at most: so many are debited before it begins."""
+    """Tokens that an attempt may cost at most: so many are debited before it begins. What costs
+    nothing is never over a quota."""
     delay_seconds: float = 0.0
 
 

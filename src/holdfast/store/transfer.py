@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from holdfast.errors import StoreError
+from holdfast.store.queue import PRIORITIES, Job, JobState
 from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
 from holdfast.store.refs import KIND, digest, parse
 
@@ -116,6 +117,33 @@ class SummaryLine(msgspec.Struct, frozen=True, kw_only=True, tag="summary"):
         return Summary(self.key, self.data, self.source, self.expires_at)
 
 
+class JobLine(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
+    """A job of the queue; one that runs is queued again where it is restored. Since version 3."""
+
+    session: str
+    kind: str
+    key: str
+    ref_id: str
+    priority: int
+    state: JobState
+    attempts: int
+    max_attempts: int
+    most_cost: int
+    cost: int
+    error: str
+    created_at: float
+    next_attempt_at: float | None
+    completed_at: float | None
+
+    @classmethod
+    def of(cls, job: Job) -> JobLine:
+        """The line of a job."""
+        fields = {name: getattr(job, name) for name in cls.__struct_fields__ if name != "session"}
+        if job.state == "running":  # the attempt stays here, and with it what it may cost
+            fields |= {"state": "queued", "next_attempt_at": job.created_at}
+        return cls(session=job.scope.session, **fields)
+
+
 class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
     """An entry of the audit trail."""
 
@@ -130,6 +158,7 @@ Line = (
     | RefLine
     | MessageLine
     | SummaryLine
+    | JobLine
     | CalibrationLine
     | AuditLine
 )
@@ -192,6 +221,8 @@ def _is_sound(line: Line) -> bool:
             )
         case MessageLine():
             return digest(line.data) == line.sha256
+        case JobLine():
+            return line.priority in PRIORITIES
         case _:
             return True
 

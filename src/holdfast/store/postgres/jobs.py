@@ -31,10 +31,10 @@ UPDATE holdfast.jobs AS j
 SET state = 'running', attempts = attempts + 1, due = NULL, token = $2,
     lease_until = holdfast.now_or($1) + $3, debited_on = holdfast.day_of(holdfast.now_or($1))
 FROM (
-    SELECT found.id
+    SELECT found.id, found.due
     FROM unnest($4::text[], $5::smallint[]) AS place (kind, priority)
     CROSS JOIN LATERAL (
-        SELECT id FROM holdfast.jobs AS waiting
+        SELECT id, due FROM holdfast.jobs AS waiting
         WHERE waiting.kind = place.kind AND waiting.priority = place.priority
           AND waiting.due <= holdfast.now_or($1)
         ORDER BY waiting.due, waiting.id
@@ -42,7 +42,7 @@ FROM (
         FOR UPDATE SKIP LOCKED) AS found
     LIMIT $6) AS chosen
 WHERE j.id = chosen.id
-RETURNING j.*
+RETURNING j.*, chosen.due AS was_due
 """
 
 DEBIT: LiteralString = """
@@ -81,7 +81,7 @@ WITH ended AS (
 ), refunded AS (
     UPDATE holdfast.quotas AS q SET spent = q.spent + $7 - ended.most_cost
     FROM ended
-    WHERE (ended.most_cost > 0 OR $7 > 0)
+    WHERE ended.most_cost > 0
       AND q.workspace = ended.workspace AND q.username = ended.username
       AND q.name IN ('day ' || ended.debited_on, 'session ' || ended.session)
 ), kept AS (
@@ -118,6 +118,19 @@ LATEST: LiteralString = (
     " AND $3 IN ('', session) AND $4 IN ('', kind) AND $5 IN ('', state)"
     " ORDER BY id DESC LIMIT $6"
 )
+
+ALL: LiteralString = (
+    "SELECT " + _COLUMNS + " FROM holdfast.jobs WHERE workspace = $1 AND username = $2 ORDER BY id"  # noqa: S608
+)
+
+# In the order of the fields of `JobLine`.
+RESTORE: LiteralString = """
+INSERT INTO holdfast.jobs (
+    workspace, username, session, kind, key, ref_id, priority, state, attempts, max_attempts,
+    most_cost, cost, error, created_at, due, completed_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+ON CONFLICT DO NOTHING RETURNING id
+"""
 
 FIGURES: LiteralString = """
 SELECT kind, state, count(*) AS jobs,

@@ -9,8 +9,10 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, LiteralString
 
+import msgspec
+
 from holdfast.store import rules, transfer
-from holdfast.store.postgres import blobs, originals, sessions, summaries, text, upkeep
+from holdfast.store.postgres import blobs, jobs, originals, sessions, summaries, text, upkeep
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import Turn
 from holdfast.store.scope import Scope
@@ -144,6 +146,8 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
     async for row in rows(summaries.ALL):
         if (summary := summaries.opened(row)) is not None:
             yield transfer.SummaryLine.of(summary)
+    async for row in rows(jobs.ALL):
+        yield transfer.JobLine.of(jobs.job_of(row))
     async for row in rows(CALIBRATION):
         yield transfer.CalibrationLine(row["data"])
     async for row in rows(_AUDIT):
@@ -194,6 +198,8 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
             for session in named:
                 await sessions.add_messages(connection, scope.of(session), [sha256])
             return not known
+        case transfer.JobLine():
+            return await _is_new(connection, jobs.RESTORE, *who, *msgspec.structs.astuple(line))
         case transfer.SummaryLine(summary=summary):
             return await _is_new(connection, summaries.ADD, *summaries.values(scope, summary))
         case _:

@@ -9,6 +9,9 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
+
+import msgspec
 
 from holdfast.store import queue
 from holdfast.store.postgres import jobs, summaries
@@ -67,9 +70,19 @@ class PostgresQueue(JobQueue):
 
     async def claim(self, claim: Claim) -> list[Job]:
         """Take jobs that are due."""
+        claimed = await self._claim(claim)
+        if not claimed and await self.recover():
+            claimed = await self._claim(claim)
+        return claimed
+
+    async def _claim(self, claim: Claim) -> list[Job]:
+        """Take jobs that are due, in as many goes as there are jobs to be skipped."""
+        claimed: list[Job] = []
         while True:
-            claimed, skipped = await self._database.transact(partial(_claim, claim, self._now))
-            if claimed or (not skipped and not await self.recover()):
+            rest = msgspec.structs.replace(claim, limit=claim.limit - len(claimed))
+            part, skipped = await self._database.transact(partial(_claim, rest, self._now))
+            claimed += part
+            if not skipped or len(claimed) >= claim.limit:
                 return claimed
 
     async def renew(self, jobs_: Sequence[Job], lease_seconds: float) -> set[int]:
@@ -139,8 +152,7 @@ async def _claim(claim: Claim, now: float | None, connection: Connection) -> tup
         jobs.CLAIM, now, token, claim.lease_seconds, kinds, priorities, claim.limit
     )
     claimed, skipped = [], 0
-    # Quotas are locked until the transaction ends: all who debit take them in one order.
-    for row in sorted(rows, key=lambda row: (row["workspace"], row["username"], row["session"])):
+    for row in sorted(rows, key=_order_of_debits):
         job = jobs.job_of(row, is_claimed=True)
         if why := await _debit(connection, job, claim.quotas, row["debited_on"]):
             await connection.execute(jobs.SKIP, now, job.id, why)
@@ -148,6 +160,12 @@ async def _claim(claim: Claim, now: float | None, connection: Connection) -> tup
         else:
             claimed.append(job)
     return sorted(claimed, key=lambda job: (-job.priority, job.id)), skipped
+
+
+def _order_of_debits(row: Any) -> tuple[Any, ...]:
+    """First whose they are: quotas are locked until the transaction ends, by all in one order."""
+    owner = (row["workspace"], row["username"], row["session"])
+    return (*owner, -row["priority"], row["was_due"], row["id"])
 
 
 async def _debit(connection: Connection, job: Job, quotas: Quotas, today: str) -> str:

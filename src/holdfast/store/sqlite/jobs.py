@@ -16,6 +16,7 @@ from holdfast.store.pack import Packed
 from holdfast.store.queue import Claim, Depth, Ending, Job, Moment, NewJob, QueueFigures, Quotas
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import summaries
+from holdfast.store.transfer import JobLine
 
 _COLUMNS = (
     "id, workspace, owner, session, kind, key, ref_id, priority, state, attempts, max_attempts,"
@@ -64,6 +65,35 @@ def enqueue(db: apsw.Connection, scope: Scope, jobs: Sequence[NewJob], now: Mome
         )
         new += db.changes()
     return new
+
+
+def page(
+    db: apsw.Connection, scope: Scope, after: int, limit: int, now: Moment
+) -> tuple[list[Job], int]:
+    """Jobs behind an id, and the id to go on behind; 0 at the end."""
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM jobs WHERE workspace = ? AND owner = ? AND id > ?"  # noqa: S608
+        " ORDER BY id LIMIT ?",
+        (scope.workspace, scope.user, after, limit),
+    )
+    jobs = [_job(row, now) for row in rows]
+    return jobs, jobs[-1].id if len(jobs) == limit else 0
+
+
+def restore(db: apsw.Connection, scope: Scope, line: JobLine, now: Moment) -> bool:
+    """Put an exported job behind all others; whether there was none of its kind and key."""
+    due = None if line.next_attempt_at is None else line.next_attempt_at - now.skew
+    db.execute(
+        "INSERT OR IGNORE INTO jobs (workspace, owner, session, kind, key, ref_id, priority, state,"
+        " attempts, max_attempts, most_cost, cost, error, created_at, due, completed_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(scope.workspace, scope.user, line.session, line.kind, line.key, line.ref_id),
+            *(line.priority, line.state, line.attempts, line.max_attempts, line.most_cost),
+            *(line.cost, line.error, line.created_at, due, line.completed_at),
+        ),
+    )
+    return bool(db.changes())
 
 
 def claim(db: apsw.Connection, asked: Claim, token: str, now: Moment) -> tuple[list[Job], bool]:
@@ -154,13 +184,13 @@ def settle(
     ).fetchall()
     if not rows:
         return _was_settled(db, job, ending)
-    if job.most_cost or ending.cost:
+    if job.most_cost:
         db.execute(
             "UPDATE quotas SET spent = spent + ? WHERE workspace = ? AND owner = ?"
             " AND name IN (?, ?)",
             (
                 *(ending.cost - job.most_cost, job.scope.workspace, job.scope.user),
-                *(queue.day_quota(rows[0][0]), queue.session_quota(job.scope.session)),
+                *(queue.day_quota(str(rows[0][0])), queue.session_quota(job.scope.session)),
             ),
         )
     if ending.summary is not None and packed is not None:

@@ -15,7 +15,8 @@ from holdfast.store import rules, transfer
 from holdfast.store.pack import Packed
 from holdfast.store.records import AuditEntry, SessionRecord, Turn
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import originals, sessions, summaries
+from holdfast.store.sqlite import jobs, originals, sessions, summaries
+from holdfast.store.sqlite.ticking import Ticking
 
 PAGE = 50
 
@@ -139,6 +140,12 @@ def summary_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     return [transfer.SummaryLine.of(summary) for summary in rows], last or None
 
 
+def job_lines(ticking: Ticking, db: apsw.Connection, scope: Scope, after: Any) -> Page:
+    """Jobs in the order of queueing."""
+    page, last = jobs.page(db, scope, after or 0, PAGE, ticking.moment(db))
+    return [transfer.JobLine.of(job) for job in page], last or None
+
+
 def calibration_lines(db: apsw.Connection, scope: Scope, _: Any) -> Page:
     """What was learnt, if anything was."""
     data = sessions.calibration(db, scope)
@@ -177,9 +184,16 @@ def restore(
     scope: Scope,
     batch: list[transfer.Line],
     packed: Mapping[str, Packed],
+    ticking: Ticking,
 ) -> int:
     """Write lines; how many were new."""
-    return sum(_restore(db, scope, line, packed) for line in batch)
+    now = ticking.noted(db)
+    return sum(
+        jobs.restore(db, scope, line, now)
+        if isinstance(line, transfer.JobLine)
+        else _restore(db, scope, line, packed)
+        for line in batch
+    )
 
 
 def _restore(

@@ -75,7 +75,8 @@ class SqliteStore:
         self._readers = readers
         self._read = readers.read
         self._clock = clock
-        self.jobs: JobQueue = SqliteQueue(writer, readers, Ticking.of(clock))
+        self._ticking = Ticking.of(clock)
+        self.jobs: JobQueue = SqliteQueue(writer, readers, self._ticking)
         """Work for the background."""
         self._noting: Future[None] | None = None
         """The access noted last, until it is written."""
@@ -334,7 +335,8 @@ class SqliteStore:
         """Every record of the scope as lines of JSON."""
         yield transfer.encode(transfer.Header())
         await self._write(_nothing)
-        for read in moving.ALL:
+        reads: list[moving.Read] = [*moving.ALL, partial(moving.job_lines, self._ticking)]
+        for read in reads:
             after: Any = None
             while True:
                 lines, after = await self._read(partial(_page, read, scope, after))
@@ -349,7 +351,13 @@ class SqliteStore:
         async for batch in transfer.batches(lines):
             packed = await self._readers.run(partial(_packed, batch))
             new += await self._write(
-                partial(moving.restore, scope=scope, batch=batch, packed=packed)
+                partial(
+                    moving.restore,
+                    scope=scope,
+                    batch=batch,
+                    packed=packed,
+                    ticking=self._ticking,
+                )
             )
         return new
 
