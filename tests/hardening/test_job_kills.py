@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 import pytest
@@ -67,7 +67,7 @@ class Ground(NamedTuple):
 def on_sqlite(folder: Path) -> Iterator[Ground]:
     file = folder / "jobs.db"
 
-    def ask(sql: str) -> list[tuple[int, ...]]:
+    def ask(sql: str) -> list[Any]:
         db = apsw.Connection(str(file))
         try:
             return db.execute(sql).fetchall()
@@ -78,7 +78,10 @@ def on_sqlite(folder: Path) -> Iterator[Ground]:
         ((total, distinct),) = ask(EFFECTS)
         return total, distinct
 
-    yield Ground(f"sqlite:///{file}", lambda: ask(SQLITE_JUDGE) and None, effects)
+    def prepare() -> None:
+        ask(SQLITE_JUDGE)
+
+    yield Ground(f"sqlite:///{file}", prepare, effects)
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class Model:
     def _claim(self, limit: int) -> list[str]:
         waiting = [(key, job) for key, job in self.jobs.items() if job.due is not None]
         waiting.sort(key=lambda pair: (-pair[1].priority, pair[1].due, pair[1].number))
-        claimed = []
+        claimed: list[str] = []
         for key, job in waiting:
             if len(claimed) < limit and job.due is not None and job.due <= self.now:
                 if not self.fits(job.most_cost):
