@@ -11,9 +11,15 @@ from holdfast.engine import Holdfast
 from holdfast.errors import BudgetExceededError
 from holdfast.facades import ContentArchive
 from holdfast.facades.actions import action_message
+from holdfast.jobs import background
+from holdfast.jobs.running import rules_of
 from holdfast.settings import Settings
+from holdfast.store import Scope, SessionRecord, Turn
+from holdfast.store.memory import MemoryStore
+from holdfast.store.queue import Claim, Job, NewJob
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat
+from tests.store.harness import Clock
 from tests.wiring.wired import LARGE, LONG, MEDIUM, PROSE, SECRET, Wired, lifetime, worker_memory
 
 _T = TypeVar("_T")
@@ -155,6 +161,69 @@ def folder_of_the_archive(name: str, folder: Path) -> object:
     return sorted(path.parent.relative_to(folder).as_posix() for path in folder.rglob("*.db"))
 
 
+def queue_is_worked_on(enabled: bool, _: Path) -> object:
+    async def work() -> bool:
+        store = MemoryStore()
+        settings = Settings(background_jobs=enabled)
+        async with background(store, settings, patience=0.0) as worker:
+            return worker is not None and await swept(store) is not None
+
+    return asyncio.run(work())
+
+
+async def swept(store: MemoryStore) -> Job | None:
+    """The job of sweeping, once it was done."""
+    while True:
+        jobs = await store.jobs.latest(None, kind="sweep")
+        if jobs and jobs[0].completed_at is not None:
+            return jobs[0]
+        await asyncio.sleep(0)
+
+
+def next_sweep(hours: float, _: Path) -> object:
+    async def work() -> float:
+        store = MemoryStore(clock=Clock())
+        async with background(store, Settings(sweep_hours=hours), clock=Clock(), patience=0.0):
+            job = await swept(store)
+        assert job is not None
+        return job.next_attempt_at or 0.0
+
+    return asyncio.run(work())
+
+
+def idle_session_is_closed(days: float, _: Path) -> object:
+    async def work() -> bool:
+        clock = Clock()
+        store = MemoryStore(clock=clock)
+        record = SessionRecord(session="s", updated_at=clock.now - 100 * 24 * HOUR)
+        turn = Turn(number=1, started_at=0.0)
+        await store.add_turn(Scope().of("s"), turn, record, {})
+        settings = Settings(sweep_idle_days=days)
+        async with background(store, settings, clock=clock, patience=0.0):
+            await swept(store)
+        session = await store.session(Scope().of("s"))
+        return session is not None and session.closed_at is not None
+
+    return asyncio.run(work())
+
+
+def jobs_within(setting: str) -> Callable[[Any, Path], object]:
+    """How many of three jobs of 100 tokens a worker may begin with a value of a quota."""
+
+    def observe(value: Any, _: Path) -> object:
+        async def work() -> int:
+            store = MemoryStore()
+            jobs = [NewJob(kind="x", key=str(n), most_cost=100) for n in range(3)]
+            await store.jobs.enqueue(Scope().of("s"), jobs)
+            rules = rules_of(Settings(**{setting: value}), slots=1)
+            claim = Claim(kinds=("x",), limit=9, quotas=rules.quotas)
+            return len(await store.jobs.claim(claim))
+
+        return asyncio.run(work())
+
+    return observe
+
+
 ARGUMENT = "the library takes it as an argument of the call: "
 SERVING = "about the proxy's own address and clients; the library listens to nobody"
 SENDING = "about where requests are sent; the library sends none"
@@ -179,6 +248,12 @@ LIBRARY: dict[str, Wired | str] = {
     "worker_processes": Wired(workers_are_started, 0, 1),
     "work_seconds": Wired(large_is_read, 0.01, 60.0),
     "work_memory_mb": Wired(memory_of_workers, 500, 600),
+    "background_jobs": Wired(queue_is_worked_on, True, False),
+    "sweep_hours": Wired(next_sweep, 1.0, 2.0),
+    "sweep_idle_days": Wired(idle_session_is_closed, 0.0, 1.0),
+    "summary_tokens_per_session": Wired(jobs_within("summary_tokens_per_session"), 100, 500),
+    "summary_tokens_per_day": Wired(jobs_within("summary_tokens_per_day"), 100, 500),
+    "summary_tokens_per_artifact": Wired(jobs_within("summary_tokens_per_artifact"), 99, 100),
     "enable_token_management": "whoever wants no token management does not call `fit`",
     "enable_content_citations": Wired(fit_cites, True, False),
     "content_archive_enabled": Wired(archived, True, False),

@@ -112,6 +112,11 @@ def proxy_reads_large(seconds: float, _: Path) -> object:
         return ends
 
 
+def proxy_has_a_worker(enabled: bool, _: Path) -> object:
+    with running_proxy({"background_jobs": enabled}) as proxy:
+        return proxy.service.engine.jobs is not None
+
+
 def memory_of_proxy_workers(megabytes: int, _: Path) -> object:
     with running_proxy({"work_memory_mb": megabytes}) as proxy:
         asked(proxy, chat(LARGE))
@@ -362,6 +367,8 @@ def spans(named: bool, _: Path) -> object:
 
 
 ARCHIVE = "the archive is for code that does not await; the proxy keeps originals in its store"
+LIBRARYS_WORKER = "the proxy has the library's worker (`background_jobs`), and no other"
+
 PROXY: dict[str, Wired | str] = {
     "max_body_bytes": Wired(body_is_taken, 1_000, 100_000),
     "max_json_keys": Wired(keys_are_taken, 10, 10_000),
@@ -381,6 +388,12 @@ PROXY: dict[str, Wired | str] = {
     "worker_processes": Wired(proxy_starts_workers, 0, 1),
     "work_seconds": Wired(proxy_reads_large, 0.01, 60.0),
     "work_memory_mb": Wired(memory_of_proxy_workers, 500, 600),
+    "background_jobs": Wired(proxy_has_a_worker, True, False),
+    "sweep_hours": LIBRARYS_WORKER,
+    "sweep_idle_days": LIBRARYS_WORKER,
+    "summary_tokens_per_session": LIBRARYS_WORKER,
+    "summary_tokens_per_day": LIBRARYS_WORKER,
+    "summary_tokens_per_artifact": LIBRARYS_WORKER,
     "enable_token_management": Wired(proxy_changes, True, False),
     "enable_content_citations": Wired(proxy_cites_results, True, False),
     "content_archive_enabled": ARCHIVE,

@@ -25,6 +25,7 @@ from . import (
     count,
     expand,
     fit,
+    jobs,
     models,
     rebuild,
     refs,
@@ -34,6 +35,7 @@ from . import (
     store,
     tour,
     validate,
+    worker,
 )
 from ._output import abandon_stdout, complain, prepare_streams
 
@@ -47,7 +49,7 @@ app = typer.Typer(
 for command in (
     *(tour.tour, serve.serve, stats.stats, show.show, validate.validate, convert.convert),
     *(count.count, fit.fit, cite.cite, expand.expand, refs.refs, rebuild.rebuild),
-    *(models.models, config.config),
+    *(worker.worker, jobs.jobs, models.models, config.config),
 ):
     app.command()(command)
 app.add_typer(store.app, name="store")
@@ -84,6 +86,7 @@ def _holdfast(
     Open a part of it: holdfast expand REF --lines 40-80
     List the refs:     holdfast refs
     Rebuild a request: holdfast rebuild SESSION TURN > asked.json
+    See the jobs:      holdfast jobs
     See the models:    holdfast models claude
     See what is kept:  holdfast store stats
     See the settings:  holdfast config
