@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import holdfast
 from holdfast.engine import Holdfast
 from holdfast.errors import BudgetExceededError
 from holdfast.facades import ContentArchive
@@ -81,6 +82,15 @@ def fit_offers(when: str, _: Path) -> object:
         return b"expand_ref" in (await engine.fit(chat("short"))).body
 
     return with_engine(work, offer_expand=when)
+
+
+def fit_offers_inline(when: str, _: Path) -> object:
+    async def work(engine: Holdfast) -> bool:
+        body = holdfast.convert(chat(LONG), "openai-responses").body
+        fitted = await engine.fit(body.replace(b"gpt-4o", b"gpt-5"))
+        return b"additional_tools" in fitted.body
+
+    return with_engine(work, offer_inline=when, cite_policy="always")
 
 
 def fit_cites(enabled: bool, _: Path) -> object:
@@ -243,6 +253,7 @@ LIBRARY: dict[str, Wired | str] = {
     "cite_tools": Wired(fit_cites_by("cite_tools"), {}, {"*": "always"}),
     "cite_max_tokens": Wired(citation_is_short, 100, 800),
     "offer_expand": Wired(fit_offers, "always", "when_cited"),
+    "offer_inline": Wired(fit_offers_inline, "always", "auto"),
     "privacy_policy": Wired(citation_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(lifetime_of_cited, 0.0, 2.0),
     "worker_processes": Wired(workers_are_started, 0, 1),

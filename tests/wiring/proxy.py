@@ -158,6 +158,12 @@ def proxy_offers(when: str, _: Path) -> object:
         return upstream.requests[0].tools
 
 
+def proxy_offers_inline(when: str, _: Path) -> object:
+    with proxied(offer_inline=when, cite_policy="always") as (proxy, upstream):
+        asked(proxy, {**chat(LONG), "model": "gpt-5"}, "openai-responses")
+        return b"additional_tools" in upstream.requests[0].body
+
+
 def proxy_shows_secret(policy: str, _: Path) -> object:
     return SECRET in sent_texts(chat(f"key {SECRET}\n{LONG}"), privacy_policy=policy)
 
@@ -383,6 +389,7 @@ PROXY: dict[str, Wired | str] = {
     "cite_tools": Wired(proxy_cites_by("cite_tools"), {}, {"*": "always"}),
     "cite_max_tokens": Wired(proxy_citation_is_short, 100, 800),
     "offer_expand": Wired(proxy_offers, "always", "never"),
+    "offer_inline": Wired(proxy_offers_inline, "always", "never"),
     "privacy_policy": Wired(proxy_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(proxy_lifetime, 0.0, 2.0),
     "worker_processes": Wired(proxy_starts_workers, 0, 1),

@@ -361,6 +361,7 @@ def fit_options(settings: Settings) -> FitOptions:
         cites=settings.enable_content_citations,
         opens=True,
         offer_expand=settings.offer_expand,
+        offer_inline=settings.offer_inline,
         debug=settings.context_debug,
         registry=ModelContextRegistry(settings),
     )

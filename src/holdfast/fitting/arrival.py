@@ -35,6 +35,7 @@ from holdfast.wire.message import result_texts
 from holdfast.wire.notes import KeyedNote
 from holdfast.wire.running import RunningNote
 from holdfast.wire.strict import encode, splice, string_at
+from holdfast.wire.tools import offered_tools
 
 _LONG_ERROR = 8_000
 """Error messages are never cited; what is longer than this is a log of something that failed."""
@@ -110,7 +111,7 @@ def cite_arrivals(
 
 def openers(asked: Conversation) -> set[str]:
     """The client's own tools that open refs: they are ours by their words."""
-    return {tool.name for tool in asked.tools if tool.description == DESCRIPTION}
+    return {tool.name for tool in offered_tools(asked) if tool.description == DESCRIPTION}
 
 
 def cite_at(places: Sequence[int], draft: Draft, citing: Citing, leaving: Leaving) -> Draft:
@@ -387,7 +388,7 @@ def expansion_tool(conversation: Conversation) -> tuple[str, bool]:
 
     A client's tool of another meaning may have its usual name.
     """
-    offered = {tool.name: tool.description for tool in conversation.tools}
+    offered = {tool.name: tool.description for tool in offered_tools(conversation)}
     for name in (NAME, OTHER_NAME):
         if name not in offered or offered[name] == DESCRIPTION:
             return name, name in offered

@@ -25,6 +25,7 @@ from holdfast.wire.exchanges import group
 from holdfast.wire.message import spans_of
 from holdfast.wire.repair import Action, mend
 from holdfast.wire.rules.rule import check_at
+from holdfast.wire.tools import offered_tools
 
 
 def take_up(
@@ -75,7 +76,7 @@ def _with_hidden(draft: Draft, hidden: Sequence[Kept], model: str, platform: str
     hidden = [answer for answer in hidden if answer.dialect in ("", draft.now.dialect)]
     if not hidden:
         return draft
-    own = {tool.name for tool in draft.asked.tools}
+    own = {tool.name for tool in offered_tools(draft.asked)}
     before, new = draft.now.messages[: draft.known], draft.now.messages[draft.known :]
     added = draft.now.with_messages(new)
     earlier = draft.asked.messages[: len(draft.asked.messages) - len(new)]

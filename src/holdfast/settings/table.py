@@ -127,6 +127,14 @@ class Settings(Definitions, frozen=True, kw_only=True):
             "start, with the first citation (which breaks the vendor's cache once), or not at all."
         ),
     ] = "always"
+    offer_inline: Annotated[
+        Literal["auto", "always", "never"],
+        Meta(
+            description="Whether that tool comes in a message instead, behind what is cached, with "
+            "the first citation: where the client's own request shows that its API takes tools "
+            "there, always with OpenAI's own models on Responses too, or never."
+        ),
+    ] = "auto"
     privacy_policy: Annotated[
         Literal["allow", "mask", "refuse"],
         Meta(

@@ -49,6 +49,7 @@ from holdfast.wire.answers import (
 from holdfast.wire.chained import names_of_answer
 from holdfast.wire.places import head_of
 from holdfast.wire.thinking import unbound, unbound_turn
+from holdfast.wire.tools import offered_tools
 
 _RECORD_SECONDS = 2.0
 """How long the end of an answer waits for its turn to be written down. Whoever has an answer can
@@ -102,8 +103,8 @@ class Handling:
         self._preparing = Preparing(self.service, self.incoming, engine)
         prepared = await self._preparing.prepare(conversation)
         self.incoming.seen.session = prepared.session.name
-        sent_tools = {tool.name for tool in prepared.sent.tools}
-        self._offered = frozenset(sent_tools - {tool.name for tool in conversation.tools})
+        sent_tools = {tool.name for tool in offered_tools(prepared.sent)}
+        self._offered = frozenset(sent_tools - {tool.name for tool in offered_tools(conversation)})
         headers = prepared.headers
         if self.service.peers is not None:
             headers[f"{PREFIX}worker"] = str(self.service.peers.number)
