@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import holdfast
+from holdfast.allocate import budget_of_phase
 from holdfast.engine import Holdfast
-from holdfast.errors import BudgetExceededError
+from holdfast.errors import AllocationError, BudgetExceededError
 from holdfast.facades import ContentArchive
 from holdfast.facades.actions import action_message
 from holdfast.jobs import background
@@ -19,6 +20,7 @@ from holdfast.store import Scope, SessionRecord, Turn
 from holdfast.store.memory import MemoryStore
 from holdfast.store.queue import Claim, Job, NewJob
 from holdfast.store.refs import REF
+from tests.allocate.made import allocated, item
 from tests.fitting.test_citing import chat
 from tests.store.harness import Clock
 from tests.wiring.wired import LARGE, LONG, MEDIUM, PROSE, SECRET, Wired, lifetime, worker_memory
@@ -234,6 +236,33 @@ def jobs_within(setting: str) -> Callable[[Any, Path], object]:
     return observe
 
 
+def item_levels(budget: int, **settings: Any) -> list[str]:
+    """What becomes of five items in so many words; `error` if they cannot be brought in."""
+    items = [item(f"s{n}", 100, n / 10) for n in range(5)]
+    try:
+        result = allocated(items, budget, settings=Settings(**settings))
+    except AllocationError:
+        return ["error"]
+    return [record.level for record in result.fidelity_metadata.values()]
+
+
+def levels_by(setting: str, budget: int) -> Callable[[Any, Path], object]:
+    def observe(value: Any, _: Path) -> object:
+        return item_levels(budget, **{setting: value})
+
+    return observe
+
+
+def budget_by(setting: str, phase: str) -> Callable[[Any, Path], object]:
+    """The tokens that a phase has with a value of a setting."""
+
+    def observe(value: Any, _: Path) -> object:
+        config = Settings(**{setting: value})
+        return budget_of_phase(phase, "openai:gpt-4.1", config).effective_budget()
+
+    return observe
+
+
 ARGUMENT = "the library takes it as an argument of the call: "
 SERVING = "about the proxy's own address and clients; the library listens to nobody"
 SENDING = "about where requests are sent; the library sends none"
@@ -265,11 +294,19 @@ LIBRARY: dict[str, Wired | str] = {
     "summary_tokens_per_session": Wired(jobs_within("summary_tokens_per_session"), 100, 500),
     "summary_tokens_per_day": Wired(jobs_within("summary_tokens_per_day"), 100, 500),
     "summary_tokens_per_artifact": Wired(jobs_within("summary_tokens_per_artifact"), 99, 100),
-    "enable_token_management": "whoever wants no token management does not call `fit`",
+    "token_management_enabled": Wired(levels_by("token_management_enabled", 200), True, False),
+    "token_safety_margin": Wired(budget_by("token_safety_margin", "analysis"), 0.1, 0.2),
+    "analysis_budget_percent": Wired(budget_by("analysis_budget_percent", "analysis"), 0.8, 0.5),
+    "synthesis_budget_percent": Wired(
+        budget_by("synthesis_budget_percent", "synthesis"), 0.85, 0.5
+    ),
+    "allow_content_dropping": Wired(levels_by("allow_content_dropping", 80), True, False),
+    "min_items_per_phase": Wired(levels_by("min_items_per_phase", 60), 1, 3),
     "enable_content_citations": Wired(fit_cites, True, False),
     "content_archive_enabled": Wired(archived, True, False),
     "content_archive_ttl_hours": Wired(archived_after_a_day, 23.0, 25.0),
     "research_archive_dir": Wired(folder_of_the_archive, "", "mine"),
+    "summarization_truncate_fallback": "see tests/allocate/test_context_budget.py",
     "serve_host": SERVING,
     "serve_port": SERVING,
     "serve_token": SERVING,

@@ -180,7 +180,7 @@ def proxy_lifetime(hours: float, _: Path) -> object:
 
 def proxy_changes(enabled: bool, _: Path) -> object:
     body = chat(LONG * 5)
-    with proxied(enable_token_management=enabled) as (proxy, upstream):
+    with proxied(token_management_enabled=enabled) as (proxy, upstream):
         asked(proxy, body)
         return upstream.requests[0].body == request_in("openai-chat", body)
 
@@ -372,6 +372,7 @@ def spans(named: bool, _: Path) -> object:
     return paths
 
 
+PHASES = "about the phases of a research; the proxy's requests have none, and their counts bounds"
 ARCHIVE = "the archive is for code that does not await; the proxy keeps originals in its store"
 LIBRARYS_WORKER = "the proxy has the library's worker (`background_jobs`), and no other"
 
@@ -401,7 +402,13 @@ PROXY: dict[str, Wired | str] = {
     "summary_tokens_per_session": LIBRARYS_WORKER,
     "summary_tokens_per_day": LIBRARYS_WORKER,
     "summary_tokens_per_artifact": LIBRARYS_WORKER,
-    "enable_token_management": Wired(proxy_changes, True, False),
+    "token_management_enabled": Wired(proxy_changes, True, False),
+    "token_safety_margin": PHASES,
+    "analysis_budget_percent": PHASES,
+    "synthesis_budget_percent": PHASES,
+    "allow_content_dropping": PHASES,
+    "min_items_per_phase": PHASES,
+    "summarization_truncate_fallback": PHASES,
     "enable_content_citations": Wired(proxy_cites_results, True, False),
     "content_archive_enabled": ARCHIVE,
     "content_archive_ttl_hours": ARCHIVE,
