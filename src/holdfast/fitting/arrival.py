@@ -401,7 +401,12 @@ def names_ref(conversation: Conversation) -> bool:
 
 
 def _name_one(named: bool, messages: Sequence[Message]) -> bool:
-    return named or any(refs_of(message) or _spells_ref(message) for message in messages)
+    return named or any(map(shows_ref, messages))
+
+
+def shows_ref(message: Message) -> bool:
+    """Whether a ref stands in a message."""
+    return bool(refs_of(message)) or _spells_ref(message)
 
 
 def _spells_ref(message: Message) -> bool:

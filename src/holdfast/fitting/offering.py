@@ -8,7 +8,7 @@ tool in a message, it comes there, behind the turn with the first ref.
 from __future__ import annotations
 
 from holdfast.expand.tool import definition
-from holdfast.fitting.arrival import expansion_tool, names_ref
+from holdfast.fitting.arrival import expansion_tool, names_ref, shows_ref
 from holdfast.fitting.draft import Draft, standing_for, where
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
@@ -119,7 +119,7 @@ def _behind_first_ref(messages: tuple[Message, ...], start: int) -> int | None:
     """Behind the turn of the client's that shows the first ref, before the model speaks again."""
     shows = False
     for n in range(start, len(messages)):
-        shows = shows or names_ref((messages[n],))
+        shows = shows or shows_ref(messages[n])
         ends = n + 1 == len(messages) or messages[n + 1].role == "assistant"
         if shows and ends and messages[n].role in ("user", "tool"):
             return n + 1
