@@ -98,7 +98,7 @@ class PostgresQueue(JobQueue):
         rows = await self._database.fetch(
             jobs.SETTLE,
             *(self._now, job.id, job.token, ending.state, ending.attempts, ending.error),
-            *(ending.cost, ending.delay_seconds, *kept),
+            *(ending.cost, ending.delay_seconds, *kept, ending.gist),
         )
         if ending.delay_seconds is not None:
             self._bell.ring()
