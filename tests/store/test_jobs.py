@@ -369,6 +369,7 @@ def test_a_job_that_cannot_be_is_refused(opener: Opener, job: NewJob) -> None:
 
 def test_whoever_waits_is_woken_by_a_job(opener: Opener) -> None:
     async def work(store: Store) -> None:
+        await store.jobs.wait(0.0)  # on PostgreSQL, it begins to listen
         waiting = asyncio.create_task(store.jobs.wait(60.0))
         await asyncio.sleep(0)
         await store.jobs.enqueue(HERE, [new("k")])

@@ -136,7 +136,8 @@ class PostgresQueue(JobQueue):
 
     async def wait(self, seconds: float) -> None:
         """Return once jobs may have been queued; without a server, when the time is over."""
-        await self._listening.begin()
+        if await self._listening.begin():
+            return  # what was queued before this was listened for is found by looking once more
         await self._bell.wait(seconds)
 
     async def close(self) -> None:
