@@ -119,7 +119,7 @@ def test_options_are_read_or_refused(options: object) -> None:
 
 # --- by chance alone -----------------------------------------------------------------------------
 
-OPENINGS = 700_000
+OPENINGS = 900_000
 _WATCHED = 20_000
 """After so many the process is weighed."""
 _GROWTH_BYTES = 32 * 2**20
@@ -162,5 +162,5 @@ def test_a_thousand_openings_by_chance_get_a_typed_answer(campaign: Campaign) ->
 
 
 @pytest.mark.campaign
-def test_seven_hundred_thousand_openings_get_a_typed_answer(campaign: Campaign) -> None:
+def test_nine_hundred_thousand_openings_get_a_typed_answer(campaign: Campaign) -> None:
     _open_all(campaign, OPENINGS)
