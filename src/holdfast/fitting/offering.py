@@ -8,13 +8,13 @@ tool in a message, it comes there, behind the turn with the first ref.
 from __future__ import annotations
 
 from holdfast.expand.tool import definition
-from holdfast.fitting.arrival import expansion_tool, names_ref, shows_ref
+from holdfast.fitting.arrival import expansion_tool
 from holdfast.fitting.draft import Draft, standing_for, where
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
-from holdfast.trim.standing import edits_of, is_ours
+from holdfast.trim.standing import edits_of, is_ours, names_ref, shows_ref
 from holdfast.wire import Conversation, Message, Thinking
 from holdfast.wire.chained import held_under
 from holdfast.wire.rules.common import openai_answers
