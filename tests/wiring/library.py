@@ -14,6 +14,7 @@ from holdfast.facades.actions import action_message
 from holdfast.settings import Settings
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat
+from tests.wiring.summaries import SUMMARIES
 from tests.wiring.wired import LARGE, LONG, MEDIUM, PROSE, SECRET, Wired, lifetime, worker_memory
 
 _T = TypeVar("_T")
@@ -157,7 +158,7 @@ def folder_of_the_archive(name: str, folder: Path) -> object:
 
 ARGUMENT = "the library takes it as an argument of the call: "
 SERVING = "about the proxy's own address and clients; the library listens to nobody"
-SENDING = "about where requests are sent; the library sends none"
+SENDING = "about where the proxy's requests are sent; the library sends none"
 READING = "the library is handed bodies that its caller holds already; `read` takes `limits`"
 
 LIBRARY: dict[str, Wired | str] = {
@@ -193,8 +194,6 @@ LIBRARY: dict[str, Wired | str] = {
     "max_connections": SERVING,
     "serve_offline": SERVING,
     "serve_workers": SERVING,
-    "openai_upstream": SENDING,
-    "openai_key": SENDING,
     "anthropic_upstream": SENDING,
     "anthropic_key": SENDING,
     "gemini_upstream": SENDING,
@@ -206,4 +205,5 @@ LIBRARY: dict[str, Wired | str] = {
     "on_store_failure": "the library raises StoreUnavailableError: the caller decides",
     "log_format": "a library does not configure its caller's logging",
     "otel_endpoint": "a library does not configure its caller's tracing",
+    **SUMMARIES,
 }

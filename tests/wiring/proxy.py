@@ -362,6 +362,9 @@ def spans(named: bool, _: Path) -> object:
 
 
 ARCHIVE = "the archive is for code that does not await; the proxy keeps originals in its store"
+SUMMARISING = (
+    "no answer of the proxy waits for a model's summary: the library and its jobs make them"
+)
 PROXY: dict[str, Wired | str] = {
     "max_body_bytes": Wired(body_is_taken, 1_000, 100_000),
     "max_json_keys": Wired(keys_are_taken, 10, 10_000),
@@ -386,6 +389,19 @@ PROXY: dict[str, Wired | str] = {
     "content_archive_enabled": ARCHIVE,
     "content_archive_ttl_hours": ARCHIVE,
     "research_archive_dir": ARCHIVE,
+    "summarization_provider": SUMMARISING,
+    "summarization_providers": SUMMARISING,
+    "summarization_timeout": SUMMARISING,
+    "summarization_max_retries": SUMMARISING,
+    "summarization_retry_delay": SUMMARISING,
+    "summarization_cache_enabled": SUMMARISING,
+    "summarization_cache_ttl_hours": SUMMARISING,
+    "summarization_prompt_version": SUMMARISING,
+    "summarization_truncate_fallback": SUMMARISING,
+    "summarization_extractive": SUMMARISING,
+    "summarization_parallel": SUMMARISING,
+    "summarization_commands": SUMMARISING,
+    "forbid_model_calls": SUMMARISING,
     "serve_host": Wired(proxy_host, "127.0.0.1", "127.0.0.2"),
     "serve_port": Wired(proxy_port, *PORTS),
     "serve_token": Wired(proxy_wants_token, "", "t0ken"),
