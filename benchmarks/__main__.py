@@ -24,6 +24,7 @@ from benchmarks import (
     regret,
     replay,
     store,
+    summaries,
     walk,
     wire,
 )
@@ -37,6 +38,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "cite": cite.run,
     "expand": expand.run,
     "store": store.run,
+    "summaries": summaries.run,
     "replay": replay.run,
     "regret": regret.run,
     "proxy": proxy.run,
