@@ -127,6 +127,14 @@ class Settings(Definitions, frozen=True, kw_only=True):
             "start, with the first citation (which breaks the vendor's cache once), or not at all."
         ),
     ] = "always"
+    offer_inline: Annotated[
+        Literal["auto", "always", "never"],
+        Meta(
+            description="Whether that tool comes in a message instead, behind what is cached, with "
+            "the first citation: where the client's own request shows that its API takes tools "
+            "there, always with OpenAI's own models on Responses too, or never."
+        ),
+    ] = "auto"
     privacy_policy: Annotated[
         Literal["allow", "mask", "refuse"],
         Meta(
@@ -158,13 +166,88 @@ class Settings(Definitions, frozen=True, kw_only=True):
         int,
         Meta(ge=100, description="Most memory that reading a large content may take, in MB."),
     ] = 1000
-    enable_token_management: Annotated[
+    background_jobs: Annotated[
         bool,
         Meta(
-            description="Whether the proxy makes requests fit; off: everything passes through, "
-            "byte for byte."
+            description="Whether the library and the proxy do jobs of the queue beside their own "
+            "work; off: only `holdfast worker` does."
         ),
     ] = True
+    sweep_hours: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="How often what is out of date is removed by itself, in hours: originals "
+            "past their time, and what closed sessions left; 0: only by `holdfast store gc`.",
+        ),
+    ] = 1.0
+    sweep_idle_days: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Sessions that nobody has used for so many days are closed by the sweep, "
+            "and what only they refer to goes; 0: none is.",
+        ),
+    ] = 0.0
+    summary_tokens_per_session: Annotated[
+        int, Meta(ge=1, description="Most tokens of summaries that a session may be given.")
+    ] = 5_000
+    summary_tokens_per_day: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Most tokens of summaries in a day (UTC), for each user and tenant; what "
+            "is over waits for the next.",
+        ),
+    ] = 50_000
+    summary_tokens_per_artifact: Annotated[
+        int, Meta(ge=1, description="Most tokens of the summary of one content.")
+    ] = 120
+    token_management_enabled: Annotated[
+        bool,
+        Meta(
+            description="Whether the proxy makes requests fit and allocation makes prompts fit; "
+            "off: everything passes through, byte for byte."
+        ),
+    ] = True
+    token_safety_margin: Annotated[
+        float,
+        Meta(
+            ge=0,
+            lt=1,
+            description="Share of a phase's budget that is left free for errors of counting.",
+        ),
+    ] = 0.1
+    analysis_budget_percent: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="Share of a model's context that sources may take in an analysis or a "
+            "refinement.",
+        ),
+    ] = 0.8
+    synthesis_budget_percent: Annotated[
+        float,
+        Meta(
+            gt=0, le=1, description="Share of a model's context that they may take in a synthesis."
+        ),
+    ] = 0.85
+    allow_content_dropping: Annotated[
+        bool,
+        Meta(
+            description="Whether contents that do not fit in any form are left out of a prompt; "
+            "off: that is an error."
+        ),
+    ] = True
+    min_items_per_phase: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="How many contents a prompt must hold, however little of each; if not even "
+            "they fit, that is an error.",
+        ),
+    ] = 3
     enable_content_citations: Annotated[
         bool,
         Meta(description="Whether results of an agent's actions are cited; else they stay whole."),

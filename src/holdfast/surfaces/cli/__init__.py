@@ -25,6 +25,7 @@ from . import (
     count,
     expand,
     fit,
+    jobs,
     models,
     rebuild,
     refs,
@@ -35,6 +36,7 @@ from . import (
     summarise,
     tour,
     validate,
+    worker,
 )
 from ._output import abandon_stdout, complain, prepare_streams
 
@@ -48,7 +50,7 @@ app = typer.Typer(
 for command in (
     *(tour.tour, serve.serve, stats.stats, show.show, validate.validate, convert.convert),
     *(count.count, fit.fit, cite.cite, expand.expand, refs.refs, rebuild.rebuild),
-    *(summarise.summarise, models.models, config.config),
+    *(summarise.summarise, worker.worker, jobs.jobs, models.models, config.config),
 ):
     app.command()(command)
 app.add_typer(store.app, name="store")
@@ -86,6 +88,7 @@ def _holdfast(
     Say less of it:    holdfast summarise report.md --level key_points
     List the refs:     holdfast refs
     Rebuild a request: holdfast rebuild SESSION TURN > asked.json
+    See the jobs:      holdfast jobs
     See the models:    holdfast models claude
     See what is kept:  holdfast store stats
     See the settings:  holdfast config
