@@ -52,8 +52,8 @@ def model() -> Iterator[str]:
 def chronicle(size: int) -> str:
     chance = random.Random(3)
     towns = "Alma Bodo Cork Dover Elba Faro Genoa Hull Ibiza Jaffa".split()
-    days = []
-    while sum(map(len, days)) < size:
+    days: list[str] = []
+    while sum(len(day) for day in days) < size:
         town, number = chance.choice(towns), chance.randrange(100, 9_000)
         days.append(
             f"On day {len(days) + 1} the harbour of {town} counted {number} barrels of oil. "
