@@ -25,6 +25,7 @@ from benchmarks import (
     regret,
     replay,
     store,
+    summaries,
     walk,
     wire,
 )
@@ -38,6 +39,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "cite": cite.run,
     "expand": expand.run,
     "store": store.run,
+    "summaries": summaries.run,
     "jobs": jobs.run,
     "replay": replay.run,
     "regret": regret.run,

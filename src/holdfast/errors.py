@@ -21,6 +21,12 @@
     ├── ExpandError                   an expansion asks for what cannot be given
     ├── PrivacyError                  a policy forbids to store the content
     └── ProviderError                 the provider refused or failed
+        └── ModelError                a model that we asked gave no usable answer
+            ├── ModelTimeoutError     it took too long
+            ├── ModelRateLimitedError it wants to be asked later
+            ├── ModelUnavailableError it cannot be reached, or failed
+            ├── ModelAnswerError      what it said is no answer
+            └── ModelRefusedError     it will not answer: asking again is no use
 
 The branches are cut by what a caller would do next. Each error says what is wrong,
 where, and what to do; none of the three ever holds text of a conversation.
@@ -122,6 +128,18 @@ class AllocationError(ContextOptimizationError, BudgetExceededError):
 class SummarizationError(HoldfastError):
     """Every summariser failed."""
 
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        fix: str = "",
+        failures: tuple[HoldfastError, ...] = (),
+    ) -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.failures = failures
+        """What each provider's last attempt ended with, in the order in which they were asked."""
+
 
 class StoreError(HoldfastError):
     """An original could not be stored or read back."""
@@ -153,3 +171,34 @@ class PrivacyError(HoldfastError):
 
 class ProviderError(HoldfastError):
     """The provider refused the request or failed to answer it."""
+
+
+class ModelError(ProviderError):
+    """A model that we asked gave no usable answer."""
+
+
+class ModelTimeoutError(ModelError):
+    """The model took too long."""
+
+
+class ModelRateLimitedError(ModelError):
+    """The model wants to be asked later."""
+
+    def __init__(
+        self, what: str, *, where: str = "", fix: str = "", retry_after: float | None = None
+    ) -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.retry_after = retry_after
+        """Seconds to wait, if the provider said how many."""
+
+
+class ModelUnavailableError(ModelError):
+    """The model cannot be reached, or failed: it may work again later."""
+
+
+class ModelAnswerError(ModelError):
+    """What the model said is no answer: empty, no summary, longer than what it is of."""
+
+
+class ModelRefusedError(ModelError):
+    """The model will not answer, or cannot be asked at all: asking again is no use."""

@@ -23,6 +23,7 @@ from holdfast.store.refs import REF
 from tests.allocate.made import allocated, item
 from tests.fitting.test_citing import chat
 from tests.store.harness import Clock
+from tests.wiring.summaries import SUMMARIES
 from tests.wiring.wired import LARGE, LONG, MEDIUM, PROSE, SECRET, Wired, lifetime, worker_memory
 
 _T = TypeVar("_T")
@@ -265,7 +266,7 @@ def budget_by(setting: str, phase: str) -> Callable[[Any, Path], object]:
 
 ARGUMENT = "the library takes it as an argument of the call: "
 SERVING = "about the proxy's own address and clients; the library listens to nobody"
-SENDING = "about where requests are sent; the library sends none"
+SENDING = "about where the proxy's requests are sent; the library sends none"
 READING = "the library is handed bodies that its caller holds already; `read` takes `limits`"
 
 LIBRARY: dict[str, Wired | str] = {
@@ -306,7 +307,6 @@ LIBRARY: dict[str, Wired | str] = {
     "content_archive_enabled": Wired(archived, True, False),
     "content_archive_ttl_hours": Wired(archived_after_a_day, 23.0, 25.0),
     "research_archive_dir": Wired(folder_of_the_archive, "", "mine"),
-    "summarization_truncate_fallback": "see tests/allocate/test_context_budget.py",
     "serve_host": SERVING,
     "serve_port": SERVING,
     "serve_token": SERVING,
@@ -316,8 +316,6 @@ LIBRARY: dict[str, Wired | str] = {
     "max_connections": SERVING,
     "serve_offline": SERVING,
     "serve_workers": SERVING,
-    "openai_upstream": SENDING,
-    "openai_key": SENDING,
     "anthropic_upstream": SENDING,
     "anthropic_key": SENDING,
     "gemini_upstream": SENDING,
@@ -329,4 +327,5 @@ LIBRARY: dict[str, Wired | str] = {
     "on_store_failure": "the library raises StoreUnavailableError: the caller decides",
     "log_format": "a library does not configure its caller's logging",
     "otel_endpoint": "a library does not configure its caller's tracing",
+    **SUMMARIES,
 }

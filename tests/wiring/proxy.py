@@ -374,6 +374,9 @@ def spans(named: bool, _: Path) -> object:
 
 PHASES = "about the phases of a research; the proxy's requests have none, and their counts bounds"
 ARCHIVE = "the archive is for code that does not await; the proxy keeps originals in its store"
+SUMMARISING = (
+    "no answer of the proxy waits for a model's summary: the library and its jobs make them"
+)
 LIBRARYS_WORKER = "the proxy has the library's worker (`background_jobs`), and no other"
 
 PROXY: dict[str, Wired | str] = {
@@ -413,6 +416,18 @@ PROXY: dict[str, Wired | str] = {
     "content_archive_enabled": ARCHIVE,
     "content_archive_ttl_hours": ARCHIVE,
     "research_archive_dir": ARCHIVE,
+    "summarization_provider": SUMMARISING,
+    "summarization_providers": SUMMARISING,
+    "summarization_timeout": SUMMARISING,
+    "summarization_max_retries": SUMMARISING,
+    "summarization_retry_delay": SUMMARISING,
+    "summarization_cache_enabled": SUMMARISING,
+    "summarization_cache_ttl_hours": SUMMARISING,
+    "summarization_prompt_version": SUMMARISING,
+    "summarization_extractive": SUMMARISING,
+    "summarization_parallel": SUMMARISING,
+    "summarization_commands": SUMMARISING,
+    "forbid_model_calls": SUMMARISING,
     "serve_host": Wired(proxy_host, "127.0.0.1", "127.0.0.2"),
     "serve_port": Wired(proxy_port, *PORTS),
     "serve_token": Wired(proxy_wants_token, "", "t0ken"),

@@ -5,7 +5,12 @@ keys → sources → definitions → table, each using only what stands before i
 
 from holdfast.settings.definitions import Definitions
 from holdfast.settings.keys import PREFIX, Key, Secret, Traced
-from holdfast.settings.sources import FILE_NAME, MAX_FILE_BYTES, user_data_folder
+from holdfast.settings.sources import (
+    FILE_NAME,
+    MAX_FILE_BYTES,
+    environment_for_programs,
+    user_data_folder,
+)
 from holdfast.settings.table import ModelLimits, Settings
 
 __all__ = [
@@ -18,5 +23,6 @@ __all__ = [
     "Secret",
     "Settings",
     "Traced",
+    "environment_for_programs",
     "user_data_folder",
 ]

@@ -128,6 +128,11 @@ def user_data_folder(environ: Mapping[str, str] | None = None) -> Path | None:
     return Path(home) / ".local" / "share" / "holdfast" if home else None
 
 
+def environment_for_programs() -> dict[str, str]:
+    """The environment for programs of others: all but our own variables, which hold our secrets."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+
+
 def _read(path: Path) -> str:
     try:
         mode = path.stat().st_mode

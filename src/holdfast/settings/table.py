@@ -265,6 +265,41 @@ class Settings(Definitions, frozen=True, kw_only=True):
     research_archive_dir: Annotated[
         str, Meta(description="Folder of the content archive; empty: archive in data_dir.")
     ] = ""
+    summarization_provider: Annotated[
+        str,
+        Meta(
+            description="The provider that summaries are asked of, such as [cli]gemini:flash or "
+            "openai:gpt-5-mini; empty: quotations, without a model."
+        ),
+    ] = ""
+    summarization_providers: Annotated[
+        list[str],
+        Meta(description="Providers that are asked in turn where the one before fails."),
+    ] = msgspec.field(default_factory=list)
+    summarization_timeout: Annotated[
+        float, Meta(gt=0, description="How long a provider may take for one answer, in seconds.")
+    ] = 120.0
+    summarization_max_retries: Annotated[
+        int,
+        Meta(ge=0, le=100, description="How often a provider is asked again after it has failed."),
+    ] = 2
+    summarization_retry_delay: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Seconds before a provider is asked again; a longer wait that it asks for "
+            "itself is kept, up to summarization_timeout.",
+        ),
+    ] = 3.0
+    summarization_cache_enabled: Annotated[
+        bool, Meta(description="Whether summaries by models are kept, and used again.")
+    ] = True
+    summarization_cache_ttl_hours: Annotated[
+        float, Meta(ge=0, description="How long they are kept, in hours; 0 is for good.")
+    ] = 24.0
+    summarization_prompt_version: Annotated[
+        str, Meta(description="A name for the prompt; with another one every summary is made anew.")
+    ] = "v1"
     summarization_truncate_fallback: Annotated[
         bool,
         Meta(
@@ -272,6 +307,31 @@ class Settings(Definitions, frozen=True, kw_only=True):
             "else the next provider is asked."
         ),
     ] = True
+    summarization_extractive: Annotated[
+        bool,
+        Meta(
+            description="Whether quotations take the place of a summary that no provider could "
+            "make; off: that is an error."
+        ),
+    ] = True
+    summarization_parallel: Annotated[
+        int,
+        Meta(ge=1, le=64, description="Most parts of contents that are summarised at once."),
+    ] = 4
+    summarization_commands: Annotated[
+        dict[str, list[str]],
+        Meta(
+            description="How programs behind [cli] are run, by name; the prompt is their input: "
+            '{ mine = ["mine", "--model", "{model}"] }.'
+        ),
+    ] = msgspec.field(default_factory=dict)
+    forbid_model_calls: Annotated[
+        bool,
+        Meta(
+            description="Whether no model may be asked but those of this machine, as in tests; "
+            "programs count as others."
+        ),
+    ] = False
     serve_host: Annotated[
         str,
         Meta(
@@ -417,6 +477,11 @@ class Settings(Definitions, frozen=True, kw_only=True):
     def content_archive_ttl_seconds(self) -> float | None:
         """How long the archive keeps an original; None is for good."""
         return _seconds(self.content_archive_ttl_hours)
+
+    @property
+    def summarization_cache_ttl_seconds(self) -> float | None:
+        """How long summaries are kept; None is for good."""
+        return _seconds(self.summarization_cache_ttl_hours)
 
 
 def _seconds(hours: float) -> float | None:

@@ -1,5 +1,9 @@
-"""Say less of a content without saying anything else: levels, providers, checks, and a cache."""
+"""Say less of a content without saying anything else: levels, providers, checks, and a cache.
 
+levels → chunking, prompts, support → judging, cache → asking → results → summarizer.
+"""
+
+from holdfast.summarise.cache import MemorySummaryCache, StoredSummaryCache, SummaryCache
 from holdfast.summarise.levels import (
     LADDER,
     RATIO,
@@ -7,15 +11,24 @@ from holdfast.summarise.levels import (
     SummarizationLevel,
     SummarizationResult,
     Summarizer,
+    level_for,
+    target_tokens,
     tighter,
 )
+from holdfast.summarise.summarizer import ContentSummarizer
 
 __all__ = [
     "LADDER",
     "RATIO",
+    "ContentSummarizer",
+    "MemorySummaryCache",
     "Place",
+    "StoredSummaryCache",
     "SummarizationLevel",
     "SummarizationResult",
     "Summarizer",
+    "SummaryCache",
+    "level_for",
+    "target_tokens",
     "tighter",
 ]

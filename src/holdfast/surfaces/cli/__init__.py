@@ -33,6 +33,7 @@ from . import (
     show,
     stats,
     store,
+    summarise,
     tour,
     validate,
     worker,
@@ -49,7 +50,7 @@ app = typer.Typer(
 for command in (
     *(tour.tour, serve.serve, stats.stats, show.show, validate.validate, convert.convert),
     *(count.count, fit.fit, cite.cite, expand.expand, refs.refs, rebuild.rebuild),
-    *(worker.worker, jobs.jobs, models.models, config.config),
+    *(summarise.summarise, worker.worker, jobs.jobs, models.models, config.config),
 ):
     app.command()(command)
 app.add_typer(store.app, name="store")
@@ -84,6 +85,7 @@ def _holdfast(
     Make it fit:       holdfast fit request.json --limit 8000 > smaller.json
     Cite a content:    holdfast cite build.log --question "why did it fail?"
     Open a part of it: holdfast expand REF --lines 40-80
+    Say less of it:    holdfast summarise report.md --level key_points
     List the refs:     holdfast refs
     Rebuild a request: holdfast rebuild SESSION TURN > asked.json
     See the jobs:      holdfast jobs

@@ -1,0 +1,55 @@
+"""Texts as vectors, on this machine: WordLlama's, where it is installed.
+
+embedding: after protocol. The package is optional and imported when the first text is embedded; its
+weights come with it, and nothing is ever fetched. Where it is not installed there is no embedder,
+and whoever wants one goes by words.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from holdfast.models.protocol import Embedder
+
+_PACKAGE = "wordllama"
+_DIMENSIONS = 256
+_MOST_CHARACTERS = 20_000
+"""Of one text: its vector is a mean, which what follows changes little."""
+
+
+@cache
+def open_embedder() -> Embedder | None:
+    """The embedder of this machine; None if there is none."""
+    return WordLlamaEmbedder() if importlib.util.find_spec(_PACKAGE) is not None else None
+
+
+class WordLlamaEmbedder:
+    """WordLlama's smallest vectors: 256 numbers, 16 MB of weights, no network and no GPU."""
+
+    name = "wordllama:l2_supercat"
+    dimensions = _DIMENSIONS
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """A vector of length 1 for each text; see `Embedder`."""
+        if not texts:
+            return []
+        shown = [text[:_MOST_CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
+        vectors: list[list[float]] = _weights().embed(shown, norm=True).tolist()
+        # WordLlama divides a text without a known token by its length of nothing.
+        zeros = [0.0] * _DIMENSIONS
+        return [zeros if math.isnan(vector[0]) else vector for vector in vectors]
+
+
+@cache
+def _weights() -> Any:
+    """The weights, read once: they take 40 ms."""
+    import wordllama  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - optional
+
+    # Its own folder holds both; anywhere else it would look for them, and then fetch them.
+    folder = Path(wordllama.__file__).parent
+    return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)

@@ -1,0 +1,268 @@
+"""How models are reached: by address, by program, by Pydantic AI; and that some may not be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import (
+    ModelAnswerError,
+    ModelError,
+    ModelRefusedError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+    SettingsError,
+)
+from holdfast.models import command
+from holdfast.models.embedding import open_embedder
+from holdfast.models.http import HttpModel, retry_after
+from holdfast.models.opening import open_model
+from holdfast.models.protocol import Completion
+from holdfast.models.pydantic_models import PydanticModel
+from holdfast.settings import Settings
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="runs a script")
+
+
+def asked(model: Any, prompt: str = "Hello", system: str = "Be kind.") -> Completion:
+    async def main() -> Completion:
+        answer: Completion = await model.complete(prompt, system=system, max_tokens=50)
+        return answer
+
+    return asyncio.run(main())
+
+
+# --- which transport -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("provider_id", "settings", "kind"),
+    [
+        ("extractive", {}, "ExtractiveModel"),
+        ("[cli]claude:haiku", {}, "CommandModel"),
+        ("gemini:flash", {}, "CommandModel"),
+        ("codex:gpt-5.2-codex", {}, "CommandModel"),
+        ("openai:gpt-5-mini", {"openai_key": "sk-1"}, "HttpModel"),
+        ("ollama:qwen3", {"openai_upstream": "http://localhost:11434"}, "HttpModel"),
+        ("mine:own", {"openai_upstream": "http://localhost:1/v1"}, "HttpModel"),
+        ("anthropic:claude-haiku-4-5", {"openai_key": "sk-1"}, "PydanticModel"),
+        ("openai:gpt-5-mini", {}, "PydanticModel"),
+        ("[cli]mine:x", {"summarization_commands": {"mine": ["cat"]}}, "CommandModel"),
+    ],
+)
+def test_an_id_says_how_its_model_is_reached(
+    provider_id: str, settings: dict[str, Any], kind: str
+) -> None:
+    model = open_model(provider_id, Settings(**settings))
+    assert type(model).__name__ == kind
+    assert model.window > 10_000
+    assert "sk-1" not in repr(model)
+
+
+def test_an_unknown_program_and_a_wrong_address_are_told_at_once() -> None:
+    with pytest.raises(SettingsError, match="no program of this name"):
+        open_model("[cli]nobody:x", Settings())
+    with pytest.raises(SettingsError, match="no HTTP address"):
+        open_model("openai:x", Settings(openai_upstream="ftp://example.com"))
+
+
+def test_a_program_s_own_prompt_is_no_room_for_ours() -> None:
+    assert open_model("[cli]claude:haiku", Settings()).window == 140_000
+
+
+@pytest.mark.parametrize("provider_id", ["[cli]claude:haiku", "openai:x", "anthropic:claude-x"])
+def test_a_switch_forbids_models_of_others(provider_id: str) -> None:
+    settings = Settings(forbid_model_calls=True, openai_key="sk-1")
+    with pytest.raises(ModelRefusedError, match="may not be asked"):
+        open_model(provider_id, settings)
+    here = Settings(forbid_model_calls=True, openai_upstream="http://127.0.0.1:9")
+    assert open_model("openai:x", here).name == "openai:x"
+    assert open_model("extractive", settings).name == "extractive"
+
+
+# --- by address ----------------------------------------------------------------------------------
+
+
+def test_where_nobody_listens_is_unavailable() -> None:
+    model = HttpModel("openai:x", "x", url="http://127.0.0.1:9", key="sk-1", window=9, timeout=5)
+    with pytest.raises(ModelUnavailableError, match="cannot be reached") as raised:
+        asked(model)
+    assert "sk-1" not in str(raised.value)
+
+
+def test_retry_after_is_a_number_or_a_date() -> None:
+    assert retry_after("12") == 12.0
+    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
+    assert retry_after("") is None
+    assert retry_after("nan") is None
+    assert retry_after("-5") is None
+
+
+# --- by program ----------------------------------------------------------------------------------
+
+
+def program(folder: Path, script: str, *, timeout: float = 20.0) -> Any:
+    path = folder / "program.py"
+    path.write_text(script)
+    settings = Settings(
+        summarization_commands={"mine": [sys.executable, str(path), "{model}"]},
+        summarization_timeout=timeout,
+    )
+    return open_model("[cli]mine:tiny", settings)
+
+
+@posix
+def test_a_program_gets_the_prompt_as_its_input_and_no_shell(tmp_path: Path) -> None:
+    script = (
+        "import os, sys, json\n"
+        "print(json.dumps([sys.argv[1:], sys.stdin.read(), os.listdir('.'),"
+        " [n for n in os.environ if n.startswith('HOLDFAST_')]]))"
+    )
+    prompt = "$(touch /tmp/x); `id` & " + "long " * 60_000
+    arguments, read, folder, ours = json.loads(asked(program(tmp_path, script), prompt).text)
+    assert arguments == ["tiny"]
+    assert read == f"Be kind.\n\n{prompt}"
+    assert folder == [], "it starts in an empty folder"
+    assert ours == [], "our own variables hold our secrets"
+
+
+@posix
+def test_a_program_over_its_time_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n"
+        "time.sleep(600)\n"
+    )
+    with pytest.raises(ModelTimeoutError, match="no answer within"):
+        asked(program(tmp_path, script, timeout=1.5))
+    child = int((tmp_path / "pid").read_text())
+    stat = Path(f"/proc/{child}/stat")
+    # A killed child may stay a zombie until init looks.
+    assert not stat.exists() or stat.read_text().split(")")[1].split()[0] in "ZX"
+
+
+@posix
+@pytest.mark.parametrize(
+    ("script", "error", "told"),
+    [
+        ("import sys; sys.exit(7)", ModelUnavailableError, "code 7"),
+        ("while True: print('x' * 100_000)", ModelAnswerError, "more than"),
+    ],
+    ids=["fails", "says too much"],
+)
+def test_a_program_that_fails_is_told_by_type(
+    tmp_path: Path, script: str, error: type[ModelError], told: str
+) -> None:
+    with pytest.raises(error, match=told):
+        asked(program(tmp_path, script))
+
+
+def test_a_program_that_is_not_there_says_what_to_do() -> None:
+    model = open_model("[cli]x:y", Settings(summarization_commands={"x": ["no-such-program-9"]}))
+    with pytest.raises(ModelRefusedError, match="Install no-such-program-9"):
+        asked(model)
+
+
+CLAUDE = {
+    "type": "result",
+    "subtype": "success",
+    "is_error": False,
+    "result": "Short.",
+    "total_cost_usd": 0.002,
+    "usage": {"input_tokens": 3, "cache_read_input_tokens": 40, "output_tokens": 5},
+    "modelUsage": {"claude-haiku-4-5": {}},
+}
+GEMINI = {
+    "response": "Short.",
+    "stats": {"models": {"gemini-flash": {"tokens": {"prompt": 43, "candidates": 5}}}},
+}
+CODEX = "\n".join(
+    [
+        "warning: something",
+        '{"type": "thread.started"}',
+        '{"type": "item.completed", "item": {"type": "reasoning", "text": "Hm."}}',
+        '{"type": "item.completed", "item": {"type": "agent_message", "text": "Short."}}',
+        '{"type": "turn.completed", "usage": {"input_tokens": 43, "output_tokens": 5}}',
+    ]
+)
+
+
+@posix
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [("claude", json.dumps(CLAUDE)), ("gemini", json.dumps(GEMINI)), ("codex", CODEX)],
+)
+def test_the_programs_that_are_known_are_understood(
+    name: str, printed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / name
+    fake.write_text(f"#!/bin/sh\ncat > /dev/null\ncat <<'END'\n{printed}\nEND\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    answer = asked(open_model(f"[cli]{name}:small", Settings()))
+    assert (answer.text, answer.input_tokens, answer.output_tokens) == ("Short.", 43, 5)
+    assert answer.cost == (0.002 if name == "claude" else None)
+
+
+def test_no_program_that_is_known_may_use_tools_that_change_anything() -> None:
+    claude = command.PROGRAMS["claude"].arguments
+    assert claude[claude.index("--tools") + 1] == ""
+    codex = command.PROGRAMS["codex"].arguments
+    assert codex[codex.index("--sandbox") + 1] == "read-only"
+    gemini = command.PROGRAMS["gemini"].arguments
+    assert gemini[gemini.index("--approval-mode") + 1] == "default"
+
+
+@posix
+@pytest.mark.parametrize("name", ["claude", "gemini"])
+def test_what_a_program_tells_of_its_own_failure_is_no_answer(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = {"claude": CLAUDE | {"is_error": True}, "gemini": {"error": {"message": "quota"}}}
+    fake = tmp_path / name
+    fake.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(printed[name])}'\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(ModelUnavailableError, match="tells of an error") as raised:
+        asked(open_model(f"[cli]{name}:small", Settings()))
+    assert raised.value.where == f"[cli]{name}:small"
+
+
+# --- by Pydantic AI ------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_pydantic_ai_reaches_what_it_knows() -> None:
+    pytest.importorskip("pydantic_ai")
+    answer = asked(PydanticModel("test:test", "test", window=9, timeout=20))
+    assert answer.text
+    assert answer.input_tokens > 0
+    with pytest.raises(ModelRefusedError, match="cannot ask this provider"):
+        asked(PydanticModel("nobody:x", "nobody:x", window=9, timeout=20))
+
+
+def test_without_pydantic_ai_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
+    monkeypatch.setitem(sys.modules, "pydantic_ai.direct", None)
+    with pytest.raises(ModelRefusedError, match=r"holdfast\[models\]"):
+        asked(PydanticModel("mistral:x", "mistral:x", window=9, timeout=20))
+
+
+# --- vectors -------------------------------------------------------------------------------------
+
+
+def test_there_is_an_embedder_only_where_wordllama_is() -> None:
+    pytest.importorskip("wordllama", reason="the extra embeddings is not installed")
+    embedder = open_embedder()
+    assert embedder is not None
+    near, same, far, nothing = embedder.embed(["a red car", "the red car", "tax law", ""])
+    assert len(near) == embedder.dimensions
+    assert sum(map(float.__mul__, near, same)) > sum(map(float.__mul__, near, far))
+    assert not any(nothing)

@@ -1,0 +1,61 @@
+"""What is no summary is never taken for one."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.summarise.judging import bare, objection
+
+SOURCE = (
+    "The migration of the billing service to the new cluster failed at night, because the schema "
+    "of the invoices table was locked by a report. It was rolled back in the morning."
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("", "empty"),
+        (" \n ...", "empty"),
+        ("I'm sorry, but I can't help with that.", "declined"),
+        ("I cannot summarize this text.", "declined"),
+        ("As an AI language model I have no access to files.", "declined"),
+        ("Please provide the text you would like me to shorten.", "declined"),
+        ("Error: context length exceeded", "an error"),
+        ('{"error": {"message": "overloaded"}}', "an error"),
+        ("<!DOCTYPE html><html><body>502</body></html>", "an error"),
+        ("Previous conversation was too long to summarize.", "an error"),
+        ("Conversation was too long to summarize.", "an error"),
+        ("Photosynthesis lets green plants turn sunlight into sugar and oxygen.", "something else"),
+        ("BOUNDARY 0123 says the migration failed", "repeats"),
+    ],
+)
+def test_no_summary_is_told_by_its_reason(answer: str, reason: str) -> None:
+    assert reason in objection(bare(answer, cut=False), SOURCE, "0123")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The billing service's migration failed, and was rolled back.",
+        "Here is a summary:\nThe billing service's migration failed.",
+        "**Summary:** The billing migration failed at night.",
+        "<think>I must be short.</think>\nThe billing migration failed at night.",
+        "```\nThe billing migration failed at night.\n```",
+    ],
+)
+def test_a_summary_is_taken_without_what_is_around_it(answer: str) -> None:
+    text = bare(answer, cut=False)
+    assert text.startswith("The billing")
+    assert not text.endswith("```")
+    assert objection(text, SOURCE) == ""
+
+
+def test_an_error_that_the_source_quotes_is_no_error_of_the_summary() -> None:
+    source = "ValueError: no such port 8081 in the configuration, said the proxy when it started."
+    assert objection("ValueError: no such port 8081 in the configuration", source) == ""
+
+
+def test_the_last_sentence_of_an_answer_that_was_cut_is_left_out() -> None:
+    assert bare("It failed at night. It was rolled ba", cut=True) == "It failed at night."
+    assert bare("It failed at night. It was rolled back.", cut=True).endswith("back.")
