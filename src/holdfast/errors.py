@@ -10,7 +10,8 @@
     ├── TokenCountingError            no counter could count the text
     ├── BudgetExceededError           the request would not fit its budget
     ├── ContextOptimizationError      trimming could not reach the target
-    │   └── AnchorPreservationError   what must be kept does not fit
+    │   ├── AnchorPreservationError   what must be kept does not fit
+    │   └── AllocationError           the least that a prompt must hold does not fit
     ├── SummarizationError            every summariser failed
     ├── StoreError                    an original could not be stored or read back
     │   ├── StoreUnavailableError     the store cannot be reached, or is full or locked
@@ -118,6 +119,10 @@ class ContextOptimizationError(HoldfastError):
 
 class AnchorPreservationError(ContextOptimizationError, BudgetExceededError):
     """What must be kept does not fit the budget on its own."""
+
+
+class AllocationError(ContextOptimizationError, BudgetExceededError):
+    """The least that a prompt must hold does not fit its budget, in any form."""
 
 
 class SummarizationError(HoldfastError):

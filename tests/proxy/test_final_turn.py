@@ -158,7 +158,7 @@ def test_the_guard_tells_what_it_sees_if_it_is_asked_to(caplog: pytest.LogCaptur
 @pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_with_token_management_off_bodies_pass_byte_for_byte(dialect: str, stream: bool) -> None:
-    off = {"enable_token_management": False}
+    off = {"token_management_enabled": False}
     with Upstream(SAID) as provider, running_proxy(off, provider.url) as proxy:
         body = request_in(dialect, chat(log(300)), stream=stream).replace(b", ", b" ,\n ")
         answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)

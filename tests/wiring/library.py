@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from holdfast.allocate import budget_of_phase
 from holdfast.engine import Holdfast
-from holdfast.errors import BudgetExceededError
+from holdfast.errors import AllocationError, BudgetExceededError
 from holdfast.facades import ContentArchive
 from holdfast.facades.actions import action_message
 from holdfast.settings import Settings
 from holdfast.store.refs import REF
+from tests.allocate.made import allocated, item
 from tests.fitting.test_citing import chat
 from tests.wiring.summaries import SUMMARIES
 from tests.wiring.wired import LARGE, LONG, MEDIUM, PROSE, SECRET, Wired, lifetime, worker_memory
@@ -156,6 +158,33 @@ def folder_of_the_archive(name: str, folder: Path) -> object:
     return sorted(path.parent.relative_to(folder).as_posix() for path in folder.rglob("*.db"))
 
 
+def item_levels(budget: int, **settings: Any) -> list[str]:
+    """What becomes of five items in so many words; `error` if they cannot be brought in."""
+    items = [item(f"s{n}", 100, n / 10) for n in range(5)]
+    try:
+        result = allocated(items, budget, settings=Settings(**settings))
+    except AllocationError:
+        return ["error"]
+    return [record.level for record in result.fidelity_metadata.values()]
+
+
+def levels_by(setting: str, budget: int) -> Callable[[Any, Path], object]:
+    def observe(value: Any, _: Path) -> object:
+        return item_levels(budget, **{setting: value})
+
+    return observe
+
+
+def budget_by(setting: str, phase: str) -> Callable[[Any, Path], object]:
+    """The tokens that a phase has with a value of a setting."""
+
+    def observe(value: Any, _: Path) -> object:
+        config = Settings(**{setting: value})
+        return budget_of_phase(phase, "openai:gpt-4.1", config).effective_budget()
+
+    return observe
+
+
 ARGUMENT = "the library takes it as an argument of the call: "
 SERVING = "about the proxy's own address and clients; the library listens to nobody"
 SENDING = "about where the proxy's requests are sent; the library sends none"
@@ -180,7 +209,14 @@ LIBRARY: dict[str, Wired | str] = {
     "worker_processes": Wired(workers_are_started, 0, 1),
     "work_seconds": Wired(large_is_read, 0.01, 60.0),
     "work_memory_mb": Wired(memory_of_workers, 500, 600),
-    "enable_token_management": "whoever wants no token management does not call `fit`",
+    "token_management_enabled": Wired(levels_by("token_management_enabled", 200), True, False),
+    "token_safety_margin": Wired(budget_by("token_safety_margin", "analysis"), 0.1, 0.2),
+    "analysis_budget_percent": Wired(budget_by("analysis_budget_percent", "analysis"), 0.8, 0.5),
+    "synthesis_budget_percent": Wired(
+        budget_by("synthesis_budget_percent", "synthesis"), 0.85, 0.5
+    ),
+    "allow_content_dropping": Wired(levels_by("allow_content_dropping", 80), True, False),
+    "min_items_per_phase": Wired(levels_by("min_items_per_phase", 60), 1, 3),
     "enable_content_citations": Wired(fit_cites, True, False),
     "content_archive_enabled": Wired(archived, True, False),
     "content_archive_ttl_hours": Wired(archived_after_a_day, 23.0, 25.0),

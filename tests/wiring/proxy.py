@@ -169,7 +169,7 @@ def proxy_lifetime(hours: float, _: Path) -> object:
 
 def proxy_changes(enabled: bool, _: Path) -> object:
     body = chat(LONG * 5)
-    with proxied(enable_token_management=enabled) as (proxy, upstream):
+    with proxied(token_management_enabled=enabled) as (proxy, upstream):
         asked(proxy, body)
         return upstream.requests[0].body == request_in("openai-chat", body)
 
@@ -361,6 +361,7 @@ def spans(named: bool, _: Path) -> object:
     return paths
 
 
+PHASES = "about the phases of a research; the proxy's requests have none, and their counts bounds"
 ARCHIVE = "the archive is for code that does not await; the proxy keeps originals in its store"
 SUMMARISING = (
     "no answer of the proxy waits for a model's summary: the library and its jobs make them"
@@ -384,7 +385,12 @@ PROXY: dict[str, Wired | str] = {
     "worker_processes": Wired(proxy_starts_workers, 0, 1),
     "work_seconds": Wired(proxy_reads_large, 0.01, 60.0),
     "work_memory_mb": Wired(memory_of_proxy_workers, 500, 600),
-    "enable_token_management": Wired(proxy_changes, True, False),
+    "token_management_enabled": Wired(proxy_changes, True, False),
+    "token_safety_margin": PHASES,
+    "analysis_budget_percent": PHASES,
+    "synthesis_budget_percent": PHASES,
+    "allow_content_dropping": PHASES,
+    "min_items_per_phase": PHASES,
     "enable_content_citations": Wired(proxy_cites_results, True, False),
     "content_archive_enabled": ARCHIVE,
     "content_archive_ttl_hours": ARCHIVE,

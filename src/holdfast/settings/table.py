@@ -158,13 +158,51 @@ class Settings(Definitions, frozen=True, kw_only=True):
         int,
         Meta(ge=100, description="Most memory that reading a large content may take, in MB."),
     ] = 1000
-    enable_token_management: Annotated[
+    token_management_enabled: Annotated[
         bool,
         Meta(
-            description="Whether the proxy makes requests fit; off: everything passes through, "
-            "byte for byte."
+            description="Whether the proxy makes requests fit and allocation makes prompts fit; "
+            "off: everything passes through, byte for byte."
         ),
     ] = True
+    token_safety_margin: Annotated[
+        float,
+        Meta(
+            ge=0,
+            lt=1,
+            description="Share of a phase's budget that is left free for errors of counting.",
+        ),
+    ] = 0.1
+    analysis_budget_percent: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="Share of a model's context that sources may take in an analysis or a "
+            "refinement.",
+        ),
+    ] = 0.8
+    synthesis_budget_percent: Annotated[
+        float,
+        Meta(
+            gt=0, le=1, description="Share of a model's context that they may take in a synthesis."
+        ),
+    ] = 0.85
+    allow_content_dropping: Annotated[
+        bool,
+        Meta(
+            description="Whether contents that do not fit in any form are left out of a prompt; "
+            "off: that is an error."
+        ),
+    ] = True
+    min_items_per_phase: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="How many contents a prompt must hold, however little of each; if not even "
+            "they fit, that is an error.",
+        ),
+    ] = 3
     enable_content_citations: Annotated[
         bool,
         Meta(description="Whether results of an agent's actions are cited; else they stay whole."),

@@ -148,7 +148,7 @@ class ProxyApp:
     async def _served(self, asked: _Asked, send: Send) -> None:
         switched = any(name.startswith(PREFIX) for name in asked.by_name)
         switches = read_switches(asked.by_name) if switched else Switches()
-        managed = self.service.settings.enable_token_management and not switches.bypass
+        managed = self.service.settings.token_management_enabled and not switches.bypass
         if asked.route is None or not managed:
             await self._pass_through(asked, send)
             return
