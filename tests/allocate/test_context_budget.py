@@ -22,7 +22,7 @@ from holdfast.errors import AllocationError, BudgetExceededError, PrivacyError, 
 from holdfast.facades import ContentArchive
 from holdfast.settings import Settings
 from holdfast.store import Scope
-from holdfast.summarise import SummarizationLevel
+from holdfast.summarise import SummarizationLevel, SummarizationResult
 from tests.allocate.made import allocated, item, item_sets, read_prompt, words
 from tests.allocate.summarisers import Honest, Moody, count_words
 from tests.wiring.wired import SECRET
@@ -71,11 +71,11 @@ def test_the_choice_is_made_again_with_the_real_lengths() -> None:
             level: SummarizationLevel,
             context: str = "",
             budget: int | None = None,
-        ) -> object:  # type: ignore[override]
+        ) -> SummarizationResult:
             return super().extract(content, level, context, (budget or 2) // 2)
 
     items = [item(f"s{n}", 200, 0.5) for n in range(6)]
-    terse, honest = allocated(items, 330, summarizer=Terse()), allocated(items, 330)  # type: ignore[arg-type]
+    terse, honest = allocated(items, 330, summarizer=Terse()), allocated(items, 330)
     assert terse.weighted_fidelity > honest.weighted_fidelity
 
 
@@ -133,7 +133,7 @@ def test_prompts_are_counted_for_the_model_that_is_named() -> None:
 
 
 class Failing(Honest):
-    def extract(self, *_: object, **__: object) -> object:  # type: ignore[override]
+    def extract(self, *_: object, **__: object) -> SummarizationResult:
         raise TimeoutError
 
 
@@ -220,12 +220,18 @@ def test_without_token_management_everything_passes_whatever_it_costs() -> None:
 
 def test_originals_are_stored_before_they_are_summarised_or_dropped() -> None:
     class Looking(Honest):
-        async def summarize(self, content: str, *arguments: object) -> object:  # type: ignore[override]
+        async def summarize(
+            self,
+            content: str,
+            target_level: SummarizationLevel,
+            context: str = "",
+            target_budget: int | None = None,
+        ) -> SummarizationResult:
             ref = (await manager.store.refs(Scope("me")))[0].ref_id
             stored = await manager.store.get(Scope("me"), ref)
             assert stored is not None
             assert stored.data.decode() == content
-            return await super().summarize(content, *arguments)  # type: ignore[arg-type]
+            return await super().summarize(content, target_level, context, target_budget)
 
     manager = ContextBudgetManager(
         Settings(min_items_per_phase=1), Looking(), scope=Scope("me"), count=count_words

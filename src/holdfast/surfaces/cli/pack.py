@@ -209,10 +209,9 @@ def _report(console: Console, result: AllocationResult) -> None:
         )
         for record in result.fidelity_metadata.values()
     ]
-    right = [Column(name, justify="right", no_wrap=True) for name in ("tokens", "now")]
-    priority = Column("priority", justify="right")
-    columns = ("source", priority, "level", *right, "by", Column("ref", no_wrap=True))
-    console.print(table(*columns, rows=rows))
+    right = [Column(name, justify="right", no_wrap=True) for name in ("priority", "tokens", "now")]
+    named = table("source", right[0], "level", *right[1:], "by", Column("ref"), rows=rows)
+    console.print(named)
     kept = f"{result.weighted_fidelity:.0%} of what matters kept"
     remark(f"{result.tokens:,} tokens of {result.budget:,}, {kept}")
     for warning in result.warnings:
