@@ -20,6 +20,7 @@ from typing import Any
 
 import holdfast
 from holdfast import Holdfast, cite, count, read
+from holdfast.cite import CitingRules
 from holdfast.fitting import FitOptions, fit
 from holdfast.store import open_store
 from holdfast.tokens import vocabulary
@@ -78,6 +79,17 @@ def chat(messages: int) -> Body:
     return {"model": _MODEL, "messages": history}
 
 
+def cited_last(messages: int) -> Body:
+    """The same, whose last results give way to citations when they arrive."""
+    body = chat(messages)
+    first = messages // 50 * 50  # the same for all turns of a conversation
+    for n, result in enumerate(body["messages"]):
+        if n > first and result["role"] == "tool":
+            rows = ({"id": row, "at": n, "state": "stored", "size": row**2} for row in range(60))
+            result["content"] = json.dumps(list(rows))
+    return body
+
+
 def marked(messages: int) -> Body:
     """One to Anthropic, with the cache marks that clients move to their last two questions."""
     history: list[Body] = [
@@ -127,16 +139,20 @@ def fitted_on(messages: int, share: float) -> int:
     return calls.number
 
 
-def went_on(make: Make, dialect: str, messages: int, share: float = _WIDE) -> int:
+def went_on(
+    make: Make, dialect: str, messages: int, share: float = _WIDE, *, cites: bool = False
+) -> int:
     """Read, fit and write down the next request of a session."""
-    return asyncio.run(_went_on(make, dialect, messages, share))
+    return asyncio.run(_went_on(make, dialect, messages, share, cites=cites))
 
 
-async def _went_on(make: Make, dialect: str, messages: int, share: float) -> int:
+async def _went_on(make: Make, dialect: str, messages: int, share: float, *, cites: bool) -> int:
     store = await open_store("memory:")
     *earlier, last = turns(make, messages)
     limit = round(count(earlier[0], dialect=dialect).tokens * share)
-    engine = Holdfast(store, options=FitOptions(limit=limit))
+    rules = CitingRules(policy="always" if cites else "never")
+    options = FitOptions(limit=limit, cites=cites, opens=cites, rules=rules)
+    engine = Holdfast(store, options=options)
     before: Conversation | None = None
     for body in earlier:
         before = await _turn(engine, body, dialect, before)
@@ -185,6 +201,9 @@ def measured() -> dict[str, int]:
         "fit with state, folded": lambda n: fitted_on(n, 0.5),
         "session, next request": lambda n: went_on(chat, "openai-chat", n),
         "session, next request, folded": lambda n: went_on(chat, "openai-chat", n, 0.5),
+        "session, next request, a result cited": lambda n: went_on(
+            cited_last, "openai-chat", n, cites=True
+        ),
         "session, next request, cache marks moved": lambda n: went_on(marked, "anthropic", n),
         "fit at first sight": first_sight,
     }

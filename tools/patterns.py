@@ -65,6 +65,7 @@ class Use(NamedTuple):
     compiled: Any = None
 
 
+@cache  # a search through its automaton; the tests ask it more than once
 def proof(use: Use) -> str:
     """How it is known that a pattern is linear; empty if it is not."""
     if use.place in ARGUED:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.cite import cite
 from holdfast.condense import xml
 from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
@@ -65,6 +68,18 @@ def test_pages_broken_documents_and_bombs_are_not_taken(text: str) -> None:
     check(xml, content)
 
 
+LOG = "\n".join(f"{n:04} INFO step {n} done, code {n * 7919 % 10_007}" for n in range(400))
+ROWS = json.dumps([{"id": n, "code": n * 7919 % 10_007} for n in range(400)])
+
+
+@pytest.mark.parametrize("inside", [LOG, ROWS])
+def test_an_element_around_a_text_alone_is_a_wrapper(inside: str) -> None:
+    # Gemini CLI puts it around all that a command prints.
+    wrapped = f"<untrusted_context>\n{inside}\n</untrusted_context>"
+    assert kind_of(Source(wrapped.encode())) == kind_of(Source(inside.encode()))
+    assert f"{90 * 7919 % 10_007}" in cite(wrapped, question="What is the code of step id 90?").text
+
+
 def test_deep_and_huge_documents_are_survived() -> None:
     for text in ("<a>" * 50_000 + "x" + "</a>" * 50_000, f"<a b='{'y' * 2_000_000}'/>"):
         content = Source(text.encode())
@@ -88,7 +103,7 @@ trees = st.recursive(
 @given(trees)
 @settings(max_examples=80, deadline=None)
 def test_every_text_is_in_a_passage(tree: str) -> None:
-    content = Source(f"<root>{tree}</root>".encode())
+    content = Source(f"<root><leaf/>{tree}</root>".encode())
     _, parts = check(xml, content)
     assert xml.sniff(content) > 0
     plain = content.text.replace("&amp;", "&").replace("&lt;", "<")

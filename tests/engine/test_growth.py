@@ -14,6 +14,9 @@ WAYS: dict[str, Callable[[int], int]] = {
     "fit with state, folded": lambda n: effort.fitted_on(n, 0.5),
     "a session": lambda n: effort.went_on(effort.chat, "openai-chat", n),
     "a session, folded": lambda n: effort.went_on(effort.chat, "openai-chat", n, 0.5),
+    "a session, results cited": lambda n: effort.went_on(
+        effort.cited_last, "openai-chat", n, cites=True
+    ),
     "a session, marks moved": lambda n: effort.went_on(effort.marked, "anthropic", n),
 }
 

@@ -7,6 +7,7 @@ import gc
 import json
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,14 @@ import pytest
 from holdfast import Holdfast, read
 from holdfast.engine import Session
 from holdfast.engine.live import LiveSessions
-from tests.fitting.test_citing import chat, log
+from holdfast.fitting import FitOptions
+from holdfast.store.memory import MemoryStore
+from holdfast.wire import Message
+from holdfast.wire.strict import decode
+from tests.fitting.test_citing import RULES, chat, in_dialect, log
 
 Turns = list[dict[str, Any]]
+ALWAYS = FitOptions(cites=True, opens=True, rules=RULES)
 
 
 def many_short() -> Turns:
@@ -84,3 +90,65 @@ def test_a_session_knows_how_much_memory_it_takes(
     assert 0.75 * held <= size <= 1.25 * held
     if shape in (one_long_that_is_cited, long_ones_in_turn):
         assert held < 1.25 * sent  # the body, and no text of what was cited
+
+
+def test_what_is_cited_is_held_once_and_then_no_more() -> None:
+    async def work() -> None:
+        engine = Holdfast(MemoryStore(), options=ALWAYS)
+        conversation = read(encoded(chat(log(60))), "openai-chat")
+        [cited] = (message for message in conversation.messages if message.results)
+        weight = cited.parsed_bytes
+        session = engine.session("s")
+        fitted = await session.fit(conversation)
+        assert fitted.contents
+        assert not any(content.data for content in fitted.contents)  # they are in the store
+        assert cited.parsed_bytes < weight - len(log(60))
+        ref = fitted.contents[0].ref_id
+        stored = await engine.store.get(session.scope, ref)
+        assert stored is not None
+        assert stored.data.decode() == log(60)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic"])
+def test_a_request_that_is_new_is_read_once(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rules, the count, the hash and the citations look at what reading it has given."""
+    read_again: list[Message] = []
+
+    def watched(message: Message) -> Any:
+        read_again.append(message)
+        return decode(message.span)
+
+    async def work() -> None:
+        engine = Holdfast(MemoryStore(), options=ALWAYS)
+        conversation = read(in_dialect(chat("short", log(60), "short"), dialect), dialect)
+        monkeypatch.setattr(Message, "value", property(watched))
+        session = await engine.session_of(conversation)
+        await engine.observe(session, await session.fit(conversation))
+
+    asyncio.run(work())
+    # The citation is written by us: it is read to be counted, with the message it stands in.
+    assert len(read_again) <= 1
+
+
+def test_a_large_body_takes_three_times_its_size_at_most(tmp_path: Path) -> None:
+    """While it is read, recognised, cited, stored and written down; see `benchmarks memory`."""
+
+    async def measured() -> float:
+        async with Holdfast.open(f"sqlite:///{tmp_path}/store.db") as engine:
+            await after(engine, [chat(log(900))])  # what is loaded once, and a worker is started
+            body = encoded(chat(log(40_000)))
+            gc.collect()
+            tracemalloc.start()
+            try:
+                conversation = await engine.workers.off_loop(
+                    len(body), partial(read, body, "openai-chat")
+                )
+                session = await engine.session_of(conversation)
+                await engine.observe(session, await session.fit(conversation))
+                return 1 + tracemalloc.get_traced_memory()[1] / len(body)
+            finally:
+                tracemalloc.stop()
+
+    assert asyncio.run(measured()) <= 3.0

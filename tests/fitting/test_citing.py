@@ -178,7 +178,7 @@ def test_an_image_stays_when_cache_marks_move() -> None:
 
 
 def test_an_image_stays_where_the_text_beside_it_is_cut() -> None:
-    fitted = fit(looking(6), citing=RULES, limit=2_220, strategy="progressive")
+    fitted = fit(looking(6), citing=RULES, limit=2_110, strategy="progressive")
     assert any("cut" in cut.what for cut in fitted.edits)
     shown = json.loads(fitted.body)["messages"]
     results = [part for m in shown[1:] for part in m["content"] if part["type"] == "tool_result"]
@@ -194,7 +194,7 @@ def test_what_is_cut_twice_leads_to_the_original() -> None:
     named: set[str] = set()
     for n in range(1, 31):
         how = "progressive" if n % 2 else "auto"
-        fitted = fit(chat(*results[:n]), citing=RULES, state=state, limit=2_900, strategy=how)
+        fitted = fit(chat(*results[:n]), citing=RULES, state=state, limit=2_815, strategy=how)
         state = fitted.state
         handed |= {content.ref_id: content.data for content in fitted.contents}
         named |= {cut.ref_id for cut in fitted.edits} - {""}

@@ -85,14 +85,14 @@ class Nursery:
 
 
 @contextmanager
-def nursery(folder: Path) -> Iterator[Nursery]:
+def nursery(folder: Path, module: str = "tests.hardening.nursery") -> Iterator[Nursery]:
     """A nursery that ends with the block; what its children log goes to a file."""
     file = folder / "log"
     with (
         file.open("a") as log,
         file.open() as read,
         subprocess.Popen(
-            [sys.executable, "-m", "tests.hardening.nursery"],
+            [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

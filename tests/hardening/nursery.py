@@ -9,11 +9,7 @@ few hundredths of a second: a thousand can be killed in minutes.
 from __future__ import annotations
 
 import asyncio
-import gc
-import json
-import os
 import signal
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -27,12 +23,8 @@ from holdfast.surfaces.proxy import logs
 from holdfast.surfaces.proxy.server import Started, serve
 from tests.citing import ALWAYS
 from tests.fitting.test_citing import chat, in_dialect, log
+from tests.hardening.forking import bear, tell
 from tests.proxy.harness import DIALECTS
-
-
-def tell(**what: Any) -> None:
-    # One write, so that a line is whole or missing.
-    os.write(1, json.dumps({"pid": os.getpid(), **what}).encode() + b"\n")
 
 
 def proxy(settings: dict[str, Any]) -> None:
@@ -83,21 +75,7 @@ def main() -> None:
             dialect=dialect,
             citing=ALWAYS,
         )
-    gc.collect()
-    gc.freeze()  # the collector of a child has nothing to look at, and copies no page by it
-    tell(ready=True)
-    for line in sys.stdin:
-        if os.fork() == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.setsid()
-            sys.stdin.close()
-            asked = json.loads(line)
-            status = 1
-            try:
-                WORKS[asked.pop("work")](**asked)
-                status = 0
-            finally:
-                os._exit(status)
+    bear(WORKS)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import pytest
 
 from holdfast.fitting.state import BY_ENDS
 from holdfast.tokens import count
+from holdfast.wire.answers import Relay
 from tests.hardening.blunt import Blunt
 from tests.hardening.bombs import BOMBS, CHAT, COUNTING, Bomb, log_lines, result
 from tests.hardening.throwing import TABLE_HEAD, all_thrown, row, send, target
@@ -124,6 +125,26 @@ def test_a_large_count_is_that_of_the_request_as_it_stands() -> None:
         broken = ask(proxy.url + COUNTING, body[:-1])
         assert broken.status == 400
         assert "not JSON" in broken.json["error"]["message"]
+
+
+def test_a_large_event_is_not_read_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    readers: dict[str, int] = {}
+    feed = Relay.feed
+
+    def noted(relay: Relay, chunk: bytes) -> list[bytes]:
+        before = relay.waiting_bytes
+        fed = feed(relay, chunk)
+        if before > relay.waiting_bytes:  # it was complete, and was read
+            readers[threading.current_thread().name] = before
+        return fed
+
+    monkeypatch.setattr(Relay, "feed", noted)
+    built = named("one event").build(0.05)
+    with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
+        upstream.answer = built.answer
+        assert send(proxy.url, built, built.bodies[0]) == 200
+    [name] = [name for name, size in readers.items() if size > 400_000]
+    assert name.startswith("holdfast-work")
 
 
 @pytest.mark.campaign

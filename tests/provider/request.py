@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from tests.provider.tokens import billed_tokens, functions, least_tokens, words
+from tests.provider.tool_changes import added
 
 _GEMINI = re.compile(r"/v1(?:beta)?/models/([^/:]+):(\w+)")
 _PATHS = {
@@ -63,7 +64,8 @@ class Got:
 
     @property
     def tools(self) -> set[str]:
-        return {str(function.get("name")) for function in functions(self.value)}
+        every = (*functions(self.value), *added(self.value))
+        return {str(function.get("name")) for function in every}
 
     @property
     def texts(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.provider.tool_changes import BETA
 from tests.proxy.gatekeeper import KEY, Got, Ledger, refusal
 from tests.proxy.harness import path_of
 from tests.recorded import needs_usage, requests
@@ -29,16 +30,23 @@ FUNCTION = {"functionCall": {"name": "look", "args": {}}}
 RESPONSE = {"functionResponse": {"name": "look", "response": {"result": "seen"}}}
 
 
-def judged(dialect: str, value: Mapping[str, Any], model: str, ledger: Ledger | None = None) -> str:
+def judged(
+    dialect: str,
+    value: Mapping[str, Any],
+    model: str,
+    ledger: Ledger | None = None,
+    betas: str = "",
+) -> str:
     """Why the upstream refuses; empty if it does not."""
     body = json.dumps({"model": model, "max_tokens": 4_000, **value}).encode()
-    got = Got("POST", path_of(dialect, model=model), {}, HEADERS, body)
+    headers = {**HEADERS, "anthropic-beta": betas}
+    got = Got("POST", path_of(dialect, model=model), {}, headers, body)
     why = refusal(got, WINDOW, ledger or Ledger())
     return why[1] if why else ""
 
 
-def claude(*messages: Any, model: str = "claude-sonnet-4-5", **more: Any) -> str:
-    return judged("anthropic", {"messages": messages, **more}, model)
+def claude(*messages: Any, model: str = "claude-sonnet-4-5", betas: str = "", **more: Any) -> str:
+    return judged("anthropic", {"messages": messages, **more}, model, betas=betas)
 
 
 def chat(*messages: Any, model: str = "gpt-5", **more: Any) -> str:
@@ -70,6 +78,13 @@ MARK = {"cache_control": {"type": "ephemeral"}}
 LASTING = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 THINKS: dict[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": 2_000}}
 SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+
+ADDITION = {
+    "type": "tool_addition",
+    "tool": {"type": "tool_definition", "definition": {"name": "look", "input_schema": {"x": 1}}},
+}
+MORE = {"type": "additional_tools", "role": "developer", "tools": []}
+NEWEST = "claude-opus-5-5"
 
 REFUSED: dict[str, tuple[Callable[[], str], str]] = {
     "A1": (lambda: claude(USER, by("assistant", LOOK), USER), "without `tool_result` blocks"),
@@ -127,6 +142,27 @@ REFUSED: dict[str, tuple[Callable[[], str], str]] = {
         lambda: claude(by("user", *({"type": "image", "source": {}} for _ in range(101)))),
         "Too many images",
     ),
+    "A18 before": (
+        lambda: claude(USER, by("assistant", text("a")), by("system", text("b")), model=NEWEST),
+        "must immediately follow",
+    ),
+    "A18 behind": (
+        lambda: claude(USER, by("system", text("b")), USER, model=NEWEST),
+        "must be the last entry",
+    ),
+    "a tool without the beta": (
+        lambda: claude(USER, by("system", ADDITION), model=NEWEST),
+        "Input tag 'tool_addition'",
+    ),
+    "a tool from the user": (
+        lambda: claude(by("user", ADDITION), model=NEWEST, betas=BETA),
+        "only permitted in `system`",
+    ),
+    "a tool for an older model": (
+        lambda: claude(USER, by("system", ADDITION), betas=BETA),
+        "does not support",
+    ),
+    "tools of the user": (lambda: responses(USER, {**MORE, "role": "user"}), "'developer'"),
     "system": (lambda: claude({"role": "system", "content": "x"}), "role: Input should be"),
     "C1": (
         lambda: chat(USER, {"role": "assistant", "tool_calls": [CALL]}, USER),
@@ -215,6 +251,8 @@ def test_a_breach_is_refused_in_the_providers_words(rule: str) -> None:
         ),
         lambda: claude(USER, by("assistant", text("So"))),
         lambda: claude(USER, {"role": "system", "content": "x"}, model="claude-opus-4-8"),
+        lambda: claude(USER, by("system", ADDITION), model=NEWEST, betas=BETA),
+        lambda: responses(USER, MORE),
         lambda: chat(
             USER,
             {"role": "assistant", "content": None, "tool_calls": [CALL]},

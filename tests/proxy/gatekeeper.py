@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.provider import chat_rules, claude_rules, gemini_rules, responses_rules
+from tests.provider import chat_rules, claude_rules, gemini_rules, responses_rules, tool_changes
 from tests.provider.binding import Judgement, judge
 from tests.provider.request import Got
 from tests.provider.shared import SURROGATE, strings
@@ -112,7 +112,12 @@ def _violations(got: Got, ledger: Ledger) -> list[str]:
     match got.dialect:
         case "anthropic":
             bound = thoughts(got).refusal
-            return [*claude_rules.violations(got.value, got.model), *([bound] if bound else ())]
+            betas = got.header("anthropic-beta")
+            return [
+                *claude_rules.violations(got.value, got.model),
+                *tool_changes.claude_violations(got.value, got.model, betas),
+                *([bound] if bound else ()),
+            ]
         case "gemini":
             return list(gemini_rules.violations(got.value, got.model))
         case "openai-chat":
@@ -121,7 +126,10 @@ def _violations(got: Got, ledger: Ledger) -> list[str]:
     if history is None:
         previous = got.value["previous_response_id"]
         return [f"Previous response with id '{previous}' not found."]
-    return list(responses_rules.violations(got.value, history, ledger.reasoned))
+    return [
+        *responses_rules.violations(got.value, history, ledger.reasoned),
+        *tool_changes.responses_violations(history, got.model),
+    ]
 
 
 def thoughts(got: Got) -> Judgement:

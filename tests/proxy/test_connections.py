@@ -14,7 +14,11 @@ import pytest
 
 from holdfast.surfaces.proxy import connections
 from holdfast.surfaces.proxy.connections import (
+    FIRST_READ,
+    LEAST_READ,
+    MOST_READ,
     SPARE,
+    Connection,
     Connections,
     accept,
     most_connections,
@@ -173,6 +177,51 @@ def test_as_many_files_may_be_open_as_the_system_allows() -> None:
         assert descriptors == resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(hard, 65_536)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# --- how much at once ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What connections were given, read by read."""
+    pieces: list[bytes] = []
+    take = Connection.data_received
+
+    def taken(connection: Connection, data: bytes) -> None:
+        pieces.append(data)
+        take(connection, data)
+
+    monkeypatch.setattr(Connection, "data_received", taken)
+    return pieces
+
+
+def test_a_body_in_tiny_chunks_is_read_in_small_steps(reads: list[bytes]) -> None:
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+    chunks = b"1\r\nx\r\n" * 10_000 + b"0\r\n\r\n"
+    with running_proxy() as proxy, connect(proxy) as client:
+        client.sendall(head + b"transfer-encoding: chunked\r\n\r\n")
+        client.sendall(chunks)
+        assert everything(client).startswith(b"HTTP/1.1 400 ")
+    sizes = list(map(len, reads))
+    assert max(sizes) <= FIRST_READ
+    assert sizes.count(LEAST_READ) > 100
+
+
+@pytest.mark.parametrize("length", ["content-length: %d", "transfer-encoding: chunked"])
+def test_a_body_in_large_pieces_is_read_in_large_steps(reads: list[bytes], length: str) -> None:
+    body = b"x" * 1_000_000
+    framed, field = body, length
+    if "%d" in length:
+        field = length % len(body)
+    else:
+        framed = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+    with running_proxy() as proxy, connect(proxy) as client:
+        client.sendall(f"{head}{field}\r\n\r\n".encode())
+        client.sendall(framed)
+        assert everything(client).startswith(b"HTTP/1.1 400 ")
+    assert MOST_READ in map(len, reads)
 
 
 # --- no descriptors ------------------------------------------------------------------------------

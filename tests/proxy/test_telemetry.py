@@ -28,8 +28,10 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.errors import SettingsError
+from holdfast.jobs import Attempt
 from holdfast.settings import Settings
 from holdfast.store import Scope, Turn
+from holdfast.store.queue import NewJob
 from holdfast.surfaces.proxy import tracing
 from holdfast.surfaces.proxy.logs import Fields, JsonFormatter
 from holdfast.surfaces.proxy.metrics import MOST_MODELS
@@ -516,3 +518,21 @@ def test_spans_without_their_extra_or_address_are_an_error_with_a_next_step(
     assert "holdfast[otel]" in raised.value.fix
     with pytest.raises(SettingsError, match="no HTTP address"):
         tracing.configured(Settings(otel_endpoint="localhost:4318"))
+
+
+def test_metrics_tell_of_the_queue_and_of_the_attempts_made_here() -> None:
+    with running_proxy() as proxy:
+        engine = proxy.service.engine
+        assert engine.jobs is not None
+        engine.jobs.told(Attempt(kind="x", state="done", seconds=0.2, cost=40))
+        engine.jobs.told(Attempt(kind="x", state="failed", seconds=0.2, error="it timed out"))
+        queued = [NewJob(kind="y", key="a"), NewJob(kind="y", key="b", delay_seconds=500.0)]
+        queueing = engine.store.jobs.enqueue(Scope(), queued)
+        assert asyncio.run_coroutine_threadsafe(queueing, proxy.loop).result(30) == 2
+        told = ask(f"{proxy.url}/metrics").body.decode()
+    assert 'holdfast_jobs_total{kind="x",state="done"} 1.0' in told
+    assert 'holdfast_jobs_total{kind="x",state="failed"} 1.0' in told
+    assert 'holdfast_job_cost_tokens_total{kind="x"} 40.0' in told
+    assert 'holdfast_jobs_depth{kind="y",state="queued"} 2.0' in told
+    assert 'holdfast_jobs_age_seconds{kind="y",state="queued"}' in told
+    assert "holdfast_jobs_cost_today_tokens 0.0" in told

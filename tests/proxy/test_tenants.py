@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
-import threading
+import select
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -108,20 +110,23 @@ def request_with(*headers: tuple[str, str], query: str = "") -> Incoming:
     return Incoming(route, "/v1/chat/completions", query, headers, b"", Switches(), seen)
 
 
-def waits_for_an_answer(
+@contextmanager
+def waiting_for_an_answer(
     proxy: Running, upstream: Upstream, key: str, **more: str
-) -> threading.Thread:
-    """A client whose upstream does not answer."""
+) -> Iterator[http.client.HTTPConnection]:
+    """A client whose upstream does not answer, and that leaves in the end.
 
-    def client() -> None:
-        with suppress(OSError):  # the proxy ends before it
-            sends(proxy, key, chat("short"), **more)
-
+    One that stayed would be waited for: open answers may go on for DRAIN_SECONDS after the proxy
+    was told to stop.
+    """
+    client = http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=PATIENCE)
     upstream.turns.append(stall)
-    waiting = threading.Thread(target=client, daemon=True)
-    waiting.start()
-    assert upstream.waiting.acquire(timeout=PATIENCE)
-    return waiting
+    with closing(client):
+        body = request_in("openai-chat", chat("short"))
+        client.request("POST", path_of("openai-chat"), body, bearing(key, **more))
+        assert upstream.waiting.acquire(timeout=PATIENCE)
+        yield client
+    assert upstream.left.acquire(timeout=PATIENCE), "the upstream call goes on"
 
 
 # --- two keys ------------------------------------------------------------------------------------
@@ -199,18 +204,25 @@ def test_a_response_of_another_key_is_not_gone_on_from(proxy: Running, upstream:
 def test_nobody_waits_behind_the_locks_of_another_key(proxy: Running, upstream: Upstream) -> None:
     """Every lock of Ann's session is held, and her upstream never answers: Ben is answered."""
     name = {"x-holdfast-session": "nightly"}
-    waiting = waits_for_an_answer(proxy, upstream, ANN, **name)
     upstream.always = says(text("Hello."))
 
-    async def hold() -> None:
+    async def hold() -> list[asyncio.Lock]:
         session = (await proxy.service.tenants.engine((await scope_of(proxy, ANN)).workspace)
                    ).session("nightly")  # fmt: skip
-        for lock in (session._fitting, session._writing, session._loading):
+        locks = [session._fitting, session._writing, session._loading]
+        for lock in locks:
             await asyncio.wait_for(lock.acquire(), PATIENCE)
+        return locks
 
-    proxy.do(hold())
-    assert sends(proxy, BEN, chat("short"), **name).status == 200
-    assert waiting.is_alive()
+    async def let_go(locks: list[asyncio.Lock]) -> None:
+        for lock in locks:
+            lock.release()
+
+    with waiting_for_an_answer(proxy, upstream, ANN, **name) as waiting:
+        locks = proxy.do(hold())
+        assert sends(proxy, BEN, chat("short"), **name).status == 200
+        assert select.select([waiting.sock], [], [], 0)[0] == [], "Ann still waits"
+        proxy.do(let_go(locks))
 
 
 def test_calibration_is_learnt_for_each_key(proxy: Running, upstream: Upstream) -> None:
@@ -361,16 +373,16 @@ def test_a_session_that_is_being_answered_is_never_let_go(
     proxy: Running, upstream: Upstream
 ) -> None:
     name = {"x-holdfast-session": "nightly"}
-    waits_for_an_answer(proxy, upstream, ANN, **name)
-    scope = proxy.do(scope_of(proxy, ANN)).of("nightly")
-    live = proxy.service.engine.live
-    before = live.get(scope)
-    live.most_bytes = 0
     upstream.always = says(text("Hello."))
-    for n in range(3):
-        sends(proxy, BEN, chat(log(600, n)))
-    assert scope not in {session.scope for session in live}
-    assert live.get(scope) is before is not None
+    with waiting_for_an_answer(proxy, upstream, ANN, **name):
+        scope = proxy.do(scope_of(proxy, ANN)).of("nightly")
+        live = proxy.service.engine.live
+        before = live.get(scope)
+        live.most_bytes = 0
+        for n in range(3):
+            sends(proxy, BEN, chat(log(600, n)))
+        assert scope not in {session.scope for session in live}
+        assert live.get(scope) is before is not None
 
 
 def test_tenants_that_were_let_go_lose_nothing(

@@ -55,6 +55,13 @@ def test_what_is_packed_is_unpacked_the_same_and_never_grows(data: bytes) -> Non
     assert unpack(*packed, size=len(data), sha256=digest(data)) == data
 
 
+def test_what_is_large_is_packed_piece_by_piece_and_unpacked_the_same() -> None:
+    data = b"".join(b"%d times %d\n" % (n, n) for n in range(100_000))
+    packed = pack(data)
+    assert len(packed.data) < len(data) / 2
+    assert unpack(*packed, size=len(data), sha256=digest(data)) == data
+
+
 @given(data=st.binary(min_size=1, max_size=3000), at=st.integers(0, 10_000), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_never_unpacked_as_the_content(data: bytes, at: int, bit: int) -> None:
     codec, stored = pack(data * 3)

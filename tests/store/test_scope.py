@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import StoreError
 from holdfast.store import Scope, Store
+from holdfast.store.queue import NewJob
 from holdfast.store.refs import digest
 from tests.store.harness import (
     HERE,
@@ -40,7 +41,7 @@ STRANGERS = [
     Scope("%", "%", "s1"),
     Scope("ann ", "blue", "s1"),
 ]
-HEADER = [b'{"type":"holdfast","version":2}\n']
+HEADER = [b'{"type":"holdfast","version":3}\n']
 Attack = Callable[[Store, Scope], Awaitable[object]]
 
 
@@ -49,6 +50,8 @@ async def _filled(store: Store) -> None:
     await store.add_turn(HERE, turn(1, [b"m"]), session(), named(b"m"))
     await store.save_calibration(HERE, b"mine")
     await store.link(HERE, ["resp_mine"])
+    await store.jobs.enqueue(HERE, [NewJob(kind="x", key="mine", ref_id=MINE.ref_id)])
+    await store.put_summary(HERE, "my summary", b"mine", source=MINE.sha256)
 
 
 async def _refused(call: Awaitable[Any]) -> None:
@@ -133,6 +136,15 @@ async def _save_calibration(store: Store, scope: Scope) -> None:
     await store.save_calibration(scope, b"theirs")
 
 
+async def _summary(store: Store, scope: Scope) -> None:
+    assert await store.summary(scope, "my summary") is None
+
+
+async def _put_summary(store: Store, scope: Scope) -> None:
+    await store.put_summary(scope, "my summary", b"theirs")
+    assert await store.summary(scope, "my summary") == b"theirs"
+
+
 async def _audit(store: Store, scope: Scope) -> None:
     assert await store.audit(scope) == []
 
@@ -198,6 +210,18 @@ def test_no_method_reads_or_changes_what_belongs_to_others(opener: Opener, attac
         opened = await store.get(HERE, MINE.ref_id)
         assert opened is not None
         assert opened.data == MINE.data
+
+    opener.run(work)
+
+
+def test_no_one_sees_or_changes_the_jobs_and_quotas_of_others(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await _filled(store)
+        for stranger in STRANGERS:
+            assert await store.jobs.latest(stranger) == []
+            assert await store.jobs.spent(stranger) == {}
+            assert await store.jobs.enqueue(stranger, [NewJob(kind="x", key="mine")]) == 1
+            assert len(await store.jobs.latest(HERE)) == 1
 
     opener.run(work)
 

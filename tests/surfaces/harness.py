@@ -55,17 +55,22 @@ class Cli:
         return str(path)
 
 
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    """The variables of a program that finds nothing of ours."""
+    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+    return kept | {"HOME": str(folder), "PYTHONUTF8": "1"} | variables
+
+
 def run_process(
     *arguments: str, folder: Path, stdin: bytes = b"", **variables: str
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the program as users do, in an environment of its own."""
-    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
     return subprocess.run(
         [sys.executable, "-m", "holdfast", *arguments],
         input=stdin,
         capture_output=True,
         cwd=folder,
-        env=kept | {"HOME": str(folder), "PYTHONUTF8": "1"} | variables,
+        env=environment(folder, **variables),
         timeout=60,
         check=False,
     )

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from holdfast.store import Scope, open_store
-from holdfast.surfaces.cli.refs import _age
+from holdfast.surfaces.cli._text import age
 from tests.store.harness import content
 from tests.surfaces.harness import Cli
 from tests.surfaces.test_cli_cite import LOG
@@ -107,4 +107,4 @@ def test_errors_say_the_next_step(cli: Cli) -> None:
     [(-5, "now"), (0.2, "now"), (59, "59 s"), (61, "1 min"), (7300, "2 h"), (200_000, "2 d")],
 )
 def test_an_age_is_told_in_its_largest_unit(seconds: float, words: str) -> None:
-    assert _age(seconds) == words
+    assert age(seconds) == words

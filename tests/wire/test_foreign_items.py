@@ -240,8 +240,8 @@ ANTHROPIC: dict[str, tuple[list[Any], list[int], bool]] = {
     ),
     "tools that were found": ([user(), said(USED), user(FOUND)], [1, 2], True),
     "tools that were added": (
-        [user(), said(TEXT), user(), {"role": "system", "content": [ADDED]}],
-        [1, 1, 1, 1],
+        [user(), said(TEXT), user(), {"role": "system", "content": [ADDED]}, said(TEXT)],
+        [1, 1, 1, 1, 1],
         True,
     ),
     "instructions in the middle": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,3 +107,19 @@ def test_the_same_body_again_is_the_same_conversation() -> None:
 def test_another_dialect_is_not_mistaken_for_the_previous_one() -> None:
     raw = b'{"messages":[{"role":"user","content":[{"text":"a"}]}]}'
     assert read(raw, "converse", previous=read(raw, "anthropic")).dialect == "converse"
+
+
+def test_tools_are_read_once_however_many_turns_go_on() -> None:
+    tool = {"type": "function", "function": {"name": "read_file", "parameters": {}}}
+    turns: list[dict[str, str]] = []
+    before = None
+    for n in range(3):
+        turns += [{"role": "user", "content": f"question {n}"}]
+        body = orjson.dumps({"model": "gpt-4o", "tools": [tool], "messages": turns})
+        conversation = read(body, "openai-chat", previous=before)
+        if before is not None:
+            assert conversation.tools is before.tools
+        assert [offered.name for offered in conversation.tools] == ["read_file"]
+        before = conversation
+    other = orjson.dumps({"model": "gpt-4o", "tools": [], "messages": turns})
+    assert read(other, "openai-chat", previous=before).tools == ()

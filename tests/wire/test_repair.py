@@ -19,7 +19,7 @@ from .test_rules import EXAMPLES, Example, answer, claude, use
 
 # What only the writer of the request can mend, as it would need new content or another request.
 UNMENDABLE = {
-    *("A6", "A8", "A9", "A11", "A15", "A16", "A17"),
+    *("A6", "A8", "A9", "A11", "A15", "A16", "A17", "A18"),
     *("B5", "B6", "B7"),
     *("C5", "C6", "C7", "G5", "R4", "R5", "S1"),
 }

@@ -26,6 +26,8 @@ class Example(NamedTuple):
 # --- Anthropic ---------------------------------------------------------------------------------
 
 ASK: JSON = {"role": "user", "content": "What is in the folder?"}
+EFFORT: JSON = {"role": "system", "content": [], "output_config": {"effort": "low"}}
+INSTRUCTED: JSON = {"role": "system", "content": "From now on in French."}
 
 
 def use(*ids: str, before: list[JSON] | None = None, after: list[JSON] | None = None) -> JSON:
@@ -287,6 +289,18 @@ ANTHROPIC = [
             model="claude-opus-5-5",
             thinking=ENABLED,
         ),
+    ),
+    Example(
+        "A18",
+        claude(ASK, said(text("a")), INSTRUCTED, said(text("b")), ASK),
+        "$.messages[2]",
+        claude(ASK, INSTRUCTED, INSTRUCTED, said(text("b")), EFFORT, ASK),
+    ),
+    Example(
+        "A18",
+        claude(ASK, INSTRUCTED, ASK),
+        "$.messages[1]",
+        claude(ASK, use("t1"), answer("t1"), INSTRUCTED),
     ),
 ]
 

@@ -7,15 +7,22 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import holdfast
 from holdfast.allocate import budget_of_phase
 from holdfast.engine import Holdfast
 from holdfast.errors import AllocationError, BudgetExceededError
 from holdfast.facades import ContentArchive
 from holdfast.facades.actions import action_message
+from holdfast.jobs import background
+from holdfast.jobs.running import rules_of
 from holdfast.settings import Settings
+from holdfast.store import Scope, SessionRecord, Turn
+from holdfast.store.memory import MemoryStore
+from holdfast.store.queue import Claim, Job, NewJob
 from holdfast.store.refs import REF
 from tests.allocate.made import allocated, item
 from tests.fitting.test_citing import chat
+from tests.store.harness import Clock
 from tests.wiring.summaries import SUMMARIES
 from tests.wiring.wired import LARGE, LONG, MEDIUM, PROSE, SECRET, Wired, lifetime, worker_memory
 
@@ -78,6 +85,15 @@ def fit_offers(when: str, _: Path) -> object:
         return b"expand_ref" in (await engine.fit(chat("short"))).body
 
     return with_engine(work, offer_expand=when)
+
+
+def fit_offers_inline(when: str, _: Path) -> object:
+    async def work(engine: Holdfast) -> bool:
+        body = holdfast.convert(chat(LONG), "openai-responses").body
+        fitted = await engine.fit(body.replace(b"gpt-4o", b"gpt-5"))
+        return b"additional_tools" in fitted.body
+
+    return with_engine(work, offer_inline=when, cite_policy="always")
 
 
 def fit_cites(enabled: bool, _: Path) -> object:
@@ -158,6 +174,69 @@ def folder_of_the_archive(name: str, folder: Path) -> object:
     return sorted(path.parent.relative_to(folder).as_posix() for path in folder.rglob("*.db"))
 
 
+def queue_is_worked_on(enabled: bool, _: Path) -> object:
+    async def work() -> bool:
+        store = MemoryStore()
+        settings = Settings(background_jobs=enabled)
+        async with background(store, settings, patience=0.0) as worker:
+            return worker is not None and await swept(store) is not None
+
+    return asyncio.run(work())
+
+
+async def swept(store: MemoryStore) -> Job | None:
+    """The job of sweeping, once it was done."""
+    while True:
+        jobs = await store.jobs.latest(None, kind="sweep")
+        if jobs and jobs[0].completed_at is not None:
+            return jobs[0]
+        await asyncio.sleep(0)
+
+
+def next_sweep(hours: float, _: Path) -> object:
+    async def work() -> float:
+        store = MemoryStore(clock=Clock())
+        async with background(store, Settings(sweep_hours=hours), clock=Clock(), patience=0.0):
+            job = await swept(store)
+        assert job is not None
+        return job.next_attempt_at or 0.0
+
+    return asyncio.run(work())
+
+
+def idle_session_is_closed(days: float, _: Path) -> object:
+    async def work() -> bool:
+        clock = Clock()
+        store = MemoryStore(clock=clock)
+        record = SessionRecord(session="s", updated_at=clock.now - 100 * 24 * HOUR)
+        turn = Turn(number=1, started_at=0.0)
+        await store.add_turn(Scope().of("s"), turn, record, {})
+        settings = Settings(sweep_idle_days=days)
+        async with background(store, settings, clock=clock, patience=0.0):
+            await swept(store)
+        session = await store.session(Scope().of("s"))
+        return session is not None and session.closed_at is not None
+
+    return asyncio.run(work())
+
+
+def jobs_within(setting: str) -> Callable[[Any, Path], object]:
+    """How many of three jobs of 100 tokens a worker may begin with a value of a quota."""
+
+    def observe(value: Any, _: Path) -> object:
+        async def work() -> int:
+            store = MemoryStore()
+            jobs = [NewJob(kind="x", key=str(n), most_cost=100) for n in range(3)]
+            await store.jobs.enqueue(Scope().of("s"), jobs)
+            rules = rules_of(Settings(**{setting: value}), slots=1)
+            claim = Claim(kinds=("x",), limit=9, quotas=rules.quotas)
+            return len(await store.jobs.claim(claim))
+
+        return asyncio.run(work())
+
+    return observe
+
+
 def item_levels(budget: int, **settings: Any) -> list[str]:
     """What becomes of five items in so many words; `error` if they cannot be brought in."""
     items = [item(f"s{n}", 100, n / 10) for n in range(5)]
@@ -204,11 +283,18 @@ LIBRARY: dict[str, Wired | str] = {
     "cite_tools": Wired(fit_cites_by("cite_tools"), {}, {"*": "always"}),
     "cite_max_tokens": Wired(citation_is_short, 100, 800),
     "offer_expand": Wired(fit_offers, "always", "when_cited"),
+    "offer_inline": Wired(fit_offers_inline, "always", "auto"),
     "privacy_policy": Wired(citation_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(lifetime_of_cited, 0.0, 2.0),
     "worker_processes": Wired(workers_are_started, 0, 1),
     "work_seconds": Wired(large_is_read, 0.01, 60.0),
     "work_memory_mb": Wired(memory_of_workers, 500, 600),
+    "background_jobs": Wired(queue_is_worked_on, True, False),
+    "sweep_hours": Wired(next_sweep, 1.0, 2.0),
+    "sweep_idle_days": Wired(idle_session_is_closed, 0.0, 1.0),
+    "summary_tokens_per_session": Wired(jobs_within("summary_tokens_per_session"), 100, 500),
+    "summary_tokens_per_day": Wired(jobs_within("summary_tokens_per_day"), 100, 500),
+    "summary_tokens_per_artifact": Wired(jobs_within("summary_tokens_per_artifact"), 99, 100),
     "token_management_enabled": Wired(levels_by("token_management_enabled", 200), True, False),
     "token_safety_margin": Wired(budget_by("token_safety_margin", "analysis"), 0.1, 0.2),
     "analysis_budget_percent": Wired(budget_by("analysis_budget_percent", "analysis"), 0.8, 0.5),

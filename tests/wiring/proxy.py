@@ -112,6 +112,11 @@ def proxy_reads_large(seconds: float, _: Path) -> object:
         return ends
 
 
+def proxy_has_a_worker(enabled: bool, _: Path) -> object:
+    with running_proxy({"background_jobs": enabled}) as proxy:
+        return proxy.service.engine.jobs is not None
+
+
 def memory_of_proxy_workers(megabytes: int, _: Path) -> object:
     with running_proxy({"work_memory_mb": megabytes}) as proxy:
         asked(proxy, chat(LARGE))
@@ -151,6 +156,12 @@ def proxy_offers(when: str, _: Path) -> object:
     with proxied(offer_expand=when) as (proxy, upstream):
         asked(proxy, chat("short"))
         return upstream.requests[0].tools
+
+
+def proxy_offers_inline(when: str, _: Path) -> object:
+    with proxied(offer_inline=when, cite_policy="always") as (proxy, upstream):
+        asked(proxy, {**chat(LONG), "model": "gpt-5"}, "openai-responses")
+        return b"additional_tools" in upstream.requests[0].body
 
 
 def proxy_shows_secret(policy: str, _: Path) -> object:
@@ -366,6 +377,8 @@ ARCHIVE = "the archive is for code that does not await; the proxy keeps original
 SUMMARISING = (
     "no answer of the proxy waits for a model's summary: the library and its jobs make them"
 )
+LIBRARYS_WORKER = "the proxy has the library's worker (`background_jobs`), and no other"
+
 PROXY: dict[str, Wired | str] = {
     "max_body_bytes": Wired(body_is_taken, 1_000, 100_000),
     "max_json_keys": Wired(keys_are_taken, 10, 10_000),
@@ -380,11 +393,18 @@ PROXY: dict[str, Wired | str] = {
     "cite_tools": Wired(proxy_cites_by("cite_tools"), {}, {"*": "always"}),
     "cite_max_tokens": Wired(proxy_citation_is_short, 100, 800),
     "offer_expand": Wired(proxy_offers, "always", "never"),
+    "offer_inline": Wired(proxy_offers_inline, "always", "never"),
     "privacy_policy": Wired(proxy_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(proxy_lifetime, 0.0, 2.0),
     "worker_processes": Wired(proxy_starts_workers, 0, 1),
     "work_seconds": Wired(proxy_reads_large, 0.01, 60.0),
     "work_memory_mb": Wired(memory_of_proxy_workers, 500, 600),
+    "background_jobs": Wired(proxy_has_a_worker, True, False),
+    "sweep_hours": LIBRARYS_WORKER,
+    "sweep_idle_days": LIBRARYS_WORKER,
+    "summary_tokens_per_session": LIBRARYS_WORKER,
+    "summary_tokens_per_day": LIBRARYS_WORKER,
+    "summary_tokens_per_artifact": LIBRARYS_WORKER,
     "token_management_enabled": Wired(proxy_changes, True, False),
     "token_safety_margin": PHASES,
     "analysis_budget_percent": PHASES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -278,3 +279,40 @@ def test_what_goes_through_the_pipe_is_whole_again() -> None:
         assert isinstance(sent, Cited)
         assert sent.citation.content is None or not sent.citation.content.data
         assert with_data(sent.citation, data) == here
+
+
+def test_short_work_does_not_wait_behind_long_work() -> None:
+    workers = Workers(WorkLimits(processes=0))
+    begun, may_end = threading.Event(), threading.Event()
+
+    def long_work() -> bool:
+        begun.set()
+        return may_end.wait(30)
+
+    async def work() -> None:
+        long = asyncio.create_task(workers.off_loop(20_000_000, long_work))
+        await asyncio.to_thread(begun.wait, 30)
+        assert await workers.off_loop(50_000, lambda: not may_end.is_set())
+        may_end.set()
+        assert await long
+
+    asyncio.run(work())
+    workers.close()
+
+
+def test_one_thread_of_a_lane_runs_at_a_time() -> None:
+    workers = Workers(WorkLimits(processes=0))
+    running: list[int] = []
+    most: list[int] = []
+
+    def work() -> None:
+        running.append(1)
+        most.append(len(running))
+        running.pop()
+
+    async def many() -> None:
+        await asyncio.gather(*(workers.off_loop(50_000, work) for _ in range(200)))
+
+    asyncio.run(many())
+    workers.close()
+    assert set(most) == {1}

@@ -63,14 +63,18 @@ class _Element:
 
 
 def sniff(source: Source) -> float:
-    """Sure of what parses, if it is no web page."""
+    """Sure of what parses, if it is no web page and has elements inside one another."""
     head = source.data[:_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip()
     if head[:1] != b"<" or _is_page(head):
         return 0.0
-    found = _read(source)
-    if found is None:
+    document = _read(source)
+    if document is None:
         return 0.0
-    return 0.9 if head.startswith(b"<?xml") else 0.75
+    if head.startswith(b"<?xml"):
+        return 0.9
+    # One element is a wrapper around a text of another kind: Gemini CLI puts <untrusted_context>
+    # around all that a command prints, and a log in it was cited as a single long element.
+    return 0.75 if document.count > 1 else 0.0
 
 
 def _is_page(head: bytes) -> bool:

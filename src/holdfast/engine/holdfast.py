@@ -30,6 +30,7 @@ from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, Fitted, fit_request
+from holdfast.jobs import Worker, background
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
@@ -69,6 +70,8 @@ class Holdfast:
         """Sessions that are kept in memory; others come back from the store."""
         self.workers = workers or Workers(WorkLimits(processes=0))
         """Who reads large contents; without any, this process does."""
+        self.jobs: Worker | None = None
+        """Who does the jobs of the queue beside this; None if nobody was asked to."""
         self._heads: OrderedDict[str, str] = OrderedDict()
         """Sessions by the places of their requests, also of earlier ones: there others part."""
         self.chains = Chains(store, self.scope)
@@ -98,16 +101,18 @@ class Holdfast:
         )
         workers = Workers(work_limits(settings))
         try:
-            engine = cls(
-                store,
-                scope,
-                options=fit_options(settings),
-                calibration=await _learnt(store, scope),
-                clock=clock,
-                workers=workers,
-            )
-            yield engine
-            await engine.settle()
+            async with background(store, settings, clock=clock) as worker:
+                engine = cls(
+                    store,
+                    scope,
+                    options=fit_options(settings),
+                    calibration=await _learnt(store, scope),
+                    clock=clock,
+                    workers=workers,
+                )
+                engine.jobs = worker
+                yield engine
+                await engine.settle()
         finally:
             workers.close()
             await store.close()
@@ -356,6 +361,7 @@ def fit_options(settings: Settings) -> FitOptions:
         cites=settings.enable_content_citations,
         opens=True,
         offer_expand=settings.offer_expand,
+        offer_inline=settings.offer_inline,
         debug=settings.context_debug,
         registry=ModelContextRegistry(settings),
     )

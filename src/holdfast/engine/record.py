@@ -395,4 +395,4 @@ def state_of(
         STAND.put(message, Stand(originals, standing.edits, standing.refs, fold, standing.own))
         messages.append(message)
     whole = sent.with_messages(tuple(messages))
-    return FitState(asked, whole, origins_of(messages), refs=names_ref(messages))
+    return FitState(asked, whole, origins_of(messages), refs=names_ref(whole))

@@ -313,10 +313,19 @@ async def fit_and_store(
         except RefCollisionError:
             options = msgspec.structs.replace(options, rules=longer_refs(options.rules))
         else:
-            return fitted
+            return _stored(fitted)
 
 
-COMPARING = 64
+def _stored(fitted: Fitted) -> Fitted:
+    """A request whose contents are in the store: nobody holds their bytes while it is answered."""
+    if not fitted.contents:
+        return fitted
+    fitted.state.let_go()
+    named = tuple(msgspec.structs.replace(content, data=b"") for content in fitted.contents)
+    return msgspec.structs.replace(fitted, contents=named)
+
+
+COMPARING = 256
 """How many times faster bytes are compared or hashed than read."""
 
 

@@ -50,7 +50,8 @@ def _lives_in(part: bytes) -> frozenset[Life]:
 
 
 def _with_lives(lives: frozenset[Life], messages: Sequence[Message]) -> frozenset[Life]:
-    return lives.union(*(_lives_in(message.raw) for message in messages))
+    marked = (m for m in messages if any(map(m.holds, _KEYS)))
+    return lives.union(*(_lives_in(message.raw) for message in marked))
 
 
 _LIVES: RunningNote[frozenset[Life]] = RunningNote("cache lives", frozenset(), _with_lives)

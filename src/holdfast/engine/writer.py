@@ -24,7 +24,7 @@ from holdfast.workers import Workers
 _ATTEMPTS = 5
 _MOST_FORKS = 8
 """Sessions that one was split from, and that from another, whose answers are looked through."""
-_HASHING = 64
+_HASHING = 256
 """How many times faster bytes are hashed than read."""
 _MOST_HIDDEN = 200
 """Answers with hidden calls that are brought back after a restart: few are ever needed again."""

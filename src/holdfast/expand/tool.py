@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import ExpandError
-from holdfast.expand.options import DEFAULT_TOKENS, MOST_TOKENS, ExpandOptions
+from holdfast.expand.options import ExpandOptions
 from holdfast.wire.blocks import Tool
 from holdfast.wire.reader import dialect_named
 
@@ -18,10 +18,10 @@ NAME = "expand_ref"
 OTHER_NAME = "holdfast_expand_ref"
 """For requests that have a tool named `expand_ref` of their own."""
 
-DESCRIPTION = """\
-Opens part of a stored result that is cited by its ref. Read the citation first; open only what it \
-lacks. Give one of query, lines, pattern, around, or path/fields/offset/limit."""
-"""No example: every citation ends with a call that opens it, and this stands in each request."""
+DESCRIPTION = "Opens what a citation leaves out, in the ways it shows."
+"""Every citation ends with calls that open it, with values of its own content, and every miss is
+told with what to do: so no word here explains an option. With such words the tool had 154 tokens
+for gpt-5 instead of 69, and short conversations in shops cost 1.02 of what they do untouched."""
 
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "integer"}
@@ -29,19 +29,16 @@ PARAMETERS: dict[str, Any] = {
     "type": "object",
     "properties": {
         "ref_id": _TEXT,
-        "query": {"type": "string", "description": "question to answer"},
-        "lines": {"type": "string", "description": "40-120; -20: the last 20"},
-        "path": {"type": "string", "description": "JSON: $.items[3].name"},
+        "query": _TEXT,
+        "lines": _TEXT,
+        "path": _TEXT,
         "fields": {"type": "array", "items": _TEXT},
-        "offset": {"type": "integer", "description": "rows, else lines"},
+        "offset": _NUMBER,
         "limit": _NUMBER,
-        "pattern": {"type": "string", "description": "RE2"},
-        "around": {"type": "string", "description": "line, cited place or exact words"},
+        "pattern": _TEXT,
+        "around": _TEXT,
         "page": _NUMBER,
-        "max_tokens": {
-            "type": "integer",
-            "description": f"default {DEFAULT_TOKENS}, most {MOST_TOKENS}",
-        },
+        "max_tokens": _NUMBER,
     },
     "required": ["ref_id"],
 }

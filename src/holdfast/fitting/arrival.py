@@ -7,6 +7,7 @@ before it, and the user's last question.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -23,22 +24,28 @@ from holdfast.fitting.policy import Arrival, Decision, decide
 from holdfast.fitting.pressing import Pressing
 from holdfast.fitting.state import BY_ENDS
 from holdfast.store.records import Edit
-from holdfast.store.refs import DIGITS, REF, canonical, digest, parse
+from holdfast.store.refs import DIGITS, REF, canonical_parts, parse
 from holdfast.trim.anchors import asks
 from holdfast.trim.pasted import question_of
 from holdfast.trim.standing import edits_of, originals_of, refs_of
 from holdfast.wire import DIALECTS, Block, Conversation, Message, ToolCall
+from holdfast.wire.blocks import hollow
+from holdfast.wire.long_strings import utf8
 from holdfast.wire.message import result_texts
 from holdfast.wire.notes import KeyedNote
-from holdfast.wire.strict import encode, splice
+from holdfast.wire.running import RunningNote
+from holdfast.wire.strict import encode, splice, string_at
+from holdfast.wire.tools import offered_tools
 
 _LONG_ERROR = 8_000
 """Error messages are never cited; what is longer than this is a log of something that failed."""
 _ARGUMENT_CHARACTERS = 200
+_LARGE = 1_000_000
+"""Bytes of a message whose texts are not held beside the bytes of its results."""
 
 Citer = Callable[..., Citation]
 Cited = tuple[tuple[Block, Citation], ...]
-_CITATIONS: KeyedNote[Cited] = KeyedNote("citations", most=4, lasting=False)
+_CITATIONS: KeyedNote[Cited] = KeyedNote("citations", most=4, lasting=False, holds_text=True)
 """By the rules, and for each result its place, its tool's name and what it is wanted for."""
 
 
@@ -46,7 +53,8 @@ class _Wanted(NamedTuple):
     """A result that is to be cited, what it is cited by, and why."""
 
     block: Block
-    text: str
+    content: str | memoryview
+    """What it says, or the JSON string of that where it is large."""
     tool: str
     question: str
     decision: Decision
@@ -66,6 +74,8 @@ class Citing(NamedTuple):
     decide: Decide
     least_saved: int = 0
     """Tokens; what would save less stays whole."""
+    sent_before: Conversation | None = None
+    """The messages before all that may be cited, where they went out before."""
 
 
 class CitedMessage(NamedTuple):
@@ -84,22 +94,24 @@ def cite_arrivals(
     What was opened is never closed again.
     """
     pressing = Pressing(draft, measure)
+    sent_before = draft.sent_before
 
     def weighed(arrival: Arrival, messages: Sequence[Message], n: int) -> Decision:
         pressure = pressing.before(messages, n)
         decision = decide(arrival, pressure, rules)
-        if decision.action == "cite" and _is_asked_again(messages, n, arrival.text):
+        if decision.action == "cite" and _is_asked_again(messages, n, arrival.text, sent_before):
             arrival.is_again = True
             decision = decide(arrival, pressure, rules)
         return decision
 
     places = range(draft.known, len(draft.now.messages))
-    return cite_at(places, draft, Citing(rules, citer, openers(draft.asked), weighed), leaving)
+    citing = Citing(rules, citer, openers(draft.asked), weighed, sent_before=sent_before)
+    return cite_at(places, draft, citing, leaving)
 
 
 def openers(asked: Conversation) -> set[str]:
     """The client's own tools that open refs: they are ours by their words."""
-    return {tool.name for tool in asked.tools if tool.description == DESCRIPTION}
+    return {tool.name for tool in offered_tools(asked) if tool.description == DESCRIPTION}
 
 
 def cite_at(places: Sequence[int], draft: Draft, citing: Citing, leaving: Leaving) -> Draft:
@@ -125,6 +137,8 @@ def cited_message(
     if not messages[n].results:
         return None
     wanted = _to_be_cited(messages, n, citing)
+    if messages[n].size > _LARGE:
+        _let_texts_go(messages[n], wanted)
     citations = _citations(messages[n], wanted, citing)
     if not citations:
         return None
@@ -134,6 +148,19 @@ def cited_message(
     return CitedMessage(_with_citations(messages[n], citations, edits), edits, cited)
 
 
+def _let_texts_go(message: Message, wanted: list[_Wanted]) -> None:
+    """Have large results as they are written: each is bytes of its own once it is cited.
+
+    As a text beside these bytes and the body, one of 20 MB is in memory three times; six times if
+    there is an emoji in it.
+    """
+    for n, result in enumerate(wanted):
+        written = string_at(msgspec.Raw(message.span), result.block.slot)
+        if written is not None:
+            wanted[n] = result._replace(block=hollow(result.block), content=written)
+    message.let_texts_go()
+
+
 def _citations(message: Message, wanted: Sequence[_Wanted], citing: Citing) -> Cited:
     if not wanted:
         return ()
@@ -141,8 +168,10 @@ def _citations(message: Message, wanted: Sequence[_Wanted], citing: Citing) -> C
     key = (rules, tuple((r.block.slot, r.tool, r.question, r.decision) for r in wanted))
     citations = _CITATIONS.get(message, key)
     if citations is None:
-        pairs = ((result.block, _citation(result, rules, citer)) for result in wanted)
+        pairs = ((hollow(result.block), _citation(result, rules, citer)) for result in wanted)
         citations = tuple((b, citation) for b, citation in pairs if citation and citation.ref_id)
+        if citations:
+            message.let_texts_go()  # its originals are in the citations, once and not twice
         _CITATIONS.put(message, key, citations)
     return tuple(
         (block, citation)
@@ -170,19 +199,36 @@ def _to_be_cited(messages: Sequence[Message], n: int, citing: Citing) -> list[_W
             or _is_opened(messages, n, text, call, rules, citing.openers)
             or _cited_by_client(text, rules)
         ):
-            question = _question(messages, n, call)
+            question = _question(_last_question(messages, n, citing), call)
             wanted.append(_Wanted(block, text, caller, question, decision))
     return wanted
 
 
-def _is_asked_again(messages: Sequence[Message], n: int, text: str) -> bool:
+def _is_asked_again(
+    messages: Sequence[Message], n: int, text: str, sent_before: Conversation
+) -> bool:
     """Whether a content was cited before, and is not to be seen whole anywhere."""
-    digits = digest(canonical(text))[:DIGITS]
-    refs = (parse(ref) for message in messages[:n] for ref in refs_of(message))
-    if not any(ref is not None and ref.digits.startswith(digits) for ref in refs):
+    known = len(sent_before.messages)
+    refs = _with_digits(_DIGITS_SHOWN.over(sent_before), messages[known:n])
+    if not refs:
         return False
-    holders = (m for m in messages[:n] if m.results and len(memoryview(m.span)) > len(text))
+    summed = hashlib.sha256()
+    for part in canonical_parts(text):
+        summed.update(part)
+    if summed.hexdigest()[:DIGITS] not in refs:
+        return False
+    holders = (m for m in messages[:n] if m.results and m.size > len(text))
     return all(text != words for holder in holders for _, _, words in result_texts(holder))
+
+
+def _with_digits(digits: frozenset[str], messages: Sequence[Message]) -> frozenset[str]:
+    refs = (parse(ref) for message in messages for ref in refs_of(message))
+    more = {ref.digits[:DIGITS] for ref in refs if ref is not None}
+    return digits | more if more else digits
+
+
+_DIGITS_SHOWN: RunningNote[frozenset[str]] = RunningNote("digits", frozenset(), _with_digits)
+"""The first digits of all refs that messages show."""
 
 
 # --- what is ours already: neither a citation nor what was opened is cited again -----------------
@@ -247,15 +293,17 @@ def _cited_by_client(text: str, rules: CitingRules) -> str:
 
 
 def _citation(result: _Wanted, rules: CitingRules, citer: Citer) -> Citation | None:
-    decision = result.decision
+    decision, content = result.decision, result.content
+    has_rule = isinstance(content, str) and not is_long(content, rules)  # of its tool
     rules = msgspec.structs.replace(
         rules,
-        threshold=rules.threshold if is_long(result.text, rules) else 0,  # its tool has a rule
+        threshold=0 if has_rule else rules.threshold,
         room=decision.room,
         shorten_to=decision.threshold,
     )
     try:
-        return citer(result.text, question=result.question, tool=result.tool, rules=rules)
+        said = content if isinstance(content, str) else utf8(content)
+        return citer(said, question=result.question, tool=result.tool, rules=rules)
     except PrivacyError:
         return None  # what may not be stored is not taken out either
 
@@ -263,7 +311,7 @@ def _citation(result: _Wanted, rules: CitingRules, citer: Citer) -> Citation | N
 def _with_citations(message: Message, citations: Cited, edits: tuple[Edit, ...]) -> Message:
     """A message with citations in the place of its long results."""
     dialect = DIALECTS[message.dialect]
-    span = message.raw
+    span: bytes | msgspec.Raw = message.span
     for block, citation in citations:
         span = splice(span, block.slot, encode(dialect.content(block, citation.text)))
     refs = tuple(citation.ref_id for _, citation in citations)
@@ -283,10 +331,23 @@ def _calls_before(messages: Sequence[Message], index: int) -> dict[str, ToolCall
     return calls
 
 
-def _question(messages: Sequence[Message], index: int, call: ToolCall | None) -> str:
+def _last_question(messages: Sequence[Message], index: int, citing: Citing) -> Message | None:
+    """The message before a place in which the user asked last: often the first of hundreds."""
+    before = citing.sent_before
+    known = 0 if before is None else len(before.messages)
+    earlier = None if before is None else _QUESTION.over(before)
+    return _asking(earlier, messages[known:index])
+
+
+def _asking(earlier: Message | None, messages: Sequence[Message]) -> Message | None:
+    return next((message for message in reversed(messages) if asks(message)), earlier)
+
+
+_QUESTION: RunningNote[Message | None] = RunningNote("last question", None, _asking)
+
+
+def _question(asked: Message | None, call: ToolCall | None) -> str:
     """What the result is wanted for: the user's last question, and what the call asks."""
-    earlier = (messages[n] for n in range(index - 1, -1, -1))
-    asked = next((message for message in earlier if asks(message)), None)
     words = [] if asked is None else [question_of(asked)]
     if call is not None:
         words.extend(scalars(call.arguments))
@@ -327,16 +388,29 @@ def expansion_tool(conversation: Conversation) -> tuple[str, bool]:
 
     A client's tool of another meaning may have its usual name.
     """
-    offered = {tool.name: tool.description for tool in conversation.tools}
+    offered = {tool.name: tool.description for tool in offered_tools(conversation)}
     for name in (NAME, OTHER_NAME):
         if name not in offered or offered[name] == DESCRIPTION:
             return name, name in offered
     return OTHER_NAME, True
 
 
-def names_ref(messages: Sequence[Message]) -> bool:
+def names_ref(conversation: Conversation) -> bool:
     """Whether a ref stands in messages, such as one that a tool of the client's has cited."""
-    if any(map(refs_of, messages)):
-        return True
-    spans = (bytes(message.span) for message in messages)
-    return any(REF.search(s.decode("utf-8", "replace")) for s in spans if b"ref:" in s)
+    return _NAMES_REF.over(conversation)
+
+
+def _name_one(named: bool, messages: Sequence[Message]) -> bool:
+    return named or any(map(shows_ref, messages))
+
+
+def shows_ref(message: Message) -> bool:
+    """Whether a ref stands in a message."""
+    return bool(refs_of(message)) or _spells_ref(message)
+
+
+def _spells_ref(message: Message) -> bool:
+    return message.holds(b"ref:") and bool(REF.search(message.raw.decode("utf-8", "replace")))
+
+
+_NAMES_REF: RunningNote[bool] = RunningNote("names a ref", False, _name_one)

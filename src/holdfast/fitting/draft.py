@@ -70,6 +70,13 @@ class Draft(msgspec.Struct, frozen=True):
     edits: tuple[Edit, ...] = ()
     """What was done this time; what was done before stands with its message."""
 
+    @property
+    def sent_before(self) -> Conversation:
+        """The messages that went out before: what is known of them is not worked out again."""
+        extends = self.now.extends
+        whole = len(extends) == self.known
+        return self.now.with_messages(extends if whole else self.now.messages[: self.known])
+
     def with_messages(self, messages: tuple[Message, ...], *edits: Edit) -> Draft:
         """The same request with messages that know what they stand for."""
         same = beginning(self.now.messages, messages)

@@ -19,7 +19,7 @@ from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.offering import ask_for_usage, offer_in_time
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
-from holdfast.fitting.state import FitState, Fitted
+from holdfast.fitting.state import FitState, Fitted, added
 from holdfast.fitting.taking import take_up
 from holdfast.fitting.unbinding import unbind
 from holdfast.tokens import ModelContextRegistry
@@ -48,6 +48,8 @@ def fit_request(
     leaving = Leaving(options.rules)
     draft = take_up(body, options, state, hidden, leaving)
     measure = Measure.of(draft.asked, options, calibration)
+    # Before anything is cited: what is, lets go of its texts, and they would be read once more.
+    untouched = measure.count(draft.asked)
     opener = expansion_tool(draft.asked)[0] if options.opens else ""
     rules = msgspec.structs.replace(options.rules, opener=opener)
     options = msgspec.structs.replace(options, rules=rules)
@@ -65,16 +67,26 @@ def fit_request(
         raise cannot_fit(folded, measure, leaving)
     if draft.asked.dialect in BINDING:
         folded = unbind(folded, state, measure)
-    return _fitted(folded, measure, options, state, leaving, final=final, shows=shows)
+    return _fitted(
+        folded,
+        options,
+        state,
+        leaving,
+        limit=measure.most,
+        untouched=untouched.tokens,
+        final=final,
+        shows=shows,
+    )
 
 
 def _fitted(  # noqa: PLR0913 - all that was found out, once
     folded: Folded,
-    measure: Measure,
     options: FitOptions,
     state: FitState | None,
     leaving: Leaving,
     *,
+    limit: int,
+    untouched: int,
     final: bool,
     shows: bool,
 ) -> Fitted:
@@ -82,11 +94,10 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
     left = any(edit.ref_id for edit in draft.edits if edit.action in ("cite", "fold", "shorten"))
     if options.reports_usage:
         draft = ask_for_usage(draft, new=state is None)
-    messages = draft.now.messages
     return Fitted(
         body=write(draft.now, state.sent if state is not None else None),
         count=folded.counted,
-        limit=measure.most,
+        limit=limit,
         edits=draft.edits,
         state=FitState(
             asked=draft.asked,
@@ -96,10 +107,9 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
             floor=folded.floor,
             refs=options.opens and (shows or left),
         ),
-        contents=leaving.contents(messages, draft.edits),
-        untouched=(
-            folded.counted if draft.now is draft.asked else measure.count(draft.asked)
-        ).tokens,
+        # What went out before names nothing that was not stored then.
+        contents=leaving.contents(added(draft.now), draft.edits),
+        untouched=untouched,
         final=final,
     )
 

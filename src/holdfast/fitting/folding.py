@@ -17,7 +17,7 @@ from holdfast.fitting.batch import cite_older
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
-from holdfast.fitting.offering import offer
+from holdfast.fitting.offering import offer, offer_in_front
 from holdfast.fitting.options import FitOptions
 from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import AnchorPreservationManager, asks
@@ -79,12 +79,13 @@ def fold(
     enough = (options.high_water - LEAST_GAIN) * measure.most
     if cited is not offered and measure.size(smallest.counted) <= enough:
         return smallest._replace(fits=True)
-    steps = _steps(cited, measure, options, target, leaving)
+    unfolded = offer_in_front(cited, options)
+    steps = _steps(unfolded, measure, options, target, leaving)
     for folded in steps:
         smallest = folded
         if measure.fits(folded.counted):
             break
-    if smallest.draft.edits == cited.edits and measure.fits(counted):
+    if smallest.draft.edits in (cited.edits, unfolded.edits) and measure.fits(counted):
         return Folded(draft, counted, floor)  # there is nothing that may go, and no need to
     size = measure.size(smallest.counted)
     room = (1 - _TIGHT) * measure.most

@@ -58,7 +58,7 @@ def _alike(before: Message, now: Message) -> bool:
         return True
     if not any(_MARK.encode() in span for span in spans):
         return False
-    return bool(unmarked(before.value) == unmarked(now.value))
+    return bool(unmarked(before.parsed) == unmarked(now.parsed))
 
 
 def _on_new_bytes(message: Message, moved: dict[int, Message]) -> Message:
@@ -104,7 +104,7 @@ def _marked_like(message: Message, originals: tuple[Message, ...]) -> Message:
     Marks that the client took away must go with it: a provider takes only four.
     """
     value = unmarked(message.value)
-    mark = _last_mark(originals[-1].value)
+    mark = _last_mark(originals[-1].parsed)
     content = value.get("content")
     if mark is not None and isinstance(content, list) and isinstance(content[-1], dict):
         content[-1] = {**content[-1], _MARK: mark}

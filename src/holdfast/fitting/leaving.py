@@ -13,6 +13,7 @@ from holdfast.store.records import Content, Edit
 from holdfast.store.refs import digest, ref_id
 from holdfast.trim.standing import refs_of
 from holdfast.wire import Message
+from holdfast.wire.message import spans_of
 
 
 class Leaving:
@@ -53,12 +54,13 @@ class Leaving:
             )
         return name
 
-    def would_lose(self, before: bytes, after: bytes) -> bool:
+    def would_lose(self, before: Sequence[Message], after: Sequence[Message]) -> bool:
         """Whether a change takes something away that may not be stored."""
         if self._rules.privacy != "refuse":
             return False
-        remaining = secrets_in_json(after)
-        return any(secret not in remaining for secret in secrets_in_json(before))
+        remaining = secrets_in_json(b",".join(spans_of(after)))
+        secrets = secrets_in_json(b",".join(spans_of(before)))
+        return any(secret not in remaining for secret in secrets)
 
     def contents(self, messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Content, ...]:
         """What must be stored before messages are sent: what they or the edits name.

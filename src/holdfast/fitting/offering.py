@@ -1,23 +1,26 @@
 """What is changed around the messages: the tool that opens refs, and a stream's usage.
 
 offering: after arrival and measure, before folding. Tools stand first in what vendors cache, so the
-one that opens refs is there from the first request that has tools, and stays.
+one that opens refs is there from the first request that has tools, and stays. Where the API takes a
+tool in a message, it comes there, behind the turn with the first ref.
 """
 
 from __future__ import annotations
 
 from holdfast.expand.tool import definition
-from holdfast.fitting.arrival import expansion_tool, names_ref
-from holdfast.fitting.draft import Draft
+from holdfast.fitting.arrival import expansion_tool, names_ref, shows_ref
+from holdfast.fitting.draft import Draft, standing_for, where
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
-from holdfast.wire import Conversation, Thinking
+from holdfast.trim.standing import edits_of, is_ours
+from holdfast.wire import Conversation, Message, Thinking
 from holdfast.wire.chained import held_under
+from holdfast.wire.rules.common import openai_answers
 from holdfast.wire.rules.openai_chat import MOST_TOOLS
 from holdfast.wire.thinking import BINDING, is_bound, thinks
-from holdfast.wire.tools import with_tool
+from holdfast.wire.tools import INLINE_BETA, adds_tools, changes_tools, tool_message, with_tool
 
 _OFFER = Edit(
     action="offer",
@@ -51,12 +54,98 @@ def offer_in_time(
     refs = state is not None and state.refs and went_on
     offered = state is not None and expansion_tool(state.sent)[1]
     held = offered and bool(held_under(draft.asked))  # tools are offered anew with each request
-    # Without refs before, only what is new is read; with refs, they may have been unfolded since.
-    shows = held or names_ref(draft.now.messages[0 if refs else draft.known :])
+    shows = held or names_ref(draft.now)
     offered = offered and went_on
-    if options.opens and (shows or _offers_early(draft, options, measure, offered=offered)):
+    if not options.opens:
+        return draft, shows
+    if not (offered or refs) and _takes_inline(draft.asked, options, measure.model):
+        inline = _offered_inline(draft, measure) if shows else draft
+        if inline is not None:
+            return inline, shows
+    if shows or _offers_early(draft, options, measure, offered=offered):
         draft = offer(draft, options, new=not (refs or held or offered))
     return draft, shows
+
+
+# --- in a message ----------------------------------------------------------------------------
+
+
+def _takes_inline(asked: Conversation, options: FitOptions, model: str) -> bool:
+    """Whether the API takes the tool in a message; one that does not know these refuses them all.
+
+    Nothing but the request tells what stands behind an address: gateways speak OpenAI's and
+    Anthropic's dialects and know neither form (envoy ai-gateway#2586, litellm's Bedrock Mantle).
+    """
+    if options.offer_inline == "never" or held_under(asked):
+        return False  # what a provider holds would hold the tool as well, perhaps
+    if asked.dialect == "openai-responses":
+        trusted = options.offer_inline == "always" and openai_answers(asked.context(model))
+        return trusted or adds_tools(asked)
+    if asked.dialect != "anthropic" or INLINE_BETA not in options.betas:
+        return False
+    # Without a tool at the beginning, the first one in a message changes the beginning.
+    declarations = (asked.rest["tools"][tool.place[-1]] for tool in asked.tools)
+    return changes_tools(model) and not all(tool.get("defer_loading") for tool in declarations)
+
+
+def _offered_inline(draft: Draft, measure: Measure) -> Draft | None:
+    """The request with the tool behind the turn that shows the first ref; None if it has no place.
+
+    The place follows from the conversation alone, so that it is the same seen for the first time.
+    """
+    name, offered = expansion_tool(draft.now)
+    if offered:
+        return draft
+    messages = draft.now.messages
+    place = _behind_first_ref(messages, draft.known)
+    if place is None:
+        return None
+    message = tool_message(draft.now.dialect, definition(draft.now.dialect, name))
+    at = draft.origins[place - 1][1]
+    edit = Edit(
+        action="offer",
+        what="offered the tool that opens refs, in a message",
+        why="a ref is never shown without it, and what stands before is in the vendor's cache",
+        where=where(at, at),
+        to_tokens=round(measure.tokens(draft.now, (message,))),
+        start=at,
+        stop=at,
+    )
+    standing_for(message, (), (edit,))
+    return draft.with_messages((*messages[:place], message, *messages[place:]), edit)
+
+
+def _behind_first_ref(messages: tuple[Message, ...], start: int) -> int | None:
+    """Behind the turn of the client's that shows the first ref, before the model speaks again."""
+    shows = False
+    for n in range(start, len(messages)):
+        shows = shows or shows_ref(messages[n])
+        ends = n + 1 == len(messages) or messages[n + 1].role == "assistant"
+        if shows and ends and messages[n].role in ("user", "tool"):
+            return n + 1
+    return None
+
+
+def offer_in_front(draft: Draft, options: FitOptions) -> Draft:
+    """The tool among the others, where it stands in a message of Anthropic's.
+
+    Before a fold: that rewrites the prefix anyway, and the message must follow a turn of the user's
+    and stand before one of the model's, which digests seldom leave.
+    """
+    if draft.now.dialect != "anthropic":
+        return draft
+    others = tuple(message for message in draft.now.messages if not _offers(message))
+    if len(others) == len(draft.now.messages):
+        return draft
+    return offer(draft.with_messages(others), options, new=True)
+
+
+def _offers(message: Message) -> bool:
+    """Whether it is our message that offers the tool."""
+    return is_ours(message) and any(edit.action == "offer" for edit in edits_of(message))
+
+
+# --- among the tools -------------------------------------------------------------------------
 
 
 def _offers_early(draft: Draft, options: FitOptions, measure: Measure, *, offered: bool) -> bool:

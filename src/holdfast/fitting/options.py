@@ -28,6 +28,9 @@ folds and 0.58 / 0.46 of the cost (Anthropic-, OpenAI-like), this 110 folds and 
 OfferExpand = Literal["always", "when_cited", "never"]
 """When the tool that opens refs is offered: with the first tools, with the first ref, or not."""
 
+OfferInline = Literal["auto", "always", "never"]
+"""Whether that tool comes in a message, with the first ref and behind all that is cached."""
+
 _BUNDLED = ModelContextRegistry()
 
 
@@ -56,6 +59,12 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """From when on it is offered, where it is. Tools stand first in what vendors cache: one that
     comes with the first citation has all before it read anew (25 of 32 broken prefixes of real
     clients), one that is there from the start costs its own few tokens."""
+    offer_inline: OfferInline = "auto"
+    """Whether it comes in a message instead, behind what is cached, with the first ref. That costs
+    nothing until there is one, but the API must know such messages. `auto`: where the client's own
+    request shows that it does; `always`: wherever OpenAI's own models answer Responses, too."""
+    betas: frozenset[str] = frozenset()
+    """What the client's header `anthropic-beta` names."""
     ends: bool = True
     """Whether a conversation that can grow no more is asked to come to its end."""
     reports_usage: bool = False

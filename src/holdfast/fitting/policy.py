@@ -23,6 +23,7 @@ from holdfast.cite.citation import VOCABULARY
 from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
 from holdfast.fitting.uses import use_of
+from holdfast.store.refs import canonical_parts
 from holdfast.tokens.vocabulary import shared
 
 Action = Literal["whole", "cite"]
@@ -130,7 +131,7 @@ class Arrival:
         """About how many tokens it has; exactly, where a threshold may be near."""
         if len(self.text) <= _COUNTED:
             return shared.count(VOCABULARY, self.text)
-        return len(self.text.encode("utf-8", "surrogatepass")) // 4
+        return sum(map(len, canonical_parts(self.text))) // 4
 
     @functools.cached_property
     def kind(self) -> str:

@@ -20,6 +20,7 @@ from holdfast.fitting.measure import Measure
 from holdfast.fitting.policy import Pressure
 from holdfast.tokens.prices import bundled, bundled_on
 from holdfast.wire import Conversation, Message
+from holdfast.wire.running import RunningNote
 
 _BYTES_A_TOKEN = 4
 _WEIGHED = 8_000
@@ -52,19 +53,31 @@ class Pressing:
         self._now = draft.now
         self._measure = measure
         self._rates = rates_of(measure.model, draft.now.dialect, marked=_is_marked(draft.now))
-        self._tokens = len(draft.now.frame.hollow) // _BYTES_A_TOKEN
-        self._weighed = 0
+        self._sent_before = draft.sent_before
+        self._tokens = 0
+        self._weighed = -1
 
     def before(self, messages: Sequence[Message], place: int) -> Pressure:
         """The pressure on what stands at a place; places are asked for from first to last."""
-        self._tokens += sum(self._weight(message) for message in messages[self._weighed : place])
+        if self._weighed < 0:  # few requests bring something that is long enough to be weighed
+            self._tokens = self._around_and_before()
+            self._weighed = len(self._sent_before.messages)
+        self._tokens = self._with_weights(self._tokens, messages[self._weighed : place])
         self._weighed = place
         return Pressure(self._measure.most, self._tokens, *self._rates)
 
+    def _around_and_before(self) -> int:
+        """Tokens of what went out before, and of what stands around the messages."""
+        key = (self._measure.model, self._measure.platform)
+        weight = _WEIGHTS.over(self._sent_before, key, self._with_weights)
+        return weight + len(self._now.frame.hollow) // _BYTES_A_TOKEN
+
+    def _with_weights(self, tokens: int, messages: Sequence[Message]) -> int:
+        return tokens + sum(map(self._weight, messages))
+
     def _weight(self, message: Message) -> int:
-        size = len(memoryview(message.span))
-        if size <= _WEIGHED:
-            return size // _BYTES_A_TOKEN
+        if message.size <= _WEIGHED:
+            return message.size // _BYTES_A_TOKEN
         return round(self._measure.tokens(self._now, (message,)))
 
 
@@ -72,8 +85,12 @@ def _is_marked(request: Conversation) -> bool:
     """Whether a client asks the vendor to cache anything, where it has to."""
     if request.dialect not in _MARKED:
         return True
-    parts = (request.frame.hollow, *(m.span for m in request.messages[-_LAST:]))
-    return any(mark in bytes(part) for part in parts for mark in _MARKS)
+    hollow, last = request.frame.hollow, request.messages[-_LAST:]
+    return any(mark in hollow or any(m.holds(mark) for m in last) for mark in _MARKS)
+
+
+_WEIGHTS: RunningNote[int] = RunningNote("weights", 0, lambda tokens, _: tokens)
+"""By the model and its platform; `Pressing` adds, which knows how both count."""
 
 
 @functools.lru_cache(maxsize=1_024)

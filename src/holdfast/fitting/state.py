@@ -60,20 +60,22 @@ class FitState(msgspec.Struct, frozen=True):
 
         What was there last time and stands as it did was looked at then.
         """
+        went_on = self._as_asked or bool(self.asked.extends and self.sent.extends)
+        sent = added(self.sent) if went_on else self.sent.messages
+        for message in sent:
+            message.settle()
         if self._as_asked:
             return
-        went_on = bool(self.asked.extends and self.sent.extends)
-        asked = _added(self.asked) if went_on else self.asked.messages
-        sent = set(map(id, _added(self.sent) if went_on else self.sent.messages))
-        for message in asked:
-            if id(message) not in sent:
-                message.let_go()
+        remaining = set(map(id, sent))
+        for message in added(self.asked) if went_on else self.asked.messages:
+            if id(message) not in remaining:
+                message.let_texts_go()
 
     def __repr__(self) -> str:
         return f"<FitState, {len(self.asked.messages)} messages, {len(self.folds)} folds>"
 
 
-def _added(conversation: Conversation) -> tuple[Message, ...]:
+def added(conversation: Conversation) -> tuple[Message, ...]:
     """The messages that the request before did not have."""
     return conversation.messages[len(conversation.extends) :]
 
@@ -85,7 +87,7 @@ def _weight(conversation: Conversation, running: RunningNote[int]) -> int:
     not needed were let go by then.
     """
     settled = running.over(conversation.with_messages(conversation.extends))
-    return running.add(settled, _added(conversation))
+    return running.add(settled, added(conversation))
 
 
 def _asked_bytes(weight: int, messages: Sequence[Message]) -> int:
@@ -115,7 +117,8 @@ class Fitted(msgspec.Struct, frozen=True):
     """What was done this time, and why; empty if nothing was."""
     state: FitState
     contents: tuple[Content, ...] = ()
-    """Originals that left the request: they must be in a store before the body is sent."""
+    """Originals that left the request: they must be in a store before the body is sent. Those that
+    a session has stored come without their bytes."""
     untouched: int = 0
     """Input tokens of the request as the client asked it."""
     final: bool = False

@@ -22,8 +22,10 @@ from holdfast.trim.standing import originals_of
 from holdfast.wire import Conversation, Message, read, validate
 from holdfast.wire.answers import Kept, rejoin
 from holdfast.wire.exchanges import group
+from holdfast.wire.message import spans_of
 from holdfast.wire.repair import Action, mend
 from holdfast.wire.rules.rule import check_at
+from holdfast.wire.tools import offered_tools
 
 
 def take_up(
@@ -74,7 +76,7 @@ def _with_hidden(draft: Draft, hidden: Sequence[Kept], model: str, platform: str
     hidden = [answer for answer in hidden if answer.dialect in ("", draft.now.dialect)]
     if not hidden:
         return draft
-    own = {tool.name for tool in draft.asked.tools}
+    own = {tool.name for tool in offered_tools(draft.asked)}
     before, new = draft.now.messages[: draft.known], draft.now.messages[draft.known :]
     added = draft.now.with_messages(new)
     earlier = draft.asked.messages[: len(draft.asked.messages) - len(new)]
@@ -123,7 +125,7 @@ def _mended(draft: Draft, model: str, platform: str, leaving: Leaving) -> Draft:
     mended = mend(draft.now, model)
     if not mended.actions or not mended.conversation.messages:
         return draft  # of a request with nothing left in it, the provider says best what is wrong
-    if leaving.would_lose(_joined(draft.now.messages), _joined(mended.conversation.messages)):
+    if leaving.would_lose(draft.now.messages, mended.conversation.messages):
         return draft  # nothing would bring it back
     return draft.changed(mended.conversation, _mending(draft, mended.actions, leaving, platform))
 
@@ -135,7 +137,7 @@ def _mending(draft: Draft, actions: Sequence[Action], leaving: Leaving, platform
         old: Sequence[Message], now: Sequence[Message], start: int, stop: int
     ) -> tuple[Edit, ...]:
         originals = [one for message in old for one in originals_of(message)]
-        whole = b"[" + _joined(originals) + b"]"
+        whole = b"[" + b",".join(spans_of(originals)) + b"]"
         before = message_tokens(draft.now, tuple(old), model, platform)
         after = message_tokens(draft.now, tuple(now), model, platform)
         why, rules = _reasons(actions, draft, start, stop)
@@ -154,10 +156,6 @@ def _mending(draft: Draft, actions: Sequence[Action], leaving: Leaving, platform
         )
 
     return explain
-
-
-def _joined(messages: Sequence[Message]) -> bytes:
-    return b",".join(bytes(message.span) for message in messages)
 
 
 _NUMBER = re.compile(r"\[(\d+)\]")

@@ -57,7 +57,7 @@ def _first_change(seen: Conversation, now: Conversation) -> int | None:
             return 0
     for n, (old, new) in enumerate(zip(seen.messages, now.messages, strict=False)):
         same = old is new or bytes(old.span) == bytes(new.span)
-        if not same and unmarked(old.value) != unmarked(new.value):
+        if not same and unmarked(old.parsed) != unmarked(new.parsed):
             return n
     return None if len(now.messages) >= len(seen.messages) else len(now.messages)
 

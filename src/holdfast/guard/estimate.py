@@ -134,7 +134,7 @@ def _unread_texts(message: Message) -> Iterator[str]:
     New kinds arrive before we know them, and nobody knows how they are counted; but a session must
     not fill its window with what the guard took for nothing.
     """
-    value = message.value
+    value = message.parsed
     for block in message.blocks:
         if _is_unread(block):
             for text in _strings(_at(value, block.place)):

@@ -127,6 +127,14 @@ class Settings(Definitions, frozen=True, kw_only=True):
             "start, with the first citation (which breaks the vendor's cache once), or not at all."
         ),
     ] = "always"
+    offer_inline: Annotated[
+        Literal["auto", "always", "never"],
+        Meta(
+            description="Whether that tool comes in a message instead, behind what is cached, with "
+            "the first citation: where the client's own request shows that its API takes tools "
+            "there, always with OpenAI's own models on Responses too, or never."
+        ),
+    ] = "auto"
     privacy_policy: Annotated[
         Literal["allow", "mask", "refuse"],
         Meta(
@@ -158,6 +166,43 @@ class Settings(Definitions, frozen=True, kw_only=True):
         int,
         Meta(ge=100, description="Most memory that reading a large content may take, in MB."),
     ] = 1000
+    background_jobs: Annotated[
+        bool,
+        Meta(
+            description="Whether the library and the proxy do jobs of the queue beside their own "
+            "work; off: only `holdfast worker` does."
+        ),
+    ] = True
+    sweep_hours: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="How often what is out of date is removed by itself, in hours: originals "
+            "past their time, and what closed sessions left; 0: only by `holdfast store gc`.",
+        ),
+    ] = 1.0
+    sweep_idle_days: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Sessions that nobody has used for so many days are closed by the sweep, "
+            "and what only they refer to goes; 0: none is.",
+        ),
+    ] = 0.0
+    summary_tokens_per_session: Annotated[
+        int, Meta(ge=1, description="Most tokens of summaries that a session may be given.")
+    ] = 5_000
+    summary_tokens_per_day: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Most tokens of summaries in a day (UTC), for each user and tenant; what "
+            "is over waits for the next.",
+        ),
+    ] = 50_000
+    summary_tokens_per_artifact: Annotated[
+        int, Meta(ge=1, description="Most tokens of the summary of one content.")
+    ] = 120
     token_management_enabled: Annotated[
         bool,
         Meta(

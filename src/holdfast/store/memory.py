@@ -15,8 +15,10 @@ import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
+from holdfast.store.memory_queue import MemoryQueue
 from holdfast.store.moving import add_line, lines_of
 from holdfast.store.protocol import GRACE_SECONDS, Progress
+from holdfast.store.queue import JobQueue, Moment
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
@@ -26,6 +28,7 @@ from holdfast.store.records import (
     SessionRecord,
     Stored,
     StoreStats,
+    Summary,
     Turn,
     UsageTotal,
 )
@@ -42,7 +45,18 @@ class MemoryStore:
         self._clock = clock
         self._workspaces: dict[str, Workspace] = {}
         self._shelves: dict[tuple[str, str], Shelf] = {}
+        moment = self._moment if clock is time.time else self._hand_set
+        self._queue = MemoryQueue(moment, self._keep_summary)
+        self.jobs: JobQueue = self._queue
+        """Work for the background."""
         self._secret = secrets.token_bytes(rules.SECRET_BYTES)
+
+    def _hand_set(self) -> Moment:
+        now = self._clock()
+        return Moment(now, now)
+
+    def _moment(self) -> Moment:
+        return Moment(self._clock(), time.monotonic())
 
     def _workspace(self, scope: Scope) -> Workspace:
         return self._workspaces.setdefault(scope.workspace, Workspace())
@@ -167,6 +181,8 @@ class MemoryStore:
         self._shelf(scope).remove(ref.key)
         if not ref.removed:
             self._note(scope, "removed", ref, self._clock())
+        self._shelf(scope).drop_summaries_of(ref.sha256)
+        self._queue.drop_of_ref(scope, ref.content.ref_id)
         self._sweep(scope, ref.sha256)
 
     def _sweep(self, scope: Scope, sha256: str) -> int:
@@ -179,6 +195,32 @@ class MemoryStore:
         workspace = self._workspace(scope)
         workspace.damage.pop(sha256, None)
         return 0 if workspace.data.pop(sha256, None) is None else 1
+
+    # Summaries.
+
+    async def summary(self, scope: Scope, key: str) -> bytes | None:
+        """What was kept under this key."""
+        summary = self._shelf(scope).summaries.get(key)
+        if summary is None or rules.is_over(summary.expires_at, self._clock()):
+            return None
+        return summary.value
+
+    async def put_summary(
+        self,
+        scope: Scope,
+        key: str,
+        value: bytes,
+        ttl_seconds: float | None = None,
+        *,
+        source: str = "",
+    ) -> None:
+        """Keep a summary."""
+        rules.check_key(key)
+        expires_at = rules.expiry(self._clock(), ttl_seconds)
+        self._keep_summary(scope, Summary(key, value, source, expires_at))
+
+    def _keep_summary(self, scope: Scope, summary: Summary) -> None:
+        self._shelf(scope).summaries[summary.key] = summary
 
     # Sessions and turns.
 
@@ -282,6 +324,7 @@ class MemoryStore:
                 self._sweep(scope, sha256)
         for name in [name for name, session in shelf.links.items() if session == scope.session]:
             del shelf.links[name]
+        self._queue.drop_of_session(scope)
         shelf.turns.pop(scope.session, None)
         shelf.sessions.pop(scope.session, None)
         return len(only)
@@ -358,18 +401,23 @@ class MemoryStore:
         cutoff = self._clock() - grace_seconds
         shelf = self._shelf(scope)
         gone = [ref for ref in shelf.live() if shelf.may_go(ref, cutoff)]
+        for key, summary in list(shelf.summaries.items()):
+            if rules.is_over(summary.expires_at, self._clock()):
+                del shelf.summaries[key]
         contents = size = 0
         for ref in gone:
             ref.removed = True
             ref.content = msgspec.structs.replace(ref.content, compressed="")
             self._note(scope, "removed", ref, self._clock())
+            shelf.drop_summaries_of(ref.sha256)
             if self._sweep(scope, ref.sha256):
                 contents, size = contents + 1, size + ref.size
         return Cleaned(len(gone), contents, size)
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""
-        for line in lines_of(self._shelf(scope), self._workspace(scope)):
+        jobs = self._queue.of(scope)
+        for line in lines_of(self._shelf(scope), self._workspace(scope), jobs):
             yield transfer.encode(line)
 
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
@@ -379,7 +427,11 @@ class MemoryStore:
         async for batch in transfer.batches(lines):
             refs = [line for line in batch if isinstance(line, transfer.RefLine)]
             self._check_collisions(scope, [(line.ref_id, line.sha256) for line in refs])
-            new += sum(add_line(shelf, workspace, line) for line in batch)
+            for line in batch:
+                if isinstance(line, transfer.JobLine):
+                    new += self._queue.restore(scope, line)
+                else:
+                    new += add_line(shelf, workspace, line)
         return new
 
     async def scopes(self) -> list[Scope]:

@@ -6,14 +6,15 @@ there already stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from holdfast.store import transfer
+from holdfast.store.queue import Job
 from holdfast.store.shelf import Ref, Shelf, Workspace
 
 
-def lines_of(shelf: Shelf, workspace: Workspace) -> Iterator[transfer.Line]:
-    """Every record of a shelf, behind a header."""
+def lines_of(shelf: Shelf, workspace: Workspace, jobs: Iterable[Job]) -> Iterator[transfer.Line]:
+    """Every record of a shelf, and the jobs of its owner, behind a header."""
     yield transfer.Header()
     for record in sorted(shelf.sessions.values(), key=lambda record: record.session):
         yield transfer.SessionLine(record)
@@ -29,6 +30,10 @@ def lines_of(shelf: Shelf, workspace: Workspace) -> Iterator[transfer.Line]:
         if workspace.is_sound(sha256):
             named, data = tuple(sorted(sessions)), workspace.data[sha256]
             yield transfer.MessageLine(sha256=sha256, sessions=named, data=data)
+    for _, summary in sorted(shelf.summaries.items()):
+        yield transfer.SummaryLine.of(summary)
+    for job in jobs:
+        yield transfer.JobLine.of(job)
     if shelf.calibration is not None:
         yield transfer.CalibrationLine(shelf.calibration)
     for entry in sorted(shelf.audit, key=lambda entry: entry.at):
@@ -38,6 +43,22 @@ def lines_of(shelf: Shelf, workspace: Workspace) -> Iterator[transfer.Line]:
 def add_line(shelf: Shelf, workspace: Workspace, line: transfer.Line) -> bool:
     """Put a record on a shelf; whether it was not there before."""
     match line:
+        case transfer.RefLine():
+            return _add_ref(shelf, workspace, line)
+        case transfer.MessageLine(sha256=sha256, sessions=sessions, data=data):
+            is_new = sha256 not in shelf.messages
+            workspace.keep(sha256, data)
+            shelf.messages.setdefault(sha256, set()).update(sessions)
+            return is_new
+        case transfer.SummaryLine(key=key, summary=summary):
+            return shelf.summaries.setdefault(key, summary) is summary
+        case _:
+            return _add_told(shelf, line)
+
+
+def _add_told(shelf: Shelf, line: transfer.Line) -> bool:
+    """Put a record on a shelf that is no content and is made of none."""
+    match line:
         case transfer.SessionLine(record=record):
             return shelf.sessions.setdefault(record.session, record) is record
         case transfer.TurnLine(session=session, record=turn):
@@ -45,13 +66,6 @@ def add_line(shelf: Shelf, workspace: Workspace, line: transfer.Line) -> bool:
         case transfer.LinkLine(name=name, session=session):
             is_new = name not in shelf.links
             shelf.links.setdefault(name, session)
-            return is_new
-        case transfer.RefLine():
-            return _add_ref(shelf, workspace, line)
-        case transfer.MessageLine(sha256=sha256, sessions=sessions, data=data):
-            is_new = sha256 not in shelf.messages
-            workspace.keep(sha256, data)
-            shelf.messages.setdefault(sha256, set()).update(sessions)
             return is_new
         case transfer.CalibrationLine(data=data) if shelf.calibration is None:
             shelf.calibration = data

@@ -6,6 +6,7 @@ pack: after refs. Shared by all stores that keep bytes outside of memory.
 from __future__ import annotations
 
 import threading
+from io import BytesIO
 from typing import NamedTuple
 
 import zstandard
@@ -18,6 +19,8 @@ SMALL = 128
 """Bytes below which compression saves less than it costs."""
 LEVEL = 1
 """Measured on recorded tool results: 1.3 times as fast as level 3, and 3 % larger."""
+
+_PIECE = 262_144
 
 _local = threading.local()
 
@@ -32,10 +35,22 @@ class Packed(NamedTuple):
 def pack(data: bytes) -> Packed:
     """Compress, unless the result would not be smaller."""
     if len(data) >= SMALL:
-        squeezed = _compressor().compress(data)
+        squeezed = _squeezed(data)
         if len(squeezed) < len(data):
             return Packed(ZSTD, squeezed)
     return Packed(PLAIN, data)
+
+
+def _squeezed(data: bytes) -> bytes:
+    """Compress; what is large piece by piece, for at once room is taken for all of it again."""
+    if len(data) <= _PIECE:
+        return _compressor().compress(data)
+    work = _compressor().compressobj(size=len(data))  # which the frame says: see `_original`
+    pieces = BytesIO()
+    for at in range(0, len(data), _PIECE):
+        pieces.write(work.compress(memoryview(data)[at : at + _PIECE]))
+    pieces.write(work.flush())
+    return pieces.getvalue()
 
 
 def unpack(codec: int, data: bytes, *, size: int, sha256: str) -> bytes | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
@@ -41,6 +42,8 @@ class Store(Protocol):
 
     url: str
     """What it was opened with, without a password."""
+    jobs: JobQueue
+    """Work for the background."""
 
     # Contents and refs. Equal content is stored once per workspace.
 
@@ -86,6 +89,25 @@ class Store(Protocol):
 
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
         """Remove refs without a trace, and contents that nobody else refers to; how many went."""
+
+    # Summaries of contents: what can be made again, but not for nothing.
+
+    async def summary(self, scope: Scope, key: str) -> bytes | None:
+        """What was kept under this key; None if nothing is, or it is past its time or damaged."""
+
+    async def put_summary(
+        self,
+        scope: Scope,
+        key: str,
+        value: bytes,
+        ttl_seconds: float | None = None,
+        *,
+        source: str = "",
+    ) -> None:
+        """Keep a summary in the place of an earlier one with its key.
+
+        `source` is the SHA-256 of the stored content that it is of: with that it goes.
+        """
 
     # Sessions and turns.
 

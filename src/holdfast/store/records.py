@@ -284,6 +284,20 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
 
 
+class Summary(msgspec.Struct, frozen=True):
+    """What was made of a content once, so that it need not be made again."""
+
+    key: str
+    """What it was made of and how: whoever makes it decides."""
+    value: bytes
+    source: str = ""
+    """SHA-256 of the stored content that it is of: with that it goes. Empty if there is none."""
+    expires_at: float | None = None
+
+    def __repr__(self) -> str:
+        return f"<Summary {self.key}, {len(self.value)} bytes>"
+
+
 class StoreStats(msgspec.Struct, frozen=True, kw_only=True):
     """How full a store is, for one user and workspace."""
 

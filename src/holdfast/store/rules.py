@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreConflictError, StoreError
-from holdfast.store.records import Content, SessionRecord, State, Turn, UsageTotal
+from holdfast.store.records import Content, Damage, SessionRecord, State, Turn, UsageTotal
 from holdfast.store.refs import KIND, RefName, digest, parse
 from holdfast.store.scope import Scope
 
@@ -19,6 +19,8 @@ SECRET_BYTES = 32
 """Of the key of a store: as many as SHA-256 gives."""
 DAMAGE = "the content does not match its hash"
 """Why a record is set apart."""
+SUMMARY_DAMAGE = "a summary did not match its hash; it was removed, and will be made again"
+MOST_KEY_CHARACTERS = 500
 
 _Row = TypeVar("_Row")
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
@@ -54,6 +56,15 @@ def check_session(scope: Scope) -> None:
     if not scope.session:
         raise StoreError(
             "the scope names no session", where="scope.session", fix="Use scope.of(session)."
+        )
+
+
+def check_key(key: str) -> None:
+    """Raise unless a key can name a summary or a job."""
+    if not key or len(key) > MOST_KEY_CHARACTERS or "\0" in key:
+        raise StoreError(
+            "a key is empty, too long or holds a zero character",
+            fix=f"Give 1 to {MOST_KEY_CHARACTERS} characters, such as a hash.",
         )
 
 
@@ -135,6 +146,11 @@ def damaged(ref: str) -> DamagedContentError:
     )
 
 
+def damaged_summary(sha256: str) -> Damage:
+    """What there is to be told of a summary that was damaged."""
+    return Damage(sha256=sha256, why=SUMMARY_DAMAGE, refs=())
+
+
 def no_place_to_go_on(before: str) -> StoreError:
     """The error for a page behind a record that is not there."""
     return StoreError(
@@ -145,6 +161,11 @@ def no_place_to_go_on(before: str) -> StoreError:
 def expiry(now: float, ttl_seconds: float | None) -> float | None:
     """When something stored now goes stale."""
     return None if ttl_seconds is None else now + ttl_seconds
+
+
+def is_over(expires_at: float | None, now: float) -> bool:
+    """Whether an end has come."""
+    return expires_at is not None and expires_at <= now
 
 
 def longer(one: float | None, other: float | None) -> float | None:
@@ -158,7 +179,7 @@ def state_of(*, removed: bool, damage: str | None, expires_at: float | None, now
         return "removed"
     if damage is not None:
         return "damaged"
-    return "stale" if expires_at is not None and expires_at <= now else "fresh"
+    return "stale" if is_over(expires_at, now) else "fresh"
 
 
 def total(name: str, turns: Sequence[Turn]) -> UsageTotal:

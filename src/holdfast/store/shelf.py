@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.store import rules, transfer
-from holdfast.store.records import AuditEntry, Content, RefInfo, SessionRecord, Turn
+from holdfast.store.records import AuditEntry, Content, RefInfo, SessionRecord, Summary, Turn
 from holdfast.store.refs import DIGITS, RefName, digest
 
 
@@ -137,6 +137,7 @@ class Shelf:
     """The sessions that name a hash."""
     links: dict[str, str] = field(default_factory=dict)
     """The session whose history a provider holds under a name."""
+    summaries: dict[str, Summary] = field(default_factory=dict)
     calibration: bytes | None = None
     audit: list[AuditEntry] = field(default_factory=list)
     _by_digits: dict[str, list[Ref]] = field(default_factory=dict)
@@ -171,6 +172,12 @@ class Shelf:
     def find(self, name: RefName) -> Ref | None:
         """The ref that a name means."""
         return rules.choose(name, self.named(name), lambda ref: (ref.content.ref_id, ref.sha256))
+
+    def drop_summaries_of(self, sha256: str) -> None:
+        """Remove the summaries of a content that its user no longer has."""
+        if not any(not ref.removed for ref in self.of_content(sha256)):
+            for key in [key for key, made in self.summaries.items() if made.source == sha256]:
+                del self.summaries[key]
 
     def live(self) -> Iterator[Ref]:
         """The refs whose content is there."""

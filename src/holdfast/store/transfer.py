@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from holdfast.errors import StoreError
-from holdfast.store.records import AuditEntry, SessionRecord, Turn
+from holdfast.store.queue import PRIORITIES, Job, JobState
+from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
 from holdfast.store.refs import KIND, digest, parse
 
-VERSION = 2
+VERSION = 3
 
 _MOST_RECORDS = 200
 _MOST_BYTES = 4_000_000
@@ -89,6 +90,60 @@ class CalibrationLine(msgspec.Struct, frozen=True, tag="calibration"):
     data: bytes
 
 
+class SummaryLine(msgspec.Struct, frozen=True, kw_only=True, tag="summary"):
+    """A summary of a content; since version 3."""
+
+    key: str
+    source: str
+    expires_at: float | None
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"<SummaryLine {self.key}, {len(self.data)} bytes>"
+
+    @classmethod
+    def of(cls, summary: Summary) -> SummaryLine:
+        """The line of a summary."""
+        return cls(
+            key=summary.key,
+            source=summary.source,
+            expires_at=summary.expires_at,
+            data=summary.value,
+        )
+
+    @property
+    def summary(self) -> Summary:
+        """The summary of the line."""
+        return Summary(self.key, self.data, self.source, self.expires_at)
+
+
+class JobLine(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
+    """A job of the queue; one that runs is queued again where it is restored. Since version 3."""
+
+    session: str
+    kind: str
+    key: str
+    ref_id: str
+    priority: int
+    state: JobState
+    attempts: int
+    max_attempts: int
+    most_cost: int
+    cost: int
+    error: str
+    created_at: float
+    next_attempt_at: float | None
+    completed_at: float | None
+
+    @classmethod
+    def of(cls, job: Job) -> JobLine:
+        """The line of a job."""
+        fields = {name: getattr(job, name) for name in cls.__struct_fields__ if name != "session"}
+        if job.state == "running":  # the attempt stays here, and with it what it may cost
+            fields |= {"state": "queued", "next_attempt_at": job.created_at}
+        return cls(session=job.scope.session, **fields)
+
+
 class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
     """An entry of the audit trail."""
 
@@ -96,7 +151,16 @@ class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
 
 
 Line = (
-    Header | SessionLine | TurnLine | LinkLine | RefLine | MessageLine | CalibrationLine | AuditLine
+    Header
+    | SessionLine
+    | TurnLine
+    | LinkLine
+    | RefLine
+    | MessageLine
+    | SummaryLine
+    | JobLine
+    | CalibrationLine
+    | AuditLine
 )
 
 
@@ -157,6 +221,8 @@ def _is_sound(line: Line) -> bool:
             )
         case MessageLine():
             return digest(line.data) == line.sha256
+        case JobLine():
+            return line.priority in PRIORITIES
         case _:
             return True
 

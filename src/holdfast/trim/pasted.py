@@ -20,7 +20,7 @@ from holdfast.wire.notes import KeyedNote
 
 LEAST_DOCUMENT = 4000
 """Characters; of a shorter one a citation would hardly save anything."""
-_QUESTION: KeyedNote[str] = KeyedNote("question", most=1, lasting=False)
+_QUESTION: KeyedNote[str] = KeyedNote("question", most=1, lasting=False, holds_text=True)
 
 ROOMS = (2000, 400)
 """Tokens that a citation may take: first as much as the longest may have, then the usual size."""

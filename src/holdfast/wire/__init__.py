@@ -1,8 +1,8 @@
 """The wire layer: every provider's requests, read without losing a byte.
 
-strict → blocks · surrogates · images → values · dialect → (one file per dialect) → rules → staying
-→ frame · exchanges · message → conversation → withdrawing → detect → reader → thinking · validate
-→ repair → convert, each using only what stands before it.
+long_strings → strict → blocks · surrogates · images → values · dialect → (one file per dialect) →
+rules → staying → frame · exchanges · message → conversation → withdrawing → detect → reader →
+thinking · validate → repair → convert, each using only what stands before it.
 """
 
 from holdfast.wire.blocks import (

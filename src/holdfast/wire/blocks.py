@@ -118,6 +118,13 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Tool {self.name}>"
 
 
+def hollow(block: Block) -> Block:
+    """The same block without its texts: where it stands, and what can be written there."""
+    if isinstance(block, ToolResult):
+        return msgspec.structs.replace(block, text="", parts=tuple(map(hollow, block.parts)))
+    return msgspec.structs.replace(block, text="") if isinstance(block, Text) else block
+
+
 def text_of(block: Block) -> str:
     """The text a block carries; empty for media, opaque blocks and calls."""
     return block.text if isinstance(block, (Text, ToolResult, Thinking)) else ""

@@ -47,6 +47,7 @@ class Conversation:
         "_body",
         "_dialect",
         "_exchanges",
+        "_tools",
         "dialect",
         "even",
         "extends",
@@ -64,6 +65,7 @@ class Conversation:
         *,
         source: bytes | None = None,
         body: Any = None,
+        tools: tuple[Tool, ...] | None = None,
         exchanges: tuple[Exchange, ...] | None = None,
         extends: tuple[Message, ...] = (),
         even: bool = True,
@@ -84,6 +86,7 @@ class Conversation:
         """The bytes it went out as, if it was edited: the next request may begin with them."""
         self._dialect = dialect
         self._body = body
+        self._tools = tools
         self._exchanges = exchanges
 
     @property
@@ -108,7 +111,14 @@ class Conversation:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that the request offers."""
-        return self._dialect.tools(self.rest)
+        if self._tools is None:  # some clients offer a hundred, and ten steps look at them
+            self._tools = self._dialect.tools(self.rest)
+        return self._tools
+
+    @property
+    def tools_if_read(self) -> tuple[Tool, ...] | None:
+        """The tools for a request with the same body around its messages; None if not read yet."""
+        return self._tools
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
@@ -225,7 +235,14 @@ class Conversation:
         self, messages: tuple[Message, ...], extends: tuple[Message, ...] = ()
     ) -> Conversation:
         """This request with other messages, unchecked: for repair and conversion."""
-        return Conversation(self._dialect, self.frame, messages, body=self._body, extends=extends)
+        return Conversation(
+            self._dialect,
+            self.frame,
+            messages,
+            body=self._body,
+            tools=self._tools,
+            extends=extends,
+        )
 
     def with_frame(self, frame: Frame) -> Conversation:
         """These messages in another body, unchecked."""
@@ -316,7 +333,7 @@ class Conversation:
         """The edited conversation, unless the edit breaks a rule that was kept before."""
         edited = Conversation(self._dialect, frame, messages)
         if frame is self.frame:
-            edited._body = self._body
+            edited._body, edited._tools = self._body, self._tools
         for violation in check_at(edited.seen(), edited.context(), touched=touched, seams=seams):
             if violation.rule not in {old.rule for old in check_all(self.seen(), self.context())}:
                 raise EditError(

@@ -6,7 +6,7 @@ frame: after strict, before conversation.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -115,7 +115,7 @@ def take_apart(raw: bytes, dialect: Dialect) -> tuple[Frame, list[msgspec.Raw]]:
     top = top_level(raw)
     for place in dialect.LISTS:
         if _holds(top, place):
-            return _cut(raw, place)
+            return _cut(raw, place, top)
     raise ShapeError(
         f"the body has no list of messages, as {dialect.NAME} has",
         where=dotted(dialect.LISTS[0]),
@@ -146,8 +146,10 @@ def top_level(raw: bytes) -> dict[str, msgspec.Raw]:
         ) from None
 
 
-def _cut(raw: bytes, place: Place) -> tuple[Frame, list[msgspec.Raw]]:
-    start, stop = offsets(raw, place)
+def _cut(
+    raw: bytes, place: Place, top: Mapping[str, msgspec.Raw]
+) -> tuple[Frame, list[msgspec.Raw]]:
+    start, stop = offsets(raw, place, top)
     if raw[start] == ord('"'):
         frame = Frame(head=raw[:start], tail=raw[stop:], place=place, bare=True)
         return frame, [msgspec.Raw(raw[start:stop])]

@@ -20,7 +20,7 @@ from holdfast.wire.dialect import Dialect
 from holdfast.wire.notes import NoteKind, forget_passing
 from holdfast.wire.pointing import Place
 from holdfast.wire.rules.rule import Seen
-from holdfast.wire.strict import decode
+from holdfast.wire.strict import decode, holds
 
 
 class Body:
@@ -56,15 +56,22 @@ class Window(NamedTuple):
 class Message:
     """One element of the request's list of messages."""
 
-    __slots__ = ("_blocks", "_dialect", "dialect", "notes", "role", "window")
+    __slots__ = ("_blocks", "_dialect", "_parsed", "dialect", "notes", "role", "window")
 
-    def __init__(self, span: bytes | msgspec.Raw | Window, role: Role, dialect: Dialect) -> None:
+    def __init__(
+        self,
+        span: bytes | msgspec.Raw | Window,
+        role: Role,
+        dialect: Dialect,
+        parsed: Any = None,
+    ) -> None:
         self.window = span
         """Its own bytes, or where they stand."""
         self.dialect = dialect.NAME
         """The name of the dialect it is written in."""
         self._dialect = dialect
         self._blocks: tuple[Block, ...] | None = None
+        self._parsed = parsed
         self.notes: dict[NoteKind, Any] = {}
         """What later steps know about these bytes, by kind: see notes.py, which alone reads it."""
         self.role = role
@@ -91,17 +98,36 @@ class Message:
         """The message's own bytes, as a copy."""
         return bytes(self.span)
 
+    def holds(self, words: bytes) -> bool:
+        """Whether some bytes stand in it; it is not copied to be looked through."""
+        window = self.window
+        if isinstance(window, Window):
+            return holds(window.body.data, words, window.start, window.stop)
+        return words in bytes(window)
+
     @property
     def value(self) -> Any:
-        """The message as a JSON value, parsed anew at each call."""
+        """The message as a JSON value of the caller's own, who may change it."""
         return decode(self.span)
+
+    @property
+    def parsed(self) -> Any:
+        """The message as a JSON value that all share, and none may change.
+
+        A request that is seen for the first time is looked at from five sides: read once, and not
+        once for each, its texts are in memory once.
+        """
+        parsed = self._parsed
+        if parsed is None:  # and may be again at once: another thread may let it go
+            parsed = self._parsed = self.value
+        return parsed
 
     @property
     def blocks(self) -> tuple[Block, ...]:
         """What the message is made of."""
         blocks = self._blocks
         if blocks is None:  # and may be again at once: another thread may let it go
-            blocks = self._blocks = self._dialect.blocks(self.value, self)
+            blocks = self._blocks = self._dialect.blocks(self.parsed, self)
         return blocks
 
     @property
@@ -117,11 +143,22 @@ class Message:
     def let_go(self) -> None:
         """Forget what can be had from the bytes again: texts, and what refers to this message.
 
-        A cited message is compared, never looked at; and what refers to itself would wait for the
-        garbage collector, which seldom comes.
+        What refers to itself would wait for the garbage collector, which seldom comes.
         """
-        self._blocks = None
+        self._parsed = self._blocks = None
         forget_passing(self)
+
+    def let_texts_go(self) -> None:
+        """Forget the texts alone: a cited message is compared, and never looked at.
+
+        Sums and hashes over the messages up to it stay, or the next request would begin anew.
+        """
+        self._parsed = self._blocks = None
+        forget_passing(self, texts_alone=True)
+
+    def settle(self) -> None:
+        """Forget the JSON value: the blocks say the same, and later requests look at those."""
+        self._parsed = None
 
     @property
     def parsed_bytes(self) -> int:
@@ -209,5 +246,5 @@ class SeenMessages(Sequence[Seen]):
         index %= len(self)
         if index not in self._seen:
             place = self._place_of(index)
-            self._seen[index] = Seen(place, message.role, message.value, message.blocks)
+            self._seen[index] = Seen(place, message.role, message.parsed, message.blocks)
         return self._seen[index]

@@ -20,6 +20,10 @@ class NoteKind(Protocol):
     def lasting(self) -> bool:
         """Whether it stays with a message that is let go."""
 
+    @property
+    def holds_text(self) -> bool:
+        """Whether it takes as much memory as the message's texts."""
+
 
 class Noted(Protocol):
     """Something that knowledge can be kept with."""
@@ -34,6 +38,7 @@ class SingleNote(Generic[T]):
 
     __slots__ = ("name",)
     lasting = True
+    holds_text = False
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -61,15 +66,19 @@ class SingleNote(Generic[T]):
 class KeyedNote(Generic[T]):
     """One kind of knowledge that depends on more than the message: a value for each key."""
 
-    __slots__ = ("lasting", "most", "name")
+    __slots__ = ("holds_text", "lasting", "most", "name")
 
-    def __init__(self, name: str, *, most: int, lasting: bool = True) -> None:
+    def __init__(
+        self, name: str, *, most: int, lasting: bool = True, holds_text: bool = False
+    ) -> None:
         self.name = name
         self.most = most
         """Values for one message. Whoever asks with ever new keys must not fill the memory."""
         self.lasting = lasting
         """Whether it stays with a message that is let go: what holds texts, or other messages, and
         can be worked out again, does not."""
+        self.holds_text = holds_text
+        """Whether it goes with the texts of a message that is still compared with others."""
 
     def get(self, message: Noted, key: Hashable) -> T | None:
         """What is known under a key; None if nothing is."""
@@ -92,8 +101,8 @@ class KeyedNote(Generic[T]):
         return f"<KeyedNote {self.name}>"
 
 
-def forget_passing(message: Noted) -> None:
-    """Forget what was not meant to last."""
+def forget_passing(message: Noted, *, texts_alone: bool = False) -> None:
+    """Forget what was not meant to last, or of that only what holds texts."""
     for kind in list(message.notes):  # at once: another thread may note something meanwhile
-        if not kind.lasting:
+        if kind.holds_text or not (texts_alone or kind.lasting):
             message.notes.pop(kind, None)

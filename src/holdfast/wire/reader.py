@@ -123,7 +123,8 @@ def _read(
             message.window = window  # one on the body before would keep all of that in memory
         else:
             place = frame.place if frame.bare else (*frame.place, n)
-            message = Message(window, dialect.check(parse(span, place), place), dialect)
+            value = parse(span, place)
+            message = Message(window, dialect.check(value, place), dialect, value)
         messages.append(message)
         if comma := _COMMA.match(raw, window.stop):
             at = comma.end()
@@ -181,6 +182,7 @@ def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation 
         earlier + rest.messages,
         source=raw,
         body=rest.rest,
+        tools=previous.tools_if_read if rest.rest is previous.rest else None,
         extends=earlier,
         even=even and (shared == 1 or (previous.even and (not comma or comma.group() == gap))),
     )

@@ -1,6 +1,6 @@
 """Strict JSON: bytes in, values and spans out, and an exact place when it is not JSON.
 
-strict: after pointing; knows nothing about dialects.
+strict: after pointing and long_strings; knows nothing about dialects.
 
 A provider rejects what lenient parsers let through (NaN, lone surrogates, duplicate keys), so
 this reader does too. Spans are `msgspec.Raw`: windows on the caller's buffer, not copies.
@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -20,6 +18,7 @@ import msgspec
 import orjson
 
 from holdfast.errors import BadJSONError, LimitError
+from holdfast.wire import long_strings
 from holdfast.wire.pointing import Place, dotted, duplicate_place, place_at
 
 _WHITE = b" \t\r\n"
@@ -37,18 +36,23 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _LARGE_BYTES = 1_000_000
+"""From here on JSON is read in steps: a parser takes 3 ms for as many escapes, and holds the
+interpreter, and with it every other request, until it is through."""
 
 _T = TypeVar("_T")
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder().decode
 
 
-def _within_depth(function: Callable[[Any], _T]) -> Callable[[Any], _T]:
+def _within_depth(
+    function: Callable[[Any], _T], in_steps: Callable[[memoryview], _T] | None = None
+) -> Callable[[Any], _T]:
     """Turn Python's error for deep nesting into ours; how deep is too deep hangs on the caller."""
 
     def guarded(value: Any) -> _T:
-        _let_others_run(value)
         try:
+            if in_steps is not None and _is_large(value):
+                return in_steps(memoryview(value))
             return function(value)
         except RecursionError:
             raise _too_deep(()) from None
@@ -56,27 +60,25 @@ def _within_depth(function: Callable[[Any], _T]) -> Callable[[Any], _T]:
     return guarded
 
 
-_LONG_BYTES = 2_000_000
-_PAUSE_SECONDS = 0.002
-
-
-def _let_others_run(value: object) -> None:
-    """Pause before JSON is read that takes many milliseconds.
-
-    A parser holds the interpreter until it is through, and what reads a large body reads it several
-    times in a row. An event loop that gets its turn in between for an instant only, comes no
-    further than its next system call, and waits again: four times for one small request.
-    """
-    if isinstance(value, (bytes, memoryview, msgspec.Raw)) and len(value) > _LONG_BYTES:
-        time.sleep(_PAUSE_SECONDS)
+def _is_large(value: object) -> bool:
+    return isinstance(value, (bytes, memoryview, msgspec.Raw)) and len(value) > _LARGE_BYTES
 
 
 encode = _within_depth(_encode)
-decode = _within_depth(_decode)
-fields = _within_depth(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode)
+decode = _within_depth(_decode, long_strings.decode)
+fields = _within_depth(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode, long_strings.fields)
 """Split a parsed object into the spans of its values."""
-items = _within_depth(msgspec.json.Decoder(list[msgspec.Raw]).decode)
+items = _within_depth(msgspec.json.Decoder(list[msgspec.Raw]).decode, long_strings.items)
 """Split a parsed array into the spans of its elements."""
+
+
+def sha256_of(value: Any, size: int) -> bytes:
+    """The SHA-256 of a value as `encode` writes it; in steps where its `size` is large."""
+    parts: Iterable[bytes] = long_strings.written(value) if size > _LARGE_BYTES else [encode(value)]
+    summed = sha256()
+    for part in parts:
+        summed.update(part)
+    return summed.digest()
 
 
 def json_type(value: object) -> str:
@@ -113,20 +115,15 @@ def to_checked_bytes(body: object, limits: Limits) -> bytes:
 
 def check_keys(raw: bytes, limits: Limits) -> None:
     """Refuse a body with more keys or values than the limits allow, before they cost memory."""
-    _let_others_run(raw)
     # A pair takes at least five bytes and one colon, so few bodies need the exact count.
-    if len(raw) > limits.max_keys * 5 and raw.count(b":") > limits.max_keys:
-        # With white space and escaped backslashes gone, `":` ends a key or opens a string with
-        # a colon, and `\\":` stands inside a string: the number of keys, give or take a few.
-        dense = raw.translate(None, _WHITE).replace(b"\\\\", b"")
-        _refuse_over(limits.max_keys, dense.count(b'":') - dense.count(b'\\":'), "object keys")
+    if len(raw) > limits.max_keys * 5 and _count(b":", raw) > limits.max_keys:
+        # With white space and escapes gone, `":` ends a key or opens a string with a colon: the
+        # number of keys, give or take a few.
+        keys = sum(part.translate(None, _WHITE).count(b'":') for part in _without_escapes(raw))
+        _refuse_over(limits.max_keys, keys, "object keys")
     most = limits.max_keys * _VALUES_PER_KEY
-    if len(raw) > most and _count_values(raw) > most:
-        _let_others_run(raw)
-        # The same signs stand in text: what strings hold is taken out, the plain ones first.
-        dense = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _ORDINARY)
-        bare = re.sub(rb'"[^"]*"', b"", dense.replace(b'""', b""))
-        _refuse_over(most, _count_values(bare), "values")
+    if len(raw) > most and sum(_count(sign, raw) for sign in (b",", b"[", b"{")) > most:
+        _refuse_over(most, _count_values(raw), "values")
 
 
 _VALUES_PER_KEY = 4
@@ -134,7 +131,36 @@ _ORDINARY = bytes(set(range(256)) - set(b'",[{'))
 
 
 def _count_values(raw: bytes) -> int:
-    return raw.count(b",") + raw.count(b"[") + raw.count(b"{")
+    """How many values begin in JSON, by the signs before them; those in strings do not count."""
+    values, is_inside = 0, False
+    for part in _without_escapes(raw):
+        runs = part.translate(None, _ORDINARY).split(b'"')  # by turns outside of strings and inside
+        values += sum(map(len, runs[is_inside::2]))
+        is_inside ^= len(runs) % 2 == 0
+    return values
+
+
+def _without_escapes(raw: bytes) -> Iterator[bytes]:
+    """JSON in parts of a step each, without its backslashes and quotes that are escaped."""
+    at = 0
+    while part := raw[at : at + _LARGE_BYTES]:
+        backslashes = len(part) - len(part.rstrip(b"\\"))
+        if backslashes % 2 and at + len(part) < len(raw):
+            part = part[:-1]  # it escapes what the next part begins with
+        at += len(part)
+        yield part.replace(b"\\\\", b"").replace(b'\\"', b"")
+
+
+def holds(raw: bytes, words: bytes, start: int, stop: int) -> bool:
+    """Whether some bytes stand in others between two places, looked for in steps."""
+    beyond = _LARGE_BYTES + len(words) - 1
+    steps = range(start, stop, _LARGE_BYTES)
+    return any(raw.find(words, at, min(stop, at + beyond)) >= 0 for at in steps)
+
+
+def _count(sign: bytes, raw: bytes) -> int:
+    """How often a byte stands somewhere, counted in steps."""
+    return sum(raw.count(sign, at, at + _LARGE_BYTES) for at in range(0, len(raw), _LARGE_BYTES))
 
 
 def _refuse_over(most: int, found: int, what: str) -> None:
@@ -225,62 +251,31 @@ def _is_unicode(text: str) -> bool:
 def parse(raw: bytes | msgspec.Raw, place: Place = ()) -> Any:
     """Read one JSON value; raise BadJSONError with the exact place where it is not one."""
     view = memoryview(raw)  # a window on a body of 20 MB is not copied to be looked at
-    _let_others_run(view)
+    skeleton, filled = long_strings.taken_out(view) if _is_large(view) else (view, None)
     try:
-        value = _decode(view)
-        _let_others_run(view)
-        proven = _has_each_key_once(view, value)
+        value = _decode(skeleton)
+        proven = not isinstance(value, (dict, list)) or _is_written_so(skeleton, value)
+        value = filled(value) if filled is not None else value
     except (ValueError, RecursionError, msgspec.MsgspecError):
         raise _explain(bytes(raw), place) from None
     if not proven:
-        _refuse_duplicate_keys(bytes(raw), place)
+        _refuse_duplicate_keys(bytes(skeleton), place)
     return value
 
 
-_FEW_MEMBERS = 100
-"""Of a large value that is looked at member by member; with more, all of it is written again."""
-
-
-def _has_each_key_once(view: memoryview, value: Any) -> bool:
-    """Whether JSON surely gives no key twice; what is left is read with a slower parser.
-
-    A text of 20 MB in a message is not written once more to see that its three keys are three:
-    that would be the largest copy of all, and hold the interpreter the longest.
-    """
-    if not isinstance(value, (dict, list)):
-        return True
-    if len(view) < _LARGE_BYTES or len(value) > _FEW_MEMBERS:
-        return _is_written_so(view, value)
-    if isinstance(value, list):
-        windows = (memoryview(span) for span in items(view))
-        return all(map(_has_each_key_once, windows, value))
-    at = 0
-    for span, inner in zip(fields(view).values(), value.values(), strict=True):
-        head = _MEMBER.match(view, at)
-        window = memoryview(span)
-        if head is None:
-            return False
-        at = head.end() + len(window)
-        # The span is that of the last member of a name: if another stands here, there are two.
-        if _summed(view[head.end() : at]) != _summed(window):
-            return False
-        if not _has_each_key_once(window, inner):
-            return False
-    return bytes(view[at:]).strip(_WHITE) == b"}"
-
-
-def _is_written_so(view: memoryview, value: Any) -> bool:
+def _is_written_so(raw: bytes | memoryview, value: Any) -> bool:
     """Whether a value, written once more, gives the sender's bytes again, less the white space.
 
-    It does, unless he wrote escapes or numbers another way, or a key twice.
+    It does, unless he wrote escapes or numbers another way, or a key twice: that is left to a
+    slower parser.
     """
     again = _summed(_encode(value))
-    is_spaced = b'": ' in bytes(view[:24])
-    if not is_spaced and again == _summed(view):
+    is_spaced = b'": ' in bytes(raw[:24])
+    if not is_spaced and again == _summed(raw):
         return True
     # Inside a body that is written over many lines a value may not look so at its beginning.
-    if is_spaced or len(view) < _LARGE_BYTES:
-        return again == _summed(msgspec.json.format(view, indent=-1))
+    if is_spaced or len(raw) < _LARGE_BYTES:
+        return again == _summed(msgspec.json.format(raw, indent=-1))
     return False
 
 
@@ -289,21 +284,27 @@ def _summed(data: bytes | memoryview) -> bytes:
     return bytes(data) if len(data) < _LARGE_BYTES else sha256(data).digest()
 
 
-def offsets(raw: bytes, place: Place) -> tuple[int, int]:
-    """Give the offsets of the value at a place of object keys, in a body that is unread so far."""
+def offsets(
+    raw: bytes, place: Place, top: Mapping[str, msgspec.Raw] | None = None
+) -> tuple[int, int]:
+    """Give the offsets of the value at a place of object keys, in a body that is unread so far.
+
+    `top` are the spans of the body's own fields, where they are known.
+    """
     start, stop = 0, len(raw)
     for key in place:
-        start, stop = _member(raw, start, stop, str(key))
+        spans = fields(memoryview(raw)[start:stop]) if top is None else top
+        start, stop = _member(raw, start, stop, str(key), spans)
+        top = None
     return start, stop
 
 
-_MEMBER = re.compile(rb'\s*[{,]\s*"(?:[^"\\]++|\\.)*+"\s*:\s*', re.DOTALL)
-
-
-def _member(raw: bytes, start: int, stop: int, key: str) -> tuple[int, int]:
+def _member(
+    raw: bytes, start: int, stop: int, key: str, spans: Mapping[str, msgspec.Raw]
+) -> tuple[int, int]:
     """Step over an object's members, whose lengths are known, to the value of one of them."""
-    for name, span in fields(memoryview(raw)[start:stop]).items():
-        head = _MEMBER.match(raw, start, stop)
+    for name, span in spans.items():
+        head = long_strings.MEMBER.match(raw, start, stop)
         size = len(memoryview(span))
         if head is None or (name == key and not raw.startswith(memoryview(span), head.end())):
             break  # a span belongs to a later member of the same name
@@ -311,6 +312,14 @@ def _member(raw: bytes, start: int, stop: int, key: str) -> tuple[int, int]:
         if name == key:
             return head.end(), start
     raise _same_key_twice(duplicate_place(raw))
+
+
+def string_at(raw: msgspec.Raw, place: Place) -> memoryview | None:
+    """The string at a place as it is written, not a copy; None if something else stands there."""
+    for step in place:
+        raw = items(raw)[step] if isinstance(step, int) else fields(raw)[step]
+    written = memoryview(raw)
+    return written if bytes(written[:1]) == b'"' else None
 
 
 def splice(raw: bytes | msgspec.Raw, place: Place, new: bytes) -> bytes:

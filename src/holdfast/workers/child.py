@@ -25,6 +25,8 @@ from holdfast.workers.tasks import Answer, Failed, Order, Refused, pack, perform
 # Windows has no such limits: there a worker has its deadline alone.
 _resource: Any = import_module("resource") if find_spec("resource") else None
 MEMORY = "needed too much memory"
+_NICE = 5
+"""Below the proxy: where both want a processor, the thread that its event loop waits for has it."""
 _GROWN = 0.5
 """The share of its memory limit that a worker may keep between two orders."""
 
@@ -32,6 +34,8 @@ _GROWN = 0.5
 def main(memory_bytes: int) -> None:
     """Obey orders from the input until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who ends us in order
+    if hasattr(os, "nice"):
+        os.nice(_NICE)
     orders, answers = _pipes()
     _limit_memory(memory_bytes)
     count("a vocabulary is loaded before the first order")

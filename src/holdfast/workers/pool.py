@@ -46,12 +46,11 @@ from holdfast.workers.tasks import (
 
 LARGE_BYTES = 32_000
 """From here on a content goes to a worker: docs/discussions/workers.md has the measurement."""
-_LONG_BYTES = 16_000
-"""From here on work is not done on the event loop: at a second for a megabyte, 16 ms of it."""
+_LONG_BYTES = 4_000
+"""From here on work is not done on the event loop: at a second for a megabyte, 4 ms of it."""
 _THREADS = 64
-_RUNNING = 2
-"""Threads that run at once; those that wait for a worker do not count. The interpreter lets one run
-at a time, and the event loop has to wait for each that wants to."""
+_LONG_LANE_BYTES = 1_000_000
+"""From here on work has a lane of its own, so that nobody's short work waits behind it."""
 _LEAST_SECONDS = 0.05
 _OPEN_LESS = "Ask for a few lines or another page, or answer with what you have."
 _log = logging.getLogger("holdfast.workers")
@@ -83,7 +82,10 @@ class Workers:
         self._lock = threading.Lock()
         self._is_open = limits.processes > 0
         self._threads = ThreadPoolExecutor(_THREADS, "holdfast-work")
-        self._running = threading.Semaphore(_RUNNING)
+        # One thread runs in each lane; those that wait for a worker are in none. The interpreter
+        # lets one run at a time, and each that wants to is one more that the event loop waits for:
+        # beside two of them a ping took 5 ms, beside one 0.5.
+        self._short_lane, self._long_lane = threading.Semaphore(), threading.Semaphore()
         self._here = threading.local()
 
     @property
@@ -122,26 +124,29 @@ class Workers:
         """
         if size < _LONG_BYTES:
             return work()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work)
+        lane = self._short_lane if size < _LONG_LANE_BYTES else self._long_lane
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._run, lane, work)
 
-    def _run(self, work: Callable[[], _T]) -> _T:
-        with self._running:
-            self._here.is_running = True
+    def _run(self, lane: threading.Semaphore, work: Callable[[], _T]) -> _T:
+        with lane:
+            self._here.lane = lane
             try:
                 return work()
             finally:
-                self._here.is_running = False
+                self._here.lane = None
 
     @contextmanager
     def _while_others_run(self) -> Iterator[None]:
-        if not getattr(self._here, "is_running", False):
+        lane: threading.Semaphore | None = getattr(self._here, "lane", None)
+        if lane is None:
             yield
             return
-        self._running.release()
+        lane.release()
         try:
             yield
         finally:
-            self._running.acquire()
+            lane.acquire()
 
     # --- tasks -----------------------------------------------------------------------------------
 

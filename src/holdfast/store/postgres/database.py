@@ -6,7 +6,7 @@ after failures and text, before migrations. It knows nothing of what is stored.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, LiteralString, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]
@@ -57,6 +57,16 @@ class Database:
                 yield connection
         except failures.DRIVER_ERRORS as error:
             raise failures.explain(error, self.url) from None
+
+    async def borrow(self) -> Connection:
+        """A connection for longer; whoever borrows it gives it back before the end."""
+        self._check_open()
+        return await self._pool.acquire()
+
+    async def give_back(self, connection: Connection) -> None:
+        """Let others use a borrowed connection."""
+        with suppress(*failures.DRIVER_ERRORS):
+            await self._pool.release(connection)
 
     async def close(self) -> None:
         """Wait for what is under way and close every connection; twice is once."""

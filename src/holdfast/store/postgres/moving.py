@@ -9,8 +9,10 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, LiteralString
 
+import msgspec
+
 from holdfast.store import rules, transfer
-from holdfast.store.postgres import blobs, originals, sessions, text, upkeep
+from holdfast.store.postgres import blobs, jobs, originals, sessions, summaries, text, upkeep
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import Turn
 from holdfast.store.scope import Scope
@@ -141,6 +143,11 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
         if data is not None:
             named = _unescaped(row["sessions"])
             yield transfer.MessageLine(sha256=row["sha256"], sessions=named, data=data)
+    async for row in rows(summaries.ALL):
+        if (summary := summaries.opened(row)) is not None:
+            yield transfer.SummaryLine.of(summary)
+    async for row in rows(jobs.ALL):
+        yield transfer.JobLine.of(jobs.job_of(row))
     async for row in rows(CALIBRATION):
         yield transfer.CalibrationLine(row["data"])
     async for row in rows(_AUDIT):
@@ -184,13 +191,6 @@ def _part(scope: Scope, batch: Sequence[transfer.Line]) -> Any:
 async def _restore(connection: Connection, scope: Scope, line: transfer.Line) -> bool:
     who = (scope.workspace, scope.user)
     match line:
-        case transfer.SessionLine(record=record):
-            return await _is_new(connection, _ADD_SESSION, *sessions.session_values(scope, record))
-        case transfer.TurnLine(session=session, record=turn):
-            values = sessions.turn_values(scope.of(session), turn)
-            return await _is_new(connection, sessions.ADD_TURN, *values)
-        case transfer.LinkLine(name=name, session=session):
-            return await _is_new(connection, _ADD_LINK, *who, name, session)
         case transfer.RefLine():
             return await _restore_ref(connection, scope, line)
         case transfer.MessageLine(sha256=sha256, sessions=named):
@@ -198,6 +198,25 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
             for session in named:
                 await sessions.add_messages(connection, scope.of(session), [sha256])
             return not known
+        case transfer.JobLine():
+            return await _is_new(connection, jobs.RESTORE, *who, *msgspec.structs.astuple(line))
+        case transfer.SummaryLine(summary=summary):
+            return await _is_new(connection, summaries.ADD, *summaries.values(scope, summary))
+        case _:
+            return await _restore_told(connection, scope, line)
+
+
+async def _restore_told(connection: Connection, scope: Scope, line: transfer.Line) -> bool:
+    """Write a record that is no content and is made of none."""
+    who = (scope.workspace, scope.user)
+    match line:
+        case transfer.SessionLine(record=record):
+            return await _is_new(connection, _ADD_SESSION, *sessions.session_values(scope, record))
+        case transfer.TurnLine(session=session, record=turn):
+            values = sessions.turn_values(scope.of(session), turn)
+            return await _is_new(connection, sessions.ADD_TURN, *values)
+        case transfer.LinkLine(name=name, session=session):
+            return await _is_new(connection, _ADD_LINK, *who, name, session)
         case transfer.CalibrationLine(data=data):
             return await _is_new(connection, _ADD_CALIBRATION, *who, data)
         case transfer.AuditLine(entry=entry):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, LiteralString
 
 from holdfast.store import rules
-from holdfast.store.postgres import blobs
+from holdfast.store.postgres import blobs, jobs, summaries
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import Content, RefInfo, Stored
 from holdfast.store.refs import RefName, parse
@@ -124,7 +124,7 @@ WITH gone AS (
     SELECT workspace, username, $5, $6, ref_id, sha256, 'removed', size, tokens, 0, flags
     FROM gone WHERE NOT removed
 )
-SELECT sha256 FROM gone
+SELECT sha256, ref_id FROM gone
 """
 
 _NEWEST = 2**63 - 1
@@ -237,7 +237,11 @@ async def drop(connection: Connection, scope: Scope, rows: Iterable[Any], now: f
     keys = rules.distinct(f"{row['sha256']} {row['kind']}" for row in rows)
     each = [(scope.workspace, scope.user, *key.split(" "), now, scope.session) for key in keys]
     gone = await connection.fetchmany(_DROP, each)
-    await blobs.sweep(connection, scope, [row["sha256"] for row in gone])
+    hashes = [row["sha256"] for row in gone]
+    await summaries.remove_of(connection, scope, hashes)
+    refs = [row["ref_id"] for row in gone]
+    await connection.execute(jobs.OF_REF, scope.workspace, scope.user, refs)
+    await blobs.sweep(connection, scope, hashes)
     return len(gone)
 
 

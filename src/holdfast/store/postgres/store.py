@@ -12,10 +12,12 @@ from typing import Literal, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
-from holdfast.store.postgres import moving, originals, sessions, upkeep
+from holdfast.store.postgres import moving, originals, sessions, summaries, upkeep
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.migrate import migrate
+from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.protocol import GRACE_SECONDS, Progress
+from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
@@ -25,6 +27,7 @@ from holdfast.store.records import (
     SessionRecord,
     Stored,
     StoreStats,
+    Summary,
     Turn,
     UsageTotal,
 )
@@ -52,6 +55,8 @@ class PostgresStore:
         self._clock = clock
         self._put = 0
         self.url = database.url
+        self.jobs: JobQueue = PostgresQueue(database, clock)
+        """Work for the background."""
 
     @classmethod
     async def open(
@@ -103,6 +108,26 @@ class PostgresStore:
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
         """Remove refs without a trace."""
         return await originals.forget(self._database, scope, refs, self._clock())
+
+    # Summaries.
+
+    async def summary(self, scope: Scope, key: str) -> bytes | None:
+        """What was kept under this key."""
+        return await summaries.get(self._database, scope, key, self._clock())
+
+    async def put_summary(
+        self,
+        scope: Scope,
+        key: str,
+        value: bytes,
+        ttl_seconds: float | None = None,
+        *,
+        source: str = "",
+    ) -> None:
+        """Keep a summary."""
+        rules.check_key(key)
+        summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
+        await self._database.fetch(summaries.PUT, *summaries.values(scope, summary))
 
     # Sessions and turns.
 
@@ -217,4 +242,5 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Finish what is being written and let go."""
+        await self.jobs.close()
         await self._database.close()

@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
-from holdfast.store.postgres import blobs
+from holdfast.store.postgres import blobs, summaries
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.protocol import Progress
 from holdfast.store.records import AuditEntry, Cleaned, Damage, StoreStats, UsageTotal
@@ -201,8 +201,9 @@ async def verify(
                 damages.append(Damage(sha256=row["sha256"], why=rules.DAMAGE, refs=refs))
             if progress is not None:
                 progress(done, number)
+        unsound = await summaries.unsound(connection, scope)
     await blobs.mark(database, scope, damaged, now)
-    return damages
+    return damages + await summaries.remove(database, scope, unsound)
 
 
 async def gc(database: Database, scope: Scope, now: float, grace_seconds: float) -> Cleaned:
@@ -211,6 +212,7 @@ async def gc(database: Database, scope: Scope, now: float, grace_seconds: float)
     The long search goes on beside the writers; they wait only while a part is removed.
     """
     which = (scope.workspace, scope.user, now - grace_seconds)
+    await database.fetch(summaries.REMOVE_EXPIRED, scope.workspace, scope.user, now)
     candidates = await database.fetch(_CANDIDATES, *which)
     total = Cleaned(0, 0, 0)
     for start in range(0, len(candidates), _PART):
@@ -228,5 +230,7 @@ async def _clean(connection: Connection, scope: Scope, asked: tuple[object, ...]
     """Remove candidates that may still go."""
     await blobs.lock_to_remove(connection, scope)
     gone = await connection.fetch(_CLEAN, *asked)
-    sizes = await blobs.sweep(connection, scope, [row["sha256"] for row in gone])
+    hashes = [row["sha256"] for row in gone]
+    await summaries.remove_of(connection, scope, hashes)
+    sizes = await blobs.sweep(connection, scope, hashes)
     return Cleaned(len(gone), len(sizes), sum(sizes))

@@ -15,7 +15,8 @@ from holdfast.store import rules, transfer
 from holdfast.store.pack import Packed
 from holdfast.store.records import AuditEntry, SessionRecord, Turn
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import originals, sessions
+from holdfast.store.sqlite import jobs, originals, sessions, summaries
+from holdfast.store.sqlite.ticking import Ticking
 
 PAGE = 50
 
@@ -133,6 +134,18 @@ def message_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     return lines, rows[-1][0] if more else None
 
 
+def summary_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
+    """Summaries by their keys."""
+    rows, last = summaries.page(db, scope, after or "", PAGE)
+    return [transfer.SummaryLine.of(summary) for summary in rows], last or None
+
+
+def job_lines(ticking: Ticking, db: apsw.Connection, scope: Scope, after: Any) -> Page:
+    """Jobs in the order of queueing."""
+    page, last = jobs.page(db, scope, after or 0, PAGE, ticking.moment(db))
+    return [transfer.JobLine.of(job) for job in page], last or None
+
+
 def calibration_lines(db: apsw.Connection, scope: Scope, _: Any) -> Page:
     """What was learnt, if anything was."""
     data = sessions.calibration(db, scope)
@@ -160,6 +173,7 @@ ALL: tuple[Read, ...] = (
     link_lines,
     ref_lines,
     message_lines,
+    summary_lines,
     calibration_lines,
     audit_lines,
 )
@@ -170,14 +184,38 @@ def restore(
     scope: Scope,
     batch: list[transfer.Line],
     packed: Mapping[str, Packed],
+    ticking: Ticking,
 ) -> int:
     """Write lines; how many were new."""
-    return sum(_restore(db, scope, line, packed) for line in batch)
+    now = ticking.noted(db)
+    return sum(
+        jobs.restore(db, scope, line, now)
+        if isinstance(line, transfer.JobLine)
+        else _restore(db, scope, line, packed)
+        for line in batch
+    )
 
 
 def _restore(
     db: apsw.Connection, scope: Scope, line: transfer.Line, packed: Mapping[str, Packed]
 ) -> bool:
+    match line:
+        case transfer.RefLine():
+            return _restore_ref(db, scope, line, packed)
+        case transfer.MessageLine(sha256=sha256, data=data):
+            is_new = not sessions.stored_messages(db, scope, [sha256])
+            content = originals.keep(db, scope, sha256, len(data), packed[sha256])
+            for session in line.sessions:
+                sessions.name_message(db, scope.of(session), content)
+            return is_new
+        case transfer.SummaryLine(summary=summary):
+            return summaries.add(db, scope, summary)
+        case _:
+            return _restore_told(db, scope, line)
+
+
+def _restore_told(db: apsw.Connection, scope: Scope, line: transfer.Line) -> bool:
+    """Write a record that is no content and is made of none."""
     match line:
         case transfer.SessionLine(record=record):
             is_new = sessions.get(db, scope.of(record.session)) is None
@@ -194,14 +232,6 @@ def _restore(
             is_new = not sessions.linked(db, scope, name)
             if is_new:
                 sessions.link(db, scope.of(session), [name])
-            return is_new
-        case transfer.RefLine():
-            return _restore_ref(db, scope, line, packed)
-        case transfer.MessageLine(sha256=sha256, data=data):
-            is_new = not sessions.stored_messages(db, scope, [sha256])
-            content = originals.keep(db, scope, sha256, len(data), packed[sha256])
-            for session in line.sessions:
-                sessions.name_message(db, scope.of(session), content)
             return is_new
         case transfer.CalibrationLine(data=data) if sessions.calibration(db, scope) is None:
             sessions.save_calibration(db, scope, data)

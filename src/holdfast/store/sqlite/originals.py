@@ -17,6 +17,7 @@ from holdfast.store.pack import Packed, unpack
 from holdfast.store.records import AuditEntry, Content, RefInfo
 from holdfast.store.refs import RefName, parse
 from holdfast.store.scope import Scope
+from holdfast.store.sqlite import jobs, summaries
 from holdfast.store.transfer import RefLine
 
 _COLUMNS = (
@@ -381,6 +382,8 @@ def drop(db: apsw.Connection, scope: Scope, row: RefRow, now: float) -> None:
     if row.content is not None:
         audit_ref(db, scope, "removed", row, now)
         sweep(db, row.content)
+    summaries.remove_of(db, scope, row.sha256)
+    jobs.drop_of_ref(db, scope, row.ref_id)
 
 
 def sweep(db: apsw.Connection, content: int) -> int:

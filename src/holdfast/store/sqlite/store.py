@@ -22,6 +22,7 @@ from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
+from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
@@ -31,11 +32,12 @@ from holdfast.store.records import (
     SessionRecord,
     Stored,
     StoreStats,
+    Summary,
     Turn,
     UsageTotal,
 )
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import moving, originals, sessions, upkeep
+from holdfast.store.sqlite import moving, originals, sessions, summaries, upkeep
 from holdfast.store.sqlite.driver import (
     BUSY_SECONDS,
     Job,
@@ -45,6 +47,8 @@ from holdfast.store.sqlite.driver import (
     prepare,
     secret_beside,
 )
+from holdfast.store.sqlite.queue import SqliteQueue
+from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Readers, Writer
 
 _PART = 100
@@ -71,6 +75,9 @@ class SqliteStore:
         self._readers = readers
         self._read = readers.read
         self._clock = clock
+        self._ticking = Ticking.of(clock)
+        self.jobs: JobQueue = SqliteQueue(writer, readers, self._ticking)
+        """Work for the background."""
         self._noting: Future[None] | None = None
         """The access noted last, until it is written."""
 
@@ -161,6 +168,28 @@ class SqliteStore:
         """Remove refs without a trace."""
         now = self._clock()
         return await self._write(lambda db: originals.forget(db, scope, refs, now))
+
+    # Summaries.
+
+    async def summary(self, scope: Scope, key: str) -> bytes | None:
+        """What was kept under this key."""
+        now = self._clock()
+        return await self._read(lambda db: summaries.get(db, scope, key, now))
+
+    async def put_summary(
+        self,
+        scope: Scope,
+        key: str,
+        value: bytes,
+        ttl_seconds: float | None = None,
+        *,
+        source: str = "",
+    ) -> None:
+        """Keep a summary."""
+        rules.check_key(key)
+        summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
+        packed = pack(value)
+        await self._write(lambda db: summaries.put(db, scope, summary, packed))
 
     # Sessions and turns.
 
@@ -274,14 +303,18 @@ class SqliteStore:
             if progress is not None and part.read:
                 progress(done, max(done, total))
             if part.read < _PART:
-                return damages
+                break
+        unsound = await self._read(partial(summaries.unsound, scope=scope))
+        if unsound:
+            await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
+        return damages + [rules.damaged_summary(sha256) for sha256 in unsound.values()]
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
         now = self._clock()
         cutoff = now - grace_seconds
         refs = removed = size = after = 0
-        await self._write(_nothing)
+        await self._write(partial(summaries.remove_expired, scope=scope, now=now))
         while True:
             # Looked for by a reader, which keeps nobody from writing; judged again when removed.
             ids = await self._read(
@@ -302,7 +335,8 @@ class SqliteStore:
         """Every record of the scope as lines of JSON."""
         yield transfer.encode(transfer.Header())
         await self._write(_nothing)
-        for read in moving.ALL:
+        reads: list[moving.Read] = [*moving.ALL, partial(moving.job_lines, self._ticking)]
+        for read in reads:
             after: Any = None
             while True:
                 lines, after = await self._read(partial(_page, read, scope, after))
@@ -317,7 +351,13 @@ class SqliteStore:
         async for batch in transfer.batches(lines):
             packed = await self._readers.run(partial(_packed, batch))
             new += await self._write(
-                partial(moving.restore, scope=scope, batch=batch, packed=packed)
+                partial(
+                    moving.restore,
+                    scope=scope,
+                    batch=batch,
+                    packed=packed,
+                    ticking=self._ticking,
+                )
             )
         return new
 

@@ -16,7 +16,7 @@ from holdfast.store import rules
 from holdfast.store.pack import unpack
 from holdfast.store.records import Cleaned, Damage, StoreStats
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import originals
+from holdfast.store.sqlite import originals, summaries
 
 _MINE = "workspace = :workspace AND owner = :owner"
 
@@ -159,6 +159,7 @@ def remove(
         detail = rules.to_json(msgspec.structs.replace(row.detail, compressed=""))
         db.execute("UPDATE refs SET content = NULL, detail = ? WHERE id = ?", (detail, row.id))
         originals.audit_ref(db, scope, "removed", row, now)
+        summaries.remove_of(db, scope, row.sha256)
         if row.content is not None and originals.sweep(db, row.content):
             removed, size = removed + 1, size + row.size
     return Cleaned(len(gone), removed, size)

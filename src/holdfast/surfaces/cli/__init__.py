@@ -25,6 +25,7 @@ from . import (
     count,
     expand,
     fit,
+    jobs,
     models,
     pack,
     rebuild,
@@ -36,6 +37,7 @@ from . import (
     summarise,
     tour,
     validate,
+    worker,
 )
 from ._output import abandon_stdout, complain, prepare_streams
 
@@ -49,7 +51,7 @@ app = typer.Typer(
 for command in (
     *(tour.tour, serve.serve, stats.stats, show.show, validate.validate, convert.convert),
     *(count.count, fit.fit, cite.cite, expand.expand, refs.refs, rebuild.rebuild),
-    *(summarise.summarise, pack.pack, models.models, config.config),
+    *(summarise.summarise, pack.pack, worker.worker, jobs.jobs, models.models, config.config),
 ):
     app.command()(command)
 app.add_typer(store.app, name="store")
@@ -88,6 +90,7 @@ def _holdfast(
     Pack sources:      holdfast pack *.md --question "why did it fail?" --budget 8000
     List the refs:     holdfast refs
     Rebuild a request: holdfast rebuild SESSION TURN > asked.json
+    See the jobs:      holdfast jobs
     See the models:    holdfast models claude
     See what is kept:  holdfast store stats
     See the settings:  holdfast config

@@ -17,9 +17,9 @@ from holdfast.store import RefInfo, Store
 
 from ._output import ColorOption, Output, OutputOption, one_line, remark, table
 from ._store import DEFAULT, StoreOption, TenantOption, UserOption, scopes_of, with_store
+from ._text import age
 
 _WIDE = 110
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def refs(
@@ -71,13 +71,6 @@ def _built(info: RefInfo) -> dict[str, object]:
     return built
 
 
-def _age(seconds: float) -> str:
-    for length, unit in _UNITS:
-        if seconds >= length:
-            return f"{int(seconds // length)} {unit}"
-    return "now"
-
-
 def _column(name: str) -> Column:
     return Column(name, justify="right" if name in _NUMBERS else "left", no_wrap=name != "summary")
 
@@ -87,7 +80,7 @@ _COLUMNS: dict[str, Callable[[RefInfo, float], str | Text]] = {
     "kind": lambda info, _: info.kind,
     "size": lambda info, _: f"{info.size:,}",
     "tokens": lambda info, _: f"{info.tokens:,}",
-    "age": lambda info, now: _age(now - info.created_at),
+    "age": lambda info, now: age(now - info.created_at),
     "state": lambda info, _: info.state,
     "flags": lambda info, _: ", ".join(info.flags),
     "tool": lambda info, _: info.meta.get("tool", ""),

@@ -19,6 +19,7 @@ from msgspec.structs import astuple
 from rich.console import Console
 
 from holdfast.errors import HoldfastError, StoreError
+from holdfast.jobs.sweeping import close_idle
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.store.protocol import GRACE_SECONDS
@@ -234,7 +235,7 @@ def gc(
         parts = []
         for scope in await scopes_of(opened, user, tenant):
             if idle_days is not None:
-                await _close_idle(opened, scope, time.time() - idle_days * 86_400)
+                await close_idle(opened, scope, time.time() - idle_days * 86_400)
             parts.append(await opened.gc(scope, grace_seconds=grace))
         return Cleaned(*(sum(amounts) for amounts in zip(*map(astuple, parts), strict=True)))
 
@@ -246,16 +247,6 @@ def gc(
         )
 
     Output(settings).emit(msgspec.to_builtins(gone), draw)
-
-
-async def _close_idle(store: Store, scope: Scope, since: float) -> None:
-    """Close the open sessions that were last used before a time."""
-    before = ""
-    while page := await store.sessions(scope, before=before):
-        for session in page:
-            if session.closed_at is None and session.updated_at < since:
-                await store.close_session(scope.of(session.session))
-        before = page[-1].session
 
 
 @app.command()

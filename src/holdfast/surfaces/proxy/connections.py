@@ -12,7 +12,7 @@ import errno
 import itertools
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -105,8 +105,14 @@ class Connections:
             longest.hang_up()
 
 
-_READ_BYTES = 8_192
-"""Read from a client at once: 1,400 chunks, should each be of one byte, and 20 ms."""
+FIRST_READ = 2_048
+"""Bytes of a connection's first read: the headers of most clients."""
+LEAST_READ = 512
+"""Bytes read at once of a body in tiny chunks: 85 of one byte, which h11 takes a millisecond for.
+A ping needs three steps of the loop, and so waits for three such reads."""
+MOST_READ = 65_536
+_MANY_LINES = 128
+"""Of one read: a chunk has two, its size and its end."""
 
 
 class Connection(asyncio.Protocol):
@@ -120,12 +126,13 @@ class Connection(asyncio.Protocol):
         self._began = False
         """Whether a part of the headers has come."""
         self._requests = 0
+        self._read_bytes = FIRST_READ
+        self._comes_in_chunks = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has come."""
         self._transport = transport
-        # h11 takes 10 microseconds for a chunk, and parses all that was read at once in one step.
-        transport.max_size = _READ_BYTES  # type: ignore[attr-defined]  # of asyncio's own
+        self._read_at_once(FIRST_READ)
         self._http.connection_made(transport)
         self._await_headers()
         self._among.wait(self)
@@ -137,18 +144,39 @@ class Connection(asyncio.Protocol):
             if self._timer is None:  # the connection was kept, and this is its next request
                 self._await_headers()
         self._http.data_received(data)
+        self._pace(data)
 
-    def begin(self) -> bool:
+    def _pace(self, data: bytes) -> None:
+        """Read less at once where chunks are tiny, more where they are not.
+
+        h11 takes 10 microseconds for a chunk of any size, and all that was read in one step of the
+        loop. 8 KB of one-byte chunks were 20 ms for each of three steps that a ping takes: pings
+        came faster than they were answered, and the last of them waited for two seconds.
+        """
+        if self._comes_in_chunks and data.count(b"\r\n") > _MANY_LINES:
+            self._read_at_once(max(self._read_bytes // 2, LEAST_READ))
+        elif self._requests and len(data) == self._read_bytes < MOST_READ:
+            self._read_at_once(self._read_bytes * 2)
+
+    def _read_at_once(self, size: int) -> None:
+        self._read_bytes = size
+        if self._transport is not None:
+            self._transport.max_size = size  # type: ignore[attr-defined]  # of asyncio's own
+
+    def begin(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         """A request has come whole but for its body; whether there is a place for it."""
         self._stop_waiting()
+        self._comes_in_chunks = any(name == b"transfer-encoding" for name, _ in headers)
         self._requests += 1  # of pipelined requests, one begins before the last has quite ended
         return self._among.begin(self)
 
     def ended(self) -> None:
         """The request was answered; uvicorn closes what is kept too long after that."""
         self._requests -= 1
-        if not self._requests and self in self._among.busy:
-            self._among.wait(self)
+        if not self._requests:
+            self._read_at_once(FIRST_READ)
+            if self in self._among.busy:
+                self._among.wait(self)
 
     def hang_up(self) -> None:
         """Break the connection."""
@@ -210,7 +238,7 @@ class Places:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or say when to come again."""
         connection = scope.get("state", {}).get(_STATE)
-        if connection is None or connection.begin():
+        if connection is None or connection.begin(scope["headers"]):
             try:
                 await self.app(scope, receive, send)
             finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import Any, NamedTuple
@@ -49,11 +49,14 @@ from holdfast.wire.answers import (
 from holdfast.wire.chained import names_of_answer
 from holdfast.wire.places import head_of
 from holdfast.wire.thinking import unbound, unbound_turn
+from holdfast.wire.tools import offered_tools
 
 _RECORD_SECONDS = 2.0
 """How long the end of an answer waits for its turn to be written down. Whoever has an answer can
 have its request rebuilt, even if the proxy is killed in the next moment; but a store that hangs
 must not hold answers back."""
+_LARGE_EVENT = 250_000
+"""Bytes of one event that are not read on the event loop: two milliseconds."""
 _HELD_BY_THE_PROVIDER = ("previous_response_id", "conversation", "prompt", "cachedContent")
 
 
@@ -100,8 +103,8 @@ class Handling:
         self._preparing = Preparing(self.service, self.incoming, engine)
         prepared = await self._preparing.prepare(conversation)
         self.incoming.seen.session = prepared.session.name
-        sent_tools = {tool.name for tool in prepared.sent.tools}
-        self._offered = frozenset(sent_tools - {tool.name for tool in conversation.tools})
+        sent_tools = {tool.name for tool in offered_tools(prepared.sent)}
+        self._offered = frozenset(sent_tools - {tool.name for tool in offered_tools(conversation)})
         headers = prepared.headers
         if self.service.peers is not None:
             headers[f"{PREFIX}worker"] = str(self.service.peers.number)
@@ -139,7 +142,7 @@ class Handling:
             billed = add_usage(billed, answer.usage) if bodies else answer.usage
             bodies.append(got.body)
             self._keep_id(answer.id)
-            sent = await self._next(prepared, sent, answer.turn, answer.calls)
+            sent = await self._next(prepared, sent, partial(tuple, answer.turn), answer.calls)
             if sent is not None:
                 async with self.service.send(self.incoming, write(sent)) as reply:
                     got = await received(reply, self.service.most_bytes)
@@ -187,7 +190,7 @@ class Handling:
             async with aclosing(reply.chunks()) as chunks:
                 last: list[bytes] = []
                 async for chunk in chunks:
-                    last = relay.feed(chunk)
+                    last = await self._fed(relay, chunk)
                     if relay.over:
                         break
                     if last:  # as one piece: a chunk may hold thousands of events
@@ -219,6 +222,13 @@ class Handling:
             for out in relay.continue_with():
                 yield out
 
+    async def _fed(self, relay: Relay, chunk: bytes) -> list[bytes]:
+        """What goes to the client; an event of many megabytes is read off the event loop."""
+        if relay.waiting_bytes < _LARGE_EVENT:
+            return relay.feed(chunk)
+        off_loop = self.service.engine.workers.off_loop
+        return await off_loop(relay.waiting_bytes, partial(relay.feed, chunk))
+
     async def _after(
         self, prepared: Prepared, sent: Conversation, relay: Relay
     ) -> Conversation | None:
@@ -227,23 +237,26 @@ class Handling:
             return None
         self._keep_id(relay.upstream_id)
         asked = (*relay.hidden_calls, *relay.visible_calls)
-        return await self._next(prepared, sent, relay.assistant_turn, asked)
+        return await self._next(prepared, sent, lambda: relay.assistant_turn, asked)
 
     async def _next(
         self,
         prepared: Prepared,
         sent: Conversation,
-        turn: tuple[bytes, ...],
+        turn_of: Callable[[], tuple[bytes, ...]],
         asked: Sequence[Call],
     ) -> Conversation | None:
-        """Answer the hidden calls of a turn: the request that goes on from it, if one does."""
+        """Answer the hidden calls of a turn: the request that goes on from it, if one does.
+
+        The turn is written only where it is needed again: most answers hide nothing.
+        """
         hidden = [call for call in asked if self._is_hidden(call.name)]
         if not hidden:
             if self.hops:
-                self.hops.append(Hop(turn))
+                self.hops.append(Hop(turn_of()))
             return None
         alone = len(hidden) == len(asked)
-        turn = with_own_ids(turn, sent, self._is_hidden)
+        turn = with_own_ids(turn_of(), sent, self._is_hidden)
         hidden = [c for c in turn_calls(turn, self.dialect) if self._is_hidden(c.name)]
         self._expansions = self._expansions or Expansions(
             self._engine,

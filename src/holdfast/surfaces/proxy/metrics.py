@@ -12,7 +12,9 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from holdfast.jobs import Attempt
 from holdfast.store import Turn
+from holdfast.store.queue import QueueFigures
 from holdfast.surfaces.proxy.gathering import Counted, Labelled, Peers, summed
 from holdfast.surfaces.proxy.seen import RequestSeen, model_name
 
@@ -68,6 +70,10 @@ class Metrics:
         self._overruns = counter(
             "overruns", "Contents not read in time or within memory.", ("reason",)
         )
+        by_kind = ("kind",)
+        self._jobs = counter("jobs", "Attempts at jobs that ended here.", ("kind", "state"))
+        self._job_cost = counter("job_cost_tokens", "Tokens that they took.", by_kind)
+        self._job_time = histogram("job_seconds", "Time of attempts.", by_kind, buckets=_TOTAL)
         self._prefix = histogram(
             "prefix_share", "Share that is the beginning of the request before.", buckets=_SHARES
         )
@@ -87,6 +93,12 @@ class Metrics:
     def overran(self, reason: str) -> None:
         """Count a content that a worker could not read: `deadline`, `crash`, `busy`, `failed`."""
         self._overruns.labels(reason).inc()
+
+    def tried(self, attempt: Attempt) -> None:
+        """Count an attempt at a job of the queue."""
+        self._jobs.labels(attempt.kind, attempt.state).inc()
+        self._job_cost.labels(attempt.kind).inc(attempt.cost)
+        self._job_time.labels(attempt.kind).observe(attempt.seconds)
 
     def _count_turn(self, turn: Turn, model: str) -> None:
         used = turn.usage
@@ -132,6 +144,23 @@ class Metrics:
         if peers is None:
             return generate_latest(self.registry)
         return generate_latest(Labelled(await peers.gathered(self.counted())))
+
+    @staticmethod
+    def queue_text(figures: QueueFigures) -> bytes:
+        """The queue of the store in Prometheus' text format.
+
+        It is the same for all workers of a proxy, and so told by the one that is asked: summed over
+        them, it would be too deep by as many times.
+        """
+        registry = CollectorRegistry()
+        gauge = partial(Gauge, namespace=_NAMESPACE, registry=registry)
+        depth = gauge("jobs_depth", "Jobs that are not over.", ("kind", "state"))
+        age = gauge("jobs_age_seconds", "How long the first has been due.", ("kind", "state"))
+        for each in figures.depths:
+            depth.labels(each.kind, each.state).set(each.jobs)
+            age.labels(each.kind, each.state).set(each.waiting_seconds)
+        gauge("jobs_cost_today_tokens", "Tokens debited today.").set(figures.cost_today)
+        return generate_latest(registry)
 
     async def figures(self, peers: Peers | None = None) -> dict[str, object]:
         """Everything but the histograms' buckets, for JSON; with peers, the sums of all."""

@@ -22,6 +22,7 @@ from holdfast.tokens import count
 from holdfast.wire import Conversation, read
 from holdfast.wire.answers import Call, Said, compose_answer, error_body, stream_answer
 from holdfast.wire.strict import Limits, encode
+from holdfast.wire.tools import offered_tools
 
 MODEL = "holdfast-offline"
 _LARGE_BYTES = 100_000
@@ -118,7 +119,7 @@ class _Reply:
 
 def _expansion_tool(conversation: Conversation) -> str | None:
     """The proxy's own tool; a client's tool of the same name is none to call."""
-    names = {tool.name for tool in conversation.tools if tool.description == DESCRIPTION}
+    names = {tool.name for tool in offered_tools(conversation) if tool.description == DESCRIPTION}
     return next((name for name in (OTHER_NAME, NAME) if name in names), None)
 
 

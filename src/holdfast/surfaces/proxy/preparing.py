@@ -109,6 +109,7 @@ class Preparing:
             cites=defaults.cites and switches.cite and not several,
             opens=defaults.opens and not several,
             offer_expand=switches.offer_expand or defaults.offer_expand,
+            betas=_betas(self.incoming) if route.dialect == "anthropic" else frozenset(),
             reports_usage=True,
         )
 
@@ -160,3 +161,9 @@ def _wants_several(conversation: Conversation) -> bool:
     config = body.get("generationConfig")
     several = config.get("candidateCount") if isinstance(config, dict) else None
     return any(isinstance(wanted, int) and wanted > 1 for wanted in (body.get("n"), several))
+
+
+def _betas(incoming: Incoming) -> frozenset[str]:
+    """The betas of Anthropic's API that a request names, in one header or in several."""
+    values = (value for name, value in incoming.headers if name.lower() == "anthropic-beta")
+    return frozenset(beta.strip() for value in values for beta in value.split(","))

@@ -26,7 +26,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.cite import count
+from holdfast.cite import cite
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
@@ -53,7 +53,9 @@ from holdfast.surfaces.proxy.sending import HttpSending
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.strict import Limits
 
-_READ_BYTES = 65_536
+_READ_BYTES = 8_192
+"""Of an upstream at once: parsed in one step, 1,400 chunks of one byte take 5 ms. Clients have
+their own measure: see connections."""
 DRAIN_SECONDS = 10
 """How long open answers may go on after the proxy was told to stop."""
 
@@ -295,18 +297,22 @@ def _spare_what_stays() -> None:
 
 def _let_the_loop_run() -> None:
     """Keep each step of the loop short, and its waits for threads that are busy."""
-    sys.setswitchinterval(0.001)  # a wait of five, several times in a request, would be felt
-    # As many bytes are parsed in one step as were read at once: 256 KB, should a peer send them in
-    # chunks of one byte, are 40,000 chunks and a tenth of a second.
+    # After each system call the loop waits so long for a thread that is busy: some five times for
+    # one ping, and for each of those that were ready before it.
+    sys.setswitchinterval(0.0002)
     transport = getattr(asyncio.selector_events, "_SelectorTransport", None)
     if transport is not None:
         transport.max_size = _READ_BYTES
 
 
 def _warm_up(service: Service) -> None:
-    """Load what the first large request would wait for: a worker, and the words of citations."""
+    """Load what the first request would wait for: a worker, and what citations are made with.
+
+    Vocabulary and patterns are made when they are first used, those for letters that are not ASCII
+    apart from the others, and held the loop for 150 ms then.
+    """
     service.engine.workers.warm()
-    count("a word")
+    cite("Some 12 words, naïve ones, of a text that is long enough to be cited. " * 400)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
+from holdfast.jobs import Attempt
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.expansions import Caps
 from holdfast.surfaces.proxy.gathering import Peers
@@ -78,6 +79,8 @@ class Service:
         self.caps = Caps(rounds=settings.max_expansion_rounds, tokens=settings.max_expansion_tokens)
         self.most_bytes = settings.max_body_bytes
         engine.workers.overran = self._overran
+        if engine.jobs is not None:
+            engine.jobs.told = self._tried
         self._background: set[asyncio.Task[Any]] = set()
 
     def check_upstream(self, family: Family) -> None:
@@ -114,6 +117,12 @@ class Service:
         """A content could not be read in time, or within the memory for it: say so."""
         self.telemetry.metrics.overran(reason)
         log.warning(Fields(event="overran", why=reason))
+
+    def _tried(self, attempt: Attempt) -> None:
+        """A job of the queue was tried: count it, and say so if it failed."""
+        self.telemetry.metrics.tried(attempt)
+        if attempt.state == "failed":
+            log.warning(Fields(event="job_failed", kind=attempt.kind, why=attempt.error))
 
     def later(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T | None]:
         """Do something once the client has its answer; `drain` waits for it."""

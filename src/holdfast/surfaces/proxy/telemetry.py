@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -151,6 +152,8 @@ def routes(service: Service) -> list[BaseRoute]:
             why = "The counters are of everyone's requests: they need serve_token.\n"
             return Response(why, 403, HEADERS, media_type="text/plain")
         text = await service.telemetry.metrics.text(service.peers)
+        with suppress(StoreError):  # a store that is away is no reason to hide the other counters
+            text += Metrics.queue_text(await service.engine.store.jobs.figures())
         return Response(text, headers=HEADERS, media_type=CONTENT_TYPE)
 
     return [Route("/stats", stats, methods=["GET"]), Route("/metrics", metrics, methods=["GET"])]

@@ -94,7 +94,7 @@ def view(message: Message, dialect: str) -> View:
                 (beside if beside_content else inside).append(block.text)
             case Opaque():
                 others.append(block)
-    value = message.value
+    value = message.parsed
     return View(
         dialect,
         message.role,

@@ -80,6 +80,11 @@ class Relay:
         self._half = b""
         """What came of an event before the upstream broke off."""
 
+    @property
+    def waiting_bytes(self) -> int:
+        """How much has come of an event that is not complete: what `feed` may have to read."""
+        return self._parser.waiting_bytes
+
     def feed(self, chunk: bytes) -> list[bytes]:
         """Take bytes of the upstream; give what goes to the client now, event by event."""
         self._bytes += len(chunk)

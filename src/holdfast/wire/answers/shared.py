@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import ShapeError
+from holdfast.errors import LimitError, ShapeError
 from holdfast.wire import DIALECTS, Block, ToolCall
-from holdfast.wire.strict import encode
+from holdfast.wire.strict import decode, encode
 
 NOTHING_SAID = "The model opened stored content and then ended its turn without an answer."
 """What stands in an answer that would be empty because all it held was hidden."""
@@ -38,14 +38,11 @@ class Call(msgspec.Struct, frozen=True):
         return f"<Call of {self.name}, {len(self.arguments)} characters>"
 
 
-_decode = msgspec.json.Decoder().decode
-
-
 def load(data: bytes) -> Any:
     """The JSON value; None if it is none."""
     try:
-        return _decode(data)
-    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return decode(data)
+    except (ValueError, LimitError, msgspec.MsgspecError):
         return None
 
 

@@ -44,6 +44,11 @@ class EventParser:
         """Whether the rest has a carriage return; most streams have none."""
         self._began = False
 
+    @property
+    def waiting_bytes(self) -> int:
+        """How much has come of an event that is not complete."""
+        return len(self._rest)
+
     def feed(self, chunk: bytes) -> list[Event]:
         """Take some bytes; give the events that they complete."""
         window: bytes | bytearray

@@ -1,4 +1,4 @@
-"""What Anthropic's Messages API demands (A1 to A10, A13, A14 and A16 of the collected rules)."""
+"""What Anthropic's Messages API demands (A1 to A10, A13, A14, A16, A18 of the collected rules)."""
 
 from __future__ import annotations
 
@@ -169,7 +169,8 @@ A7 = rule(
 @A7.message
 def text_is_not_blank(seen: Seen, context: Context) -> Iterator[Finding]:
     if not seen.value["content"]:
-        if seen.role != "assistant":
+        # A system message may say nothing and only set the effort from there on.
+        if seen.role != "assistant" and "output_config" not in seen.value:
             yield (*seen.place, "content"), "the message is empty"
         return
     for block in seen.blocks:
@@ -357,3 +358,35 @@ def _image_size(value: Any, place: Place) -> tuple[int, int] | None:
     source = value.get("source")
     data = source.get("data") if isinstance(source, dict) else None
     return base64_size(data) if isinstance(data, str) else None
+
+
+A18 = rule(
+    "A18",
+    ANTHROPIC,
+    "A system message among the others follows a turn of the user's, or one of the assistant's "
+    "that ends in a server tool's result, and stands last or before the assistant's.",
+    source="platform.claude.com, mid-conversation system messages",
+)
+
+
+@A18.seam
+def instructions_stand_before_an_answer(
+    before: Seen | None, after: Seen | None, context: Context
+) -> Iterator[Finding]:
+    if after is not None and _instructs(after) and not _may_be_instructed(before):
+        yield after.place, "a system message must follow a turn of the user's"
+    if before is not None and _instructs(before) and after is not None and after.role == "user":
+        yield before.place, "a system message must stand last or before an assistant message"
+
+
+def _instructs(seen: Seen) -> bool:
+    """Whether it is a system message with content: without, it sets the effort, anywhere."""
+    return seen.role == "system" and bool(seen.blocks)
+
+
+def _may_be_instructed(before: Seen | None) -> bool:
+    if before is None:
+        return False
+    last = before.blocks[-1] if before.blocks else None
+    ends_in_result = isinstance(last, Opaque) and bool(last.closes)
+    return before.role in ("user", "system") or ends_in_result

@@ -49,6 +49,7 @@ from holdfast.surfaces.proxy.dashboard.layout import (
 from holdfast.surfaces.proxy.dashboard.views import Explained
 from holdfast.wire import Conversation
 from holdfast.wire.blocks import text_of
+from holdfast.wire.tools import offered_tools
 
 _MOST_SYSTEM = 3_000
 _MOST_TOOLS = 200
@@ -147,7 +148,7 @@ def _around(client: Conversation | None, sent: Conversation | None) -> Html | No
     """System and tools, and what was added to them or taken away."""
     if client is None or sent is None:
         return None
-    old, new = ([tool.name for tool in side.tools] for side in (client, sent))
+    old, new = ([tool.name for tool in offered_tools(side)] for side in (client, sent))
     added = [name for name in new if name not in old]
     gone = [name for name in old if name not in new]
     before, after = _system(client), _system(sent)

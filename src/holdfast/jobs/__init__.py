@@ -1,0 +1,15 @@
+"""Work behind the answers: a queue in the store, and workers that do what is in it."""
+
+from holdfast.jobs.protocol import Attempt, Handler, Outcome
+from holdfast.jobs.running import background, worker_of
+from holdfast.jobs.worker import Worker, WorkerRules
+
+__all__ = [
+    "Attempt",
+    "Handler",
+    "Outcome",
+    "Worker",
+    "WorkerRules",
+    "background",
+    "worker_of",
+]

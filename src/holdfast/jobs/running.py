@@ -1,0 +1,88 @@
+"""running: a worker with all that it can do, as the settings say; beside an engine, or by itself.
+
+running: the last word of the jobs. A program that ends within moments never comes to its first
+look at the queue, and pays nothing for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from holdfast.errors import StoreError
+from holdfast.jobs import sweeping
+from holdfast.jobs.protocol import Handler
+from holdfast.jobs.worker import Worker, WorkerRules
+from holdfast.settings import Settings
+from holdfast.store import Scope, Store
+from holdfast.store.queue import IDLE_SECONDS, Quotas
+
+
+def worker_of(
+    store: Store,
+    settings: Settings,
+    *,
+    slots: int = 4,
+    clock: Callable[[], float] = time.time,
+) -> Worker:
+    """A worker for everything that the settings allow."""
+    return Worker(store.jobs, handlers(store, settings, clock), rules_of(settings, slots))
+
+
+def handlers(
+    store: Store, settings: Settings, clock: Callable[[], float] = time.time
+) -> dict[str, Handler]:
+    """What can be done, by the kind of job."""
+    known: dict[str, Handler] = {}
+    if settings.sweep_hours:
+        known[sweeping.KIND] = sweeping.Sweeper(store, settings, clock)
+    return known
+
+
+def rules_of(settings: Settings, slots: int) -> WorkerRules:
+    """How a worker goes about it, as the settings say."""
+    return WorkerRules(
+        slots=slots,
+        quotas=Quotas(
+            session=settings.summary_tokens_per_session,
+            day=settings.summary_tokens_per_day,
+            artifact=settings.summary_tokens_per_artifact,
+        ),
+    )
+
+
+async def begin(store: Store, settings: Settings) -> None:
+    """Queue what recurs; it is there once, however many workers say so."""
+    if settings.sweep_hours:
+        await store.jobs.enqueue(Scope(), [sweeping.JOB])
+
+
+@asynccontextmanager
+async def background(
+    store: Store,
+    settings: Settings,
+    *,
+    clock: Callable[[], float] = time.time,
+    patience: float = IDLE_SECONDS,
+) -> AsyncIterator[Worker | None]:
+    """A worker beside other work, unless it is switched off; in the end it hands its jobs back."""
+    if not settings.background_jobs:
+        yield None
+        return
+    worker = worker_of(store, settings, clock=clock)
+    running = asyncio.create_task(_run(worker, store, settings, patience))
+    try:
+        yield worker
+    finally:
+        worker.stop()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def _run(worker: Worker, store: Store, settings: Settings, patience: float) -> None:
+    if await worker.stopped(patience):
+        return
+    with suppress(StoreError):  # the next worker queues it
+        await begin(store, settings)
+    await worker.run()

@@ -1,0 +1,52 @@
+"""sweeping: what is out of date goes by itself: contents, summaries, and jobs that are over.
+
+sweeping: after protocol, before running. One job of the whole store, which recurs; what may go is
+the store's to say (see `Store.gc`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from holdfast.jobs.protocol import Outcome
+from holdfast.settings import Settings
+from holdfast.store import Scope, Store
+from holdfast.store.queue import Job, NewJob
+
+KIND = "sweep"
+JOB = NewJob(kind=KIND, key="store", priority=3, max_attempts=0)
+"""Tried for ever: were it to fail for good, nothing would be swept any more."""
+KEPT_SECONDS = 7 * 86_400.0
+"""How long jobs that are over are remembered: so long, an equal one is not done again."""
+
+
+class Sweeper:
+    """Does the job of sweeping."""
+
+    def __init__(
+        self, store: Store, settings: Settings, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+
+    async def __call__(self, _: Job) -> Outcome:
+        """Sweep what everyone has here, one after the other."""
+        idle_seconds = self._settings.sweep_idle_days * 86_400
+        for scope in await self._store.scopes():
+            if idle_seconds:
+                await close_idle(self._store, scope, self._clock() - idle_seconds)
+            await self._store.gc(scope)
+        await self._store.jobs.forget_finished(KEPT_SECONDS)
+        return Outcome(again_seconds=self._settings.sweep_hours * 3600)
+
+
+async def close_idle(store: Store, scope: Scope, since: float) -> None:
+    """Close the open sessions that were last used before a time."""
+    before = ""
+    while page := await store.sessions(scope, before=before):
+        for session in page:
+            if session.closed_at is None and session.updated_at < since:
+                await store.close_session(scope.of(session.session))
+        before = page[-1].session

@@ -1,0 +1,256 @@
+"""worker: claims jobs, has them done, holds their leases, and hands back what it cannot finish.
+
+worker: after protocol. It knows no handler. Of what it waits for, nothing depends on the time of
+day: leases are the store's, and pauses are the loop's. While the store is away it keeps what it has
+done, and writes it down when the store is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from holdfast.errors import HoldfastError, StoreError, StoreUnavailableError
+from holdfast.jobs.protocol import Attempt, Handler, Outcome
+from holdfast.store.queue import IDLE_SECONDS, LEASE_SECONDS, Claim, Job, JobQueue, JobState, Quotas
+
+_BEATS = 3
+"""Heartbeats in a lease: two may be late before it is lost."""
+_FIRST_DELAY_SECONDS = 10.0
+_LONGEST_DELAY_SECONDS = 3600.0
+_STOP_SECONDS = 10.0
+"""How long jobs may take to be handed back; then their leases run out."""
+
+
+class WorkerRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How a worker goes about it."""
+
+    slots: int = 4
+    """Jobs that it does at once."""
+    lease_seconds: float = LEASE_SECONDS
+    idle_seconds: float = IDLE_SECONDS
+    quotas: Quotas = Quotas()
+
+
+class _Handled(NamedTuple):
+    """What a handler has left to be written down."""
+
+    state: JobState
+    ending: Callable[[], Awaitable[bool]]
+    cost: int
+    why: str
+
+
+class Worker:
+    """Does jobs until it is stopped; many may run beside each other."""
+
+    def __init__(
+        self,
+        queue: JobQueue,
+        handlers: Mapping[str, Handler],
+        rules: WorkerRules | None = None,
+        *,
+        told: Callable[[Attempt], None] = lambda _: None,
+    ) -> None:
+        self._queue = queue
+        self._handlers = handlers
+        self._rules = rules or WorkerRules()
+        self.told = told
+        """Hears of each attempt that ended."""
+        self.store_fails = False
+        """Whether the store was away when it was last asked."""
+        self._running: dict[asyncio.Task[None], Job] = {}
+        self._handled: set[int] = set()
+        """Jobs that a handler is at: what is only being written down is never cut off."""
+        self._stopping = asyncio.Event()
+        self._turn = 0
+
+    def stop(self) -> None:
+        """Claim no more, and hand back what is being done."""
+        self._stopping.set()
+
+    async def stopped(self, seconds: float) -> bool:
+        """Wait for so long, or until `stop`; whether it came to that."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        return self._stopping.is_set()
+
+    async def run(self) -> None:
+        """Work until `stop`, or until this is cancelled."""
+        beating = asyncio.create_task(self._beat())
+        try:
+            while not self._stopping.is_set():
+                claimed = await self._claim()
+                for job in claimed:
+                    self._running[asyncio.create_task(self._do(job))] = job
+                if not claimed or not self._free:
+                    await self._pause()
+                self._forget_ended()
+        finally:
+            self._stopping.set()
+            beating.cancel()
+            await self._hand_back()
+
+    @property
+    def _free(self) -> int:
+        return self._rules.slots - sum(not task.done() for task in self._running)
+
+    def _forget_ended(self) -> None:
+        self._running = {task: job for task, job in self._running.items() if not task.done()}
+
+    async def _claim(self) -> list[Job]:
+        """Take as many jobs as there is room for; none while the store is away."""
+        if not self._free or not self._handlers:
+            return []
+        # Kinds take turns to be first, so that none waits behind another for ever.
+        kinds = tuple(self._handlers)
+        self._turn = (self._turn + 1) % len(kinds)
+        claim = Claim(
+            kinds=tuple(islice(cycle(kinds), self._turn, self._turn + len(kinds))),
+            limit=self._free,
+            lease_seconds=self._rules.lease_seconds,
+            quotas=self._rules.quotas,
+        )
+        try:
+            claimed = await self._queue.claim(claim)
+        except StoreError:
+            self.store_fails = True
+            return []
+        self.store_fails = False
+        return claimed
+
+    async def _pause(self) -> None:
+        """Wait until a job may be there and there is room for it, or it is time to look."""
+        waits: list[asyncio.Task[Any]] = [asyncio.create_task(self._stopping.wait())]
+        if self._free:
+            waits.append(asyncio.create_task(self._woken()))
+        try:
+            await asyncio.wait(
+                {*waits, *self._running},
+                timeout=self._rules.idle_seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    async def _woken(self) -> None:
+        if self.store_fails:  # it could not tell; and asking at once would not help
+            await asyncio.sleep(self._rules.idle_seconds)
+        await self._queue.wait(self._rules.idle_seconds)
+
+    async def _beat(self) -> None:
+        """Hold the leases of what is being done, and take back those of workers that are gone."""
+        while True:
+            await asyncio.sleep(self._rules.lease_seconds / _BEATS)
+            with suppress(StoreError):  # the next beat may come in time
+                running = {task: job for task, job in self._running.items() if not task.done()}
+                if running:
+                    held = await self._queue.renew(
+                        list(running.values()), self._rules.lease_seconds
+                    )
+                    # Those are others' by now: what they go on to cost would be for nothing.
+                    self._cut_off({task for task, job in running.items() if job.id not in held})
+                await self._queue.recover()
+
+    def _cut_off(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            if self._running[task].id in self._handled:
+                task.cancel()
+
+    async def _do(self, job: Job) -> None:
+        """One attempt, from its beginning to its record."""
+        began = time.monotonic()
+        state, ending, cost, why = await self._handle(job)
+        is_ours = await self._settled(ending)
+        self.told(
+            Attempt(
+                kind=job.kind,
+                state=state if is_ours else "running",
+                seconds=time.monotonic() - began,
+                cost=cost,
+                error=why,
+            )
+        )
+
+    async def _handle(self, job: Job) -> _Handled:
+        """Have a job done: what is to be written down of it."""
+        self._handled.add(job.id)
+        try:
+            outcome = await self._handlers[job.kind](job)
+        except asyncio.CancelledError:
+            # What it has cost nobody knows: as much as it may, so that no quota is exceeded. If it
+            # is another's by now, nothing changes.
+            cost = job.most_cost
+            release = partial(self._queue.release, job, cost=cost)
+            return _Handled("queued", release, cost, "it was cut off")
+        except Exception as error:  # noqa: BLE001 - a bug in a handler must not end the worker
+            why, cost = _told(error), job.most_cost
+            delay = None if job.is_spent else _delay(job, error)
+            failing = partial(self._queue.fail, job, why, cost=cost, delay_seconds=delay)
+            return _Handled("failed", failing, cost, why)
+        finally:
+            self._handled.discard(job.id)
+        return self._outcome(job, outcome)
+
+    def _outcome(self, job: Job, outcome: Outcome) -> _Handled:
+        cost, again = outcome.cost, outcome.again_seconds
+        if why := outcome.skipped:
+            skip = partial(self._queue.skip, job, why, cost=cost, delay_seconds=again)
+            return _Handled("skipped", skip, cost, why)
+        finish = partial(
+            self._queue.finish, job, cost=cost, summary=outcome.summary, again_seconds=again
+        )
+        return _Handled("done", finish, cost, "")
+
+    async def _settled(self, ending: Callable[[], Awaitable[bool]]) -> bool:
+        """Write down how an attempt ended, as soon as the store is there for it."""
+        while True:
+            try:
+                return await ending()
+            except StoreUnavailableError:
+                self.store_fails = True
+                if self._stopping.is_set():
+                    return False  # its lease will run out
+            await self.stopped(self._rules.idle_seconds)
+
+    async def _hand_back(self) -> None:
+        """End what is being done, and give it to others."""
+        self._forget_ended()
+        self._cut_off(self._running)
+        if self._running:
+            await asyncio.wait(self._running, timeout=_STOP_SECONDS)
+
+
+def _told(error: Exception) -> str:
+    """Why an attempt failed: our own errors hold no content, of others only the place is told."""
+    if isinstance(error, HoldfastError):
+        return f"{type(error).__name__}: {error.what}"
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
+
+
+def _delay(job: Job, error: Exception) -> float:
+    """Longer from attempt to attempt, and never less than a provider asks for."""
+    asked = getattr(error, "retry_after", None) or 0.0
+    return max(float(asked), delay_after(job.attempts, job.id))
+
+
+def delay_after(attempts: int, spread: int = 0) -> float:
+    """The delay after so many attempts: ten seconds, then four times as long, an hour at most.
+
+    Jobs that failed together, of one provider that was away, do not come back together: their ids
+    spread them over a quarter of it.
+    """
+    longer = _FIRST_DELAY_SECONDS * 4.0 ** min(max(attempts - 1, 0), 10)
+    return min(longer, _LONGEST_DELAY_SECONDS) * (1 + spread % 16 / 64)

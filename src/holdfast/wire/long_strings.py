@@ -1,0 +1,241 @@
+"""JSON with very long strings, read and written in steps, so that others run in between.
+
+long_strings: before strict; knows neither dialects nor errors. A parser holds the interpreter until
+it is through: 20 MB of escapes took it 70 ms, several times in a request, while the event loop and
+all its clients waited. Here a string from 16 KB on is taken out, with a short one standing in for
+it, and read by itself in pieces.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from io import BytesIO
+from itertools import accumulate, pairwise
+from secrets import token_hex
+from typing import Any, NamedTuple
+
+import msgspec
+
+_WINDOW = 16_384
+"""Bytes that are looked through at once; a string that does not end within is a long one."""
+_PIECE = 262_144
+"""Bytes, or characters, of a long string that are read or written at once: 2 ms of escapes."""
+_STAND_IN = token_hex(16)
+"""No content holds it, for none can know it; it never leaves this module."""
+_SKELETON_SHARE = 0.25
+"""Of a value that may be left without its long strings: filling them in walks through all of it."""
+
+_SHORT = re.compile(rb'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+MEMBER = re.compile(rb'\s*[{,]\s*"(?:[^"\\]++|\\.)*+"\s*:\s*', re.DOTALL)
+"""What stands before a value in an object."""
+_ELEMENT = re.compile(rb"\s*[\[,]\s*")
+_COLON = re.compile(rb"\s*:")
+# Behind such an end a string cannot be cut: an escape, half a pair of surrogates, a character of
+# several bytes. What is matched is masked, so that a backslash surely begins an escape.
+_LOOSE_END = re.compile(
+    rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z|[\xc0-\xff][\x80-\xbf]*\Z"
+)
+_LONGEST_END = 12
+
+_decode = msgspec.json.Decoder().decode
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_encode = msgspec.json.encode
+
+
+class _Long(NamedTuple):
+    """A long string: where it begins and ends, quotes included, and where it may be cut."""
+
+    start: int
+    stop: int
+    cuts: tuple[int, ...]
+
+
+class _Hollow(NamedTuple):
+    """JSON without its long strings."""
+
+    skeleton: bytes
+    longs: tuple[_Long, ...]
+    ends: tuple[int, ...]
+    """Where in the skeleton each stand-in ends."""
+    shifts: tuple[int, ...]
+    """How many bytes are missing up to there."""
+
+    def place(self, at: int) -> int:
+        """Where something in the skeleton stands in the whole."""
+        n = bisect_right(self.ends, at)
+        return at + (self.shifts[n - 1] if n else 0)
+
+
+def taken_out(data: memoryview) -> tuple[bytes | memoryview, Callable[[Any], Any]]:
+    """JSON without its long strings, and what puts them into the value that it is read as.
+
+    Where they are not most of it, it is left as it is: filling in walks through all of the rest.
+    """
+    hollow = _hollow(data)
+    if hollow is None or len(hollow.skeleton) > _SKELETON_SHARE * len(data):
+        return data, lambda value: value
+    return hollow.skeleton, partial(_put_back, data, hollow.longs)
+
+
+def _put_back(data: memoryview, longs: Sequence[_Long], value: Any) -> Any:
+    texts = {_name(n): _text(data, long) for n, long in enumerate(longs)}
+    try:
+        return _filled(value, texts)
+    except RecursionError:  # the parser itself goes deeper
+        return _decode(data)
+
+
+def decode(data: memoryview) -> Any:
+    """Read a value that is known to be JSON."""
+    skeleton, filled = taken_out(data)
+    return filled(_decode(skeleton))
+
+
+def fields(data: memoryview) -> dict[str, msgspec.Raw]:
+    """Split an object into the spans of its values."""
+    hollow = _hollow(data)
+    if hollow is None:
+        return _fields(data)
+    spans = _fields(hollow.skeleton)
+    windows = _windows(data, hollow, list(spans.values()), MEMBER)
+    return _fields(data) if windows is None else dict(zip(spans, windows, strict=True))
+
+
+def items(data: memoryview) -> list[msgspec.Raw]:
+    """Split an array into the spans of its elements."""
+    hollow = _hollow(data)
+    if hollow is None:
+        return _items(data)
+    windows = _windows(data, hollow, _items(hollow.skeleton), _ELEMENT)
+    return _items(data) if windows is None else windows
+
+
+def written(value: Any) -> Iterator[bytes]:
+    """A value as JSON, in parts that are to be put together."""
+    texts: dict[str, str] = {}
+    try:
+        skeleton = _encode(_emptied(value, texts))
+    except RecursionError:  # the writer itself goes deeper
+        skeleton, texts = _encode(value), {}
+    at = 0
+    for name, text in texts.items():
+        stand_in = _encode(name)
+        start = skeleton.index(stand_in, at)
+        yield skeleton[at : start + 1]
+        for begin in range(0, len(text), _PIECE):
+            yield _encode(text[begin : begin + _PIECE])[1:-1]
+        at = start + len(stand_in) - 1
+    yield skeleton[at:]
+
+
+def _name(number: int) -> str:
+    return f"{_STAND_IN}{number}."
+
+
+def _hollow(data: memoryview) -> _Hollow | None:
+    """JSON without its long strings; None if there are none that can be taken out."""
+    longs: list[_Long] = []
+    at, size = 0, len(data)
+    while at < size:
+        short = _SHORT.match(data, at, min(at + _WINDOW, size))
+        end = short.end() if short is not None else at
+        if end == at:
+            long = _long(data, at)
+            if long is None or _COLON.match(data, long.stop):  # a key is read with the others
+                return None
+            longs.append(long)
+            end = long.stop
+        at = end
+    if not longs:
+        return None
+    parts: list[bytes | memoryview] = []
+    lengths: list[int] = []
+    shifts: list[int] = []
+    at = 0
+    for n, long in enumerate(longs):
+        stand_in = _encode(_name(n))
+        parts += [data[at : long.start], stand_in]
+        lengths.append(long.start - at + len(stand_in))
+        shifts.append(long.stop - long.start - len(stand_in))
+        at = long.stop
+    skeleton = b"".join([*parts, data[at:]])
+    return _Hollow(skeleton, tuple(longs), tuple(accumulate(lengths)), tuple(accumulate(shifts)))
+
+
+def _long(data: memoryview, start: int) -> _Long | None:
+    """The string that begins at a quote; None if it has no end."""
+    cuts = [start + 1]
+    while True:
+        at = cuts[-1]
+        piece = bytes(data[at : at + _PIECE])
+        masked = piece
+        if b"\\" in piece:  # of an even number of backslashes none is left to escape what follows
+            masked = piece.replace(b"\\\\", b"..").replace(b'\\"', b"..")
+        if (quote := masked.find(b'"')) >= 0:
+            return _Long(start, at + quote + 1, (*cuts, at + quote))
+        loose = _LOOSE_END.search(masked, max(0, len(masked) - _LONGEST_END))
+        whole = loose.start() if loose is not None else len(masked)
+        if not whole or at + len(piece) == len(data):
+            return None
+        cuts.append(at + whole)
+
+
+def _text(data: memoryview, long: _Long) -> str:
+    text = ""
+    for start, stop in pairwise(long.cuts):
+        # It grows in place; joined from its pieces, all of it would be held twice.
+        text += _decode(b"".join((b'"', data[start:stop], b'"')))
+    return text
+
+
+def utf8(written: memoryview) -> bytes:
+    """What a string says, from how it is written; never a text of two or four bytes a letter."""
+    long = _long(written, 0)
+    assert long is not None
+    said = BytesIO()
+    for start, stop in pairwise(long.cuts):
+        said.write(_decode(b"".join((b'"', written[start:stop], b'"'))).encode())
+    return said.getvalue()
+
+
+def _filled(value: Any, texts: dict[str, str]) -> Any:
+    """A value with its long strings in their places."""
+    if isinstance(value, str):
+        return texts.get(value, value)
+    if isinstance(value, list):
+        return [_filled(inner, texts) for inner in value]
+    if isinstance(value, dict):
+        return {key: _filled(inner, texts) for key, inner in value.items()}
+    return value
+
+
+def _emptied(value: Any, texts: dict[str, str]) -> Any:
+    """A value with names in the places of its long strings, which are put among the texts."""
+    if isinstance(value, str) and len(value) > _WINDOW:
+        name = _name(len(texts))
+        texts[name] = value
+        return name
+    if isinstance(value, list):
+        return [_emptied(inner, texts) for inner in value]
+    if isinstance(value, dict):
+        return {key: _emptied(inner, texts) for key, inner in value.items()}
+    return value
+
+
+def _windows(
+    data: memoryview, hollow: _Hollow, spans: list[msgspec.Raw], before: re.Pattern[bytes]
+) -> list[msgspec.Raw] | None:
+    """Windows on the whole in place of those on the skeleton; None where a key stands twice."""
+    windows = []
+    at = 0
+    for span in spans:
+        head = before.match(hollow.skeleton, at)
+        if head is None or not hollow.skeleton.startswith(memoryview(span), head.end()):
+            return None
+        at = head.end() + len(memoryview(span))
+        windows.append(msgspec.Raw(data[hollow.place(head.end()) : hollow.place(at)]))
+    return windows
