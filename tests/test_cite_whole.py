@@ -52,7 +52,7 @@ def written(form: str, lines: list[str]) -> str:
 drawn = given(FORMS, LINES, st.sampled_from(["", "Which crate was moved?"]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @drawn
 def test_nothing_is_torn_and_the_cap_holds(form: str, lines: list[str], question: str) -> None:
     check_whole(form, lines, question)

@@ -85,12 +85,29 @@ WRAPPINGS: dict[str, Callable[[list[dict[str, Any]]], str]] = {
 }
 
 
+wrapped = given(value=rows(), question=st.sampled_from(["", "Which row has number 7?"]))
+
+
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
-@given(value=rows(), question=st.sampled_from(["", "Which row has number 7?"]))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@wrapped
+@settings(max_examples=7, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_offered_for_rows_opens_in_any_wrapping(
     wrapping: str, value: list[dict[str, Any]], question: str
 ) -> None:
+    check_rows(wrapping, value, question)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+@wrapped
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_what_is_offered_for_three_hundred_rows_opens_in_any_wrapping(
+    wrapping: str, value: list[dict[str, Any]], question: str
+) -> None:
+    check_rows(wrapping, value, question)
+
+
+def check_rows(wrapping: str, value: list[dict[str, Any]], question: str) -> None:
     citation = cite(WRAPPINGS[wrapping](value), question=question, rules=SMALL)
     if citation.content is not None:
         check_offers(citation, NAME)

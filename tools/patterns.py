@@ -43,6 +43,7 @@ ARGUED = {
     "condense.alerts._KEY": Argument("sees keys of at most 64 bytes", 64),  # _KEY_BYTES
     "expand.options._LINES": Argument("longer values are refused", 60),
     "document.json_text._FLAT": Argument("runs only where _FLAT_ELEMENTS has matched all of it"),
+    "document.json_text._FLAT_PAIR": Argument("runs only where _FLAT_PAIRS has matched all of it"),
     "condense.marks._any_of()": Argument("a set of RE2 made of the patterns beside it"),
     "expand.pattern._compiled()": Argument("the model's own, in windows and under limits"),
     "privacy.detector.compiled()": Argument("those of CREDENTIALS and PERSONAL, which are listed"),

@@ -73,3 +73,14 @@ def test_the_message_of_a_commit_is_the_head() -> None:
 
 def test_a_list_with_dashes_is_no_diff() -> None:
     assert diff.sniff(Source(b"--- Menu\n- soup\n- bread\n")) == 0
+
+
+def test_very_many_files_are_counted_and_all_are_in_passages() -> None:
+    one = "diff --git a/f{0} b/f{0}\n--- a/f{0}\n+++ b/f{0}\n@@ -1 +1 @@\n-old {0}\n+new {0}\n"
+    content = Source("".join(map(one.format, range(3_000))).encode())
+    condensed = diff.condense(content)
+    assert condensed.title == "Diff, 3,000 files, +3,000 -3,000 lines"
+    assert any(note.text == "2,960 more files, +2,960 -2,960" for note in condensed.notes)
+    parts = diff.passages(content)
+    texts = "\n".join(part.text for part in parts)
+    assert all(f"+new {n}\n" in f"{texts}\n" for n in range(3_000))

@@ -273,6 +273,11 @@ def test_very_many_short_rows_are_passages_together_that_open() -> None:
     parts = json_rows.passages(lines)
     assert len(parts) < 3_000
     assert "\n".join(part.text for part in parts).split("\n") == [f"a: {n}" for n in range(17_000)]
-    assert parts[1].text.split("\n") == [f"a: {n}" for n in range(10, 19)]
-    assert parts[1].where == "lines 11-19"
-    assert json_rows.passages(Source(json.dumps(objects).encode()))[1].where == "rows 11-19 of $"
+    begin, end = 0, len(parts[0].text.split("\n"))
+    for part in parts[1:3]:
+        begin, end = end, end + len(part.text.split("\n"))
+        assert part.text.split("\n") == [f"a: {n}" for n in range(begin, end)]
+        assert part.where == f"lines {begin + 1}-{end}"
+    array = json_rows.passages(Source(json.dumps(objects).encode()))
+    begin, end = (int(number) for number in array[5].where.split()[1].split("-"))
+    assert array[5].text.split("\n") == [f"a: {n}" for n in range(begin - 1, end)]

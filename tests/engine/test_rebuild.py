@@ -175,7 +175,7 @@ def requests_in(draw: st.DrawFn) -> tuple[str, list[bytes], FitOptions]:
     return dialect, [client_bytes(one, dialect, gaps) for one in several], options
 
 
-@settings(max_examples=250)
+@settings(max_examples=120)
 @given(requests_in(), st.booleans())
 def test_every_request_of_a_conversation_can_be_rebuilt(
     case: tuple[str, list[bytes], FitOptions], restarts: bool
@@ -295,7 +295,7 @@ def test_what_a_policy_kept_out_of_the_store_is_said_to_be_missing(tmp_path: Pat
 
 @needs_trajectories
 def test_recorded_conversations_can_be_rebuilt_in_every_dialect() -> None:
-    rebuild_trajectories(every=30)
+    rebuild_trajectories(every=60)
 
 
 @pytest.mark.campaign

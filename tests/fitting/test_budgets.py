@@ -130,7 +130,7 @@ def test_the_proxy_and_the_library_send_the_same_bytes() -> None:
 def test_an_error_tells_the_clients_tools_from_ours() -> None:
     own = count(read(README)).parts.tools
     with pytest.raises(BudgetExceededError) as failure:
-        fit_request(README, FitOptions(limit=1_250, cites=True, opens=True))
+        fit_request(README, FitOptions(limit=1_150, cites=True, opens=True))
     assert f"its 4 tools have {own:,}" in str(failure.value)
 
 

@@ -150,6 +150,10 @@ def _pieces(body: bytes, chance: random.Random) -> list[bytes]:
 def _scope(asked: Asked) -> dict[str, Any]:
     """A request as uvicorn hands it on."""
     raw_path, _, query = asked.target.partition("?")
+    headers = asked.headers
+    if asked.body and not {b"content-length", b"transfer-encoding"} & {name for name, _ in headers}:
+        # Without either there would be no body on a connection.
+        headers = [*headers, (b"content-length", b"%d" % len(asked.body))]
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -162,7 +166,7 @@ def _scope(asked: Asked) -> dict[str, Any]:
         "path": asked.path,
         "raw_path": raw_path.encode("ascii"),
         "query_string": query.encode("ascii"),
-        "headers": asked.headers,
+        "headers": headers,
         "state": {},
     }
 

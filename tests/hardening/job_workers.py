@@ -6,7 +6,7 @@ import asyncio
 import signal
 
 from holdfast.jobs import Outcome, Worker, WorkerRules
-from holdfast.store import open_store
+from holdfast.store import Store
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.queue import Job, Quotas
 from holdfast.store.records import Summary
@@ -14,8 +14,8 @@ from holdfast.store.sqlite import SqliteStore
 from tests.hardening.forking import bear, tell
 
 KIND = "test"
-STORES = (PostgresStore, SqliteStore)
-"""Imported only when they are opened, and so by each child again, if not here."""
+CONNECTIONS = 4
+"""Eight workers with a pool of the usual size would be more than the test's server takes."""
 
 
 async def handle(job: Job) -> Outcome:
@@ -24,11 +24,17 @@ async def handle(job: Job) -> Outcome:
     return Outcome(cost=min(job.most_cost, 1), summary=Summary(job.key, job.token.encode()))
 
 
+async def opened(url: str) -> Store:
+    if url.startswith("postgresql:"):
+        return await PostgresStore.open(url, connections=CONNECTIONS)
+    return await SqliteStore.open(url.removeprefix("sqlite:///"))
+
+
 def worker(url: str, lease_seconds: float, slots: int) -> None:
     """Do jobs until a signal ends it."""
 
     async def work() -> None:
-        store = await open_store(url)
+        store = await opened(url)
         rules = WorkerRules(
             slots=slots,
             lease_seconds=lease_seconds,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import random
 import re
 import resource
 import signal
@@ -342,8 +343,26 @@ _SAMPLED = 30
 """The short form attacks one in so many of the patterns that are proven, the campaign all."""
 
 
-def attacked(uses: Sequence[Use] | None = None, *, thorough: bool = True) -> list[Attempt]:
-    """The attacks that work on some patterns, or on all of the package, one for each pattern.
+BUDGET = 0.75
+"""Seconds of the processor for one pattern that is proven, in the campaign: what cannot be slow
+is attacked by a sample, drawn by the pattern's own name, so that the campaign ends."""
+UNPROVEN_BUDGET = 15.0
+"""For one with a bound or a reason: nearly all attacks on it are tried."""
+
+
+class Outcome(NamedTuple):
+    """What became of a campaign."""
+
+    working: list[Attempt]
+    """The attacks that worked, at most one for each pattern."""
+    patterns: int
+    tried: int
+    """Of all attacks by all methods: those for which there was time."""
+    attacks: int
+
+
+def attacked(uses: Sequence[Use] | None = None, *, thorough: bool = True) -> Outcome:
+    """Attack some patterns, or all of the package.
 
     The work is done by a process that the kernel ends when one attack takes too long: `re` cannot
     be interrupted. Then the attack has worked, and another process goes on behind it.
@@ -352,22 +371,37 @@ def attacked(uses: Sequence[Use] | None = None, *, thorough: bool = True) -> lis
         asked: list[Any] = [n for n, use in enumerate(inventory()) if _is_due(n, use, thorough)]
     else:
         asked = [[use.pattern, sorted(use.methods)] for use in uses]
-    working: list[Attempt] = []
+    outcome = Outcome([], 0, 0, 0)
     start = 0
     while True:
         command = [sys.executable, "-m", __spec__.name, json.dumps([asked, thorough, start])]
-        result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
-        attempts = [_attempt(line) for line in result.stdout.splitlines()]
-        working += [attempt for attempt in attempts if attempt.seconds]
-        if result.returncode == 0:
-            return working
-        assert result.returncode == -signal.SIGXCPU, result.returncode
-        working.append(attempts[-1])
-        start = attempts[-1].number + 1
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            attempt: Attempt | None = None
+            for line in process.stdout:  # a million lines: none is held but the last
+                report = json.loads(line)
+                if len(report) == 2:
+                    tried, attacks = report
+                    outcome = Outcome(
+                        outcome.working,
+                        outcome.patterns + 1,
+                        outcome.tried + tried,
+                        outcome.attacks + attacks,
+                    )
+                    continue
+                attempt = _attempt(report)
+                if attempt.seconds:
+                    outcome.working.append(attempt)
+        if process.returncode == 0:
+            return outcome
+        assert process.returncode == -signal.SIGXCPU, process.returncode
+        assert attempt is not None
+        outcome.working.append(attempt)
+        start = attempt.number + 1
 
 
-def _attempt(line: bytes) -> Attempt:
-    number, place, method, attack, seconds = json.loads(line)
+def _attempt(report: Any) -> Attempt:
+    number, place, method, attack, seconds = report
     return Attempt(number, place, method, Attack(*attack), tuple(seconds))
 
 
@@ -403,15 +437,28 @@ def _is_proven(use: Use) -> bool:
 def _attack(number: int, use: Use, sizes: Sequence[int], thorough: bool) -> None:
     assert use.pattern is not None
     flags = use.compiled.flags if use.engine == "re" else 0
-    for attack in attacks(use.pattern, flags, thorough=thorough):
-        for method in sorted(use.methods):
-            attempt = Attempt(number, use.place, method, attack)
-            allowed = math.ceil(time.process_time()) + (LONGEST if thorough else SHORT_LONGEST)
-            resource.setrlimit(resource.RLIMIT_CPU, (allowed, resource.RLIM_INFINITY))
-            os.write(1, json.dumps(attempt).encode() + b"\n")
-            if seconds := _growth(use, method, attack, sizes):
-                os.write(1, json.dumps(attempt._replace(seconds=tuple(seconds))).encode() + b"\n")
-                return
+    forms = [
+        (attack, method)
+        for attack in attacks(use.pattern, flags, thorough=thorough)
+        for method in sorted(use.methods)
+    ]
+    end = math.inf
+    if thorough:
+        random.Random(use.place).shuffle(forms)
+        end = time.process_time() + (BUDGET if _is_proven(use) else UNPROVEN_BUDGET)
+    tried = 0
+    for attack, method in forms:
+        if time.process_time() > end:
+            break
+        tried += 1
+        attempt = Attempt(number, use.place, method, attack)
+        allowed = math.ceil(time.process_time()) + (LONGEST if thorough else SHORT_LONGEST)
+        resource.setrlimit(resource.RLIMIT_CPU, (allowed, resource.RLIM_INFINITY))
+        os.write(1, json.dumps(attempt).encode() + b"\n")
+        if seconds := _growth(use, method, attack, sizes):
+            os.write(1, json.dumps(attempt._replace(seconds=tuple(seconds))).encode() + b"\n")
+            break
+    os.write(1, json.dumps([tried, len(forms)]).encode() + b"\n")
 
 
 if __name__ == "__main__":

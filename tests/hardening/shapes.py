@@ -126,6 +126,8 @@ def _untyped(value: Any) -> Iterator[str]:
         call in str(value.get("parts")) for call in _CALLS[::2]
     ):
         yield _CALL_OF_A_USER
+    if value.get("type") == "thinking" and "thinking" in value and not value.get("signature"):
+        yield "messages.content.thinking.signature: Field required"
     parts = value.get("parts")
     if isinstance(parts, list) and not all(isinstance(part, dict) for part in parts):
         yield "Invalid value at 'contents.parts' (type.googleapis.com/…Part)"

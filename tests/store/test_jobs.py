@@ -369,6 +369,7 @@ def test_a_job_that_cannot_be_is_refused(opener: Opener, job: NewJob) -> None:
 
 def test_whoever_waits_is_woken_by_a_job(opener: Opener) -> None:
     async def work(store: Store) -> None:
+        await store.jobs.wait(0.0)  # on PostgreSQL, it begins to listen
         waiting = asyncio.create_task(store.jobs.wait(60.0))
         await asyncio.sleep(0)
         await store.jobs.enqueue(HERE, [new("k")])
@@ -401,5 +402,29 @@ def test_jobs_are_exported_and_restored_once_and_one_that_runs_is_queued_again(
         assert await store.jobs.enqueue(OTHER_USER, [new("done")]) == 0
         await store.jobs.claim(Claim(kinds=("clean",)))
         assert await exported(store, OTHER_USER) == lines
+
+    opener.run(work)
+
+
+def test_what_a_job_says_of_its_content_is_told_from_then_on(opener: Opener) -> None:
+    made = content("a long text", summary="an extract", compressed="a …")
+
+    async def work(store: Store) -> None:
+        await store.put(HERE, [made])
+        await store.put(OTHER_USER, [made])
+        await store.jobs.enqueue(HERE, [new("k", ref_id=made.ref_id)])
+        (dead,) = await claimed(store)
+        opener.clock.advance(60)
+        (alive,) = await claimed(store)
+        assert not await store.jobs.finish(dead, gist="by one that is dead")
+        with pytest.raises(StoreError):
+            await store.jobs.finish(alive, gist="x" * 501)
+        assert await store.jobs.finish(alive, gist="what a model made of it")
+        info = await store.info(HERE, made.ref_id)
+        theirs = await store.info(OTHER_USER, made.ref_id)
+        assert info is not None
+        assert (info.summary, info.compressed) == ("what a model made of it", "a …")
+        assert theirs is not None
+        assert theirs.summary == "an extract"
 
     opener.run(work)

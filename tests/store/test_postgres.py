@@ -21,7 +21,9 @@ from holdfast.store.postgres import failures, originals, text
 from holdfast.store.postgres.address import without_password
 from holdfast.store.postgres.database import Database, connect
 from holdfast.store.postgres.migrate import migrate, scripts
+from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.queue import NewJob
 from tests.store.harness import HERE, content, lines_of, named, noise, session, turn
 from tests.store.postgres_server import Server
 from tests.store.test_against_memory import Twins
@@ -636,3 +638,27 @@ def test_a_login_without_connections_left_is_unavailable(
         assert "connection left" in error.what
     finally:
         asyncio.run(postgres_server.execute("DROP ROLE busy"))
+
+
+def test_a_worker_of_another_process_is_woken_and_after_a_crash_of_the_server_again(
+    postgres_server: Server, postgres_url: str
+) -> None:
+    async def woken(here: PostgresStore, there: PostgresStore, key: str) -> None:
+        assert isinstance(here.jobs, PostgresQueue)
+        while not here.jobs._listening.is_open:
+            await here.jobs.wait(0.0)
+        waiting = asyncio.create_task(here.jobs.wait(600.0))
+        await there.jobs.enqueue(Scope(), [NewJob(kind="x", key=key)])
+        await asyncio.wait_for(waiting, 30.0)
+
+    async def work() -> None:
+        here, there = [await PostgresStore.open(postgres_url) for _ in range(2)]
+        await woken(here, there, "first")
+        postgres_server.kill()
+        postgres_server.start()
+        await asyncio.wait_for(here.jobs.wait(600.0), 30.0)  # the end of the connection is heard
+        await woken(here, there, "second")
+        await here.close()
+        await there.close()
+
+    asyncio.run(work())

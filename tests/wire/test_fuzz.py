@@ -138,6 +138,17 @@ def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.rule)
 def test_any_field_of_another_type_is_read_or_refused(example: Example) -> None:
+    exchange_fields(example, 1)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.rule)
+def test_any_field_of_every_other_type_is_read_or_refused(example: Example) -> None:
+    exchange_fields(example, len(ODD))
+
+
+def exchange_fields(example: Example, times: int) -> None:
+    """Put odd values in the place of each field: one for each, in turn, or so many."""
     dialect = example.dialect or RULES[example.rule].dialect or "openai-chat"
     if len(repr(example.bad)) > 10_000:
         pytest.skip("a large body, of a shape that others have too")
@@ -146,8 +157,8 @@ def test_any_field_of_another_type_is_read_or_refused(example: Example) -> None:
         holder: Any = body
         for step in place[:-1]:
             holder = holder[step]
-        for odd in (ODD[number % len(ODD)], ODD[(number + 5) % len(ODD)]):
-            holder[place[-1]] = odd
+        for n in range(number, number + times):
+            holder[place[-1]] = ODD[n % len(ODD)]
             with suppress(UnicodeEncodeError):
                 exercise(msgspec.json.encode(body), dialect)
 

@@ -129,7 +129,7 @@ def test_values_are_counted_in_steps_as_at_once(value: Any) -> None:
     raw = json.dumps(value).encode()
     at_once = strict._count_values(raw)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strict, "_LARGE_BYTES", 5)
+        patch.setattr(strict, "_LARGE_BYTES", 20)
         assert strict._count_values(raw) == at_once
         assert strict.holds(b"-" * 13 + raw, raw, 7, 13 + len(raw))
         assert not strict.holds(b"-" * 13 + raw, raw, 7, 12 + len(raw))

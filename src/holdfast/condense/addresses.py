@@ -19,7 +19,7 @@ from typing import Any
 from holdfast.condense.pieces import Place
 
 _MOST_PATHS = 4
-_MOST_FOUND = 3
+MOST_FOUND = 3
 """A path that leads to more values than this names none of them."""
 _MOST_DROPPED = 6
 _MOST_TRIED = 2_000
@@ -37,7 +37,7 @@ _STEP_END = re.compile(r"[./\[]|$")
 def addressed(value: Any, question: str) -> list[Place]:
     """Where the values stand that the question names, in the order of the question."""
     found: dict[int, Place] = {}
-    for path in _paths(question):
+    for path in paths_in(question):
         for place in _resolved(value, path):
             found.setdefault(hash(_steps(place)), place)
     return list(found.values())
@@ -51,7 +51,7 @@ def _steps(place: Place) -> tuple[Any, ...]:
     return tuple(steps)
 
 
-def _paths(question: str) -> list[str]:
+def paths_in(question: str) -> list[str]:
     """What looks like a path, or like a key in quotes."""
     quoted = [next(filter(None, match)) for match in _QUOTED.findall(question)]
     rest = _QUOTED.sub(" ", question)
@@ -69,7 +69,7 @@ def _resolved(value: Any, path: str) -> list[Place]:
         if top := _follow(value, rest, ()):
             return [top]
         if not is_key and (anywhere := _anywhere(value, rest)):
-            return anywhere if len(anywhere) <= _MOST_FOUND else []
+            return anywhere if len(anywhere) <= MOST_FOUND else []
         cut = _STEP_END.search(rest, 1)
         rest = rest[cut.end() if cut and cut[0] != "[" else cut.start() if cut else len(rest) :]
         if re.search(r"[.\[/]", rest) is None:
@@ -80,7 +80,7 @@ def _resolved(value: Any, path: str) -> list[Place]:
 def _anywhere(value: Any, path: str) -> list[Place]:
     found: list[Place] = []
     for tried, (place, node) in enumerate(_containers(value)):
-        if tried > _MOST_TRIED or len(found) > _MOST_FOUND:
+        if tried > _MOST_TRIED or len(found) > MOST_FOUND:
             break
         if place and (hit := _follow(node, path, place)):
             found.append(hit)

@@ -7,7 +7,7 @@ status of failure, `"isError": true`, and objects whose `status` or `level` says
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from holdfast.condense.condenser import Note
 from holdfast.condense.cutting import shortened
 from holdfast.condense.pieces import Place, line, path_of
 from holdfast.condense.source import Source
+from holdfast.document import Document, Window, windows
 
 _MOST = 12
 """More alerts than this are counted, not listed."""
@@ -33,23 +34,33 @@ _FAILED_BYTES = tuple(word.encode() + quote for word in _FAILED for quote in (b'
 _KEY_BYTES = 64
 _CODES = ("status", "code", "statusCode", "status_code", "httpStatus")
 _MESSAGES = ("message", "detail", "error_description", "reason")
+_TELLING = frozenset((*_STATES, *_CODES, *_MESSAGES, "isError"))
+_MOST_JUDGED = 4_000
 
 
-def alerts(source: Source, value: Any) -> list[Note]:
-    """Every alert in a value, in the order they stand; the last note counts those left out."""
-    signs = _signs(source)
-    if not signs.any:
+def alerts(source: Source) -> list[Note]:
+    """Every alert of a document, in the order they stand; the last note counts those left out."""
+    document = source.document
+    signs = _signs(source) if document is not None else None
+    if document is None or signs is None or not signs.any:
         return []
     notes: list[Note] = []
     count = 0
-    for place, key, item in _found(value, signs):
-        count += 1
-        if count <= _MOST:
-            said = f"{key}: {line(item)}" if key else _failure(item)
-            notes.append(Note("alert", shortened(said, _QUOTED_CHARS), path_of(place)))
+    for part in _parts(document):
+        for place, key, item in _found(part.value, part.first, signs):
+            count += 1
+            if count <= _MOST:
+                quoted = f"{key}: {line(item)}" if key else _failure(item)
+                notes.append(
+                    Note("alert", shortened(quoted, _QUOTED_CHARS), path_of(place, part.path))
+                )
     if count > _MOST:
         notes.append(Note("alert", f"{count - _MOST:,} more errors or warnings"))
     return notes
+
+
+def _parts(document: Document) -> Iterable[Window]:
+    return [Window("$", 0, document.value, "")] if document.is_whole else windows(document)
 
 
 class _Signs(msgspec.Struct, frozen=True):
@@ -69,22 +80,35 @@ class _Signs(msgspec.Struct, frozen=True):
 
 def _signs(source: Source) -> _Signs:
     keys = _keys(source.data, b'"') | (_keys(source.data, b"'") if b"':" in source.data else set())
-    folded = source.data.lower()
+    states = tuple(key for key in _STATES if key in keys)
+    if states:
+        folded = source.data.lower()
+        states = states if any(map(folded.__contains__, _FAILED_BYTES)) else ()
     return _Signs(
         tuple(sorted(key for key in keys if _KEY.fullmatch(key))),
-        tuple(
-            key for key in _STATES if key in keys and any(map(folded.__contains__, _FAILED_BYTES))
-        ),
+        states,
         "isError" in keys or not (keys.isdisjoint(_MESSAGES) or keys.isdisjoint(_CODES)),
     )
 
 
 def _keys(data: bytes, quote: bytes) -> set[str]:
-    """The keys in use, and some other words: what stands between a quote and a quote with colon."""
-    # Cut first: where no quote begins a key, all that stands before its end would count as one.
-    ends = (part[-_KEY_BYTES:] for part in data.split(quote + b":"))
-    found = {end[end.rfind(quote) + 1 :] for end in ends}
-    return {key.rstrip(b"\\").decode("utf-8", "replace") for key in found}
+    """The keys in use that tell of alerts: of what stands between a quote and one with a colon."""
+    keys: set[str] = set()
+    judged: set[bytes] = set()
+    end, at = quote + b":", 0
+    while (at := data.find(end, at) + 1) > 0:
+        # No further back: where no quote begins a key, all that stands before would count as one.
+        start = max(0, at - 1 - _KEY_BYTES)
+        word = data[max(start, data.rfind(quote, start, at - 1) + 1) : at - 1]
+        if word in judged:
+            continue
+        if len(judged) == _MOST_JUDGED:  # a hundred thousand keys may all differ
+            judged.clear()
+        judged.add(word)
+        key = word.rstrip(b"\\").decode("utf-8", "replace")
+        if key in _TELLING or _KEY.fullmatch(key):
+            keys.add(key)
+    return keys
 
 
 def _failure(item: dict[str, Any]) -> str:
@@ -93,7 +117,7 @@ def _failure(item: dict[str, Any]) -> str:
     return line({key: item[key] for key in dict.fromkeys([*telling, *item])})[1:-1]
 
 
-def _found(value: Any, signs: _Signs) -> Iterator[tuple[Place, str, Any]]:
+def _found(value: Any, first: int, signs: _Signs) -> Iterator[tuple[Place, str, Any]]:
     """Places with an alert, its key and its value; no recursion, so that depth is no danger."""
     keys, states, messages = signs.keys, signs.states, signs.messages
     stack: list[tuple[Place, Any]] = [((), value)]
@@ -113,11 +137,11 @@ def _found(value: Any, signs: _Signs) -> Iterator[tuple[Place, str, Any]]:
                     if (type(child) is dict or type(child) is list) and key not in keys
                 ][::-1]
             )
-        else:
+        elif type(item) is list:
             stack.extend(
                 [
                     ((place, index, item), child)
-                    for index, child in enumerate(item)
+                    for index, child in enumerate(item, 0 if place else first)
                     if type(child) is dict or type(child) is list
                 ][::-1]
             )

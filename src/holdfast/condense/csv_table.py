@@ -10,13 +10,17 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.pieces import MANY_ROWS, PASSAGE_CHARS, TOGETHER_CHARS, prose_passages
-from holdfast.condense.rows import describe, samples, table_of_columns
+from holdfast.condense.rows import at_both_ends, describe, samples, table_of_columns
 from holdfast.condense.source import Source
 from holdfast.document import Table
 
 kind = "csv"
 
 _WHAT = {"\t": "TSV", "|": "Table"}
+_MOST_ROWS = 20_000
+"""Of more rows the columns are described as they are in the first and the last: a column is held
+whole while it is described, in a hundred bytes for each cell."""
+_SAMPLED = 1_000
 
 
 def sniff(source: Source) -> float:
@@ -31,22 +35,29 @@ def condense(source: Source) -> Condensed:
     table = source.table
     if table is None:
         return Condensed(title="Table, unreadable", unit="rows", total=0, notes=())
-    described = table_of_columns(table.columns, table.rows)
-    width = len(table.columns)
+    total, width = len(table.rows), len(table.columns)
+    shown: Sequence[list[str]] = table.rows
+    if total > _MOST_ROWS:
+        shown = [*table.rows[:_SAMPLED], *table.rows[total - _SAMPLED :]]
+    described = table_of_columns(table.columns, shown)
     ragged = sum(len(record) != width for record in table.rows)
     notes = [
         *(Note("outline", text[:200], f"lines {n}-{n}") for n, text in table.others[:6]),
-        *describe(described),
+        *describe(described, part_of=total if len(shown) < total else 0),
         *(
             [Note("outline", f"{ragged:,} rows are longer or shorter than the header")]
             * (ragged > 0)
         ),
-        *samples(described, _place),
+        *samples(
+            described,
+            lambda number: _place(at_both_ends(number, len(shown), total)),
+            is_whole=len(shown) == total,
+        ),
     ]
     return Condensed(
-        title=f"{_WHAT.get(table.separator, 'CSV')}: {len(table.rows):,} rows of {width:,} columns",
+        title=f"{_WHAT.get(table.separator, 'CSV')}: {total:,} rows of {width:,} columns",
         unit="rows",
-        total=len(table.rows),
+        total=total,
         notes=tuple(notes),
     )
 
@@ -57,8 +68,24 @@ def passages(source: Source) -> Sequence[Passage]:
     if table is None:
         return list(prose_passages(source.text, f"lines 1-{max(source.line_count, 1)}"))
     passages = row_passages(table)
-    passages += [Passage(text, f"lines {n}-{n}") for n, text in table.others]
+    passages += _other_passages(table)
     return passages or [Passage(table.separator.join(table.columns), "lines 1-1")]
+
+
+def _other_passages(table: Table) -> Iterator[Passage]:
+    """The lines that are no rows; very many of them together."""
+    least = TOGETHER_CHARS if len(table.others) > MANY_ROWS else 0
+    texts: list[str] = []
+    size = first = last = 0
+    for number, text in table.others:
+        if texts and (size >= least or number != last + 1):
+            yield Passage("\n".join(texts), f"lines {first}-{last}")
+            texts, size = [], 0
+        first = first if texts else number
+        texts.append(text)
+        size, last = size + len(text), number
+    if texts:
+        yield Passage("\n".join(texts), f"lines {first}-{last}")
 
 
 def row_passages(table: Table) -> list[Passage]:
@@ -85,8 +112,11 @@ def row_passages(table: Table) -> list[Passage]:
 
 
 def _row_texts(table: Table) -> Iterator[str]:
-    """Each row with its values beside their names."""
+    """Each row with its values beside their names; of very many, the values alone."""
     names, width = table.columns, len(table.columns)
+    if len(table.rows) > MANY_ROWS:
+        yield from map(table.separator.join, table.rows)
+        return
     filled = "; ".join(f"{name.replace('%', '%%')}: %s" for name in names)
     for record in table.rows:
         if len(record) == width:

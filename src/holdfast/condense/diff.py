@@ -10,6 +10,7 @@ for each. They are linear: each is tried where a line begins, and no two of its 
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Sequence
 
 import msgspec
@@ -35,6 +36,9 @@ SNIFFED = 4000
 """Bytes of the beginning that are looked at."""
 FILES = 40
 """At most so many files are listed one by one."""
+MOST_FILES = 2_000
+"""So many are looked at one by one; more are counted together, for the changes to a file may be a
+header of 17 bytes, and to hold what is known of it takes twenty times that."""
 
 _FILE = re.compile(r"^(?:diff --git |Index: |--- (?=[^\n]*+\n\+\+\+ ))", re.MULTILINE)
 _HUNK = re.compile(r"^@@ -[\d,]++ \+[\d,]++ @@", re.MULTILINE)
@@ -57,6 +61,8 @@ class FileDiff(msgspec.Struct, frozen=True):
     removed: int
     change: str
     """What else happened to it: `new file`, `deleted file`; empty if nothing did."""
+    files: int = 1
+    """How many it stands for: the last of very many for all that follow."""
 
 
 def sniff(source: Source) -> float:
@@ -74,13 +80,15 @@ def condense(source: Source) -> Condensed:
     """The files with their counts, the first hunks, and what comes before."""
     files = parse(source)
     added, removed = sum(f.added for f in files), sum(f.removed for f in files)
+    count = sum(f.files for f in files)
     notes = [*_preface(source, files)]
     for one in files[:FILES]:
         notes.append(Note("outline", _described(one), where(source, *one.span)))
     if rest := files[FILES:]:
         counts = f"+{sum(one.added for one in rest):,} -{sum(one.removed for one in rest):,}"
         span = rest[0].span[0], rest[-1].span[1]
-        notes.append(Note("outline", f"{len(rest):,} more files, {counts}", where(source, *span)))
+        more = sum(one.files for one in rest)
+        notes.append(Note("outline", f"{more:,} more files, {counts}", where(source, *span)))
     for one in sorted(files, key=lambda f: -(f.added + f.removed))[:6]:
         for start, end in one.hunks[:1]:
             shown = next(cut(source.text, start, end, 400, by="line"))
@@ -92,7 +100,7 @@ def condense(source: Source) -> Condensed:
                 )
             )
     return Condensed(
-        title=f"Diff, {counted(len(files), 'file')}, +{added:,} -{removed:,} lines",
+        title=f"Diff, {counted(count, 'file')}, +{added:,} -{removed:,} lines",
         unit="lines",
         total=source.line_count,
         notes=tuple(notes),
@@ -103,6 +111,9 @@ def passages(source: Source) -> Sequence[Passage]:
     """Hunks, each under the name of its file."""
     files = parse(source)
     made = passages_of(source, cut(source.text, 0, files[0].span[0] if files else len(source.text)))
+    if len(files) > MOST_FILES:  # short ones together
+        spans = (part for one in files for part in cut(source.text, *one.span, LONGEST, by="line"))
+        return made + passages_of(source, spans)
     for one in files:
         starts = [one.span[0], *(start for start, _ in one.hunks[1:])]
         for start, end in until_next(starts, one.span[1]):
@@ -116,7 +127,7 @@ def passages(source: Source) -> Sequence[Passage]:
 def parse(source: Source) -> list[FileDiff]:
     """Every file of a diff."""
     text = source.text
-    starts: list[int] = []
+    starts = array("I")
     has_hunk = True  # also of a file that begins with `---`, which can have no second one
     for match in _FILE_OR_HUNK.finditer(text):
         sign = match[0][:3]
@@ -126,7 +137,19 @@ def parse(source: Source) -> list[FileDiff]:
         elif sign != "---" or has_hunk:
             starts.append(match.start())
             has_hunk = sign == "---"
-    return [_file(text, start, end) for start, end in until_next(starts, len(text))]
+    firsts = list(starts[: MOST_FILES + 1])
+    files = [_file(text, *span) for span in until_next(firsts, len(text))[:MOST_FILES]]
+    if len(starts) > MOST_FILES:
+        files.append(_rest(text, starts[MOST_FILES], len(starts) - MOST_FILES))
+    return files
+
+
+def _rest(text: str, start: int, count: int) -> FileDiff:
+    """All files from a place on, as one."""
+    added = text.count("\n+", start) - text.count("\n+++ ", start)
+    removed = text.count("\n-", start) - text.count("\n--- ", start)
+    name = quote(text[start : start + 600].partition("\n")[0], 150)
+    return FileDiff(name, (start, len(text)), [], max(0, added), max(0, removed), "", count)
 
 
 def _file(text: str, start: int, end: int) -> FileDiff:

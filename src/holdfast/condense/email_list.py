@@ -58,10 +58,10 @@ def sniff(source: Source) -> float:
 
 def condense(source: Source) -> Condensed:
     """The e-mails in a line each, and who wrote most."""
-    found, values = emails(source), source.document
+    found = emails(source)
     if not found:
         return Condensed(title="E-mails, none", unit="e-mails", total=0, notes=())
-    notes = alerts(source, values.value) if values else []
+    notes = alerts(source)
     notes += [Note("sample", _said(one), one.where) for one in found[:_SHOWN]]
     if len(found) > _SHOWN:
         notes.append(Note("outline", f"{len(found) - _SHOWN:,} more e-mails"))

@@ -88,7 +88,7 @@ def condense(source: Source) -> Condensed:
     found, values = entities(source), source.document
     if not found or values is None:
         return Condensed(title="Entities, none", unit="entities", total=0, notes=())
-    notes = [*alerts(source, values.value), *entity_notes(found)]
+    notes = [*alerts(source), *entity_notes(found)]
     name = scalar(found[0].value["name"])
     what = f"Entity {name}" if len(found) == 1 else f"{len(found):,} entities, first {name}"
     fields = sum(map(field_count, found))

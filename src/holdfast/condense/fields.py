@@ -14,9 +14,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
-from holdfast.condense.addresses import addressed
+from holdfast.condense.addresses import MOST_FOUND, addressed, paths_in
 from holdfast.condense.condenser import Passage
 from holdfast.condense.cutting import shortened
 from holdfast.condense.pieces import Place, path_of, scalar
@@ -24,6 +26,11 @@ from holdfast.condense.question import Term, fold, is_stop_word, parts_of, stem,
 from holdfast.condense.relevance import hits_by_text
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
+from holdfast.document import Document, Window, find, windows
+from holdfast.document import step as child_path
+from holdfast.document.json_text import decoder
+from holdfast.document.windows import WINDOW
+from holdfast.errors import ExpandError
 
 _MOST_FIELDS = 6
 _SHORTEST_VALUE = 3
@@ -36,6 +43,8 @@ _OWN_KEY = 0.3
 _SAME_ROW = 0.7
 _PER_STEP = 0.01
 _BESIDE_CHARS = 60
+_KEY_CHARS = 400
+"""Of a key that words are looked for in: one of a megabyte has half a million of them."""
 _VALUE_CHARS = 600
 _SERIES = 50
 _QUOTED = re.compile(r"[\"'`“]([^\"'`“”]+)[\"'`”]")
@@ -46,22 +55,79 @@ def fields(source: Source, question: str) -> list[Passage]:
     document = source.document
     if document is None or not isinstance(document.value, (dict, list)):
         return []
+    if not document.is_whole:
+        return (_at_paths(document, question) or _in_windows(document, question))[:_MOST_FIELDS]
     named = addressed(document.value, question)
     chosen = [(place, "") for place in named]
     if all(_depth(place) == 1 for place in named):  # a lone key may be meant of something else
         chosen += _by_words(document.value, question)
     unique: dict[str, Passage] = {}
     for place, beside in chosen:
-        passage = _passage(place, beside)
+        passage = _passage(place, beside, path_of(place))
         unique.setdefault(passage.where, passage)
     return list(unique.values())[:_MOST_FIELDS]
 
 
-def _passage(place: Place, beside: str) -> Passage:
+def _passage(place: Place, beside: str, path: str) -> Passage:
     _, step, holder = place
-    value = holder[step]
-    whole = brief(value, limit=_VALUE_CHARS) if isinstance(value, (dict, list)) else scalar(value)
-    return Passage(f"{whole} ({beside})" if beside else whole, path_of(place))
+    whole = _shown(holder[step])
+    return Passage(f"{whole} ({beside})" if beside else whole, path)
+
+
+def _shown(value: Any) -> str:
+    return brief(value, limit=_VALUE_CHARS) if isinstance(value, (dict, list)) else scalar(value)
+
+
+# --- of a document that is read a part at a time --------------------------------------------------
+
+
+def _at_paths(document: Document, question: str) -> list[Passage]:
+    """The values at the paths that a question names, if each is one or a few."""
+    passages: list[Passage] = []
+    for path in paths_in(question):
+        with suppress(ExpandError):  # words that are no path
+            matches, _ = find(document, path)
+            for match in matches if len(matches) <= MOST_FOUND else ():
+                start, end = match.node.start, match.node.end
+                if end - start <= WINDOW:
+                    value = decoder.decode(match.document.text[start:end])
+                    passages.append(Passage(_shown(value), match.node.path))
+    return passages
+
+
+def _in_windows(document: Document, question: str) -> list[Passage]:
+    """The fields of the window that has most of the question, if one has more than the others."""
+    wanted = terms(question)
+    bits = []
+    for window in windows(document):
+        low = fold(window.written)
+        bits.append(sum(1 << n for n, term in enumerate(wanted) if term.form in low))
+    weigh = _Weigher(_worths(wanted, bits, len(bits)))
+    scores = list(map(weigh, bits))
+    best = max(scores, default=0.0)
+    if scores.count(best) != 1:
+        return []
+    window = next(islice(windows(document), scores.index(best), None))
+    if not isinstance(window.value, _CONTAINERS):
+        return []
+    return [
+        _passage(place, beside, _path_in(window, place))
+        for place, beside in _by_words(window.value, question)
+    ]
+
+
+def _path_in(window: Window, place: Place) -> str:
+    """The path of a place of a window in its document."""
+    above, steps = place, []
+    while above:
+        above, step, _ = above
+        steps.append(step)
+    if type(steps[-1]) is int:
+        steps[-1] += window.first
+    path = window.path
+    for step in reversed(steps):
+        path = child_path(path, step)
+    return path
 
 
 # --- by words ------------------------------------------------------------------------------------
@@ -252,7 +318,7 @@ class _Names:
 
     def _read(self, key: str) -> None:
         whole = self._by_form.get(fold(key), 0)
-        words = [word for word in map(fold, parts_of(key)) if not is_stop_word(word)]
+        words = [word for word in map(fold, parts_of(key[:_KEY_CHARS])) if not is_stop_word(word)]
         each = [self._by_form.get(stem(word), 0) | self._by_form.get(word, 0) for word in words]
         bits = whole
         for one in each:

@@ -44,7 +44,7 @@ def condense(source: Source) -> Condensed:
         return Condensed(title="GitHub search, unreadable", unit="items", total=0, notes=())
     unit = unit_of(search.items)
     here = len(search.items)
-    notes = alerts(source, document.value)
+    notes = alerts(source)
     if search.incomplete:
         notes.append(Note("alert", "incomplete_results: true", path_to(())))
     notes += [

@@ -5,7 +5,8 @@ json_rows: after rows and main_rows. The schema once, the rows that tell most, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from holdfast.condense.alerts import alerts
@@ -13,11 +14,21 @@ from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.main_rows import RowValues, main_rows
 from holdfast.condense.once import once
 from holdfast.condense.outline import outline
-from holdfast.condense.pieces import around_passages, line, row_passages, span, tree_passages
+from holdfast.condense.pieces import (
+    around_passages,
+    document_passages,
+    line,
+    row_passages,
+    span,
+    tree_passages,
+)
 from holdfast.condense.prose import around_notes
 from holdfast.condense.rows import describe, samples, table_of
 from holdfast.condense.source import Source
 from holdfast.document import Document, Number, Steps
+from holdfast.document.density import LARGE
+from holdfast.document.json_text import decoder
+from holdfast.document.windows import runs_of
 
 kind = "json_rows"
 
@@ -33,90 +44,118 @@ def sniff(source: Source) -> float:
 
 def condense(source: Source) -> Condensed:
     """Say what the columns are, and which rows stand out."""
-    found, rows = source.document, main_rows(source)
-    if found is None or rows is None:
+    document, rows = source.document, main_rows(source)
+    if document is None or rows is None:
         return Condensed(title="JSON rows, none", unit="rows", total=0, notes=())
-    return condensed_rows(source, found, rows, "JSON lines" if found.form == "lines" else "JSON")
+    what = "JSON lines" if document.form == "lines" else "JSON"
+    return condensed_rows(source, document, rows, what)
 
 
-def condensed_rows(source: Source, found: Document, rows: RowValues, what: str) -> Condensed:
+def condensed_rows(source: Source, document: Document, rows: RowValues, what: str) -> Condensed:
     """The rows of a document under a name."""
     if rows.is_series:
-        return _series(source, found, rows)
+        return _series(source, document, rows)
     table = table_of(rows.rows)
     place = "" if rows.path == "$" else f" in {rows.path}"
+    width = f"{table.width:,}" if rows.is_whole else f"at least {table.width:,}"
     notes = [
-        *alerts(source, found.value),
-        *around_notes(found),
-        *describe(table),
-        *beside(found, rows),
-        *samples(table, row_place(source, found, rows)),
+        *alerts(source),
+        *around_notes(document),
+        *describe(table, part_of=0 if rows.is_whole else rows.total),
+        *beside(source, document, rows),
+        *samples(table, row_place(source, document, rows), is_whole=rows.is_whole),
     ]
     return Condensed(
-        title=f"{what}: {len(rows.items):,} rows of {table.width:,} columns{place}"[:200],
+        title=f"{what}: {rows.total:,} rows of {width} columns{place}"[:200],
         unit="rows",
-        total=len(rows.items),
+        total=rows.total,
         notes=tuple(notes),
     )
 
 
-def _series(source: Source, found: Document, rows: RowValues) -> Condensed:
-    items = rows.items
-    keys = [float(item) if type(item) is Number else item for item in items]
-    low, high = (choose(range(len(keys)), key=keys.__getitem__) for choose in (min, max))
+def _series(source: Source, document: Document, rows: RowValues) -> Condensed:
+    (low, lowest), (high, highest) = _extremes(source, rows)
     notes = [
-        *alerts(source, found.value),
-        *around_notes(found),
-        Note("outline", f"numbers {items[low]} to {items[high]}", rows.path),
-        *beside(found, rows),
-        Note("sample", f"first: {line(items[:12])}", span(1, 12, rows.path)),
-        Note("sample", f"highest: {items[high]}", f"{rows.path}[{high}]"),
-        Note("sample", f"lowest: {items[low]}", f"{rows.path}[{low}]"),
+        *alerts(source),
+        *around_notes(document),
+        Note("outline", f"numbers {lowest} to {highest}", rows.path),
+        *beside(source, document, rows),
+        Note("sample", f"first: {line(rows.items[:12])}", span(1, 12, rows.path)),
+        Note("sample", f"highest: {highest}", f"{rows.path}[{high}]"),
+        Note("sample", f"lowest: {lowest}", f"{rows.path}[{low}]"),
     ]
     return Condensed(
-        title=f"JSON: series of {len(items):,} numbers in {rows.path}"[:200],
+        title=f"JSON: series of {rows.total:,} numbers in {rows.path}"[:200],
         unit="rows",
-        total=len(items),
+        total=rows.total,
         notes=tuple(notes),
     )
+
+
+def _extremes(source: Source, rows: RowValues) -> tuple[tuple[int, Any], tuple[int, Any]]:
+    """The smallest number of a series and the largest, each with its index."""
+    runs: Iterable[tuple[int, list[Any]]] = [(0, rows.items)]
+    if not rows.is_whole and source.rows is not None:
+        runs = runs_of(source.rows)
+    low = high = (0, rows.items[0])
+    smallest = largest = _number(rows.items[0])
+    for first, items in runs:
+        keys = list(map(_number, items))
+        if (key := min(keys)) < smallest:
+            smallest, at = key, keys.index(key)
+            low = first + at, items[at]
+        if (key := max(keys)) > largest:
+            largest, at = key, keys.index(key)
+            high = first + at, items[at]
+    return low, high
+
+
+def _number(item: Any) -> float:
+    return float(item) if type(item) is Number else item
 
 
 def passages(source: Source) -> Sequence[Passage]:
     """One for each row, and those of what stands beside the rows."""
-    found, rows = source.document, main_rows(source)
-    if found is None:
+    document, rows = source.document, main_rows(source)
+    if document is None:
         return ()
     if rows is None:
-        return [*around_passages(found), *tree_passages(found.value)]
-    return rows_and_rest(source, found, rows)
+        return [*around_passages(document), *document_passages(document)]
+    return rows_and_rest(source, document, rows)
 
 
-def rows_and_rest(source: Source, found: Document, rows: RowValues) -> list[Passage]:
+def rows_and_rest(source: Source, document: Document, rows: RowValues) -> list[Passage]:
     """Passages of what is beside the rows, then of the rows."""
-    if rows.is_series:
-        return [*around_passages(found), *tree_passages(found.value)]
+    if rows.is_series or not (document.is_whole or document.form == "lines"):
+        return [*around_passages(document), *document_passages(document)]
+    if document.form == "lines":
+        parts = (
+            row_passages(rows.items, rows.path)
+            if document.is_whole
+            else document_passages(document)
+        )
+        numbers = _line_numbers(source)
+        return [*around_passages(document), *(_in_line(part, numbers) for part in parts)]
+    rest = without(document.value, rows.steps)
     parts = row_passages(rows.items, rows.path)
-    if found.form == "lines":
-        numbers = _line_numbers(source)
-        return [*around_passages(found), *(_in_line(part, numbers) for part in parts)]
-    rest = without(found.value, rows.steps)
-    return [*around_passages(found), *(tree_passages(rest) if rest else ()), *parts]
+    return [*around_passages(document), *(tree_passages(rest) if rest else ()), *parts]
 
 
-def row_place(source: Source, found: Document, rows: RowValues) -> Callable[[int], str]:
-    """How a row is named in the source, by its index."""
-    if found.form == "lines":
+def row_place(source: Source, document: Document, rows: RowValues) -> Callable[[int], str]:
+    """How one of the rows here is named in the source."""
+    if document.form == "lines":
         numbers = _line_numbers(source)
-        return lambda index: f"lines {numbers[index]}-{numbers[index]}"
-    return lambda index: f"{rows.path}[{index}]"
+        return lambda number: "lines {0}-{0}".format(numbers[rows.index(number)])
+    return lambda number: f"{rows.path}[{rows.index(number)}]"
 
 
 @once
-def _line_numbers(source: Source) -> list[int]:
-    return [source.line_at(row.start) for row in source.rows.members] if source.rows else []
+def _line_numbers(source: Source) -> Sequence[int]:
+    rows = source.rows.members if source.rows else ()
+    return array("I", (source.line_at(row.start) for row in rows))
 
 
-def _in_line(part: Passage, numbers: list[int]) -> Passage:
+def _in_line(part: Passage, numbers: Sequence[int]) -> Passage:
     """The same passage by the lines of its rows, or by the first index of its path."""
     if part.where.startswith("rows "):
         first, last = (numbers[int(row) - 1] for row in part.where.split()[1].split("-"))
@@ -125,10 +164,22 @@ def _in_line(part: Passage, numbers: list[int]) -> Passage:
     return Passage(part.text, f"lines {number}-{number}")
 
 
-def beside(found: Document, rows: RowValues) -> list[Note]:
+def beside(source: Source, document: Document, rows: RowValues) -> list[Note]:
     """What the document says besides its rows."""
-    rest = without(found.value, rows.steps)
+    value = document.value if document.is_whole else _around_rows(source, document)
+    rest = without(value, rows.steps) if value else None
     return outline(rest, deepest=1) if rest else []
+
+
+def _around_rows(source: Source, document: Document) -> Any:
+    """A document with nothing in its main array; nothing if what is beside it is too much."""
+    rows = source.rows
+    if rows is None or rows.document is not document or document.form == "lines":
+        return None
+    (start, end), (_, first, last) = document.root[1:], rows.node
+    if end - last + first - start > LARGE:
+        return None
+    return decoder.decode(f"{document.text[start:first]}[]{document.text[last:end]}")
 
 
 def without(value: Any, steps: Steps) -> Any:

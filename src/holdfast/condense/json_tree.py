@@ -12,10 +12,12 @@ from typing import Any
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.outline import outline, type_of
-from holdfast.condense.pieces import Place, around_passages, path_of, tree_passages
+from holdfast.condense.pieces import Place, around_passages, document_passages, path_of
 from holdfast.condense.prose import around_notes
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
+from holdfast.document import Document
+from holdfast.document.density import HEAD
 
 kind = "json"
 
@@ -40,11 +42,14 @@ def condense(source: Source) -> Condensed:
     if document is None:
         return Condensed(title="JSON, unreadable", unit="keys", total=0, notes=())
     value = document.value
-    notes = [*alerts(source, value), *around_notes(document), *outline(value), *_firsts(value)]
+    total = len(value) if isinstance(value, (dict, list)) else 1
+    if not document.is_whole:
+        total = len(document.members(*document.root[1:]))
+    notes = [*alerts(source), *around_notes(document), *_outline(document), *_firsts(value)]
     return Condensed(
-        title=f"JSON: {type_of(value)}",
+        title=f"JSON: {type_of(value, total)}",
         unit="items" if isinstance(value, list) else "keys",
-        total=len(value) if isinstance(value, (dict, list)) else 1,
+        total=total,
         notes=tuple(notes),
     )
 
@@ -54,7 +59,15 @@ def passages(source: Source) -> Sequence[Passage]:
     document = source.document
     if document is None:
         return ()
-    return [*around_passages(document), *tree_passages(document.value)]
+    return [*around_passages(document), *document_passages(document)]
+
+
+def _outline(document: Document) -> list[Note]:
+    notes = outline(document.value)
+    if document.is_whole or not notes:
+        return notes
+    first = Note("outline", f"As in its first {HEAD:,} characters: {notes[0].text}", notes[0].where)
+    return [first, *notes[1:]]
 
 
 def _firsts(value: Any) -> list[Note]:

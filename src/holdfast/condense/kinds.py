@@ -48,6 +48,14 @@ _OF_JSON: tuple[Condenser, ...] = (github_search, notion_page, entity, json_rows
 _OF_MARKUP: tuple[Condenser, ...] = (xml, html)
 """Those that know nothing without a document, or without a first sign `<`: most contents are
 plain text, and are not held against seven kinds that they cannot be."""
+_OF_ALL_VALUES: tuple[Condenser, ...] = (
+    github_search,
+    notion_page,
+    web_search,
+    email_list,
+    entity,
+)
+"""Those that look at every value of a document; one of very many is not held whole."""
 
 ENTRY_POINTS = "holdfast.condensers"
 """The group of entry points under which other packages offer condensers; each names an object of
@@ -116,7 +124,8 @@ def named(kind: str) -> Condenser | None:
 
 
 def _surest(source: Source) -> Condenser:
-    passed_over = () if source.document is not None else _OF_JSON
+    document = source.document
+    passed_over = _OF_JSON if document is None else () if document.is_whole else _OF_ALL_VALUES
     if not source.data[: html.SNIFFED].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         passed_over += _OF_MARKUP
     *special, best = condensers()  # anything is text, if it is nothing else

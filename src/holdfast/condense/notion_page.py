@@ -33,7 +33,7 @@ def condense(source: Source) -> Condensed:
     found, document_ = things(source), source.document
     if found is None or document_ is None:
         return Condensed(title="Notion answer, unreadable", unit="objects", total=0, notes=())
-    notes = alerts(source, document_.value)
+    notes = alerts(source)
     pairs = list(zip(found.items, found.paths, strict=True))
     notes += [Note("sample", summary(item), path) for item, path in pairs[:_SHOWN]]
     if len(pairs) > _SHOWN:

@@ -44,12 +44,12 @@ def outline(value: Any, path: str = "$", deepest: int = 6) -> list[Note]:
     return notes[:_MOST_NOTES]
 
 
-def type_of(value: Any) -> str:
-    """The type of a value, with how much it holds."""
+def type_of(value: Any, total: int = 0) -> str:
+    """The type of a value, with how much it holds; that may be more than is here."""
     if isinstance(value, dict):
-        return f"object ({len(value):,} keys)" if value else "{}"
+        return f"object ({total or len(value):,} keys)" if value else "{}"
     if isinstance(value, list):
-        return f"list of {len(value):,} {_members(value)}" if value else "[]"
+        return f"list of {total or len(value):,} {_members(value)}" if value else "[]"
     return "null" if value is None else _TYPES[type(value)]
 
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from holdfast.condense.condenser import Passage
-from holdfast.document import Document, Number
+from holdfast.document import Document, Number, windows
 from holdfast.document import step as child_path
 
 PASSAGE_CHARS = 700
 """A passage is at most about this long, so that a citation has room for two."""
-MANY_ROWS = 16_000
-TOGETHER_CHARS = 60
+MANY_ROWS = 8_000
+TOGETHER_CHARS = 300
 """More rows than that are told together until they have as many characters: a passage for each of
 a hundred thousand `{"a":1}` would take thirty times their room."""
 _AT_ONCE = 4_000
@@ -63,29 +63,47 @@ def span(first: int, last: int, path: str) -> str:
     return f"rows {first}-{last} of {path}"
 
 
-def tree_passages(value: Any, path: str = "$") -> list[Passage]:
-    """Cut a value into passages."""
-    cutter = _Cutter(path)
+def tree_passages(value: Any, path: str = "$", first: int = 0) -> list[Passage]:
+    """Cut a value into passages; the index of its first element may be another than 0."""
+    cutter = _Cutter(path, first)
     text = cutter.text(value, ())
     if text is not None:
         cutter.out.append(Passage(_unbraced(text, value), path))
     return cutter.out
 
 
-def row_passages(rows: Sequence[Any], path: str = "$") -> list[Passage]:
-    """One passage for each row, more for a long one; of very many, short ones together."""
+def document_passages(document: Document) -> list[Passage]:
+    """Cut all of a document into passages; one that is not held whole, a part at a time."""
+    if document.is_whole:
+        return tree_passages(document.value)
+    passages: list[Passage] = []
+    for path, first, value, _ in windows(document):
+        if type(value) is list and type(value[0]) is dict:
+            passages += row_passages(value, path, first, total=MANY_ROWS + 1)
+        else:
+            passages += tree_passages(value, path, first)
+    return passages
+
+
+def row_passages(
+    rows: Sequence[Any], path: str = "$", begin: int = 0, *, total: int = 0
+) -> list[Passage]:
+    """One passage for each row, more for a long one; of very many, short ones together.
+
+    The first row may have another index than 0, as one of more rows.
+    """
     cutter = _Cutter(path)
     whole, out = cutter.text, cutter.out
-    least = TOGETHER_CHARS if len(rows) > MANY_ROWS else 0
+    least = TOGETHER_CHARS if max(total, len(rows)) > MANY_ROWS else 0
     texts: list[str] = []
-    size = first = 0
-    for index, row in enumerate(rows):
+    size, first, end = 0, begin, begin + len(rows) - 1
+    for index, row in enumerate(rows, begin):
         at = len(out)
         text = whole(row, ((), index, rows))
         if text is not None:
             texts.append(_unbraced(text, row))
             size += len(text)
-        if texts and (size >= least or text is None or index == len(rows) - 1):
+        if texts and (size >= least or text is None or index == end):
             last = first + len(texts)
             where = f"{path}[{first}]" if len(texts) == 1 else span(first + 1, last, path)
             out.insert(at, Passage("\n".join(texts), where))
@@ -143,8 +161,10 @@ class _Cutter:
     Without a path nothing is cut.
     """
 
-    def __init__(self, path: str | None) -> None:
+    def __init__(self, path: str | None, first: int = 0) -> None:
         self.root = path or "$"
+        self.first = first
+        """The index of the first element, where the root is part of an array."""
         self.limit = PASSAGE_CHARS if path else _UNCUT
         self.out: list[Passage] = []
 
@@ -220,8 +240,9 @@ class _Cutter:
             if len(whole) <= self.limit:
                 return f"[{whole}]"
         texts: list[str] = []
-        size = first = 0
-        for index, item in enumerate(value):
+        begin = 0 if place else self.first
+        size, first = 0, begin
+        for index, item in enumerate(value, begin):
             text = self.text(item, (place, index, value), depth + 1)
             if text is None:
                 self._flush(texts, first, place)
@@ -245,7 +266,7 @@ class _Cutter:
             return f"[{text}]"
         path = path_of(place, self.root)
         head = f"{path}{_label(place)}: "
-        begin = first = 0
+        begin, first = 0, 0 if place else self.first
         while begin < len(text):
             end = text.find(", ", begin + self.limit)
             end = len(text) if end < 0 else end

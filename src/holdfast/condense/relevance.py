@@ -11,6 +11,7 @@ import bisect
 import math
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,6 +27,7 @@ _MOST_IN_TEXT = 300
 _COMMON = 0.7
 """A term in more than this share of many passages tells none of them from the others."""
 _MANY = 20
+_BLOCK_CHARS = 200_000
 _NEAR = 60
 _MOST_REFINED = 200
 _LONGEST_ENDING = 8
@@ -44,27 +46,38 @@ _Hit = tuple[int, float]
 """Where a term stands, and how well it matches there."""
 
 
+class _Hits(NamedTuple):
+    """Those of one term in one passage: there may be a hundred thousand passages."""
+
+    first: int
+    strength: float
+    times: int
+
+
 def rank(question: str, passages: Sequence[Passage]) -> list[Ranked]:
     """The passages that have to do with the question, best first, equal ones as they stand."""
     wanted = terms(question)
     if not wanted or not passages:
         return []
-    text = "\0".join(passage.text for passage in passages)
-    low = fold(text)
-    starts = [0, *accumulate(len(passage.text) + 1 for passage in passages)]
-    average = max(1.0, len(text) / len(passages))
+    blocks = _Blocks(passages)
+    average = max(1.0, blocks.characters / len(passages))
     scores: dict[int, float] = {}
     places: dict[int, list[tuple[int, float]]] = {}
-    for term in _telling(wanted, low, passages):
-        found = _by_passage(term, low, text, starts)
-        worth = term.weight * math.log(1 + (len(passages) - len(found) + 0.5) / (len(found) + 0.5))
-        for index, hits in found.items():
-            strength = sum(strength for _, strength in hits)
-            size = (starts[index + 1] - starts[index]) / average
+    telling = _telling(wanted, blocks)
+    by_term: list[dict[int, _Hits]] = [{} for _ in telling]
+    for block in blocks:
+        for term, hits_in in zip(telling, by_term, strict=True):
+            hits_in.update(_by_passage(term, block))
+    for term, hits_in in zip(telling, by_term, strict=True):
+        count = len(hits_in)
+        worth = term.weight * math.log(1 + (len(passages) - count + 0.5) / (count + 0.5))
+        for index, hits in hits_in.items():
+            strength = hits.strength
+            size = (len(passages[index].text) + 1) / average
             damped = strength + _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * size)
             score = worth * strength * (_SATURATION + 1) / damped
             scores[index] = scores.get(index, 0.0) + score
-            places.setdefault(index, []).append((hits[0][0], worth))
+            places.setdefault(index, []).append((hits.first, worth))
     best = sorted(scores, key=lambda index: (-scores[index], index))
     for index in best[:_MOST_REFINED]:
         scores[index] += _together(places[index])
@@ -92,48 +105,88 @@ def excerpt(text: str, question: str, most_characters: int) -> tuple[str, int, i
 
 def hits_by_text(wanted: Sequence[Term], texts: Sequence[str]) -> list[list[int]]:
     """For each term the texts, by their number, that hold it."""
-    text = "\0".join(texts)
-    low = fold(text)
-    starts = [0, *accumulate(len(one) + 1 for one in texts)]
-    return [list(_by_passage(term, low, text, starts)) for term in wanted]
+    block = _block(0, texts)
+    return [list(_by_passage(term, block)) for term in wanted]
 
 
 # --- where a term stands -------------------------------------------------------------------------
 
 
-def _telling(wanted: Sequence[Term], low: str, passages: Sequence[Passage]) -> list[Term]:
+class _Block(NamedTuple):
+    """Texts that follow each other, searched together."""
+
+    first: int
+    """The number of the first among all."""
+    text: str
+    low: str
+    starts: list[int]
+
+
+def _block(first: int, texts: Sequence[str]) -> _Block:
+    text = "\0".join(texts)
+    return _Block(first, text, fold(text), [0, *accumulate(len(one) + 1 for one in texts)])
+
+
+class _Blocks:
+    """All passages, a block at a time: to search them all at once takes their room twice more."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self.passages = passages
+        self.characters = sum(len(passage.text) + 1 for passage in passages) - 1
+
+    def __iter__(self) -> Iterator[_Block]:
+        texts: list[str] = []
+        size = 0
+        for number, passage in enumerate(self.passages, 1):
+            texts.append(passage.text)
+            size += len(passage.text)
+            if size >= _BLOCK_CHARS or number == len(self.passages):
+                yield _block(number - len(texts), texts)
+                texts, size = [], 0
+
+
+def _telling(wanted: Sequence[Term], blocks: _Blocks) -> list[Term]:
     """The terms that tell passages apart; if there is none, the rarest."""
-    if len(passages) < _MANY:
+    if len(blocks.passages) < _MANY:
         return list(wanted)
-    often = [low.count(term.form) for term in wanted]
-    parts = None
-    telling = []
-    for term, count in zip(wanted, often, strict=True):
-        if count > _COMMON * len(passages):
-            parts = parts or low.split("\0")
-            if sum(term.form in part for part in parts) > _COMMON * len(passages):
-                continue
-        if count:
-            telling.append(term)
+    most = _COMMON * len(blocks.passages)
+    often = [0] * len(wanted)
+    among = [0] * len(wanted)
+    for block in blocks:
+        parts = None
+        for number, term in enumerate(wanted):
+            count = block.low.count(term.form)
+            often[number] += count
+            if count > _COMMON * (len(block.starts) - 1):
+                parts = parts or block.low.split("\0")
+                count = sum(term.form in part for part in parts)
+            among[number] += count
+    telling = [
+        term
+        for term, count, passages in zip(wanted, often, among, strict=True)
+        if count and passages <= most
+    ]
     present = [(count, at) for at, count in enumerate(often) if count]
     return telling or ([wanted[min(present)[1]]] if present else [])
 
 
-def _by_passage(term: Term, low: str, text: str, starts: list[int]) -> dict[int, list[_Hit]]:
+def _by_passage(term: Term, block: _Block) -> dict[int, _Hits]:
     """The hits of a term in each passage that has one, a few of each."""
-    found: dict[int, list[_Hit]] = {}
+    first, text, low, starts = block
+    hits_in: dict[int, _Hits] = {}
     at = 0
     while (start := low.find(term.form, at)) >= 0:
         at = start + len(term.form)
         strength = _strength(term, low, text, start)
         if not strength:
             continue
-        index = bisect.bisect_right(starts, start) - 1
-        hits = found.setdefault(index, [])
-        hits.append((start, strength))
-        if len(hits) >= _MOST_HITS:
-            at = starts[index + 1]
-    return found
+        number = bisect.bisect_right(starts, start) - 1
+        before = hits_in.get(first + number, _Hits(start, 0.0, 0))
+        hits = _Hits(before.first, before.strength + strength, before.times + 1)
+        hits_in[first + number] = hits
+        if hits.times >= _MOST_HITS:
+            at = starts[number + 1]
+    return hits_in
 
 
 def _strength(term: Term, low: str, text: str, start: int) -> float:

@@ -27,6 +27,9 @@ _LISTED_VALUES = 8
 """A column of no more values than this has them listed."""
 _NOTE_CHARS = 200
 _VALUE_CHARS = 80
+_CELLS_AT_ONCE = 40_000
+"""Cells that are held together: seventy bytes for each. A table of more is read some columns at a
+time."""
 _ENOUGH_ROWS = 12
 """In fewer rows than this, nothing is called unusual."""
 _NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*+)?(?:\.\d++)?(?:[eE][-+]?\d++)?")
@@ -81,11 +84,17 @@ def table_of(rows: Sequence[dict[str, Any]]) -> Profile:
 
 def table_of_columns(names: Sequence[str], records: Sequence[Sequence[str]]) -> Profile:
     """The same of records whose values stand in the order of the names."""
-    values = zip_longest(*records) if records else ()
-    columns = [
-        _column(name, [*column])
-        for name, column in zip(names[:_MOST_COLUMNS], values, strict=False)
-    ]
+    described = names[:_MOST_COLUMNS] if records else []
+    at_once = max(1, _CELLS_AT_ONCE // max(1, len(records)))
+    columns: list[Column] = []
+    for first in range(0, len(described), at_once):
+        group = described[first : first + at_once]
+        values: list[list[Any]] = [[] for _ in group]
+        for record in records:
+            cells = record[first : first + len(group)]
+            for column, cell in zip_longest(values, cells):
+                column.append(cell)
+        columns += map(_column, group, values)
     return Profile(rows=_Records(names, records), columns=tuple(columns), width=len(names))
 
 
@@ -103,9 +112,18 @@ class _Records(Sequence[dict[str, Any]]):
         return dict(zip(self._names, self._records[index], strict=False))
 
 
-def describe(table: Profile) -> list[Note]:
-    """The schema, in lines of several columns."""
+def at_both_ends(number: int, here: int, total: int) -> int:
+    """The index, among all rows, of one of those from both ends that stand for them."""
+    return number + total - here if here < total and number >= here // 2 else number
+
+
+def describe(table: Profile, *, part_of: int = 0) -> list[Note]:
+    """The schema, in lines of several columns; of what rows, where there are more than these."""
     notes: list[Note] = []
+    if part_of:
+        half = len(table.rows) // 2
+        last = f"{part_of - len(table.rows) + half + 1:,}-{part_of:,}"
+        notes.append(Note("outline", f"columns as in the rows 1-{half:,} and {last}:"))
     parts: list[str] = []
     size = 0
     for column in table.columns:
@@ -122,11 +140,15 @@ def describe(table: Profile) -> list[Note]:
     return notes
 
 
-def samples(table: Profile, where: Callable[[int], str]) -> list[Note]:
-    """Rows that tell most: the first, the unusual, the extremes, the last."""
+def samples(table: Profile, where: Callable[[int], str], *, is_whole: bool = True) -> list[Note]:
+    """Rows that tell most: the first, the unusual, the extremes, the last.
+
+    Only of all rows can it be said which is unusual, or has the highest value.
+    """
     chosen: dict[int, list[str]] = {}
     shown: dict[int, list[str]] = {}
-    for index, reason, name in _choices(table):
+    ends = [(0, "first", ""), (len(table.rows) - 1, "last", "")] if table.rows else []
+    for index, reason, name in _choices(table) if is_whole else ends:
         chosen.setdefault(index, []).append(reason)
         shown.setdefault(index, []).append(name)
     return [

@@ -75,7 +75,7 @@ def condense(source: Source) -> Condensed:
     if found is None:
         return Condensed(title="Web search, unreadable", unit="results", total=0, notes=())
     values = source.document
-    notes = alerts(source, values.value) if values else []
+    notes = alerts(source)
     notes += _result_notes(found.listed)
     notes += outline(values.value, deepest=1) if values else []
     asked = f' for "{shortened(found.query, 100)}"' if found.query else ""

@@ -1,7 +1,8 @@
 """What a content is made of: JSON in any wrapping, rows, tables, paths, lines.
 
-json_text → python_text → wrapping → paths → rows, tables beside them, reading is their face. Both
-condense and expand ask here, so that what a citation says can be opened is what opens.
+json_text → density, python_text → wrapping → paths → rows → windows, tables beside them; reading is
+their face. Both condense and expand ask here, so that what a citation says can be opened is what
+opens.
 """
 
 from holdfast.document.json_text import Document, Member, Node, Number, step
@@ -9,6 +10,7 @@ from holdfast.document.paths import Match, find
 from holdfast.document.reading import Reading
 from holdfast.document.rows import Rows, Steps, rows_of
 from holdfast.document.tables import Table, read_table
+from holdfast.document.windows import Window, windows
 from holdfast.document.wrapping import inside, read
 
 __all__ = [
@@ -21,10 +23,12 @@ __all__ = [
     "Rows",
     "Steps",
     "Table",
+    "Window",
     "find",
     "inside",
     "read",
     "read_table",
     "rows_of",
     "step",
+    "windows",
 ]

@@ -32,6 +32,15 @@ _FLAT = re.compile(
     rf'[^\s,\[\]{{}}"]++|"(?:[^"\\]++|\\.)*+"|\[{_IN_FLAT}\]|\{{{_IN_FLAT}\}}', re.DOTALL
 )
 _FLAT_ELEMENTS = re.compile(rf"[\s,]*+(?:(?:{_FLAT.pattern})[\s,]*+)*+", re.DOTALL)
+_FLAT_PAIR = re.compile(rf'"(?:[^"\\]++|\\.)*+"\s*+:\s*+({_FLAT.pattern})', re.DOTALL)
+_FLAT_PAIRS = re.compile(rf"[\s,]*+(?:(?:{_FLAT_PAIR.pattern})[\s,]*+)*+", re.DOTALL)
+_LARGE = 64_000
+"""Characters of an object from which its members are held as places alone, if they are flat."""
+_SMALL = 2_000
+"""Characters of a container that is taken apart anew each time: to remember a row of ten takes
+forty times their room."""
+SIGNS = 24
+"""Characters for each comma below which a container holds very many small values."""
 # Linear: a string that is never closed is one token to the end of the text, where a pattern that
 # needs its closing quote would begin again at each quote in it.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
@@ -89,6 +98,35 @@ class Elements(Sequence[Member]):
         return Member(at, self._starts[at], self._starts[at], self._ends[at])
 
 
+class Keys(Sequence[Member]):
+    """The members of a large object: twelve bytes for each, and their names where they stand."""
+
+    __slots__ = ("_ends", "_starts", "_text", "_values")
+
+    def __init__(
+        self, text: str, starts: Sequence[int], values: Sequence[int], ends: Sequence[int]
+    ) -> None:
+        self._text = text
+        self._starts = starts
+        self._values = values
+        self._ends = ends
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, index: int) -> Member: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Member]: ...
+    def __getitem__(self, index: int | slice) -> Member | list[Member]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        start, value = self._starts[index], self._values[index]
+        quoted = self._text[start : self._text.rindex('"', start, value) + 1]
+        name = _read(quoted) if "\\" in quoted else quoted[1:-1]
+        return Member(name, start, value, self._ends[index])
+
+
 class Node(NamedTuple):
     """A value and its place."""
 
@@ -111,7 +149,7 @@ def step(path: str, name: str | int) -> str:
 class Document:
     """The JSON of a text."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 a text, and what is known of the JSON in it, by name
         self,
         text: str,
         value: Any,
@@ -120,10 +158,13 @@ class Document:
         end: int,
         form: Form = "json",
         around: tuple[str, ...] = (),
+        is_whole: bool = True,
     ) -> None:
         self.text = text
         self.value = value
         """The same, decoded; numbers as they are written."""
+        self.is_whole = is_whole
+        """Whether that is all: of very many small values it is the beginning (`density`)."""
         self.form: Form = form
         self.around = around
         """What stands in the text before and behind the JSON, if there is anything."""
@@ -152,7 +193,8 @@ class Document:
                 members = self._take_apart(start, end)
             except RecursionError:  # the caller stands deeper than when the text was read
                 members = []
-            self._taken_apart[start, end] = members
+            if end - start > _SMALL:
+                self._taken_apart[start, end] = members
         return members
 
     def string(self, start: int, end: int) -> str | None:
@@ -203,7 +245,9 @@ class Document:
             ends.append(at)
         return Elements(starts, ends)
 
-    def _keys(self, start: int, end: int) -> list[Member]:
+    def _keys(self, start: int, end: int) -> Sequence[Member]:
+        if end - start > _LARGE and _FLAT_PAIRS.fullmatch(self.text, start + 1, end - 1):
+            return self._flat_keys(start, end)
         raws = msgspec.json.decode(self.text[start:end], type=dict[str, msgspec.Raw])
         text, gap, colon = self.text, _GAP.match, _COLON.match
         members, at = [], start + 1
@@ -227,17 +271,28 @@ class Document:
             return self._repeated_keys(start, end)
         return members
 
-    def _repeated_keys(self, start: int, end: int) -> list[Member]:
+    def _flat_keys(self, start: int, end: int) -> Keys:
+        """The members of a large object without containers in its containers."""
+        starts, values, ends = array("I"), array("I"), array("I")
+        for pair in _FLAT_PAIR.finditer(self.text, start + 1, end - 1):
+            starts.append(pair.start())
+            values.append(pair.start(1))
+            ends.append(pair.end())
+        return Keys(self.text, starts, values, ends)
+
+    def _repeated_keys(self, start: int, end: int) -> Keys:
         """The members of an object that has a key twice, found sign by sign."""
-        members: list[Member] = []
+        starts, values, ends = array("I"), array("I"), array("I")
         at = start + 1
         while (key := _STRING.match(self.text, _GAP.match(self.text, at).end())) is not None:  # type: ignore[union-attr]
             if key.start() >= end:
                 break
             value = _COLON.match(self.text, key.end()).end()  # type: ignore[union-attr]
             at = self._value_end(value, end)
-            members.append(Member(_read(key[0]), key.start(), value, at))
-        return members
+            starts.append(key.start())
+            values.append(value)
+            ends.append(at)
+        return Keys(self.text, starts, values, ends)
 
     def _value_end(self, start: int, end: int) -> int:
         depth, last = 0, start
@@ -255,22 +310,38 @@ class Document:
         return len(raw) if self._ascii else len(str(memoryview(raw), "utf-8"))
 
 
+def lines_of(text: str, end: int) -> Elements:
+    """Where the lines of a text stand that hold something, without the space around it."""
+    starts, ends = array("I"), array("I")
+    at = 0
+    while at < end:
+        stop = text.find("\n", at, end)
+        stop = end if stop < 0 else stop
+        line = text[at:stop]
+        if value_length := len(line.strip()):
+            starts.append(at + len(line) - len(line.lstrip()))
+            ends.append(starts[-1] + value_length)
+        at = stop + 1
+    return Elements(starts, ends)
+
+
 class LinesDocument(Document):
     """JSON lines: an array whose elements stand on lines of their own."""
 
-    def __init__(self, text: str, value: list[Any], *, end: int, around: tuple[str, ...]) -> None:
-        super().__init__(text, value, start=0, end=end, form="lines", around=around)
-        starts, ends = array("I"), array("I")
-        at = 0
-        while at < end:
-            stop = text.find("\n", at, end)
-            stop = end if stop < 0 else stop
-            line = text[at:stop]
-            if value_length := len(line.strip()):
-                starts.append(at + len(line) - len(line.lstrip()))
-                ends.append(starts[-1] + value_length)
-            at = stop + 1
-        self._rows = Elements(starts, ends)
+    def __init__(
+        self,
+        text: str,
+        value: list[Any],
+        lines: Elements,
+        *,
+        end: int,
+        around: tuple[str, ...],
+        is_whole: bool = True,
+    ) -> None:
+        super().__init__(
+            text, value, start=0, end=end, form="lines", around=around, is_whole=is_whole
+        )
+        self._rows = lines
 
     def kind(self, start: int, end: int) -> str:
         """The same; all lines together are an array, though the first begins where they do."""

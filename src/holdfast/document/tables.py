@@ -10,8 +10,11 @@ from __future__ import annotations
 import csv
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from typing import TypeVar, overload
+
+_T = TypeVar("_T")
 
 _SEPARATORS = ",\t;|"
 _LOOKED_AT = 40
@@ -21,6 +24,8 @@ _SNIFFED_CHARS = 64_000
 _NAME = re.compile(r"[^\W\d][^\n\r]{0,63}|#|")
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}|\d{2}:\d{2}|https?://")
 _CELL_CHARS = 1 << 27
+_MARKED = 64
+"""Of so many records the first has its place held."""
 _RULE = re.compile(r"\s*+[+|]?:?-{2,}+:?(?:\s*+[+|]\s*+:?-{2,}+:?)*+\s*+[+|]?\s*+")
 _HEAD_LINES = 12
 """The rule of a drawn table stands in one of so many first lines."""
@@ -39,7 +44,7 @@ class Table:
         style: str,
         separator: str,
         names: Sequence[str],
-        rows: list[list[str]],
+        rows: Sequence[list[str]],
         lines: tuple[Sequence[int], Sequence[int]],
     ) -> None:
         self.style = style
@@ -48,12 +53,86 @@ class Table:
         self.columns = _unique([name.strip() for name in names])
         self.rows = rows
         self._firsts, self._lasts = lines
-        self.others: list[tuple[int, str]] = []
+        self.others: Sequence[tuple[int, str]] = ()
         """Of a drawn table: lines that are no rows, as `(3 rows)`, `Time: 0.5 ms`, an error."""
 
     def lines(self, first: int, last: int) -> tuple[int, int]:
         """The lines, counted from 1, of the rows `first` to `last`, counted from 0."""
         return self._firsts[first], self._lasts[last]
+
+
+class Records(Sequence[list[str]]):
+    """The records of a separated text, read anew whenever they are asked for.
+
+    A list of them takes seventy times the room of `1,2`; of these one place in sixty-four is held.
+    """
+
+    def __init__(self, text: str, separator: str) -> None:
+        self._text = text
+        self._separator = separator
+        self._marks = array("I")
+        self._count = 0
+
+    def add(self, start: int) -> None:
+        """Note where the next record begins."""
+        if self._count % _MARKED == 0:
+            self._marks.append(start)
+        self._count += 1
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self._from(0)
+
+    @overload
+    def __getitem__(self, index: int) -> list[str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[list[str]]: ...
+    def __getitem__(self, index: int | slice) -> list[str] | list[list[str]]:
+        if isinstance(index, slice):
+            chosen = range(len(self))[index]
+            run = (
+                list(islice(self._from(min(chosen)), max(chosen) - min(chosen) + 1))
+                if chosen
+                else []
+            )
+            return [run[at - min(chosen)] for at in chosen]
+        return next(self._from(range(len(self))[index]))
+
+    def _from(self, index: int) -> Iterator[list[str]]:
+        start = self._marks[index // _MARKED] if self._count else len(self._text)
+        records = filter(None, csv.reader(_Lines(self._text, start), delimiter=self._separator))
+        return islice(records, index % _MARKED, None)
+
+
+class _DrawnLines(Sequence[_T]):
+    """Lines of a drawn table, each read when it is asked for; eight bytes are held of it."""
+
+    def __init__(self, text: str, read: Callable[[int, str], _T]) -> None:
+        self._text = text
+        self._read = read
+        self.numbers = array("I")
+        self._starts = array("I")
+
+    def add(self, number: int, start: int) -> None:
+        self.numbers.append(number)
+        self._starts.append(start)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> _T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[_T]: ...
+    def __getitem__(self, index: int | slice) -> _T | list[_T]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(len(self))[index]]
+        start = self._starts[index]
+        end = self._text.find("\n", start)
+        line = self._text[start : end if end >= 0 else len(self._text)]
+        return self._read(self.numbers[index], line)
 
 
 def read_table(text: str) -> Table | None:
@@ -68,29 +147,51 @@ def read_table(text: str) -> Table | None:
 
 def _separated(text: str) -> Table | None:
     begin = 1 if text.startswith("\ufeff") else 0
-    head = list(islice(_lines_of(text[begin:_SNIFFED_CHARS], len(text)), _LOOKED_AT))
+    head = list(islice(_head_lines(text[begin:_SNIFFED_CHARS], len(text)), _LOOKED_AT))
     separator = _separator(head)
     if not separator:
         return None
-    records: list[list[str]] = []
+    lines = _Lines(text, begin)
+    reader = csv.reader(lines, delimiter=separator)
+    names: list[str] = []
+    records = Records(text, separator)
     # Four bytes for each: a pair in a list takes thirty times that, and a row may be four bytes.
     firsts, lasts = array("I"), array("I")
-    reader = csv.reader(_lines_of(text[begin:], 0), delimiter=separator)
-    last = 0
+    last, start = 0, begin
     try:
         for record in reader:
-            if record:
-                records.append(record)
+            if record and names:
+                records.add(start)
                 firsts.append(last + 1)
                 lasts.append(reader.line_num)
-            last = reader.line_num
+            names = names or record
+            last, start = reader.line_num, lines.at
     except csv.Error:
         return None
-    return Table("separated", separator, records[0], records[1:], (firsts[1:], lasts[1:]))
+    return Table("separated", separator, names, records, (firsts, lasts))
 
 
-def _lines_of(text: str, whole: int) -> Iterator[str]:
-    """Lines with their ends, as a file would give them; the last of a cut text is left out."""
+class _Lines:
+    """Lines with their ends, as a file would give them; it knows where the next begins."""
+
+    def __init__(self, text: str, at: int) -> None:
+        self._text = text
+        self.at = at
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        begin = self.at
+        if begin >= len(self._text):
+            raise StopIteration
+        end = self._text.find("\n", begin) + 1
+        self.at = end if end > 0 else len(self._text)
+        return self._text[begin : self.at]
+
+
+def _head_lines(text: str, whole: int) -> Iterator[str]:
+    """The lines of a beginning; the last of a cut text is left out."""
     begin = 0
     while (end := text.find("\n", begin) + 1) > 0:
         yield text[begin:end]
@@ -143,19 +244,22 @@ def _drawn(text: str) -> Table | None:
     if drawing is None:
         return None
     names, style = drawing
-    rows: list[list[str]] = []
-    lines = array("I")
-    others: list[tuple[int, str]] = []
-    for number, line in enumerate(text.split("\n"), 1):
+    rows = _DrawnLines(text, lambda _, line: _cells(line))
+    others = _DrawnLines(text, lambda number, line: (number, line.strip()))
+    number = start = 0
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        number, line = number + 1, text[start:end]
         cells = _cells(line)
         if len(cells) == len(names) and cells != names and _is_row(line, len(names)):
-            rows.append(cells)
-            lines.append(number)
+            rows.add(number, start)
         elif line.strip() and cells != names and not _RULE.fullmatch(line):
-            others.append((number, line.strip()))
+            others.add(number, start)
+        start = end + 1
     if not rows or (style == "markdown" and len(rows) < _DRAWN_SHARE * (len(rows) + len(others))):
         return None
-    table = Table(style, "|", names, rows, (lines, lines))
+    table = Table(style, "|", names, rows, (rows.numbers, rows.numbers))
     table.others = others
     return table
 

@@ -12,9 +12,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
-from holdfast.document.json_text import UNREADABLE, Document, LinesDocument, decoder
+import msgspec
+
+from holdfast.document.density import HEAD, LARGE, head_of, is_dense
+from holdfast.document.json_text import UNREADABLE, Document, LinesDocument, decoder, lines_of
 from holdfast.document.python_text import read_python
 
 OPEN_LEVELS = 4
@@ -33,6 +37,8 @@ _MOST_TRIES = 4
 _LINE_OPENING = re.compile(r"^[ \t]*+([\[{])", re.MULTILINE)
 _WORD_OPENING = re.compile(r"[\s:=>`(]([\[{])(?=\s*+[\[{\"'\d\]}(-]|\s*+[ntfNTF])")
 _raw_decode = json.JSONDecoder(strict=False).raw_decode
+_checker = msgspec.json.Decoder(msgspec.Raw)
+"""Tells JSON from what is none, and makes no value of it."""
 _SPACE = " \t\r\n"
 _MARK = "\ufeff"
 """Some servers on Windows write a byte order mark before their JSON."""
@@ -57,22 +63,34 @@ def inside(document: Document, start: int, end: int) -> Document | None:
     return document.inner[start]
 
 
-def unwrapped(value: Any, prose: list[str], level: int = 0) -> Any:
-    """The same value with strings that are JSON replaced by what they hold, near the top.
+class _Opened(NamedTuple):
+    """A value with the strings near its top that are JSON replaced by what they hold."""
 
-    What stands around the JSON in these strings is added to the prose.
-    """
-    if type(value) is str:
-        held = _in_held(value) if len(value) >= WORTH_OPENING else None
-        if held is None:
+    value: Any
+    around: tuple[str, ...]
+    """What stands around the JSON in these strings."""
+    is_whole: bool
+
+
+def _unwrapped(value: Any, *prose: str) -> _Opened:
+    around, is_whole = [*prose], True
+
+    def opened(value: Any, level: int) -> Any:
+        nonlocal is_whole
+        if type(value) is str:
+            held = _in_held(value) if len(value) >= WORTH_OPENING else None
+            if held is None:
+                return value
+            around.extend(held.around)
+            is_whole = is_whole and held.is_whole
+            return held.value
+        if level == OPEN_LEVELS or not isinstance(value, (dict, list)) or len(value) > FEW:
             return value
-        prose.extend(held.around)
-        return held.value
-    if level == OPEN_LEVELS or not isinstance(value, (dict, list)) or len(value) > FEW:
-        return value
-    if isinstance(value, list):
-        return [unwrapped(item, prose, level + 1) for item in value]
-    return {key: unwrapped(item, prose, level + 1) for key, item in value.items()}
+        if isinstance(value, list):
+            return [opened(item, level + 1) for item in value]
+        return {key: opened(item, level + 1) for key, item in value.items()}
+
+    return _Opened(opened(value, 0), tuple(around), is_whole)
 
 
 def _in_held(text: str) -> Document | None:
@@ -90,27 +108,54 @@ def _whole(text: str, begin: int) -> Document | None:
     start = len(text) - len(text[begin:].lstrip(_SPACE))
     end = len(text.rstrip(_SPACE))
     try:
-        value = decoder.decode(text[start:end])
+        value, is_whole = _decoded(text, start, end)
     except UNREADABLE:
         return None
-    prose: list[str] = []
-    opened = unwrapped(value, prose)
-    return Document(text, opened, start=start, end=end, around=tuple(prose))
+    opened = _unwrapped(value)
+    is_whole = is_whole and opened.is_whole
+    return Document(
+        text, opened.value, start=start, end=end, around=opened.around, is_whole=is_whole
+    )
+
+
+def _decoded(text: str, start: int, end: int) -> tuple[Any, bool]:
+    """The JSON in a span, and whether that is all of it: of a dense text it is the beginning."""
+    if end - start <= LARGE:
+        return decoder.decode(text[start:end]), True
+    _checker.decode(text[start:end])
+    if text[start] in "[{" and is_dense(text, start, end):
+        return head_of(text, start, end), False
+    return decoder.decode(text[start:end]), True
 
 
 def _lines(text: str, begin: int) -> Document | None:
     """JSON lines; the last may be cut off."""
     if begin or "\n" not in text.strip():
         return None
-    for end in (len(text), len(text.rstrip().rpartition("\n")[0])):
-        try:
-            rows = decoder.decode_lines(text[:end])
-        except UNREADABLE:
-            continue
-        rest = text[end:].strip()
-        if len(rows) > 1 and isinstance(rows[0], dict):
-            return LinesDocument(text, rows, end=end, around=(rest,) if rest else ())
+    for end in (len(text), text.rstrip().rfind("\n")):
+        if (document := _lines_until(text, end)) is not None:
+            return document
     return None
+
+
+def _lines_until(text: str, end: int) -> Document | None:
+    lines = lines_of(text, end)
+    if len(lines) < 2 or text[lines[0].start] != "{":
+        return None
+    is_whole = not is_dense(text, 0, end)
+    rows: list[Any] = []
+    try:
+        # One by one: a reader of lines would take two values on one, or one on two of them.
+        for line in lines:
+            if is_whole or line.start < HEAD:
+                rows.append(decoder.decode(text[line.start : line.end]))
+            else:
+                _checker.decode(text[line.start : line.end])
+    except UNREADABLE:
+        return None
+    rest = text[end:].strip()
+    around = (rest,) if rest else ()
+    return LinesDocument(text, rows, lines, end=end, around=around, is_whole=is_whole)
 
 
 def _python(text: str, begin: int) -> Document | None:
@@ -118,9 +163,7 @@ def _python(text: str, begin: int) -> Document | None:
     document = read_python(text, begin)
     if document is None or text[document.root.end :].strip():
         return None
-    prose: list[str] = []
-    document.value = unwrapped(document.value, prose)
-    document.around = tuple(prose)
+    document.value, document.around, document.is_whole = _unwrapped(document.value)
     return document
 
 
@@ -144,9 +187,9 @@ def _within(text: str) -> Document | None:
             continue
         before, behind = text[:begin].strip(), text[document.root.end :].strip()
         if len(behind) <= _AROUND:
-            prose = [part for part in (before, behind) if part]
-            document.value = unwrapped(document.value, prose)
-            document.around = tuple(prose)
+            opened = _unwrapped(document.value, *filter(None, (before, behind)))
+            document.value, document.around = opened.value, opened.around
+            document.is_whole = document.is_whole and opened.is_whole
             return document
     return None
 
@@ -160,8 +203,25 @@ def _openings(text: str) -> Iterator[int]:
 
 def _json_at(text: str, begin: int) -> Document | None:
     try:
-        _, end = _raw_decode(text, begin)
-        value = decoder.decode(text[begin:end])
+        end = _end_of(text, begin) if len(text) > LARGE else _raw_decode(text, begin)[1]
+        value, is_whole = _decoded(text, begin, end)
     except UNREADABLE:
         return None
-    return Document(text, value, start=begin, end=end, form="embedded")
+    return Document(text, value, start=begin, end=end, form="embedded", is_whole=is_whole)
+
+
+def _end_of(text: str, begin: int) -> int:
+    """Where the JSON of a long text ends: at one of the last brackets, for little may follow it.
+
+    A reader that finds the end itself makes values of all, in forty times their room.
+    """
+    closing = "]" if text[begin] == "[" else "}"
+    end = len(text)
+    for _ in range(2 * _MOST_TRIES):
+        end = text.rfind(closing, max(begin, len(text) - _AROUND - 1), end)
+        if end < 0:
+            break
+        with suppress(*UNREADABLE):
+            _checker.decode(text[begin : end + 1])
+            return end + 1
+    raise ValueError

@@ -251,7 +251,7 @@ class Session:
                 milliseconds=milliseconds,
             )
             written = await self._writer.add(turn, fitted.state, head, hidden)
-            fitted.state.let_go()
+            await self._workers.off_loop(size, fitted.state.let_go)  # 60 ms for 100,000 messages
             return written
 
     def _look(self, state: FitState) -> tuple[Repeated, frozenset[Life], str]:

@@ -137,7 +137,7 @@ def cited_message(
     if not messages[n].results:
         return None
     wanted = _to_be_cited(messages, n, citing)
-    if messages[n].size > _LARGE:
+    if wanted and messages[n].size > _LARGE:
         _let_texts_go(messages[n], wanted)
     citations = _citations(messages[n], wanted, citing)
     if not citations:

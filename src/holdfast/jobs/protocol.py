@@ -20,6 +20,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens that it took; the rest of what was debited is refunded."""
     summary: Summary | None = None
     """What it made, to be kept."""
+    gist: str = ""
+    """What the job's ref is from now on said to be, in at most 500 characters."""
     again_seconds: float | None = None
     """When it is to be done once more, if it recurs."""
     skipped: str = ""

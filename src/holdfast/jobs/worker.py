@@ -209,7 +209,12 @@ class Worker:
             skip = partial(self._queue.skip, job, why, cost=cost, delay_seconds=again)
             return _Handled("skipped", skip, cost, why)
         finish = partial(
-            self._queue.finish, job, cost=cost, summary=outcome.summary, again_seconds=again
+            self._queue.finish,
+            job,
+            cost=cost,
+            summary=outcome.summary,
+            gist=outcome.gist,
+            again_seconds=again,
         )
         return _Handled("done", finish, cost, "")
 

@@ -46,7 +46,7 @@ class MemoryStore:
         self._workspaces: dict[str, Workspace] = {}
         self._shelves: dict[tuple[str, str], Shelf] = {}
         moment = self._moment if clock is time.time else self._hand_set
-        self._queue = MemoryQueue(moment, self._keep_summary)
+        self._queue = MemoryQueue(moment, self._keep_summary, self._retell)
         self.jobs: JobQueue = self._queue
         """Work for the background."""
         self._secret = secrets.token_bytes(rules.SECRET_BYTES)
@@ -218,6 +218,11 @@ class MemoryStore:
         rules.check_key(key)
         expires_at = rules.expiry(self._clock(), ttl_seconds)
         self._keep_summary(scope, Summary(key, value, source, expires_at))
+
+    def _retell(self, scope: Scope, ref_id: str, gist: str) -> None:
+        ref = self._find(scope, ref_id)
+        if ref is not None:
+            ref.content = msgspec.structs.replace(ref.content, summary=gist)
 
     def _keep_summary(self, scope: Scope, summary: Summary) -> None:
         self._shelf(scope).summaries[summary.key] = summary

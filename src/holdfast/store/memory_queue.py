@@ -43,10 +43,14 @@ class MemoryQueue(JobQueue):
     """Keeps jobs in memory, and nothing beyond it."""
 
     def __init__(
-        self, moment: Callable[[], Moment], keep: Callable[[Scope, Summary], None]
+        self,
+        moment: Callable[[], Moment],
+        keep: Callable[[Scope, Summary], None],
+        retell: Callable[[Scope, str, str], None],
     ) -> None:
         self._moment = moment
         self._keep = keep
+        self._retell = retell
         self._rows: dict[int, Row] = {}
         self._last = 0
         self._spent: dict[tuple[str, str], dict[str, int]] = {}
@@ -199,6 +203,8 @@ class MemoryQueue(JobQueue):
                 spent[name] += ending.cost - job.most_cost
         if ending.summary is not None:
             self._keep(job.scope, ending.summary)
+        if ending.gist:
+            self._retell(job.scope, job.ref_id, ending.gist)
         delay = ending.delay_seconds
         self._change(
             row,

@@ -114,6 +114,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     delay_seconds: float | None = None
     """Until the next attempt; None: there is none."""
     summary: Summary | None = None
+    gist: str = ""
+    """What the ref of the job is from now on said to be: see `RefInfo.summary`."""
 
 
 class Depth(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,9 +219,11 @@ class JobQueue(ABC):
         *,
         cost: int = 0,
         summary: Summary | None = None,
+        gist: str = "",
         again_seconds: float | None = None,
     ) -> bool:
         """The job is done; what it made is kept with that. A job that recurs is queued again."""
+        rules.check_gist(gist)
         is_over = again_seconds is None
         return await self.settle(
             job,
@@ -229,6 +233,7 @@ class JobQueue(ABC):
                 cost=cost,
                 delay_seconds=again_seconds,
                 summary=summary,
+                gist=gist,
             ),
         )
 

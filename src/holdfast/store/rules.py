@@ -59,6 +59,15 @@ def check_session(scope: Scope) -> None:
         )
 
 
+def check_gist(gist: str) -> None:
+    """Raise unless a text can be the summary of a ref."""
+    if len(gist) > MOST_SUMMARY_CHARACTERS:
+        raise StoreError(
+            f"the summary of a content has more than {MOST_SUMMARY_CHARACTERS} characters",
+            fix="Cut it before it is stored.",
+        )
+
+
 def check_key(key: str) -> None:
     """Raise unless a key can name a summary or a job."""
     if not key or len(key) > MOST_KEY_CHARACTERS or "\0" in key:

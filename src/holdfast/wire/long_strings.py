@@ -101,7 +101,7 @@ def fields(data: memoryview) -> dict[str, msgspec.Raw]:
     if hollow is None:
         return _fields(data)
     spans = _fields(hollow.skeleton)
-    windows = _windows(data, hollow, list(spans.values()), MEMBER)
+    windows = _windows(data, hollow, list(spans.values()), MEMBER.match)
     return _fields(data) if windows is None else dict(zip(spans, windows, strict=True))
 
 
@@ -110,7 +110,7 @@ def items(data: memoryview) -> list[msgspec.Raw]:
     hollow = _hollow(data)
     if hollow is None:
         return _items(data)
-    windows = _windows(data, hollow, _items(hollow.skeleton), _ELEMENT)
+    windows = _windows(data, hollow, _items(hollow.skeleton), _ELEMENT.match)
     return _items(data) if windows is None else windows
 
 
@@ -227,13 +227,16 @@ def _emptied(value: Any, texts: dict[str, str]) -> Any:
 
 
 def _windows(
-    data: memoryview, hollow: _Hollow, spans: list[msgspec.Raw], before: re.Pattern[bytes]
+    data: memoryview,
+    hollow: _Hollow,
+    spans: list[msgspec.Raw],
+    before: Callable[[bytes, int], re.Match[bytes] | None],
 ) -> list[msgspec.Raw] | None:
     """Windows on the whole in place of those on the skeleton; None where a key stands twice."""
     windows = []
     at = 0
     for span in spans:
-        head = before.match(hollow.skeleton, at)
+        head = before(hollow.skeleton, at)
         if head is None or not hollow.skeleton.startswith(memoryview(span), head.end()):
             return None
         at = head.end() + len(memoryview(span))

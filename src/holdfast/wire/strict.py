@@ -141,9 +141,9 @@ def _count_values(raw: bytes) -> int:
 
 
 def _without_escapes(raw: bytes) -> Iterator[bytes]:
-    """JSON in parts of a step each, without its backslashes and quotes that are escaped."""
+    """JSON in parts, without its backslashes and quotes that are escaped."""
     at = 0
-    while part := raw[at : at + _LARGE_BYTES]:
+    while part := raw[at : at + _LARGE_BYTES // 4]:
         backslashes = len(part) - len(part.rstrip(b"\\"))
         if backslashes % 2 and at + len(part) < len(raw):
             part = part[:-1]  # it escapes what the next part begins with

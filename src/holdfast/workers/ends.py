@@ -17,6 +17,7 @@ KIND = "text"
 _END_BYTES = 600
 """Of each end: with its frame the citation stays under 400 tokens for most scripts."""
 _LEAST_BYTES = 40
+_COUNTED_BYTES = 1_000_000
 _LINE = "  | "
 """Before each line of content, so that none can pass for a line of ours."""
 
@@ -35,7 +36,7 @@ def cite_ends(data: bytes, reason: str, rules: CitingRules, tool: str = "") -> C
     sha256 = digest(data)
     name = ref_id(KIND, sha256, rules.ref_digits)
     total = data.count(b"\n") + (not data.endswith(b"\n"))
-    tokens = count(data.decode("utf-8", "replace"))
+    tokens = _tokens(data)
     title = f"Text, {total:,} lines; only its ends are shown, for reading it all {reason}"
     head = (
         f"[{name} · {total:,} lines, {len(data):,} bytes, about {tokens:,} tokens · stored whole]"
@@ -81,6 +82,13 @@ def cite_ends(data: bytes, reason: str, rules: CitingRules, tool: str = "") -> C
         fidelity=fidelity,
         content=content,
     )
+
+
+def _tokens(data: bytes) -> int:
+    """About how many tokens a content has, from its beginning: it is not decoded as a whole."""
+    beginning = data[:_COUNTED_BYTES]
+    tokens = count(beginning.decode("utf-8", "replace"))
+    return round(tokens * len(data) / max(1, len(beginning)))
 
 
 def _ends(data: bytes, size: int, total: int, rules: CitingRules) -> tuple[Excerpt, ...]:

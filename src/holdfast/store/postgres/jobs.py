@@ -77,7 +77,12 @@ WITH ended AS (
     SET state = $4, attempts = $5, error = $6, cost = cost + $7, due = holdfast.now_or($1) + $8,
         lease_until = NULL, completed_at = holdfast.now_or($1)
     WHERE id = $2 AND token = $3 AND state = 'running'
-    RETURNING workspace, username, session, most_cost, debited_on
+    RETURNING workspace, username, session, ref_id, most_cost, debited_on
+), retold AS (
+    UPDATE holdfast.refs AS r SET summary = $16
+    FROM ended
+    WHERE r.workspace = ended.workspace AND r.username = ended.username
+      AND r.ref_id = ended.ref_id AND $16 <> ''
 ), refunded AS (
     UPDATE holdfast.quotas AS q SET spent = q.spent + $7 - ended.most_cost
     FROM ended

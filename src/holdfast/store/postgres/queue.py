@@ -98,7 +98,7 @@ class PostgresQueue(JobQueue):
         rows = await self._database.fetch(
             jobs.SETTLE,
             *(self._now, job.id, job.token, ending.state, ending.attempts, ending.error),
-            *(ending.cost, ending.delay_seconds, *kept),
+            *(ending.cost, ending.delay_seconds, *kept, ending.gist),
         )
         if ending.delay_seconds is not None:
             self._bell.ring()
@@ -136,7 +136,8 @@ class PostgresQueue(JobQueue):
 
     async def wait(self, seconds: float) -> None:
         """Return once jobs may have been queued; without a server, when the time is over."""
-        await self._listening.begin()
+        if await self._listening.begin():
+            return  # what was queued before this was listened for is found by looking once more
         await self._bell.wait(seconds)
 
     async def close(self) -> None:

@@ -212,7 +212,9 @@ def connect(path: Path, *, busy_seconds: float, read_only: bool = False) -> apsw
     # loses it. Commits are shared (see writer), which makes that cheap enough.
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA wal_autocheckpoint = 4000")
-    db.execute("PRAGMA cache_size = -16000")
+    # Each connection keeps as much once a large content went through it. The inner pages of a store
+    # of 10 GB take less, and the system has the others.
+    db.execute("PRAGMA cache_size = -4000")
     if read_only:
         db.execute("PRAGMA query_only = ON")
     return db

@@ -291,6 +291,14 @@ def note_access(db: apsw.Connection, scope: Scope, ref: int, now: float) -> None
         use(db, scope, ref, (scope.session,))
 
 
+def retell(db: apsw.Connection, scope: Scope, ref: str, gist: str) -> None:
+    """Say of a ref what it is, in other words than before."""
+    row = find(db, scope, ref)
+    if row is not None:
+        detail = rules.to_json(msgspec.structs.replace(row.detail, summary=gist))
+        db.execute("UPDATE refs SET detail = ? WHERE id = ?", (detail, row.id))
+
+
 def mark_damaged(db: apsw.Connection, scope: Scope, sha256: str, now: float) -> bool:
     """Set a content apart, unless someone healed it meanwhile; whether it is damaged."""
     stored = db.execute(

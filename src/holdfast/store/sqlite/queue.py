@@ -18,7 +18,7 @@ from holdfast.store import queue as rules_of_jobs
 from holdfast.store.pack import pack
 from holdfast.store.queue import Bell, Claim, Ending, Job, JobQueue, NewJob, QueueFigures
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import jobs
+from holdfast.store.sqlite import jobs, originals
 from holdfast.store.sqlite.driver import Job as Work
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Readers, Writer
@@ -74,9 +74,14 @@ class SqliteQueue(JobQueue):
     async def settle(self, job: Job, ending: Ending) -> bool:
         """Write down how an attempt ended."""
         packed = None if ending.summary is None else pack(ending.summary.value)
-        is_ours = await self._write(
-            lambda db: jobs.settle(db, job, ending, packed, self._ticking.noted(db))
-        )
+
+        def work(db: apsw.Connection) -> bool:
+            is_ours = jobs.settle(db, job, ending, packed, self._ticking.noted(db))
+            if is_ours and ending.gist:
+                originals.retell(db, job.scope, job.ref_id, ending.gist)
+            return is_ours
+
+        is_ours = await self._write(work)
         if ending.delay_seconds is not None:
             self._bell.ring()
         return is_ours

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 import apsw
 
-from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
@@ -37,7 +34,7 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import moving, originals, sessions, summaries, upkeep
+from holdfast.store.sqlite import copying, moving, originals, sessions, summaries, upkeep
 from holdfast.store.sqlite.driver import (
     BUSY_SECONDS,
     Job,
@@ -372,28 +369,7 @@ class SqliteStore:
     async def backup(self, path: str) -> None:
         """Write a copy of the whole store while it is in use."""
         await self._write(_nothing)
-        await self._readers.run(partial(self._backup, Path(path).absolute()))
-
-    def _backup(self, target: Path) -> None:
-        """Copy under another name, and rename: a file of that name is a whole copy.
-
-        Half a copy would open as a store with nothing in it, and pass for a backup.
-        """
-        with in_our_words(str(target)):
-            if target.exists():
-                raise StoreError(
-                    "there is a file of that name", where=str(target), fix="Choose another name."
-                )
-            handle, name = tempfile.mkstemp(".partial", f"{target.name}.", target.parent)
-            os.close(handle)
-            partial_copy = Path(name)
-            try:
-                _copy(self._path, partial_copy)
-                partial_copy.replace(target)
-                _flush_folder(target.parent)
-            finally:
-                for suffix in ("", "-wal", "-shm", "-journal"):
-                    Path(f"{partial_copy}{suffix}").unlink(missing_ok=True)
+        await self._readers.run(partial(copying.write_copy, self._path, Path(path).absolute()))
 
     async def close(self) -> None:
         """Finish what is being written and let go."""
@@ -424,31 +400,3 @@ def _packed(batch: list[transfer.Line]) -> dict[str, Packed]:
         for line in batch
         if isinstance(line, transfer.RefLine | transfer.MessageLine) and line.data is not None
     }
-
-
-def _flush_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk, where folders can be flushed."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a database in small steps, so that writers are not kept waiting."""
-    read = connect(source, busy_seconds=BUSY_SECONDS, read_only=True)
-    try:
-        write = apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)
-        try:
-            # One state of the store: without it, each write of others would start the copy anew.
-            read.execute("BEGIN")
-            read.execute("SELECT 1 FROM sqlite_schema").fetchone()
-            with write.backup("main", read, "main") as copying:
-                while not copying.done:
-                    copying.step(1000)
-        finally:
-            write.close()
-    finally:
-        read.close()

@@ -14,7 +14,7 @@ from holdfast.errors import BudgetExceededError, ContextOptimizationError
 from holdfast.surfaces.proxy.exchange import Outcome
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Preparing
-from holdfast.surfaces.proxy.service import Service
+from holdfast.surfaces.proxy.service import READING, Service
 from holdfast.tokens import count
 from holdfast.wire import Conversation, read
 from holdfast.wire.strict import encode, parse
@@ -23,8 +23,6 @@ _COUNTED_AS_IS = 1_000_000
 """A larger body is counted as it stands: what would be sent is known once it was made to fit, and
 clients ask for counts more often than for answers."""
 _BYTES_PER_TOKEN = 4
-_READING = 16
-"""How many times faster JSON is read than counted."""
 
 
 async def count_answer(service: Service, incoming: Incoming) -> Outcome:
@@ -35,7 +33,7 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
     if size > _COUNTED_AS_IS:
         tokens = await off_loop(size, partial(_tokens_as_is, service, incoming, engine))
         return _told(dialect, tokens)
-    conversation = await off_loop(size // _READING, partial(_read, service, incoming))
+    conversation = await off_loop(size // READING, partial(_read, service, incoming))
     session = await engine.look_up(conversation, incoming.switches.session)
     model = incoming.route.model or conversation.model or ""
     options = Preparing(service, incoming, engine).options(conversation)

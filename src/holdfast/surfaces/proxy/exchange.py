@@ -30,7 +30,7 @@ from holdfast.surfaces.proxy.sending import (
     is_stream,
     received,
 )
-from holdfast.surfaces.proxy.service import Service
+from holdfast.surfaces.proxy.service import READING, Service
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.upstreams import returned_headers
 from holdfast.wire import Conversation, write
@@ -103,8 +103,7 @@ class Handling:
         self._preparing = Preparing(self.service, self.incoming, engine)
         prepared = await self._preparing.prepare(conversation)
         self.incoming.seen.session = prepared.session.name
-        sent_tools = {tool.name for tool in offered_tools(prepared.sent)}
-        self._offered = frozenset(sent_tools - {tool.name for tool in offered_tools(conversation)})
+        self._offered = await self._offered_in(prepared)
         headers = prepared.headers
         if self.service.peers is not None:
             headers[f"{PREFIX}worker"] = str(self.service.peers.number)
@@ -121,6 +120,15 @@ class Handling:
             await calls.aclose()
         last = await self._whole_answer(prepared, first)
         return last._replace(headers=last.headers | headers)
+
+    async def _offered_in(self, prepared: Prepared) -> frozenset[str]:
+        """The tools that went out and are not the client's own; it may have 10,000 of those."""
+        asked, sent = prepared.asked, prepared.sent
+        if asked is sent:
+            return frozenset()
+        size = len(sent.frame.head) + len(sent.frame.tail)
+        work = partial(_added_tools, asked, sent)
+        return await self.service.engine.workers.off_loop(size // READING, work)
 
     # --- the answer ------------------------------------------------------------------------------
 
@@ -361,6 +369,11 @@ class Handling:
             dialect=self.dialect,
         )
         prepared.session.hide(self._hidden_answer)
+
+
+def _added_tools(asked: Conversation, sent: Conversation) -> frozenset[str]:
+    names = {tool.name for tool in offered_tools(sent)}
+    return frozenset(names - {tool.name for tool in offered_tools(asked)})
 
 
 def _account(billed: dict[str, Any], calls: int) -> dict[str, str]:

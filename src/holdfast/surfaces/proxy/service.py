@@ -39,7 +39,7 @@ from holdfast.wire.strict import Limits
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.incoming import Incoming
 
-_READING = 16
+READING = 16
 """How many times faster JSON is read than what it holds is cited."""
 _SAFE = "/:@!$&'()*+,;=~"
 
@@ -111,7 +111,7 @@ class Service:
         before = self.recent.before(body, dialect, tenant)
         unread = len(body) - (len(before.source or b"") if before is not None else 0)
         work = partial(self.recent.read, body, dialect, tenant, before)
-        return await self.engine.workers.off_loop(unread // _READING, work)
+        return await self.engine.workers.off_loop(unread // READING, work)
 
     def _overran(self, reason: str) -> None:
         """A content could not be read in time, or within the memory for it: say so."""
