@@ -26,6 +26,7 @@ from benchmarks import (
     regret,
     replay,
     store,
+    summaries,
     walk,
     wire,
 )
@@ -40,6 +41,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "cite": cite.run,
     "expand": expand.run,
     "store": store.run,
+    "summaries": summaries.run,
     "jobs": jobs.run,
     "replay": replay.run,
     "regret": regret.run,

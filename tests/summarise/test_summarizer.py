@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -330,9 +331,26 @@ def test_a_window_too_small_for_anything_is_said() -> None:
     assert provider.asked == []
 
 
-def test_one_piece_that_fails_fails_the_provider() -> None:
+def test_a_piece_of_which_a_model_makes_nothing_speaks_for_itself() -> None:
     def answer(asked: Asked) -> Any:
         return completion("") if "Note 5" in asked.content else first_words(0.2)(asked)
+
+    result, _ = summarised(answer, content=LONG, summarization_max_retries=0, **SMALL_WINDOW)
+    assert result.provider == "openai:small"
+    assert re.fullmatch(r"[12] of \d pieces are quoted: .*", result.warnings[0])
+    other, _ = summarised(
+        answer,
+        content=LONG,
+        summarization_max_retries=0,
+        summarization_providers=["openai:small2"],
+        **SMALL_WINDOW,
+    )
+    assert other.text == result.text
+
+
+def test_a_piece_that_cannot_be_asked_for_fails_the_provider() -> None:
+    def answer(asked: Asked) -> Any:
+        return status(503)(asked) if "Note 5" in asked.content else first_words(0.2)(asked)
 
     result, _ = summarised(answer, content=LONG, summarization_max_retries=0, **SMALL_WINDOW)
     assert result.provider == "extractive"

@@ -77,6 +77,29 @@ def test_a_program_is_asked_and_what_it_invents_is_dropped(
     assert (summary["provider"], summary["unsupported_sentences"]) == ("[cli]tiny:one", 1)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="runs a script")
+def test_what_was_paid_for_is_kept_in_the_store(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Path(
+        cli.write("tiny", "#!/bin/sh\ncat > /dev/null\necho 'Station 20 measured rain.'\n")
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("HOLDFAST_SUMMARIZATION_COMMANDS", json.dumps({"tiny": [str(script)]}))
+    call = ("summarise", cli.write("rain.txt", REPORT), "--provider", "[cli]tiny:one")
+    assert [cli(*call).json[0]["cached"] for _ in range(2)] == [False, True]
+    assert cli(*call, "--question", "Who?").json[0]["cached"] is False
+    monkeypatch.setenv("HOLDFAST_SUMMARIZATION_CACHE_ENABLED", "false")
+    assert cli(*call).json[0]["cached"] is False
+
+
+def test_the_archive_keeps_the_original_too_where_it_is_on(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_CONTENT_ARCHIVE_ENABLED", "true")
+    monkeypatch.setenv("HOLDFAST_RESEARCH_ARCHIVE_DIR", str(cli.folder / "kept"))
+    cli("summarise", cli.write("rain.txt", REPORT))
+    assert list((cli.folder / "kept").glob("*.db"))
+
+
 def test_a_provider_that_cannot_be_asked_is_told_beside_the_quotations(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

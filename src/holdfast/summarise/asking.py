@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
@@ -26,7 +27,7 @@ from holdfast.errors import (
     ModelRefusedError,
     ModelTimeoutError,
 )
-from holdfast.models.digest import Count
+from holdfast.models.digest import Count, digest
 from holdfast.models.protocol import Completion, CompletionModel
 from holdfast.settings import Settings
 from holdfast.summarise.cache import SummaryCache, cache_key
@@ -41,6 +42,7 @@ Sleep = Callable[[float], Awaitable[None]]
 _SLACK = 64
 """Tokens that an answer may have beside twice its target: more is an essay, and is cut by its
 provider rather than paid for."""
+_LINES = re.compile(r"lines (\d+)-(\d+)")
 _PLACED = 100
 """Sentences of one piece whose places are looked for: each look reads the piece once."""
 
@@ -63,6 +65,8 @@ class Draft(msgspec.Struct, frozen=True, array_like=True):
     model: str
     cost: float | None
     cached: bool = False
+    quoted: bool = False
+    """The piece speaks for itself: the model made nothing usable of it."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -194,6 +198,17 @@ class Asker:
 def quoted(text: str) -> Draft:
     """A piece too short to be summarised, as it stands."""
     return Draft((Line(text.strip(), "", 0, text.rstrip().count("\n")),), 0, 0, "", 0.0)
+
+
+def quoted_instead(piece: Piece, counted: Count) -> Draft:
+    """What stands for a piece of which a model made nothing usable: its own sentences."""
+    chosen = digest(piece.text, piece.target, piece.context, counted=counted)
+    lines = []
+    for quotation in chosen.quotations:
+        numbers = _LINES.fullmatch(quotation.where)
+        first, last = map(int, numbers.groups()) if numbers else (1, piece.text.count("\n") + 1)
+        lines.append(Line(quotation.text, "\n", first - 1, last - 1))
+    return Draft(tuple(lines), 0, 0, "", 0.0, quoted=True)
 
 
 def _places(sentences: list[str], source: str) -> list[tuple[int, int]]:

@@ -16,9 +16,10 @@ from holdfast.trim.excerpts import error_line
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _FENCED = re.compile(r"\A```[a-z]*\n(.*)\n```\s*\Z", re.DOTALL)
 _INTRODUCTION = re.compile(
-    r"\A\s*(?:(?:sure|certainly|of course|okay|ok)\b[^\n:]{0,80}[:!.,]\s*)?"
+    r"\A(?:(?:sure|certainly|of course|okay|ok)\b[^\n:!.,]{0,80}[:!.,]\s*+)?+"
     r"(?:(?:here(?:'s| is| are)|below is|the following is)\b[^\n:]{0,120}:"
-    r"|(?:\**(?:summary|shortened text|condensed version|key points|headline)\**)\s*:)\**\s*",
+    r"|\*{0,2}(?:summary|shortened text|condensed version|key points|headline)\*{0,2}:)"
+    r"\*{0,2}\s*+",
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(

@@ -104,11 +104,18 @@ def result_of(
         ref=wanted.ref,
         unsupported=sum(draft.unsupported for draft in last),
         checked=sum(draft.checked for draft in last),
+        warnings=_quoted_instead(last),
         places=tuple(
             Place(*span, quotation.where)
             for span, quotation in zip(spans_in(quoted.quotations), quoted.quotations, strict=True)
         ),
     )
+
+
+def _quoted_instead(drafts: Sequence[Draft]) -> tuple[str, ...]:
+    number = sum(draft.quoted for draft in drafts)
+    told = f"{number} of {len(drafts)} pieces are quoted: the model made nothing usable of them"
+    return (told,) if number else ()
 
 
 def _summed(costs: Sequence[float | None]) -> float | None:

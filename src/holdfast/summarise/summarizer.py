@@ -35,7 +35,7 @@ from holdfast.models.opening import EXTRACTIVE, open_model
 from holdfast.models.protocol import CompletionModel
 from holdfast.privacy import apply, find
 from holdfast.settings import Settings
-from holdfast.summarise.asking import Asker, Draft, Piece, Sleep, quoted
+from holdfast.summarise.asking import Asker, Draft, Piece, Sleep, quoted, quoted_instead
 from holdfast.summarise.cache import MemorySummaryCache, SummaryCache
 from holdfast.summarise.chunking import Chunk, chunks
 from holdfast.summarise.levels import (
@@ -290,9 +290,19 @@ class ContentSummarizer:
                 if chunk.tokens <= SHORT:  # the end of a content: it says what it says
                     return quoted(text)
                 piece = Piece(text, chunk.tokens, level, wanted.context, wanted.budget)
-                return await self._asker.draft(model, piece)
+                try:
+                    return await self._asker.draft(model, piece)
+                except ModelAnswerError:
+                    # Of fifty pieces one or the other is a list of signs that no model can make
+                    # anything of: what it made of all others was paid for, and stays.
+                    if len(pieces) < 2 or not self.settings.summarization_extractive:
+                        raise
+                    return await asyncio.to_thread(quoted_instead, piece, self._counted)
 
-        return await _together(drafted(chunk) for chunk in pieces)
+        drafts = await _together(drafted(chunk) for chunk in pieces)
+        if 2 * sum(draft.quoted for draft in drafts) > len(drafts):
+            raise ModelAnswerError("most answers are no summaries", where=model.name)
+        return drafts
 
     def _extracted(self, wanted: Wanted) -> SummarizationResult:
         if fits_as_it_is(wanted):

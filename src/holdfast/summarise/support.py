@@ -19,7 +19,7 @@ from typing import NamedTuple
 # A URL, a number with its groups, or a word with what joins words in ids, paths and addresses.
 _EXACT = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>\"'`|]++"
-    r"|\d{1,3}(?:,\d{3})++(?:\.\d++)?(?!\w)"
+    r"|\d{1,3}(?:,\d{3})++(?:\.\d++)?+"
     r"|\w++(?:[-./:@#\\+~]\w++)*+"
 )
 _JOINERS = re.compile(r"[-./:@#\\+~]")

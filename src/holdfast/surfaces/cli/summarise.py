@@ -7,13 +7,17 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
-from holdfast.condense.kinds import kind_of
-from holdfast.condense.source import Source
+from holdfast.allocate.originals import Originals
+from holdfast.cite import count
 from holdfast.errors import LimitError
 from holdfast.settings import Settings
-from holdfast.store import Content, Scope, Store
-from holdfast.store.refs import digest, ref_id
-from holdfast.summarise import ContentSummarizer, SummarizationLevel, SummarizationResult
+from holdfast.store import Scope, Store
+from holdfast.summarise import (
+    ContentSummarizer,
+    StoredSummaryCache,
+    SummarizationLevel,
+    SummarizationResult,
+)
 
 from ._input import limits_of, read_body
 from ._output import ColorOption, Output, OutputOption, remark
@@ -79,10 +83,13 @@ def summarise(
     scope = Scope(user, workspace)
 
     async def work(opened: Store) -> list[SummarizationResult]:
-        async def keep(content: str) -> str:
-            return await _stored(opened, scope, content, settings)
+        originals = Originals(settings, opened, scope)
 
-        summarizer = ContentSummarizer(settings, keep=keep)
+        async def keep(content: str) -> str:
+            [original] = await originals.keep([content], [count(content)])
+            return original.ref
+
+        summarizer = ContentSummarizer(settings, cache=StoredSummaryCache(opened, scope), keep=keep)
         if budget is not None and len(items) > 1:
             return await summarizer.batch_summarize(items, budget, question)
         return [await summarizer.summarize(item.content, level, question, budget) for item in items]
@@ -104,18 +111,6 @@ def _read(file: str, settings: Settings) -> str:
             fix="Raise the setting max_body_bytes.",
         )
     return data.decode("utf-8", "replace")
-
-
-async def _stored(store: Store, scope: Scope, content: str, settings: Settings) -> str:
-    """Store an original under all digits of its hash: no two contents share that."""
-    data = content.encode("utf-8", "surrogatepass")
-    kind, sha256 = kind_of(Source(data)), digest(data)
-    ref = ref_id(kind, sha256)
-    original = Content(
-        ref_id=ref, kind=kind, sha256=sha256, data=data, ttl_seconds=settings.content_ttl_seconds
-    )
-    await store.put(scope, [original])
-    return ref
 
 
 def _draw(console: Console, items: list[_Item], results: list[SummarizationResult]) -> None:
