@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 
 from holdfast.fitting.state import BY_ENDS, FitState
+from holdfast.privacy import detectors
+from holdfast.surfaces.proxy import server
 from holdfast.tokens import count
 from holdfast.wire import Tool, openai_chat
 from holdfast.wire.answers import Relay
@@ -193,6 +195,13 @@ def test_many_messages_are_not_gone_through_on_the_event_loop(
         proxy.settled()
     assert threads
     assert all(name.startswith("holdfast-work") for name in threads)
+
+
+def test_what_is_made_when_first_used_is_made_before_the_first_request() -> None:
+    detectors._occurring.cache_clear()
+    with running_proxy({"worker_processes": 0}) as proxy:
+        server._warm_up(proxy.service)
+    assert detectors._occurring.cache_info().currsize == 1
 
 
 @pytest.mark.campaign

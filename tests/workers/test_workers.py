@@ -130,6 +130,13 @@ def test_a_small_content_starts_no_worker() -> None:
         assert pool.pids == ()
 
 
+def test_a_worker_gives_way_to_the_process_that_asks(workers: Workers) -> None:
+    workers.citer()(CONTENTS["log"], rules=CitingRules())
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    [pid] = workers.pids
+    assert os.getpriority(os.PRIO_PROCESS, pid) == min(own + 5, 19)
+
+
 def test_without_workers_the_work_is_done_here() -> None:
     with pool_of(processes=0) as (pool, _):
         assert pool.citer()(LOG, rules=RULES) == cite(LOG, rules=RULES)

@@ -318,7 +318,8 @@ async def fit_and_store(
         except RefCollisionError:
             options = msgspec.structs.replace(options, rules=longer_refs(options.rules))
         else:
-            return _stored(fitted)
+            asked = size_of(fitted.state.asked)
+            return await workers.off_loop(asked // COMPARING, partial(_stored, fitted))
 
 
 def _stored(fitted: Fitted) -> Fitted:
