@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
@@ -34,8 +34,11 @@ class Served(NamedTuple):
     @property
     def rss(self) -> float:
         """Resident memory in MB, children included."""
-        family = [self.process, *self.process.children(recursive=True)]
-        return float(sum(one.memory_info().rss for one in family) / 1e6)
+        total = 0
+        for one in (self.process, *self.process.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):  # a worker may end between two looks
+                total += one.memory_info().rss
+        return total / 1e6
 
     @property
     def cpu(self) -> float:

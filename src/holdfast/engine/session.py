@@ -327,8 +327,8 @@ def _stored(fitted: Fitted) -> Fitted:
     if not fitted.contents:
         return fitted
     fitted.state.let_go()
-    named = tuple(msgspec.structs.replace(content, data=b"") for content in fitted.contents)
-    return msgspec.structs.replace(fitted, contents=named)
+    contents = tuple(msgspec.structs.replace(content, data=b"") for content in fitted.contents)
+    return msgspec.structs.replace(fitted, contents=contents)
 
 
 COMPARING = 256

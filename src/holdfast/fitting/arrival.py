@@ -208,14 +208,14 @@ def _is_asked_again(
     messages: Sequence[Message], n: int, text: str, sent_before: Conversation
 ) -> bool:
     """Whether a content was cited before, and is not to be seen whole anywhere."""
-    known = len(sent_before.messages)
-    refs = _with_digits(_DIGITS_SHOWN.over(sent_before), messages[known:n])
-    if not refs:
+    start = len(sent_before.messages)
+    digits_shown = _with_digits(_DIGITS_SHOWN.over(sent_before), messages[start:n])
+    if not digits_shown:
         return False
     summed = hashlib.sha256()
     for part in canonical_parts(text):
         summed.update(part)
-    if summed.hexdigest()[:DIGITS] not in refs:
+    if summed.hexdigest()[:DIGITS] not in digits_shown:
         return False
     holders = (m for m in messages[:n] if m.results and m.size > len(text))
     return all(text != words for holder in holders for _, _, words in result_texts(holder))
@@ -334,9 +334,9 @@ def _calls_before(messages: Sequence[Message], index: int) -> dict[str, ToolCall
 def _last_question(messages: Sequence[Message], index: int, citing: Citing) -> Message | None:
     """The message before a place in which the user asked last: often the first of hundreds."""
     before = citing.sent_before
-    known = 0 if before is None else len(before.messages)
-    earlier = None if before is None else _QUESTION.over(before)
-    return _asking(earlier, messages[known:index])
+    if before is None:
+        return _asking(None, messages[:index])
+    return _asking(_QUESTION.over(before), messages[len(before.messages) : index])
 
 
 def _asking(earlier: Message | None, messages: Sequence[Message]) -> Message | None:
