@@ -48,7 +48,7 @@ def offer(draft: Draft, options: FitOptions, *, new: bool) -> Draft:
     name, offered = expansion_tool(draft.now)
     if offered or not options.opens:
         return draft
-    if options.offer_inline != "never" and not draft.asked.tools and adds_tools(draft.asked):
+    if options.offer_inline != "never" and not draft.asked.tools and adds_tools(draft.now):
         return _with_tool_message(draft, name, _behind_own_tools(draft.now.messages))
     return draft.with_frame(
         with_tool(draft.now, definition(draft.now.dialect, name)), _OFFER, new=new
