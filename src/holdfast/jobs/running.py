@@ -35,10 +35,10 @@ def handlers(
     store: Store, settings: Settings, clock: Callable[[], float] = time.time
 ) -> dict[str, Handler]:
     """What can be done, by the kind of job."""
-    known: dict[str, Handler] = {}
+    by_kind: dict[str, Handler] = {}
     if settings.sweep_hours:
-        known[sweeping.KIND] = sweeping.Sweeper(store, settings, clock)
-    return known
+        by_kind[sweeping.KIND] = sweeping.Sweeper(store, settings, clock)
+    return by_kind
 
 
 def rules_of(settings: Settings, slots: int) -> WorkerRules:
