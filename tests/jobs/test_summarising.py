@@ -20,7 +20,12 @@ from holdfast.store.queue import Claim
 from tests.store.harness import Clock, content
 
 HERE = Scope("ann", "blue", "s")
-MODEL = Settings(store_url="memory:", summarization_provider="openai:gpt-5-mini")
+MODEL = Settings(
+    store_url="memory:",
+    summarization_provider="openai:gpt-5-mini",
+    background_jobs=False,  # the worker of a test has a model of the test's own
+    forbid_model_calls=True,
+)
 TEXT = "\n".join(f"The server node-{n} answered in {n} ms and wrote {n} rows." for n in range(200))
 LINE = "The server node-7 answered in 7 ms and wrote 7 rows."
 
