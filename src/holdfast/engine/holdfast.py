@@ -30,7 +30,7 @@ from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, Fitted, fit_request
-from holdfast.jobs import Worker, background
+from holdfast.jobs import Opened, Worker, asker, background
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
@@ -70,6 +70,8 @@ class Holdfast:
         """Sessions that are kept in memory; others come back from the store."""
         self.workers = workers or Workers(WorkLimits(processes=0))
         """Who reads large contents; without any, this process does."""
+        self.opened: Opened | None = None
+        """Hears of contents that are opened, to have them summarised; None if nobody does."""
         self.jobs: Worker | None = None
         """Who does the jobs of the queue beside this; None if nobody was asked to."""
         self._heads: OrderedDict[str, str] = OrderedDict()
@@ -110,6 +112,7 @@ class Holdfast:
                     clock=clock,
                     workers=workers,
                 )
+                engine.opened = asker(store, settings)
                 engine.jobs = worker
                 yield engine
                 await engine.settle()
@@ -127,6 +130,7 @@ class Holdfast:
             clock=self._clock,
             workers=self.workers,
         )
+        engine.opened = self.opened
         engine.live = self.live  # one bound for the memory of all
         return engine
 
@@ -181,6 +185,8 @@ class Holdfast:
             known = await self.store.info(self.scope, ref_id)
             return missing(ref_id, known, count=count_text)
         info, data = stored.info, stored.data
+        if self.opened is not None:
+            await self.opened(self.scope, info)
         note = note_of(info)
         work = partial(self.workers.expand, info.ref_id, data, info.kind, wanted)
         return await self.workers.off_loop(len(data), partial(work, note=note, opener=opener))

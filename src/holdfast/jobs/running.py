@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from holdfast.errors import StoreError
-from holdfast.jobs import sweeping
+from holdfast.jobs import summarising, sweeping
 from holdfast.jobs.protocol import Handler
 from holdfast.jobs.worker import Worker, WorkerRules
 from holdfast.settings import Settings
@@ -35,10 +35,12 @@ def handlers(
     store: Store, settings: Settings, clock: Callable[[], float] = time.time
 ) -> dict[str, Handler]:
     """What can be done, by the kind of job."""
-    known: dict[str, Handler] = {}
+    by_kind: dict[str, Handler] = {}
     if settings.sweep_hours:
-        known[sweeping.KIND] = sweeping.Sweeper(store, settings, clock)
-    return known
+        by_kind[sweeping.KIND] = sweeping.Sweeper(store, settings, clock)
+    if summarising.asks_models(settings):
+        by_kind[summarising.KIND] = summarising.Summariser(store, settings)
+    return by_kind
 
 
 def rules_of(settings: Settings, slots: int) -> WorkerRules:

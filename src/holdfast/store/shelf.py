@@ -176,7 +176,7 @@ class Shelf:
     def drop_summaries_of(self, sha256: str) -> None:
         """Remove the summaries of a content that its user no longer has."""
         if not any(not ref.removed for ref in self.of_content(sha256)):
-            for key in [key for key, made in self.summaries.items() if made.source == sha256]:
+            for key in [key for key, summary in self.summaries.items() if summary.source == sha256]:
                 del self.summaries[key]
 
     def live(self) -> Iterator[Ref]:

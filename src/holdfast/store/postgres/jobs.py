@@ -31,7 +31,7 @@ UPDATE holdfast.jobs AS j
 SET state = 'running', attempts = attempts + 1, due = NULL, token = $2,
     lease_until = holdfast.now_or($1) + $3, debited_on = holdfast.day_of(holdfast.now_or($1))
 FROM (
-    SELECT found.id, found.due
+    SELECT ready.id, ready.due
     FROM unnest($4::text[], $5::smallint[]) AS place (kind, priority)
     CROSS JOIN LATERAL (
         SELECT id, due FROM holdfast.jobs AS waiting
@@ -39,7 +39,7 @@ FROM (
           AND waiting.due <= holdfast.now_or($1)
         ORDER BY waiting.due, waiting.id
         LIMIT $6
-        FOR UPDATE SKIP LOCKED) AS found
+        FOR UPDATE SKIP LOCKED) AS ready
     LIMIT $6) AS chosen
 WHERE j.id = chosen.id
 RETURNING j.*, chosen.due AS was_due
@@ -89,7 +89,7 @@ WITH ended AS (
     WHERE ended.most_cost > 0
       AND q.workspace = ended.workspace AND q.username = ended.username
       AND q.name IN ('day ' || ended.debited_on, 'session ' || ended.session)
-), kept AS (
+), summarised AS (
     INSERT INTO holdfast.summaries (
         workspace, username, key, source, expires_at, sha256, size, codec, data)
     SELECT workspace, username, $9, $10, $11, $12, $13, $14, $15 FROM ended

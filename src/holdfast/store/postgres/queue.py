@@ -94,11 +94,13 @@ class PostgresQueue(JobQueue):
     async def settle(self, job: Job, ending: Ending) -> bool:
         """Write down how an attempt ended; asked twice, because the answer was lost, it is once."""
         summary = ending.summary
-        kept = _NOTHING_MADE if summary is None else summaries.values(job.scope, summary)[2:]
+        summary_values = (
+            _NOTHING_MADE if summary is None else summaries.values(job.scope, summary)[2:]
+        )
         rows = await self._database.fetch(
             jobs.SETTLE,
             *(self._now, job.id, job.token, ending.state, ending.attempts, ending.error),
-            *(ending.cost, ending.delay_seconds, *kept, ending.gist),
+            *(ending.cost, ending.delay_seconds, *summary_values, ending.gist),
         )
         if ending.delay_seconds is not None:
             self._bell.ring()

@@ -52,8 +52,8 @@ def jobs(
     scope = Scope(user, tenant) if tenant else None
 
     async def work(opened: Store) -> tuple[list[Job], QueueFigures]:
-        listed = await opened.jobs.latest(scope, kind=kind, state=state or "", limit=limit)
-        return listed, await opened.jobs.figures()
+        newest = await opened.jobs.latest(scope, kind=kind, state=state or "", limit=limit)
+        return newest, await opened.jobs.figures()
 
     newest, figures = with_store(settings, work)
 

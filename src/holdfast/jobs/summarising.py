@@ -1,0 +1,104 @@
+"""summarising: a model says what a stored content is, once it has been opened often enough to pay.
+
+summarising: after protocol, before running. Until then, and wherever no model is named in the
+settings, the extract stands that was made when the content came (C41). A summary costs about as
+much as it saves in two or three openings (004-75): what nobody opens again is not summarised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from holdfast.errors import StoreError
+from holdfast.jobs.protocol import Outcome
+from holdfast.models.opening import EXTRACTIVE
+from holdfast.models.protocol import CompletionModel
+from holdfast.settings import Settings
+from holdfast.store import RefInfo, Scope, Store
+from holdfast.store.queue import Job, NewJob
+from holdfast.store.rules import MOST_SUMMARY_CHARACTERS
+from holdfast.summarise import ContentSummarizer, SummarizationLevel
+
+KIND = "summarise"
+OPENINGS = 2
+"""So often a content was opened when it is summarised."""
+LEAST_TOKENS = 500
+"""Of a content, for a summary to save anything (004-75)."""
+
+Opened = Callable[[Scope, RefInfo], Awaitable[None]]
+"""Told of each content that was opened."""
+
+
+def asks_models(settings: Settings) -> bool:
+    """Whether the settings name any model that summaries are asked of."""
+    named = {settings.summarization_provider, *settings.summarization_providers}
+    return bool(named - {"", EXTRACTIVE})
+
+
+def should_summarize(info: RefInfo) -> bool:
+    """Whether a content that was just opened is worth a summary now."""
+    return info.state == "fresh" and info.tokens >= LEAST_TOKENS and info.accesses == OPENINGS
+
+
+def job_of(info: RefInfo, settings: Settings) -> NewJob:
+    """The job of summarising a content: one for each content, whoever asks for it."""
+    most = settings.summary_tokens_per_artifact
+    return NewJob(kind=KIND, key=info.sha256, ref_id=info.ref_id, most_cost=most)
+
+
+def asker(store: Store, settings: Settings) -> Opened | None:
+    """Queues summaries of contents that are opened again; None where no model is named."""
+    if not asks_models(settings):
+        return None
+
+    async def opened(scope: Scope, info: RefInfo) -> None:
+        if should_summarize(info):
+            with suppress(StoreError):  # no reason for an opening to fail
+                await store.jobs.enqueue(scope, [job_of(info, settings)])
+
+    return opened
+
+
+class Summariser:
+    """Does the job of summarising."""
+
+    def __init__(
+        self, store: Store, settings: Settings, models: Sequence[CompletionModel] | None = None
+    ) -> None:
+        self._store = store
+        # Quotations in the place of a model's words are what there is already.
+        self._settings = msgspec.structs.replace(settings, summarization_extractive=False)
+        self._models = models
+
+    async def __call__(self, job: Job) -> Outcome:
+        """Have a content summarised; what it is said to be changes with the end of the job."""
+        stored = await self._store.get(job.scope.of(""), job.ref_id)
+        if stored is None:
+            return Outcome(skipped="the content is gone")
+        cache = _Cache(self._store, job.scope, stored.info.sha256)
+        summarizer = ContentSummarizer(self._settings, self._models, cache)
+        result = await summarizer.summarize(
+            stored.data.decode("utf-8", "replace"),
+            SummarizationLevel.HEADLINE,
+            target_budget=job.most_cost,
+        )
+        cost = 0 if result.cached else result.tokens_to
+        return Outcome(cost=cost, gist=result.text[:MOST_SUMMARY_CHARACTERS])
+
+
+class _Cache:
+    """Summaries of one content, in the store: they go with it."""
+
+    def __init__(self, store: Store, scope: Scope, source: str) -> None:
+        self._store = store
+        self._scope = scope
+        self._source = source
+
+    async def get(self, key: str) -> bytes | None:
+        return await self._store.summary(self._scope, key)
+
+    async def put(self, key: str, value: bytes, ttl: float | None) -> None:
+        await self._store.put_summary(self._scope, key, value, ttl, source=self._source)
