@@ -44,14 +44,18 @@ EXCEPT: dict[str, tuple[float, int]] = {
     # A parser of pages takes half a kilobyte for `<p>`, and a tenth for an attribute; above
     # `html_blocks.MOST_TAGS` a page is read without it.
     "html": (1.0, 64),
-    "xml": (1.0, 32),
+    "xml": (1.0, 36),
     # What is known of each: a header of a mail, a statement, a result in each 20 bytes.
     "email_list": (1.0, 24),
     "sql_dump": (1.0, 28),
     "web_search": (1.0, 20),
-    "diff": (1.0, 20),
+    "diff": (1.0, 28),
+    # One row of a million cells.
+    "csv": (1.0, 14),
+    "markdown": (1.0, 10),
     "stack_trace": (1.0, 28),
     "log": (1.0, 24),
+    "text": (1.0, 20),
     "test_output": (1.0, 24),
     # Read token by token, in Python.
     "python": (4.0, 110),

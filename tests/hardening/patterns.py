@@ -361,8 +361,13 @@ class Outcome(NamedTuple):
     attacks: int
 
 
-def attacked(uses: Sequence[Use] | None = None, *, thorough: bool = True) -> Outcome:
-    """Attack some patterns, or all of the package.
+def attacked(
+    uses: Sequence[Use] | None = None,
+    *,
+    thorough: bool = True,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Outcome:
+    """Attack some patterns, or all of the package; what works is told at once.
 
     The work is done by a process that the kernel ends when one attack takes too long: `re` cannot
     be interrupted. Then the attack has worked, and another process goes on behind it.
@@ -392,11 +397,13 @@ def attacked(uses: Sequence[Use] | None = None, *, thorough: bool = True) -> Out
                 attempt = _attempt(report)
                 if attempt.seconds:
                     outcome.working.append(attempt)
+                    tell(str(attempt))
         if process.returncode == 0:
             return outcome
         assert process.returncode == -signal.SIGXCPU, process.returncode
         assert attempt is not None
         outcome.working.append(attempt)
+        tell(str(attempt))
         start = attempt.number + 1
 
 
@@ -420,14 +427,11 @@ def _use(wanted: Any) -> Use:
 
 
 def _is_due(number: int, use: Use, thorough: bool) -> bool:
-    if use.pattern is None or _is_short(use):
+    # Those that are argued see few characters, and are tested at so many, or only what a pattern
+    # has matched that is attacked itself.
+    if use.pattern is None or use.place in ARGUED:
         return False
     return thorough or number % _SAMPLED == 0 or not _is_proven(use)
-
-
-def _is_short(use: Use) -> bool:
-    """Whether its caller lets it see only a few characters: then it is tested at so many."""
-    return use.place in ARGUED and ARGUED[use.place].characters > 0
 
 
 def _is_proven(use: Use) -> bool:

@@ -21,6 +21,7 @@ _MOST_ROWS = 20_000
 """Of more rows the columns are described as they are in the first and the last: a column is held
 whole while it is described, in a hundred bytes for each cell."""
 _SAMPLED = 1_000
+_MOST_TIMES = 10
 
 
 def sniff(source: Source) -> float:
@@ -121,6 +122,8 @@ def _row_texts(table: Table) -> Iterator[str]:
     for record in table.rows:
         if len(record) == width:
             yield filled % tuple(record)
+        elif len(record) > _MOST_TIMES * width:  # a line of commas: it has no names to stand beside
+            yield table.separator.join(record)
         else:
             named = [f"{name}: {value}" for name, value in zip(names, record, strict=False)]
             yield "; ".join(named + record[width:])

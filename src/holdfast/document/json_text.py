@@ -81,6 +81,10 @@ class Elements(Sequence[Member]):
         self._starts = starts
         self._ends = ends
 
+    def first(self, count: int) -> Elements:
+        """So many of them."""
+        return Elements(self._starts[:count], self._ends[:count])
+
     def __len__(self) -> int:
         return len(self._starts)
 

@@ -132,30 +132,26 @@ def _lines(text: str, begin: int) -> Document | None:
     """JSON lines; the last may be cut off."""
     if begin or "\n" not in text.strip():
         return None
-    for end in (len(text), text.rstrip().rfind("\n")):
-        if (document := _lines_until(text, end)) is not None:
-            return document
-    return None
-
-
-def _lines_until(text: str, end: int) -> Document | None:
-    lines = lines_of(text, end)
+    lines = lines_of(text, len(text))
     if len(lines) < 2 or text[lines[0].start] != "{":
         return None
-    is_whole = not is_dense(text, 0, end)
+    is_whole = not is_dense(text, 0, len(text))
     rows: list[Any] = []
-    try:
+    read = 0
+    with suppress(*UNREADABLE):
         # One by one: a reader of lines would take two values on one, or one on two of them.
         for line in lines:
             if is_whole or line.start < HEAD:
                 rows.append(decoder.decode(text[line.start : line.end]))
             else:
                 _checker.decode(text[line.start : line.end])
-    except UNREADABLE:
+            read += 1
+    if read < max(2, len(lines) - 1):
         return None
+    end = len(text) if read == len(lines) else lines[read - 1].end
     rest = text[end:].strip()
     around = (rest,) if rest else ()
-    return LinesDocument(text, rows, lines, end=end, around=around, is_whole=is_whole)
+    return LinesDocument(text, rows, lines.first(read), end=end, around=around, is_whole=is_whole)
 
 
 def _python(text: str, begin: int) -> Document | None:
