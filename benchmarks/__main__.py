@@ -12,6 +12,7 @@ from collections.abc import Callable
 from rich.console import Console
 
 from benchmarks import (
+    allocate,
     budget,
     cite,
     count,
@@ -36,6 +37,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "guard": guard.run,
     "fit": fit.run,
     "budget": budget.run,
+    "allocate": allocate.run,
     "cite": cite.run,
     "expand": expand.run,
     "store": store.run,

@@ -425,7 +425,8 @@ def test_a_tilde_of_nobody_is_a_typed_error() -> None:
 def test_a_time_to_live_of_zero_is_for_good_in_every_setting_that_has_one() -> None:
     times = [key.name for key in Settings.defined() if key.name.endswith("_ttl_hours")]
     for hours, seconds in ((0.0, None), (0.5, 1800.0), (72.0, 259_200.0)):
-        settings = Settings(**dict.fromkeys(times, hours))
+        values: dict[str, Any] = dict.fromkeys(times, hours)
+        settings = Settings(**values)
         assert settings.content_ttl_seconds == seconds
         assert settings.content_archive_ttl_seconds == seconds
         assert settings.summarization_cache_ttl_seconds == seconds

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from holdfast.allocate import AllocationResult, ContentItem, ContextBudgetManager
+from holdfast.allocate import STRATEGIES, AllocationResult, ContentItem, ContextBudgetManager
 from holdfast.settings import Settings
 from holdfast.summarise import Summarizer
 from tests.allocate.summarisers import Honest, count_words
@@ -72,6 +73,7 @@ def read_prompt(text: str) -> dict[str, Shown]:
     return shown
 
 
+STRANGE = ["", "```\nfence\n````", "[s1]\n```\nx", "x" * 3_000, "\n\n\n", "é漢字🙂" * 40]
 contents = st.one_of(
     st.integers(0, 400).map(words),
     st.text(max_size=80),
@@ -95,3 +97,41 @@ def item_sets(draw: st.DrawFn, most: int = 8) -> list[ContentItem]:
         )
         for n in range(draw(st.integers(0, most)))
     ]
+
+
+def random_case(seed: int) -> dict[str, Any]:
+    """The same from a seed, much quicker than hypothesis draws them."""
+    chance = random.Random(seed)
+    items = [
+        ContentItem(
+            source_id=f"s{n}",
+            content=_random_content(chance),
+            token_count=chance.choice([0, 0, 0, 1, 7, 5_000]),
+            priority=chance.choice([0.0, 0.1, 0.5, 0.9, 1.0, chance.random()]),
+            kind=chance.choice(["source", "source", "finding", "context"]),
+        )
+        for n in range(chance.randrange(9))
+    ]
+    return {
+        "items": items,
+        "budget": chance.choice([chance.randrange(60), chance.randrange(700), 3_000]),
+        "strategy": chance.choice(sorted(STRATEGIES)),
+        "seed": seed,
+        "truncates": chance.random() < 0.7,
+        "drops": chance.random() < 0.7,
+        "least": chance.randrange(5),
+    }
+
+
+def _random_content(chance: random.Random) -> str:
+    match chance.randrange(4):
+        case 0:
+            return words(chance.randrange(400))
+        case 1:
+            return chance.choice(STRANGE)
+        case 2:
+            return chance.choice(STRANGE) + words(chance.randrange(100)) + chance.choice(STRANGE)
+        case _:
+            return "".join(
+                chance.choices("ab .,`\n[]:{}\u2028é漢🙂\r\t0…", k=chance.randrange(200))
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -28,7 +29,7 @@ def ladder(*steps: tuple[Rung, int, float]) -> list[Option]:
     return [DROPPED, *(Option(rung, cost, cost, worth) for rung, cost, worth in steps)]
 
 
-def worth_of(ladders: list[Ladder], choice: list[int]) -> float:
+def worth_of(ladders: Sequence[Ladder], choice: list[int]) -> float:
     return sum(options[n].worth for options, n in zip(ladders, choice, strict=True))
 
 

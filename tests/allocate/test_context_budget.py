@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,8 +24,8 @@ from holdfast.errors import AllocationError, BudgetExceededError, PrivacyError, 
 from holdfast.facades import ContentArchive
 from holdfast.settings import Settings
 from holdfast.store import Scope
-from holdfast.summarise import SummarizationLevel
-from tests.allocate.made import allocated, item, item_sets, read_prompt, words
+from holdfast.summarise import SummarizationLevel, SummarizationResult
+from tests.allocate.made import allocated, item, item_sets, random_case, read_prompt, words
 from tests.allocate.summarisers import Honest, Moody, count_words
 from tests.wiring.wired import SECRET
 
@@ -71,11 +73,11 @@ def test_the_choice_is_made_again_with_the_real_lengths() -> None:
             level: SummarizationLevel,
             context: str = "",
             budget: int | None = None,
-        ) -> object:  # type: ignore[override]
+        ) -> SummarizationResult:
             return super().extract(content, level, context, (budget or 2) // 2)
 
     items = [item(f"s{n}", 200, 0.5) for n in range(6)]
-    terse, honest = allocated(items, 330, summarizer=Terse()), allocated(items, 330)  # type: ignore[arg-type]
+    terse, honest = allocated(items, 330, summarizer=Terse()), allocated(items, 330)
     assert terse.weighted_fidelity > honest.weighted_fidelity
 
 
@@ -133,7 +135,7 @@ def test_prompts_are_counted_for_the_model_that_is_named() -> None:
 
 
 class Failing(Honest):
-    def extract(self, *_: object, **__: object) -> object:  # type: ignore[override]
+    def extract(self, *_: object, **__: object) -> SummarizationResult:
         raise TimeoutError
 
 
@@ -220,12 +222,18 @@ def test_without_token_management_everything_passes_whatever_it_costs() -> None:
 
 def test_originals_are_stored_before_they_are_summarised_or_dropped() -> None:
     class Looking(Honest):
-        async def summarize(self, content: str, *arguments: object) -> object:  # type: ignore[override]
+        async def summarize(
+            self,
+            content: str,
+            target_level: SummarizationLevel,
+            context: str = "",
+            target_budget: int | None = None,
+        ) -> SummarizationResult:
             ref = (await manager.store.refs(Scope("me")))[0].ref_id
             stored = await manager.store.get(Scope("me"), ref)
             assert stored is not None
             assert stored.data.decode() == content
-            return await super().summarize(content, *arguments)  # type: ignore[arg-type]
+            return await super().summarize(content, target_level, context, target_budget)
 
     manager = ContextBudgetManager(
         Settings(min_items_per_phase=1), Looking(), scope=Scope("me"), count=count_words
@@ -260,17 +268,19 @@ def test_privacy_holds_for_what_is_shortened() -> None:
         allocated([secret], 200, settings=Settings(privacy_policy="refuse"))
 
 
+Run = Callable[[Coroutine[Any, Any, AllocationResult]], AllocationResult]
+
 # --- properties ----------------------------------------------------------------------------------
 
 
 def check_the_budget(
-    items: list[ContentItem], budget: int, strategy: str, seed: int, config: Settings
+    items: list[ContentItem], budget: int, strategy: str, seed: int, config: Settings, run: Run
 ) -> None:
     """Within the budget as counted on the text, and as the record says; or a clear error."""
     count = count_words if seed % 2 else counter_of("")
     manager = ContextBudgetManager(config, Moody(seed), count=count)
     try:
-        result = asyncio.run(manager.allocate_budget(items, budget, strategy))
+        result = run(manager.allocate_budget(items, budget, strategy))
     except AllocationError as error:
         assert error.limit == budget  # noqa: PT017 - either way is right
         return
@@ -319,13 +329,14 @@ def check_a_set(
     truncates: bool,
     drops: bool,
     least: int,
+    run: Run = asyncio.run,
 ) -> None:
     config = Settings(
         summarization_truncate_fallback=truncates,
         allow_content_dropping=drops,
         min_items_per_phase=least,
     )
-    check_the_budget(items, budget, strategy, seed, config)
+    check_the_budget(items, budget, strategy, seed, config, run)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=QUICK)
@@ -335,10 +346,12 @@ def test_no_summariser_makes_a_prompt_exceed_its_budget(**case: object) -> None:
 
 
 @pytest.mark.campaign
-@settings(max_examples=100_000, deadline=None, suppress_health_check=QUICK)
-@SETS
-def test_no_summariser_makes_a_prompt_exceed_its_budget_in_a_campaign(**case: object) -> None:
-    check_a_set(**case)  # type: ignore[arg-type]
+@pytest.mark.parametrize("part", range(20))
+def test_no_summariser_makes_a_prompt_exceed_its_budget_in_a_campaign(part: int) -> None:
+    """100,000 random sets; of a seed, so that one that fails can be had again."""
+    with asyncio.Runner() as runner:
+        for seed in range(part * 5_000, (part + 1) * 5_000):
+            check_a_set(**random_case(seed), run=runner.run)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=QUICK)

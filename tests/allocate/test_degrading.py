@@ -77,7 +77,7 @@ def test_artificially_low_limits_of_a_model_degrade_gracefully() -> None:
     config = Settings(model_context_overrides=low, token_safety_margin=0.5)
     budget = budget_of_phase("analysis", "[cli]claude:haiku", config)
     assert budget.effective_budget() == 160  # 200 are the program's own; 80 %; half as margin
-    result = degraded(budget, **{"model_context_overrides": low})
+    result = degraded(budget, model_context_overrides=low)
     assert result.tokens <= 160
     assert budget.used_tokens == result.tokens
     assert len(result.parts) >= 3

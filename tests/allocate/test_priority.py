@@ -12,6 +12,7 @@ from holdfast.allocate import Confidence, ContentItem, ContentState, Quality, co
 from holdfast.allocate.priority import (
     CONFIDENCE,
     HALF_LIFE_SECONDS,
+    MEANING,
     QUALITY,
     WEIGHTS,
     priorities,
@@ -103,10 +104,10 @@ class TwoMeanings:
 def test_an_embedder_finds_other_words_for_the_same_thing() -> None:
     texts = ["a feline", "a car"]
     assert relevance("cats", texts) == [0.0, 0.0]
-    assert relevance("cats", texts, embedder=TwoMeanings()) == [0.5, 0.0]
+    assert relevance("cats", texts, embedder=TwoMeanings()) == [pytest.approx(MEANING), 0.0]
     near, far = priorities(
         [source("a feline"), source("a car")],
         ContentState(query="cats", now=NOW),
         embedder=TwoMeanings(),
     )
-    assert near - far == pytest.approx(0.5 * WEIGHTS["relevance"])
+    assert near - far == pytest.approx(MEANING * WEIGHTS["relevance"])

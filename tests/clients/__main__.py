@@ -2,8 +2,9 @@
 
 Installs what is missing into build/clients, then has each agent do one task three times: directly
 against the scripted upstream, through the proxy at the model's window, and through it in a window
-in which the task does not fit. Prints a table; ends with 1 if an answer differs. A program that
-cannot be installed or does not work directly is left out, with the reason.
+in which the task does not fit. Prints a table; ends with 1 if an answer differs, or if it took more
+requests though there was room. A program that cannot be installed or does not work directly is left
+out, with the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ from rich.console import Console
 from rich.table import Table
 
 import holdfast
-from tests.clients.programs import PROGRAMS, PROMPT, Program, command_call, surroundings
+from tests.clients.programs import (
+    PROGRAMS,
+    PROMPT,
+    Program,
+    command_call,
+    script_call,
+    surroundings,
+)
 from tests.clients.story import ANSWERS, LOGS, QUESTIONS, Reader, read_log
 from tests.proxy.gatekeeper import Got
 from tests.proxy.harness import running_proxy
@@ -61,6 +69,9 @@ class Commands(Reader):
         return super().__call__(got)
 
     def _call(self, name: str, arguments: dict[str, Any]) -> Part:
+        if name == "exec":
+            script = script_call(arguments["path"])
+            return Part("call", (script,), f"call_{self.calls}", name, freeform=True)
         if name == self.tool:
             arguments = command_call(name, arguments["path"])
         return super()._call(name, arguments)
@@ -87,18 +98,19 @@ def main(names: list[str]) -> int:
         if names and program.name not in names:
             continue
         if reason := installed(program):
-            table.add_row(program.package, "", "skipped", "", "", "")
-            remarks.append(f"{program.package}: {reason}")
+            table.add_row(program.label, "", "skipped", "", "", "")
+            remarks.append(f"{program.label}: {reason}")
             continue
         outcomes = compare(program, console)
         wrong = [f"{way}: {o.trouble}" for way, o in outcomes.items() if o.trouble]
-        remarks += [f"{program.package}, {words}" for words in wrong]
+        wrong += more_requests(outcomes)
+        remarks += [f"{program.label}, {words}" for words in wrong]
         works = not outcomes["directly"].trouble
         failed = failed or (works and bool(wrong))
         marks = ["ok" if not outcome.trouble else "FAILED" for outcome in outcomes.values()]
         marks += ["not run"] * (3 - len(marks))
         calls = " / ".join(str(outcome.calls) for outcome in outcomes.values())
-        table.add_row(program.package, version(program), *marks, calls)
+        table.add_row(program.label, version(program), *marks, calls)
     console.print(table)
     for remark in remarks:
         console.print(remark, markup=False)
@@ -117,9 +129,17 @@ def compare(program: Program, console: Console) -> dict[str, Outcome]:
         outcomes["folding"] = run(program, 0, window, proxied=True)
     for way, outcome in outcomes.items():
         state = "failed" if outcome.trouble else "ok"
-        words = f"{program.name}, {way}: {state}, {outcome.calls} requests"
+        words = f"{program.label}, {way}: {state}, {outcome.calls} requests"
         console.print(f"{words} in a window of {outcome.window:,} tokens")
     return outcomes
+
+
+def more_requests(outcomes: dict[str, Outcome]) -> list[str]:
+    """Where the proxy took more requests than none, in a window that had room for everything."""
+    directly, native = outcomes["directly"], outcomes.get("native")
+    if native is None or native.calls <= directly.calls:
+        return []
+    return [f"native: {native.calls} requests instead of {directly.calls}"]
 
 
 def run(program: Program, question: int, window: int, *, proxied: bool) -> Outcome:

@@ -36,12 +36,25 @@ class Program:
     prepare: Callable[[Path, str], None] = field(default=lambda *_: None)
     """Write what it reads from its home."""
     from_npm: bool = True
+    note: str = ""
+    """What tells it from another row of the same program."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.package}, {self.note}" if self.note else self.package
 
     def executable(self, folder: Path) -> Path:
         """Where it is found once it is installed in this folder."""
         if self.from_npm:
             return folder / "npm" / "node_modules" / ".bin" / self.name
         return folder / self.name / "bin" / self.name
+
+
+def script_call(path: str) -> str:
+    """The program with which Codex's newest models show a file: their one tool runs scripts."""
+    shown = json.dumps({"cmd": f"cat {path}", "max_output_tokens": 20_000})
+    first = '// @exec: {"max_output_tokens": 20000}'
+    return f"{first}\nconst shown = await tools.exec_command({shown}); text(shown.output);"
 
 
 def command_call(tool: str, path: str) -> dict[str, Any]:
@@ -90,11 +103,16 @@ def _codex_arguments(url: str, prompt: str) -> list[str]:
     return ["exec", *always, prompt]
 
 
-def _codex_home(home: Path, url: str) -> None:
+def _newest_codex_home(home: Path, url: str) -> None:
+    """A model that Codex sends all tools in an item, without a list of tools in the body."""
+    _codex_home(home, url, "gpt-5.6-sol")
+
+
+def _codex_home(home: Path, url: str, model: str = "gpt-5") -> None:
     (home / ".codex").mkdir()
     (home / ".codex" / "config.toml").write_text(
         f"""
-model = "gpt-5"
+model = "{model}"
 model_provider = "scripted"
 check_for_update_on_startup = false
 [model_providers.scripted]
@@ -174,6 +192,16 @@ PROGRAMS = (
         _codex_arguments,
         lambda _: {"SCRIPTED_KEY": KEY},
         _codex_home,
+    ),
+    Program(
+        "codex",
+        "@openai/codex",
+        "openai-responses",
+        ("exec",),
+        _codex_arguments,
+        lambda _: {"SCRIPTED_KEY": KEY},
+        _newest_codex_home,
+        note="newest model",
     ),
     Program(
         "gemini",

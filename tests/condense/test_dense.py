@@ -110,6 +110,23 @@ def test_keys_of_a_large_object_are_counted_and_found() -> None:
     assert "k12000: 12000" in texts
 
 
+def test_of_more_rows_the_first_and_the_last_are_described_and_it_is_said() -> None:
+    content = source([{"a": n} for n in range(25_000)])
+    condensed = json_rows.condense(content)
+    assert condensed.title == "JSON: 25,000 rows of at least 1 columns"
+    texts = {note.text: note.where for note in condensed.notes}
+    assert "columns as in the rows 1-1,000 and 24,001-25,000:" in texts
+    assert texts["last: a: 24999"] == "$[24999]"
+    assert not any(text.startswith("highest") for text in texts)
+
+
+def test_extremes_of_rows_that_are_not_held_are_those_of_all() -> None:
+    rows = [{"id": n, "size": n % 50} for n in range(MANY)]
+    rows[5_000]["size"] = 10**6
+    texts = {note.text: note.where for note in json_rows.condense(source(rows)).notes}
+    assert texts["highest size: size: 1000000; id: 5000"] == "$[5000]"
+
+
 def test_lines_are_values_one_by_one() -> None:
     """Two values on a line, or one on two, were taken for lines, and failed when opened."""
     for text in ('{}{"a": 1}\n- [', '{"b": 2}\n{"a":\n1}\nx', '{} {"a": 1}\n{"a": 2}'):
@@ -122,7 +139,7 @@ def test_json_lines_that_are_many_keep_their_lines() -> None:
     text = "\n".join(map(json.dumps, ROWS))
     content = Source(text.encode())
     condensed = json_rows.condense(content)
-    assert condensed.title == "JSON lines: 10,000 rows of at least 2 columns"
+    assert condensed.title == "JSON lines: 10,000 rows of 3 columns"
     last = next(note for note in condensed.notes if note.text.startswith("last"))
     assert last.where == f"lines {MANY}-{MANY}"
     best = rank("Thigpen", passages := json_rows.passages(content))[0]

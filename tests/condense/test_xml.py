@@ -111,3 +111,11 @@ def test_every_text_is_in_a_passage(tree: str) -> None:
     for word in plain.replace("<", " <").replace(">", "> ").split():
         if "<" not in word and ">" not in word:
             assert word in whole
+
+
+def test_an_element_of_very_many_parts_is_said_whole() -> None:
+    rows = "".join(f"<e>v{n}</e>" for n in range(5_000))
+    content = Source(f"<feed><a>first</a>{rows}</feed>".encode())
+    texts = " ".join(part.text for part in xml.passages(content))
+    assert all(f"e: v{n};" in f"{texts};" or f"e: v{n} " in texts for n in range(5_000))
+    assert xml.condense(content).total == 5_002

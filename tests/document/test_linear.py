@@ -70,17 +70,17 @@ def _work(text: str) -> None:
 
 
 def _seconds(text: str) -> float:
-    best = float("inf")
-    for _ in range(3):
-        begin = time.thread_time()
-        _work(text)
-        best = min(best, time.thread_time() - begin)
-        if best < TOO_FAST:
-            break
-    return best
+    begin = time.thread_time()
+    _work(text)
+    return time.thread_time() - begin
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_time_grows_no_faster_than_the_content(attack: str) -> None:
-    small, large = _seconds(ATTACKS[attack](SMALL)), _seconds(ATTACKS[attack](LARGE))
-    assert large < TOO_FAST or large < MOST * small, (small, large)
+    small = min(_seconds(ATTACKS[attack](SMALL)) for _ in range(2))
+    large: list[float] = []
+    for _ in range(3):  # as quick once is as quick: only noise makes a run of the same work longer
+        large.append(_seconds(ATTACKS[attack](LARGE)))
+        if large[-1] < max(TOO_FAST, MOST * small):
+            return
+    pytest.fail(f"{small} seconds, and of four times as much {large}")

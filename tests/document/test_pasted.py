@@ -60,4 +60,5 @@ def test_the_time_it_takes_grows_with_the_text(piece: str) -> None:
         return time.process_time() - begun
 
     short = min(seconds(10_000) for _ in range(3))
-    assert min(seconds(80_000) for _ in range(3)) < 30 * short + 0.05
+    # As quick once is as quick: only noise makes a run of the same work longer.
+    assert any(seconds(80_000) < 30 * short + 0.05 for _ in range(3))

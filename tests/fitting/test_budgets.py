@@ -193,7 +193,7 @@ def check_monotonic(case: Case) -> None:
         smaller = kept
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(budgeted())
 def test_a_larger_budget_keeps_all_that_a_smaller_one_kept(case: Case) -> None:
     check_monotonic(case)

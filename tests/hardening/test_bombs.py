@@ -7,6 +7,7 @@ throws all of them at their full size at a program of its own, with a ping every
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -17,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.fitting.state import BY_ENDS
+from holdfast.fitting.state import BY_ENDS, FitState
 from holdfast.tokens import count
 from holdfast.wire import Tool, openai_chat
 from holdfast.wire.answers import Relay
 from tests.hardening.blunt import Blunt
-from tests.hardening.bombs import BOMBS, CHAT, COUNTING, Bomb, log_lines, result
+from tests.hardening.bombs import BOMBS, CHAT, COUNTING, Bomb, Thrown, log_lines, result
 from tests.hardening.throwing import TABLE_HEAD, all_thrown, row, send, target
 from tests.proxy.harness import ask, running_proxy, turns_of
 
@@ -163,6 +164,35 @@ def test_many_tools_are_not_read_on_the_event_loop(monkeypatch: pytest.MonkeyPat
         assert send(proxy.url, built, built.bodies[0]) == 200
     assert readers
     assert all(name.startswith("holdfast-work") for name in readers)
+
+
+def test_many_messages_are_not_gone_through_on_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What becomes of a request once it is answered is no reason to hold the next."""
+    threads: set[str] = set()
+
+    def note(name: str) -> None:
+        real = getattr(FitState, name)
+        look: Any = real.fget if isinstance(real, property) else real
+
+        def noted(state: FitState) -> Any:
+            threads.add(threading.current_thread().name)
+            return look(state)
+
+        monkeypatch.setattr(
+            FitState, name, property(noted) if isinstance(real, property) else noted
+        )
+
+    note("held_bytes")
+    note("let_go")
+    messages = [{"role": "user", "content": "words " * 1_000} for _ in range(200)]
+    body = json.dumps({"model": "gpt-4o", "messages": messages}).encode()
+    with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
+        assert send(proxy.url, Thrown((body,)), body) == 200
+        proxy.settled()
+    assert threads
+    assert all(name.startswith("holdfast-work") for name in threads)
 
 
 @pytest.mark.campaign

@@ -51,7 +51,7 @@ class Trial(NamedTuple):
     slots: int = 8
 
 
-SHORT = Trial(jobs=400, workers=3, lease_seconds=0.5, slots=4)
+SHORT = Trial(jobs=250, workers=3, lease_seconds=0.5, slots=4)
 LONG = Trial(jobs=100_000, workers=8, lease_seconds=2.0)
 
 

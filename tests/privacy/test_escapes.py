@@ -18,7 +18,7 @@ from holdfast import Holdfast, Settings
 from holdfast.cite import CitingRules, cite
 from holdfast.errors import PrivacyError
 from holdfast.fitting import FitOptions
-from holdfast.privacy import apply, find, flags, flags_in_json
+from holdfast.privacy import apply, escapes, find, flags, flags_in_json
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.privacy.made import run
 from tests.proxy.harness import DIALECTS
@@ -158,3 +158,27 @@ def test_time_grows_no_faster_than_the_text(pump: str) -> None:
 
     small, large = seconds(50_000), seconds(200_000)
     assert large < 0.1 or large < 9 * small, (small, large)
+
+
+SIGNS = st.sampled_from(
+    [
+        b"\\",
+        b"\\u0040",
+        b"\\n",
+        b"%40",
+        b"%25",
+        b"&amp;",
+        b"&#64;",
+        b"a",
+        b"words of a line, ",
+        b"u00",
+    ]
+)
+
+
+@given(st.lists(SIGNS, max_size=60).map(b"".join))
+def test_readings_in_pieces_are_the_forms_of_the_whole(data: bytes) -> None:
+    forms = [data, *(plain.data for plain in escapes.plain_forms(data))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(escapes, "_PIECE", 5)
+        assert list(escapes.readings(data)) == forms

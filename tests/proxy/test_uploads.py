@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import select
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp.http_writer import StreamWriter
 
 from tests.fitting.test_citing import chat
 from tests.proxy.harness import Running, ask, request_in, running_proxy
@@ -126,3 +129,28 @@ def sent_before_it_blocks(connection: socket.socket) -> int:
     while sent < 10 * HELD and select.select([], [connection], [], 1.0)[1]:
         sent += connection.send(PIECE)
     return sent
+
+
+def test_a_large_request_is_sent_in_parts_and_arrives_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = []
+    write = StreamWriter.write
+
+    async def noted(writer: StreamWriter, chunk: bytes, **how: Any) -> None:
+        sizes.append(len(chunk))
+        await write(writer, chunk, **how)
+
+    monkeypatch.setattr(StreamWriter, "write", noted)
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 5_000_000}}
+    asked = {"model": "gpt-4o", "messages": [{"role": "user", "content": [image]}]}
+    wire = Wire()
+    with running_proxy({}, wire.url) as proxy:
+        answered = ask(f"{proxy.url}/v1/chat/completions", asked)
+    wire.close()
+    assert answered.status == 200
+    head, _, body = wire.got[0].partition(b"\r\n\r\n")
+    assert b"content-length: %d" % len(body) in head.lower()
+    assert json.loads(body) == asked
+    assert sum(sizes) == len(body)
+    assert max(sizes) <= 65_536

@@ -106,7 +106,7 @@ drawn = given(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @drawn
 def test_a_fitted_request_is_within_its_limit_valid_and_keeps_its_anchors(
     dialect: str, script: Any, strategy: str, data: st.DataObject
@@ -153,7 +153,7 @@ def check_fit(dialect: str, script: Any, strategy: str, data: st.DataObject) -> 
 turns = given(st.sampled_from(DIALECTS), long_scripts(), st.data())
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @turns
 def test_turn_by_turn_what_was_sent_stays_byte_identical_between_folds(
     dialect: str, script: Any, data: st.DataObject
@@ -194,7 +194,7 @@ def check_turns(dialect: str, script: Any, data: st.DataObject) -> None:
         before, state = sent, fitted.state
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.sampled_from(DIALECTS), long_scripts(), st.data())
 def test_fitting_again_changes_nothing(dialect: str, script: Any, data: st.DataObject) -> None:
     body = WRITERS[dialect](script)

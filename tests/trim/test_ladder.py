@@ -99,7 +99,7 @@ def calls_and_results(messages: list[Message]) -> tuple[list[str], list[str]]:
 drawn = given(st.sampled_from(DIALECTS), long_scripts(), st.sampled_from(["auto", *STRATEGIES]))
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @drawn
 def test_every_state_stands_for_all_that_the_client_sent(
     dialect: str, script: Any, strategy: str
@@ -116,7 +116,7 @@ def test_every_state_stands_for_all_that_the_client_sent(
         assert calls == results
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @drawn
 def test_what_left_once_never_comes_back_further_down(
     dialect: str, script: Any, strategy: str
@@ -132,7 +132,7 @@ def test_what_left_once_never_comes_back_further_down(
         assert all(piece.fold is None for piece in still)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @drawn
 def test_whatever_is_not_the_clients_own_says_why_and_where_it_can_be_opened(
     dialect: str, script: Any, strategy: str
@@ -153,7 +153,7 @@ def chosen(shop: Workshop, limit: float, strategy: str, **how: float) -> Trimmed
     return next((state for state in ladder if state.tokens <= limit), None)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     st.sampled_from(DIALECTS),
     long_scripts(),
@@ -252,7 +252,7 @@ def words_of(text: str) -> str:
     return "".join(c for c in text if c.isalnum())
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @drawn
 def test_the_question_of_an_answer_that_is_kept_is_kept_or_quoted_before_it(
     dialect: str, script: Any, strategy: str
@@ -274,6 +274,20 @@ def test_the_question_of_an_answer_that_is_kept_is_kept_or_quoted_before_it(
             if message.role == "assistant" and question is not None and id(question) not in seen:
                 beginning = words_of(says(question)[:40])  # a quotation has 80 characters
                 assert beginning in words_of("".join(digests[-2:]))
+
+
+@pytest.mark.campaign
+@settings(max_examples=20_000)
+@drawn
+def test_all_of_this_holds_for_twenty_thousand(dialect: str, script: Any, strategy: str) -> None:
+    for test in (
+        test_every_state_stands_for_all_that_the_client_sent,
+        test_what_left_once_never_comes_back_further_down,
+        test_whatever_is_not_the_clients_own_says_why_and_where_it_can_be_opened,
+        test_the_same_pieces_give_the_same_bytes,
+        test_the_question_of_an_answer_that_is_kept_is_kept_or_quoted_before_it,
+    ):
+        test.hypothesis.inner_test(dialect, script, strategy)  # type: ignore[attr-defined]
 
 
 def test_a_tail_begins_with_a_turn() -> None:

@@ -411,7 +411,6 @@ PROXY: dict[str, Wired | str] = {
     "synthesis_budget_percent": PHASES,
     "allow_content_dropping": PHASES,
     "min_items_per_phase": PHASES,
-    "summarization_truncate_fallback": PHASES,
     "enable_content_citations": Wired(proxy_cites_results, True, False),
     "content_archive_enabled": ARCHIVE,
     "content_archive_ttl_hours": ARCHIVE,

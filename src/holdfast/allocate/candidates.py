@@ -30,11 +30,7 @@ _GROWTH = 4
 """Beginnings are offered in sizes that grow by this; what room is left over they fill."""
 _LEAST_WEIGHT = 0.01
 """An item of no priority is still worth more than room that stays empty."""
-# The lines around parts are the same but for names and numbers: counters remember them.
-_FRAME = f"\n{fenced('')}{SEPARATOR}"
-_AROUND_WHOLE = heading("", Rung.RAW, 0, "") + _FRAME
 _SOME_REF = ref_id(KIND, "0123456789abcdef" * 4, DIGITS)
-_AROUND_SHORTER = heading("", Rung.KEY_POINTS, 99_999, _SOME_REF) + _FRAME
 _SUMMARIES = tuple((level, Rung(level)) for level in LADDER[1:])
 _PLACE = {rung: place for place, rung in enumerate(Rung)}
 _NOTHING = Option(Rung.DROPPED, 0, 0, 0.0)
@@ -63,10 +59,26 @@ class Terms(NamedTuple):
     """Whether only summaries count that are there already."""
 
 
+class Frame(NamedTuple):
+    """Tokens of the lines around the whole of an item, and around anything shorter; nearly."""
+
+    whole: int
+    shorter: int
+
+    @classmethod
+    def counted(cls, count: Count) -> Frame:
+        """Those of an item without a name: they are the same for all, but for numbers."""
+        lines = f"\n{fenced('')}{SEPARATOR}"
+        return cls(
+            count(heading("", Rung.RAW, 0, "") + lines),
+            count(heading("", Rung.KEY_POINTS, 99_999, _SOME_REF) + lines),
+        )
+
+
 class Candidate:
     """An item, and what is known of its levels."""
 
-    def __init__(self, item: ContentItem, top: Rung, count: Count) -> None:
+    def __init__(self, item: ContentItem, top: Rung, count: Count, frame: Frame) -> None:
         self.item = item
         self.top = top
         """The most that may be shown of it."""
@@ -79,7 +91,8 @@ class Candidate:
         """What it is stored as, once it is."""
         self._count = count
         self.tokens = item.token_count or count(item.content)
-        self._lines = self._tokens_of_lines()
+        name = count(bracketed(item.source_id))
+        self._lines = Frame(name + frame.whole, name + frame.shorter)
 
     def recounted(self) -> bool:
         """Whether the content has another length than its maker said; believes it no longer."""
@@ -126,7 +139,7 @@ class Candidate:
         """All of it, if that is allowed, or so short that no summary would be shorter."""
         if self.top is not Rung.RAW and self.tokens > LEAST_TOKENS:
             return []
-        return [Option(Rung.RAW, self.tokens, self.tokens + self._lines[0], self.weight)]
+        return [Option(Rung.RAW, self.tokens, self.tokens + self._lines.whole, self.weight)]
 
     def _summaries(self, terms: Terms) -> list[Option]:
         options = []
@@ -155,13 +168,8 @@ class Candidate:
     def _shorter(self, rung: Rung, tokens: int, asked: SummarizationLevel | None = None) -> Option:
         share = tokens / self.tokens if rung is Rung.TRUNCATED else 1.0
         return Option(
-            rung, tokens, tokens + self._lines[1], self.weight * WORTH[rung] * share, asked
+            rung, tokens, tokens + self._lines.shorter, self.weight * WORTH[rung] * share, asked
         )
-
-    def _tokens_of_lines(self) -> tuple[int, int]:
-        """Tokens of the lines around the whole, and around anything shorter; nearly."""
-        name = self._count(bracketed(self.item.source_id))
-        return name + self._count(_AROUND_WHOLE), name + self._count(_AROUND_SHORTER)
 
 
 def measured(candidates: Sequence[Candidate]) -> Ratios:

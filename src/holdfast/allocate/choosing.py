@@ -153,16 +153,13 @@ option in its ladder that the step leads to."""
 
 
 def _steps(item: int, ladder: Ladder, floor: int) -> Iterator[_Step]:
-    """The steps along the ladder's upper hull, and for each option below it one from the floor.
+    """The steps along the ladder's upper hull, and to each option below it from the hull before.
 
     Those below the hull are for the case that the hull's next option does not fit.
     """
     hull = _hull(ladder, floor)
     for lower, upper in pairwise(hull):
-        yield _step(item, ladder, lower, upper)
-    if len(hull) < len(ladder) - floor:
-        for upper in set(range(floor + 1, len(ladder))).difference(hull):
-            yield _step(item, ladder, floor, upper)
+        yield from (_step(item, ladder, lower, n) for n in range(lower + 1, upper + 1))
 
 
 def _step(item: int, ladder: Ladder, lower: int, upper: int) -> _Step:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.allocate.asking import Progress, ask, keep_originals
-from holdfast.allocate.candidates import Candidate, Terms, measured
+from holdfast.allocate.candidates import Candidate, Frame, Terms, measured
 from holdfast.allocate.choosing import Option
 from holdfast.allocate.composing import parts_of, record_of
 from holdfast.allocate.fidelity import ContentFidelityRecord, Rung
@@ -107,7 +107,10 @@ class ContextBudgetManager:
         """
         _refuse_twins(items)
         strategy = strategy_named(strategy)
-        candidates = [Candidate(each, strategy.top_of(each.kind), self.count) for each in items]
+        frame = Frame.counted(self.count)
+        candidates = [
+            Candidate(each, strategy.top_of(each.kind), self.count, frame) for each in items
+        ]
         candidates.sort(key=lambda each: each.item.kind not in strategy.first)
         call = _Call(
             candidates,

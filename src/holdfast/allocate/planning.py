@@ -51,10 +51,11 @@ class Plan:
         self._rules = rules
         self._ladders = [candidate.ladder(terms) for candidate in candidates]
         self._weights = [candidate.weight for candidate in candidates]
-        first, others = [], []
-        for n, candidate in enumerate(candidates):
-            (first if candidate.item.kind in rules.strategy.first else others).append(n)
-        self._groups = [group for group in (first, others) if group]
+        is_first = [candidate.item.kind in rules.strategy.first for candidate in candidates]
+        groups = (
+            [n for n, first in enumerate(is_first) if first is wanted] for wanted in (True, False)
+        )
+        self._groups = [group for group in groups if group]
         self.possible = sum(len(ladder) > 1 for ladder in self._ladders) >= rules.least_items
         """Whether as many items have a form that can stay as must."""
 

@@ -20,14 +20,16 @@ Way = Literal["best_total", "priority_first", "all_alike"]
 WORTH: Mapping[Rung, float] = MappingProxyType(
     {
         Rung.RAW: 1.0,
-        Rung.CONDENSED: 0.8,
-        Rung.KEY_POINTS: 0.6,
+        Rung.CONDENSED: 0.65,
+        Rung.KEY_POINTS: 0.45,
         Rung.HEADLINE: 0.35,
         Rung.TRUNCATED: 0.8,
         Rung.DROPPED: 0.0,
     }
 )
-"""What a level keeps of the worth of an item. That of a truncated one is for each share of it."""
+"""What a level keeps of an item's worth: the share of answers that its quotations still held, of
+202 documents that held one (docs/discussions/allocation.md). That of a beginning is for each share
+of the content, and so less than a headline's, however much of the budget it takes."""
 
 
 class AllocationStrategy(msgspec.Struct, frozen=True, kw_only=True):

@@ -94,7 +94,7 @@ def _series(source: Source, document: Document, rows: RowValues) -> Condensed:
 
 def _extremes(source: Source, rows: RowValues) -> tuple[tuple[int, Any], tuple[int, Any]]:
     """The smallest number of a series and the largest, each with its index."""
-    runs: Iterable[tuple[int, list[Any]]] = [(0, rows.items)]
+    runs: Iterable[tuple[int, Sequence[Any]]] = [(0, rows.items)]
     if not rows.is_whole and source.rows is not None:
         runs = runs_of(source.rows)
     low = high = (0, rows.items[0])

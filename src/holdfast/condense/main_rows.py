@@ -6,7 +6,8 @@ are the values in it.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
 
 import msgspec
 
@@ -16,11 +17,13 @@ from holdfast.condense.source import Source
 from holdfast.document import Rows, Steps, step
 from holdfast.document.json_text import UNREADABLE
 from holdfast.document.rows import FEWEST
-from holdfast.document.windows import run_of
+from holdfast.document.windows import run_of, runs_of
 
 _NEAR = 5
 """How many steps from the root still count as near the top."""
 _LOOKED_AT = 200
+_MOST_ROWS = 20_000
+"""Of more rows the first and the last stand for all: their columns would be decoded too often."""
 _MOST_SAMPLED = 1_000
 _SAMPLED_CHARS = 16_000
 """Rows, and about as many characters of them, from each end of an array that is not held whole."""
@@ -32,10 +35,10 @@ class RowValues(msgspec.Struct, frozen=True):
     path: str
     steps: Steps
     """The path as keys and indices."""
-    rows: list[dict[str, Any]]
+    rows: Sequence[dict[str, Any]]
     """Its objects; an item that is none stands as `{"value": item}`. A series has none."""
-    items: list[Any]
-    """Its items, as they stand; of a document that is not held whole, the first and the last."""
+    items: Sequence[Any]
+    """Its items, as they stand; of very many that are not held, the first and the last."""
     total: int
     """How many items there are."""
 
@@ -60,15 +63,59 @@ def main_rows(source: Source) -> RowValues | None:
     rows, document = source.rows, source.document
     if rows is None or document is None or rows.sort == "items" or len(rows.members) < FEWEST:
         return None
-    items = _at(document.value, rows.steps) if document.is_whole else _both_ends(rows)
+    if not document.is_whole:
+        return _not_held(rows)
+    items = _at(document.value, rows.steps)
     if not isinstance(items, list):  # of a key that stands there twice, the value is the last one
         return None
-    objects: list[dict[str, Any]] = []
+    objects = [_row(item, rows.inner) for item in items] if rows.sort == "objects" else []
+    return RowValues(rows.node.path, rows.steps, objects, items, len(items))
+
+
+def _row(item: Any, inner: str) -> dict[str, Any]:
+    row: dict[str, Any] = item if type(item) is dict else {"value": item}
+    return row[inner] if inner else row
+
+
+def _not_held(rows: Rows) -> RowValues | None:
+    """The rows of a document that is read a part at a time."""
+    total = len(rows.members)
+    objects: Sequence[dict[str, Any]] = ()
+    if rows.sort == "objects" and total <= _MOST_ROWS:
+        objects = _RowRuns(rows)
+        return RowValues(rows.node.path, rows.steps, objects, objects, total)
+    items = _both_ends(rows)
+    if items is None:
+        return None
     if rows.sort == "objects":
-        objects = [item if type(item) is dict else {"value": item} for item in items]
-        objects = [item[rows.inner] for item in objects] if rows.inner else objects
-    total = len(items) if document.is_whole else len(rows.members)
+        objects = [_row(item, rows.inner) for item in items]
     return RowValues(rows.node.path, rows.steps, objects, items, total)
+
+
+class _RowRuns(Sequence[dict[str, Any]]):
+    """Rows that are decoded a run at a time, whenever they are asked for."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows.members)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for _, run in runs_of(self._rows):
+            for item in run:
+                yield _row(item, self._rows.inner)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(len(self))[index]]
+        at = range(len(self))[index]
+        (item,), _ = run_of(self._rows.document, self._rows.members, at, at + 1)
+        return _row(item, self._rows.inner)
 
 
 def _both_ends(rows: Rows) -> list[Any] | None:

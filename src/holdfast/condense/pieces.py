@@ -17,7 +17,7 @@ from holdfast.document import step as child_path
 
 PASSAGE_CHARS = 700
 """A passage is at most about this long, so that a citation has room for two."""
-MANY_ROWS = 8_000
+MANY_ROWS = 10_000
 TOGETHER_CHARS = 300
 """More rows than that are told together until they have as many characters: a passage for each of
 a hundred thousand `{"a":1}` would take thirty times their room."""
@@ -77,9 +77,9 @@ def document_passages(document: Document) -> list[Passage]:
     if document.is_whole:
         return tree_passages(document.value)
     passages: list[Passage] = []
-    for path, first, value, _ in windows(document):
+    for path, first, value, _, total in windows(document):
         if type(value) is list and type(value[0]) is dict:
-            passages += row_passages(value, path, first, total=MANY_ROWS + 1)
+            passages += row_passages(value, path, first, total=total)
         else:
             passages += tree_passages(value, path, first)
     return passages

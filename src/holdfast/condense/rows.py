@@ -78,8 +78,16 @@ def table_of(rows: Sequence[dict[str, Any]]) -> Profile:
     if len(names) > _MOST_COLUMNS:
         frequent = {name for name, _ in counts.most_common(_MOST_COLUMNS)}
         names = [name for name in names if name in frequent]
-    columns = tuple(_column(name, [row.get(name) for row in rows]) for name in names)
-    return Profile(rows=rows, columns=columns, width=len(counts))
+    at_once = max(1, len(names) if isinstance(rows, list) else _CELLS_AT_ONCE // len(rows))
+    columns: list[Column] = []
+    for first in range(0, len(names), at_once):
+        group = names[first : first + at_once]
+        values: list[list[Any]] = [[] for _ in group]
+        for row in rows:
+            for name, column in zip(group, values, strict=True):
+                column.append(row.get(name))
+        columns += map(_column, group, values)
+    return Profile(rows=rows, columns=tuple(columns), width=len(counts))
 
 
 def table_of_columns(names: Sequence[str], records: Sequence[Sequence[str]]) -> Profile:

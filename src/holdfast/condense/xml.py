@@ -32,6 +32,8 @@ _MOST_NOTES = 30
 _MOST_ALERTS = 12
 _SAMPLES = 4
 _QUOTED_CHARS = 400
+_MOST_PARTS = 2_000
+"""Of an element that are held until it ends: a part of ten bytes takes twenty times that."""
 _NAME_CHARS = 100
 """Of a name in a path: elements inside one with a name of a megabyte would all repeat it."""
 _ALERTS = frozenset(
@@ -52,7 +54,7 @@ class _Read(msgspec.Struct, frozen=True):
 
 
 class _Element:
-    __slots__ = ("parts", "path", "start", "texts")
+    __slots__ = ("is_begun", "parts", "path", "start", "texts")
 
     def __init__(self, path: str, start: int) -> None:
         self.path = path
@@ -60,6 +62,8 @@ class _Element:
         self.parts: list[tuple[str, int]] = []
         """What it holds, each with where it begins."""
         self.texts: list[str] = []
+        self.is_begun = False
+        """Whether its first parts were said before it ended."""
 
 
 def sniff(source: Source) -> float:
@@ -209,12 +213,18 @@ class _XmlReader:
         if inner and name.rpartition(":")[2].lower() in _ALERTS and len(self.alerts) < _MOST_ALERTS:
             place = where(self.source, element.start, self._at() + len(name) + 3)
             self.alerts.append(Note("alert", f"{name}: {inner[:_QUOTED_CHARS]}", place))
-        if size > PASSAGE_CHARS or not self.stack:
+        if size > PASSAGE_CHARS or not self.stack or element.is_begun:
             self._say(element, self._at() + len(name) + 3)
         elif inner:
             simple = len(element.parts) == 1 and bool(words)
             said = f"{name}: {inner}" if simple else f"{name} {{{inner}}}"
-            self.stack[-1].parts.append((said, element.start))
+            self._add_part(self.stack[-1], said, element.start)
+
+    def _add_part(self, element: _Element, part: str, start: int) -> None:
+        element.parts.append((part, start))
+        if len(element.parts) == _MOST_PARTS:
+            self._say(element, self._at())
+            element.parts, element.is_begun = [], True
 
     def _say(self, element: _Element, end: int) -> None:
         """Make passages of what an element holds, as few as have room for it."""

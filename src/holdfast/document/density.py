@@ -14,7 +14,7 @@ from holdfast.document.json_text import SIGNS, decoder
 
 LARGE = 200_000
 """Characters of which all values are always held: at sixty times their size, twelve megabytes."""
-HEAD = 32_000
+HEAD = 16_000
 """Characters of a dense text whose values are held."""
 _LONG = 100
 """Strings of more characters are looked into for signs that part no values: prose, a table."""

@@ -32,6 +32,8 @@ class Window(NamedTuple):
     """A list or an object of them; a text where one stands deeper than is gone into."""
     written: str
     """The same as it stands."""
+    total: int = 1
+    """How many members the container has."""
 
 
 def windows(document: Document) -> Iterator[Window]:
@@ -96,7 +98,8 @@ def _window(match: Match, members: Sequence[Member], first: int, behind: int) ->
     document, node = match
     try:
         if document.kind(node.start, node.end) != "object":
-            return Window(node.path, first, *run_of(document, members, first, behind))
+            run = run_of(document, members, first, behind)
+            return Window(node.path, first, *run, len(members))
         written = _written(document, members, first, behind)
         return Window(node.path, 0, decoder.decode(f"{{{written}}}"), written)
     except UNREADABLE:  # the caller stands deeper than when the text was read

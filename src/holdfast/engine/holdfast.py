@@ -286,7 +286,7 @@ class Holdfast:
         if name:
             known = self.session(name)
             fitted = await known.fit(body, options)
-            self.live.weigh(known)
+            self.live.weigh(known, await known.weighed())
             return fitted
         work = partial(fit_request, body, calibration=self.calibration)
         return await fit_and_store(
@@ -301,7 +301,7 @@ class Holdfast:
         Other arguments are those of `Session.observe`.
         """
         turn = await session.observe(fitted, usage, **what)
-        self.live.weigh(session)
+        self.live.weigh(session, await session.weighed())
         self._observed += 1
         if self._observed % _SAVE_EVERY == 0:
             await self.save()

@@ -43,10 +43,10 @@ class LiveSessions:
         self._recent.move_to_end(session.scope)
         self._forget_unused()
 
-    def weigh(self, session: Session) -> None:
-        """A session has grown."""
+    def weigh(self, session: Session, size: int) -> None:
+        """A session has grown to so many bytes."""
         if session.scope in self._recent:
-            self._sizes[session.scope] = session.size
+            self._sizes[session.scope] = size
             self._forget_unused()
 
     def _forget_unused(self) -> None:

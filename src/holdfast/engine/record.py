@@ -17,11 +17,10 @@ import msgspec
 from holdfast.engine.heads import sharing
 from holdfast.errors import DamagedContentError
 from holdfast.fitting import FitState
-from holdfast.fitting.arrival import names_ref
 from holdfast.fitting.draft import Origins, origins_of
 from holdfast.store.records import Edit, Patch, Standing, Trail, Turn
 from holdfast.store.refs import digest
-from holdfast.trim.standing import STAND, Fold, Stand, originals_of
+from holdfast.trim.standing import STAND, Fold, Stand, names_ref, originals_of
 from holdfast.wire import Conversation, Message, read
 from holdfast.wire.frame import pack, uneven_gaps, unpack
 from holdfast.wire.message import beginning, spans_of

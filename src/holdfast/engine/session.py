@@ -85,6 +85,11 @@ class Session:
         hidden = sum(answer.size for answer in self.hidden)
         return hidden + (self.state.held_bytes if self.state is not None else 0)
 
+    async def weighed(self) -> int:
+        """Its size, looked up off the event loop where it has very many messages."""
+        about = size_of(self.state.asked) // COMPARING if self.state is not None else 0
+        return await self._workers.off_loop(about, lambda: self.size)
+
     def let_go(self) -> None:
         """Break what refers to itself, so that the memory is free at once: nobody comes back."""
         if self.state is not None:

@@ -393,24 +393,3 @@ def expansion_tool(conversation: Conversation) -> tuple[str, bool]:
         if name not in offered or offered[name] == DESCRIPTION:
             return name, name in offered
     return OTHER_NAME, True
-
-
-def names_ref(conversation: Conversation) -> bool:
-    """Whether a ref stands in messages, such as one that a tool of the client's has cited."""
-    return _NAMES_REF.over(conversation)
-
-
-def _name_one(named: bool, messages: Sequence[Message]) -> bool:
-    return named or any(map(shows_ref, messages))
-
-
-def shows_ref(message: Message) -> bool:
-    """Whether a ref stands in a message."""
-    return bool(refs_of(message)) or _spells_ref(message)
-
-
-def _spells_ref(message: Message) -> bool:
-    return message.holds(b"ref:") and bool(REF.search(message.raw.decode("utf-8", "replace")))
-
-
-_NAMES_REF: RunningNote[bool] = RunningNote("names a ref", False, _name_one)

@@ -8,19 +8,26 @@ tool in a message, it comes there, behind the turn with the first ref.
 from __future__ import annotations
 
 from holdfast.expand.tool import definition
-from holdfast.fitting.arrival import expansion_tool, names_ref, shows_ref
+from holdfast.fitting.arrival import expansion_tool
 from holdfast.fitting.draft import Draft, standing_for, where
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
-from holdfast.trim.standing import edits_of, is_ours
+from holdfast.trim.standing import edits_of, is_ours, names_ref, shows_ref
 from holdfast.wire import Conversation, Message, Thinking
 from holdfast.wire.chained import held_under
 from holdfast.wire.rules.common import openai_answers
 from holdfast.wire.rules.openai_chat import MOST_TOOLS
 from holdfast.wire.thinking import BINDING, is_bound, thinks
-from holdfast.wire.tools import INLINE_BETA, adds_tools, changes_tools, tool_message, with_tool
+from holdfast.wire.tools import (
+    INLINE_BETA,
+    adds_tools,
+    changes_tools,
+    has_tools,
+    tool_message,
+    with_tool,
+)
 
 _OFFER = Edit(
     action="offer",
@@ -41,6 +48,8 @@ def offer(draft: Draft, options: FitOptions, *, new: bool) -> Draft:
     name, offered = expansion_tool(draft.now)
     if offered or not options.opens:
         return draft
+    if options.offer_inline != "never" and not draft.asked.tools and adds_tools(draft.asked):
+        return _with_tool_message(draft, name, _behind_own_tools(draft.now.messages))
     return draft.with_frame(
         with_tool(draft.now, definition(draft.now.dialect, name)), _OFFER, new=new
     )
@@ -59,7 +68,7 @@ def offer_in_time(
     if not options.opens:
         return draft, shows
     if not (offered or refs) and _takes_inline(draft.asked, options, measure.model):
-        inline = _offered_inline(draft, measure) if shows else draft
+        inline = _offered_inline(draft) if shows else draft
         if inline is not None:
             return inline, shows
     if shows or _offers_early(draft, options, measure, offered=offered):
@@ -88,7 +97,7 @@ def _takes_inline(asked: Conversation, options: FitOptions, model: str) -> bool:
     return changes_tools(model) and not all(tool.get("defer_loading") for tool in declarations)
 
 
-def _offered_inline(draft: Draft, measure: Measure) -> Draft | None:
+def _offered_inline(draft: Draft) -> Draft | None:
     """The request with the tool behind the turn that shows the first ref; None if it has no place.
 
     The place follows from the conversation alone, so that it is the same seen for the first time.
@@ -96,23 +105,32 @@ def _offered_inline(draft: Draft, measure: Measure) -> Draft | None:
     name, offered = expansion_tool(draft.now)
     if offered:
         return draft
-    messages = draft.now.messages
-    place = _behind_first_ref(messages, draft.known)
-    if place is None:
-        return None
-    message = tool_message(draft.now.dialect, definition(draft.now.dialect, name))
+    place = _behind_first_ref(draft.now.messages, draft.known)
+    return None if place is None else _with_tool_message(draft, name, place)
+
+
+def _with_tool_message(draft: Draft, name: str, place: int) -> Draft:
+    dialect, messages = draft.now.dialect, draft.now.messages
     at = draft.origins[place - 1][1]
     edit = Edit(
         action="offer",
         what="offered the tool that opens refs, in a message",
         why="a ref is never shown without it, and what stands before is in the vendor's cache",
         where=where(at, at),
-        to_tokens=round(measure.tokens(draft.now, (message,))),
         start=at,
         stop=at,
     )
-    standing_for(message, (), (edit,))
+    message = standing_for(tool_message(dialect, definition(dialect, name)), (), (edit,))
     return draft.with_messages((*messages[:place], message, *messages[place:]), edit)
+
+
+def _behind_own_tools(messages: tuple[Message, ...]) -> int:
+    """Behind the client's first message with tools, where a fold writes the prefix anew anyway.
+
+    A body that has no list of tools gets none: Codex's newest models are asked in a form of the API
+    of its own (its header says `responses-lite`), of which nothing more is known.
+    """
+    return 1 + next(n for n, message in enumerate(messages) if has_tools(message))
 
 
 def _behind_first_ref(messages: tuple[Message, ...], start: int) -> int | None:

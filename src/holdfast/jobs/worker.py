@@ -27,6 +27,7 @@ _BEATS = 3
 """Heartbeats in a lease: two may be late before it is lost."""
 _FIRST_DELAY_SECONDS = 10.0
 _LONGEST_DELAY_SECONDS = 3600.0
+_GATHER_SECONDS = 0.005
 _STOP_SECONDS = 10.0
 """How long jobs may take to be handed back; then their leases run out."""
 
@@ -134,11 +135,15 @@ class Worker:
         if self._free:
             waits.append(asyncio.create_task(self._woken()))
         try:
-            await asyncio.wait(
+            ended, _ = await asyncio.wait(
                 {*waits, *self._running},
                 timeout=self._rules.idle_seconds,
                 return_when=asyncio.FIRST_COMPLETED,
             )
+            still = self._running.keys() - ended
+            if still and ended - set(waits):
+                # Short jobs end together: what they leave is claimed in one go, and not one by one.
+                await asyncio.wait(still, timeout=_GATHER_SECONDS)
         finally:
             for wait in waits:
                 wait.cancel()
@@ -247,8 +252,9 @@ def _told(error: Exception) -> str:
 
 def _delay(job: Job, error: Exception) -> float:
     """Longer from attempt to attempt, and never less than a provider asks for."""
-    asked = getattr(error, "retry_after", None) or 0.0
-    return max(float(asked), delay_after(job.attempts, job.id))
+    told = (error, *getattr(error, "failures", ()))  # of providers that were asked in turn
+    asked = [float(getattr(each, "retry_after", None) or 0.0) for each in told]
+    return max(*asked, delay_after(job.attempts, job.id))
 
 
 def delay_after(attempts: int, spread: int = 0) -> float:

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.privacy.credentials import CREDENTIALS
 from holdfast.privacy.detector import any_of
-from holdfast.privacy.escapes import Plain, plain_forms
+from holdfast.privacy.escapes import Plain, plain_forms, readings
 from holdfast.privacy.personal import PERSONAL
 
 DETECTORS = CREDENTIALS + PERSONAL
@@ -50,14 +50,12 @@ def find(text: str) -> tuple[Finding, ...]:
 
 def flags_in_json(data: bytes) -> tuple[str, ...]:
     """The kinds found in some JSON, sorted."""
-    forms = (data, *(plain.data for plain in plain_forms(data)))
-    return flags(finding for form in forms for finding in _found(form))
+    return flags(finding for reading in readings(data) for finding in _found(reading))
 
 
 def secrets_in_json(data: bytes) -> set[bytes]:
     """The secrets and data themselves: to be compared, never to be logged or stored."""
-    forms = (data, *(plain.data for plain in plain_forms(data)))
-    return {form[f.start : f.stop] for form in forms for f in _found(form)}
+    return {reading[f.start : f.stop] for reading in readings(data) for f in _found(reading)}
 
 
 def _found(data: bytes) -> list[Finding]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterator
-from itertools import accumulate
+from io import BytesIO
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 _ROUNDS = 3
@@ -62,6 +63,40 @@ def plain_forms(data: bytes) -> Iterator[Plain]:
             return
         yield plain
         data = plain.data
+
+
+def readings(data: bytes) -> Iterator[bytes]:
+    """Yield some bytes as they are written and as they read, the same forms without their places.
+
+    A fold may hold 20 MB: one form after the other is in memory, and no list of its escapes.
+    """
+    yield data
+    for _ in range(_ROUNDS):
+        if not (b"\\" in data or b"%" in data or b"&" in data):
+            return
+        plain = BytesIO()
+        for start, stop in pairwise(_cuts(data)):
+            plain.write(_ESCAPE.sub(_sign, data[start:stop]))
+        reading = plain.getvalue()
+        if reading == data:
+            return
+        data = reading
+        yield data
+
+
+def _cuts(data: bytes) -> Iterator[int]:
+    """Places that part bytes into pieces, none of them inside of an escape."""
+    at = 0
+    while at < len(data):
+        yield at
+        clean = _CLEAN.search(data, at + _PIECE)
+        at = len(data) if clean is None else clean.end()
+    yield len(data)
+
+
+_PIECE = 262_144
+_CLEAN = re.compile(rb"[^\\%&]{12}")
+"""More bytes than an escape has behind its first sign."""
 
 
 def _plain(data: bytes) -> Plain | None:

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.store.records import Edit
-from holdfast.wire import Message
+from holdfast.store.refs import REF
+from holdfast.wire import Conversation, Message
 from holdfast.wire.notes import SingleNote
+from holdfast.wire.running import RunningNote
 
 
 class Fold(msgspec.Struct, frozen=True):
@@ -107,3 +109,27 @@ def is_ours(message: Message) -> bool:
 def restored(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The client's messages that others stand for, in order."""
     return tuple(original for message in messages for original in originals_of(message))
+
+
+# --- refs that stand in messages ----------------------------------------------------------------
+
+
+def names_ref(conversation: Conversation) -> bool:
+    """Whether a ref stands in messages, such as one that a tool of the client's has cited."""
+    return _NAMES_REF.over(conversation)
+
+
+def _name_one(named: bool, messages: Sequence[Message]) -> bool:
+    return named or any(map(shows_ref, messages))
+
+
+def shows_ref(message: Message) -> bool:
+    """Whether a ref stands in a message."""
+    return bool(refs_of(message)) or _spells_ref(message)
+
+
+def _spells_ref(message: Message) -> bool:
+    return message.holds(b"ref:") and bool(REF.search(message.raw.decode("utf-8", "replace")))
+
+
+_NAMES_REF: RunningNote[bool] = RunningNote("names a ref", False, _name_one)

@@ -72,8 +72,13 @@ def offered_tools(conversation: Conversation) -> tuple[Tool, ...]:
 
 
 def adds_tools(conversation: Conversation) -> bool:
-    """Whether a message of the request adds tools: Codex sends all of its own so to new models."""
-    return conversation.dialect in _TAKING and bool(_ADDED.over(conversation))
+    """Whether items of a Responses request add tools, as all of Codex's come to new models."""
+    return conversation.dialect == openai_responses.NAME and bool(_ADDED.over(conversation))
+
+
+def has_tools(message: Message) -> bool:
+    """Whether a message adds tools."""
+    return bool(_with_added((), (message,)))
 
 
 def changes_tools(model: str) -> bool:

@@ -29,6 +29,7 @@ class Part:
     name: str = ""
     signature: str = ""  # of Claude's thinking; empty for the plain mark
     anonymous: bool = False  # a call that Gemini gives no id
+    freeform: bool = False  # a call of one of OpenAI's custom tools, which take any text
 
     @property
     def text(self) -> str:
@@ -165,7 +166,8 @@ def _responses(script: Script) -> list[bytes]:
         item = _item(part, f"{script.id}_{n}")
         at["item_id"] = item["id"]
         items.append(item)
-        empty = {**item, **({"arguments": ""} if part.kind == "call" else {})}
+        given = "input" if part.freeform else "arguments"
+        empty = {**item, **({given: ""} if part.kind == "call" else {})}
         if part.kind == "text":
             empty["content"] = []
         values.append({"type": "response.output_item.added", "output_index": n, "item": empty})
@@ -182,9 +184,10 @@ def _responses(script: Script) -> list[bytes]:
             values.append({**done, "logprobs": []})
             values.append({"type": "response.content_part.done", **inside, "part": whole})
         elif part.kind == "call":
-            kind = "response.function_call_arguments"
+            kind = "custom_tool_call_input" if part.freeform else "function_call_arguments"
+            kind = f"response.{kind}"
             values.extend({"type": f"{kind}.delta", **at, "delta": p} for p in part.pieces)
-            values.append({"type": f"{kind}.done", **at, "arguments": part.text})
+            values.append({"type": f"{kind}.done", **at, given: part.text})
         values.append({"type": "response.output_item.done", "output_index": n, "item": item})
     status = "incomplete" if script.cut else "completed"
     begun = _response(script, "in_progress", [])
@@ -233,6 +236,9 @@ def _item(part: Part, number: str) -> dict[str, Any]:
         head: dict[str, Any] = {"id": f"msg_{number}", "type": "message", "status": "completed"}
         return {**head, "role": "assistant", "content": content}
     if part.kind == "call":
+        if part.freeform:
+            head = {"id": f"ctc_{number}", "type": "custom_tool_call", "status": "completed"}
+            return {**head, "call_id": part.id, "name": part.name, "input": part.text}
         head = {"id": f"fc_{number}", "type": "function_call", "status": "completed"}
         return {**head, "call_id": part.id, "name": part.name, "arguments": part.text}
     head = {"id": f"rs_{number}", "type": "reasoning", "summary": []}

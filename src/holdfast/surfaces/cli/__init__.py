@@ -27,6 +27,7 @@ from . import (
     fit,
     jobs,
     models,
+    pack,
     rebuild,
     refs,
     serve,
@@ -50,7 +51,7 @@ app = typer.Typer(
 for command in (
     *(tour.tour, serve.serve, stats.stats, show.show, validate.validate, convert.convert),
     *(count.count, fit.fit, cite.cite, expand.expand, refs.refs, rebuild.rebuild),
-    *(summarise.summarise, worker.worker, jobs.jobs, models.models, config.config),
+    *(summarise.summarise, pack.pack, worker.worker, jobs.jobs, models.models, config.config),
 ):
     app.command()(command)
 app.add_typer(store.app, name="store")
@@ -86,6 +87,7 @@ def _holdfast(
     Cite a content:    holdfast cite build.log --question "why did it fail?"
     Open a part of it: holdfast expand REF --lines 40-80
     Say less of it:    holdfast summarise report.md --level key_points
+    Pack sources:      holdfast pack *.md --question "why did it fail?" --budget 8000
     List the refs:     holdfast refs
     Rebuild a request: holdfast rebuild SESSION TURN > asked.json
     See the jobs:      holdfast jobs

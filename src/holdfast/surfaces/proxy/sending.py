@@ -21,6 +21,9 @@ from holdfast.surfaces.proxy.upstreams import returned_headers
 
 _CONNECT_SECONDS = 15.0
 _CHUNK = 65_536
+_LARGE_BODY = 4_000_000
+"""From here on a body is sent in parts: what the system does not take at once is copied, 30 MB in
+25 ms, while the event loop waits."""
 _WAITING_BYTES = 16_384
 """Read ahead of the client: an upstream that sends byte by byte makes as many pieces of them."""
 _END_SECONDS = 1.0
@@ -141,6 +144,9 @@ class HttpSending:
         """
         if self._session is None:
             raise UpstreamError("the proxy is not running", status=503)
+        if isinstance(body, bytes) and len(body) > _LARGE_BODY:
+            headers = {**headers, "content-length": str(len(body))}  # else it would go in chunks
+            body = _in_parts(body)
         try:
             response = await self._session.request(
                 method,
@@ -164,6 +170,11 @@ class HttpSending:
             if not response.content.at_eof():
                 response.close()  # the connection goes with what was not read
             response.release()
+
+
+async def _in_parts(body: bytes) -> AsyncIterator[bytes]:
+    for at in range(0, len(body), _CHUNK):
+        yield body[at : at + _CHUNK]
 
 
 def place_of(url: str) -> str:
