@@ -1,7 +1,8 @@
 """A content in fewer tokens, without a model: its own sentences, rows and lines, as they stand.
 
 digest: after protocol. It chooses and quotes, and says nothing itself, so that nothing it says can
-be wrong; each quotation has its place in the content. With a question it takes what bears on it,
+be wrong; each quotation has its place in the content (a value of JSON stands behind its key, as its
+condenser writes it). With a question it takes what bears on it,
 and on what is told there; without one, how each paragraph begins, or the rows and lines that tell
 most that was not told before. The same content and question give the same digest. Work is linear:
 a content over a megabyte is read part by part, so that of 50 MB no more is held beside it than one
@@ -20,7 +21,7 @@ from holdfast.condense.condenser import Passage
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.question import fold, is_stop_word
 from holdfast.condense.relevance import excerpt, rank
-from holdfast.condense.severity import level
+from holdfast.condense.severity import alert_lines, level
 from holdfast.condense.severity import rank as gravity
 from holdfast.condense.source import Source
 from holdfast.condense.spans import cut, lines_where
@@ -60,6 +61,8 @@ _OF_PARAGRAPH = 1.0
 """What a sentence has of its paragraph's bearing: `He was born in 1911` names nobody."""
 _OF_BEGINNING = 0.3
 """What a first sentence has for being one: it says what the paragraph is about."""
+_FIRST_WORDS = 400
+"""Characters of a row or line that tell whether it is an error."""
 _GRAVE = {3: 2.0, 2: 1.0}
 """What an error and a warning have for being one, beside what they tell: 004-63."""
 
@@ -274,14 +277,16 @@ def _beginnings(quotations: Sequence[Quotation]) -> list[float]:
 def _news(quotations: Sequence[Quotation]) -> list[float]:
     """How much each tells, for each of its tokens, that none before it told; errors count more."""
     told: set[str] = set()
+    lines = [quotation.text[:_FIRST_WORDS].replace("\n", " ") for quotation in quotations]
+    # Few lines hold a word of an error: these are found all at once, and only they are weighed.
+    alerting = set(alert_lines(Source("\n".join(lines).encode("utf-8", "replace"))))
     news = []
-    for quotation in quotations:
+    for number, (quotation, line) in enumerate(zip(quotations, lines, strict=True), 1):
         words = set(_WORD.findall(quotation.text))
         fresh = words - told
         told |= fresh
-        weight = len(fresh) / (quotation.tokens + 3)
-        line = quotation.text[:400]
-        news.append(weight + (_GRAVE.get(gravity(line, level(line)), 0.0) if fresh else 0.0))
+        grave = _GRAVE.get(gravity(line, level(line)), 0.0) if number in alerting else 0.0
+        news.append(len(fresh) / (quotation.tokens + 3) + (grave if fresh else 0.0))
     return news
 
 
