@@ -42,6 +42,9 @@ ITEMS = 1000
 WAYS = ("best_total", "priority_first")
 SHARES = (0.15, 0.3, 0.5)
 QUESTIONS = 100
+TOGETHER = 6
+"""Documents that make one long source: alone they have some 90 tokens, a third of which is as much
+as the lines around a part."""
 _QUESTIONS_FILE = DATA / "multihop" / "questions.jsonl.gz"
 
 
@@ -50,7 +53,8 @@ def run(console: Console) -> None:
     console.print(_speed())
     console.print(_against_the_optimum())
     if _QUESTIONS_FILE.exists():
-        console.print(_answers())
+        console.print(_answers(1))
+        console.print(_answers(TOGETHER))
     else:
         console.print("No documents of questions here; set HOLDFAST_DATA.")
 
@@ -182,13 +186,14 @@ class _Case(NamedTuple):
     tokens: int
 
 
-def _answers() -> Table:
-    table = Table(title=f"Answers kept, {QUESTIONS} questions with their documents")
+def _answers(together: int) -> Table:
+    sources = "each a source" if together == 1 else f"{together} to a source"
+    table = Table(title=f"Answers kept, {QUESTIONS} questions with documents, {sources}")
     table.add_column("budget, share of all")
     for way in WAYS:
         for column in ("answers", "worth", "dropped"):
             table.add_column(f"{way}: {column}", justify="right")
-    cases = list(itertools.islice(_cases(), QUESTIONS))
+    cases = list(itertools.islice(_cases(together), QUESTIONS))
     for share in SHARES:
         row = [f"{share:.0%}"]
         for way in WAYS:
@@ -201,26 +206,43 @@ def _answers() -> Table:
     return table
 
 
-def _cases() -> Iterator[_Case]:
-    """Questions whose answer stands in a document; one of yes or no can stand anywhere."""
+def _cases(together: int) -> Iterator[_Case]:
+    """Questions whose answer stands in a document; one of yes or no can stand anywhere.
+
+    Long sources are made of the documents of some questions, shuffled; the first one is asked.
+    """
     with gzip.open(_QUESTIONS_FILE, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            record: dict[str, Any] = json.loads(line)
-            texts = [f"{each['title']}\n{each['text']}" for each in record["documents"]]
-            answer = _folded(record["answer"])
-            if answer in ("yes", "no") or answer not in _folded("\n".join(texts)):
-                continue
-            items = [ContentItem(source_id=f"s{n}", content=text) for n, text in enumerate(texts)]
-            found = priorities(items, ContentState(query=record["question"], now=0.0))
+        records: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    for n, record in enumerate(records):
+        others = records[n + 1 : n + together // 2 + 1] if together > 1 else []
+        texts = [
+            f"{document['title']}\n{document['text']}"
+            for each in (record, *others)
+            for document in each["documents"]
+        ]
+        random.Random(n).shuffle(texts)
+        answer = _folded(record["answer"])
+        if answer not in ("yes", "no") and answer in _folded("\n".join(texts)):
+            sources = ["\n\n".join(part) for part in _parts(texts, together)]
             yield _Case(
                 record["question"],
                 answer,
-                [
-                    msgspec.structs.replace(item, priority=priority)
-                    for item, priority in zip(items, found, strict=True)
-                ],
-                sum(map(counter_of(""), texts)),
+                _items(sources, record["question"]),
+                sum(map(counter_of(""), sources)),
             )
+
+
+def _parts(texts: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    yield from (texts[at : at + size] for at in range(0, len(texts), size))
+
+
+def _items(texts: Sequence[str], question: str) -> list[ContentItem]:
+    items = [ContentItem(source_id=f"s{n}", content=text) for n, text in enumerate(texts)]
+    scores = priorities(items, ContentState(query=question, now=0.0))
+    return [
+        msgspec.structs.replace(item, priority=score)
+        for item, score in zip(items, scores, strict=True)
+    ]
 
 
 async def _packed(

@@ -423,6 +423,7 @@ PROXY: dict[str, Wired | str] = {
     "summarization_cache_enabled": SUMMARISING,
     "summarization_cache_ttl_hours": SUMMARISING,
     "summarization_prompt_version": SUMMARISING,
+    "summarization_truncate_fallback": SUMMARISING,
     "summarization_extractive": SUMMARISING,
     "summarization_parallel": SUMMARISING,
     "summarization_commands": SUMMARISING,

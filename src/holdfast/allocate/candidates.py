@@ -28,8 +28,10 @@ LEAST_TOKENS = 16
 """A shorter summary or beginning says nothing that a model could use."""
 _GROWTH = 4
 """Beginnings are offered in sizes that grow by this; what room is left over they fill."""
-_LEAST_WEIGHT = 0.01
-"""An item of no priority is still worth more than room that stays empty."""
+LEAST_WEIGHT = 0.1
+"""What the item of the lowest priority counts where the highest counts 1. Priorities themselves lie
+close together: 70 % of one is quality and confidence, which mostly nobody knows. Taken as they are
+they hardly tell a source that answers the question from one that does not."""
 _SOME_REF = ref_id(KIND, "0123456789abcdef" * 4, DIGITS)
 _SUMMARIES = tuple((level, Rung(level)) for level in LADDER[1:])
 _PLACE = {rung: place for place, rung in enumerate(Rung)}
@@ -78,11 +80,13 @@ class Frame(NamedTuple):
 class Candidate:
     """An item, and what is known of its levels."""
 
-    def __init__(self, item: ContentItem, top: Rung, count: Count, frame: Frame) -> None:
+    def __init__(
+        self, item: ContentItem, weight: float, top: Rung, count: Count, frame: Frame
+    ) -> None:
         self.item = item
         self.top = top
         """The most that may be shown of it."""
-        self.weight = max(item.priority, _LEAST_WEIGHT)
+        self.weight = weight
         self.summaries: dict[SummarizationLevel, Summary] = {}
         """By the level that was asked for."""
         self.failures: dict[SummarizationLevel, str] = {}
@@ -170,6 +174,16 @@ class Candidate:
         return Option(
             rung, tokens, tokens + self._lines.shorter, self.weight * WORTH[rung] * share, asked
         )
+
+
+def weights_of(items: Sequence[ContentItem]) -> list[float]:
+    """What each item counts beside the others of its call: 1 for the highest priority."""
+    lowest = min((item.priority for item in items), default=0.0)
+    spread = max((item.priority for item in items), default=0.0) - lowest
+    if not spread:
+        return [1.0] * len(items)
+    share = (1 - LEAST_WEIGHT) / spread
+    return [LEAST_WEIGHT + share * (item.priority - lowest) for item in items]
 
 
 def measured(candidates: Sequence[Candidate]) -> Ratios:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.allocate.asking import Progress, ask, keep_originals
-from holdfast.allocate.candidates import Candidate, Frame, Terms, measured
+from holdfast.allocate.candidates import Candidate, Frame, Terms, measured, weights_of
 from holdfast.allocate.choosing import Option
 from holdfast.allocate.composing import parts_of, record_of
 from holdfast.allocate.fidelity import ContentFidelityRecord, Rung
@@ -59,7 +59,7 @@ class AllocationResult(msgspec.Struct, frozen=True, kw_only=True):
     """A record for every item, by `fidelity_key`."""
     dropped_ids: list[str]
     weighted_fidelity: float
-    """The share of the items' worth, by their priorities, that the levels keep: 0 to 1."""
+    """The share of the items' worth, each by its weight, that the levels keep: 0 to 1."""
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -109,7 +109,8 @@ class ContextBudgetManager:
         strategy = strategy_named(strategy)
         frame = Frame.counted(self.count)
         candidates = [
-            Candidate(each, strategy.top_of(each.kind), self.count, frame) for each in items
+            Candidate(item, weight, strategy.top_of(item.kind), self.count, frame)
+            for item, weight in zip(items, weights_of(items), strict=True)
         ]
         candidates.sort(key=lambda each: each.item.kind not in strategy.first)
         call = _Call(
