@@ -113,20 +113,21 @@ def test_a_session_is_known_before_its_first_turn_is_written_down(url: str) -> N
     run(work)
 
 
-def test_after_a_restart_the_same_bytes_go_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", [2000, 2200, 2400, 2600])  # which folds at other turns
+def test_after_a_restart_the_same_bytes_go_out(tmp_path: Path, limit: int) -> None:
     async def work() -> None:
         url = f"sqlite:///{tmp_path}/store.db"
         bodies = [chat(*(log(60, seed) for seed in range(n))) for n in range(1, 12)]
         async with Holdfast.open(url) as engine:
             session = engine.session("s")
             for body in bodies[:-1]:
-                fitted = await session.fit(body, limit=2200)
+                fitted = await session.fit(body, limit=limit)
                 await engine.observe(session, fitted, {"prompt_tokens": fitted.tokens})
             assert any("fold" in edit.action for turn in await engine.store.turns(session.scope)
                        for edit in turn.edits)  # fmt: skip
-            expected = await session.fit(bodies[-1], limit=2200)
+            expected = await session.fit(bodies[-1], limit=limit)
         async with Holdfast.open(url) as engine:
-            fitted = await engine.session("s").fit(bodies[-1], limit=2200)
+            fitted = await engine.session("s").fit(bodies[-1], limit=limit)
             assert fitted.body == expected.body
 
     run(work)

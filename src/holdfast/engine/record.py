@@ -285,6 +285,7 @@ class Sides(NamedTuple):
     """Of what stood around the messages that went out."""
     patches: tuple[Patch, ...]
     asked: str
+    floor: int = 0
 
     @property
     def client(self) -> tuple[str, ...]:
@@ -329,7 +330,7 @@ def last_sides(turns: Sequence[Turn]) -> Sides | None:
     last = turns[-1] if turns else None
     if last is None or last.sent is None:
         return None
-    return Sides(tuple(lines), standings, last.sent.frame, last.patches, last.asked)
+    return Sides(tuple(lines), standings, last.sent.frame, last.patches, last.asked, last.floor)
 
 
 def last_fitted(turns: Sequence[Turn]) -> Sides | None:
@@ -394,4 +395,4 @@ def state_of(
         STAND.put(message, Stand(originals, standing.edits, standing.refs, fold, standing.own))
         messages.append(message)
     whole = sent.with_messages(tuple(messages))
-    return FitState(asked, whole, origins_of(messages), refs=names_ref(whole))
+    return FitState(asked, whole, origins_of(messages), floor=sides.floor, refs=names_ref(whole))

@@ -250,6 +250,7 @@ class Session:
                 model=model,
                 status=status,
                 edits=fitted.edits,
+                floor=fitted.state.floor,
                 read_only=read_only,
                 usage=turn_usage(usage, counted, expanded, model=model, now=now, status=status),
                 warnings=(*fitted.warnings, *warnings),

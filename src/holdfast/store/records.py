@@ -225,6 +225,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 of what the answer held that the client never saw; empty if it saw all."""
     edits: tuple[Edit, ...] = ()
     """What was done this time."""
+    floor: int = 0
+    """Tokens that the last fold came down to: whoever goes on folds when this one would have."""
     read_only: bool = False
     """It went out as it came, and what would have been done was only told: nothing goes on from
     it."""
