@@ -16,7 +16,7 @@ from holdfast.errors import BudgetExceededError
 from holdfast.fitting import Fitted, fit, folding
 from holdfast.fitting.draft import standing_for
 from holdfast.store.records import Edit
-from holdfast.tokens import ModelContextRegistry
+from holdfast.tokens import Calibration, ModelContextRegistry
 from holdfast.trim.chains import Trimmed
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.wire import DIALECTS, Message
@@ -249,3 +249,22 @@ def test_what_only_the_whole_of_a_first_request_shows_is_repaired() -> None:
     fitted = fit(body, limit=10_000)
     assert holdfast.validate(fitted.body) == []
     assert repairs(fitted)
+
+
+# --- a count that was corrected ------------------------------------------------------------------
+
+
+def test_a_count_that_was_corrected_to_less_has_to_fit_with_what_it_may_be_at_most() -> None:
+    """A recorded Gemini conversation went out 0.4 % over: the share it had taught was too low."""
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text(800)}]}
+    untouched = holdfast.count(body)
+    calibration = Calibration()
+    for n in range(20):  # most turns take less than was counted, some nearly as much
+        calibration.observe(untouched, round(untouched.tokens * (0.97 if n % 5 == 0 else 0.8)))
+    corrected = calibration.correct(untouched)
+    assert corrected.tokens < untouched.tokens
+    assert fit(body, limit=untouched.tokens, calibration=calibration).edits == ()
+    tight = fit(body, limit=corrected.tokens + 5, calibration=calibration)
+    at_most = calibration.correct(holdfast.count(tight.body))
+    assert tight.edits
+    assert min(at_most.plain, at_most.upper) <= corrected.tokens + 5

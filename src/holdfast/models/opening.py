@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 from holdfast.errors import ModelRefusedError, SettingsError
 from holdfast.models.command import PROGRAMS, CommandModel, Program, plain_reply
 from holdfast.models.digest import ExtractiveModel
-from holdfast.models.http import HttpModel
 from holdfast.models.protocol import CompletionModel
 from holdfast.models.pydantic_models import PydanticModel
 from holdfast.settings import Settings
@@ -49,6 +48,8 @@ def open_model(provider_id: str, settings: Settings) -> CompletionModel:
     if url:
         if not _is_here(url):
             _refuse_if_forbidden(settings, name)
+        from holdfast.models.http import HttpModel  # noqa: PLC0415 - its client takes 200 ms
+
         return HttpModel(
             name, id_.model, url=url, key=settings.openai_key, window=window, timeout=timeout
         )
