@@ -48,5 +48,5 @@ def test_what_takes_more_calls_is_named() -> None:
 
 def test_every_way_is_on_file() -> None:
     on_file = json.loads(effort.FILE.read_text())
-    assert len(on_file) == 15
+    assert len(on_file) == 17
     assert all(number > 0 for number in on_file.values())

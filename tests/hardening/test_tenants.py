@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from holdfast.errors import HoldfastError
 from holdfast.store import Scope, Store, open_store
+from holdfast.store.queue import Job, JobQueue, NewJob
 from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
 from holdfast.surfaces.proxy.server import PREFIXES, application
 from tests.hardening.asks import Asked
@@ -69,6 +70,11 @@ async def _add_turn(store: Store, scope: Scope, chance: random.Random) -> Any:
     return await store.add_turn(scope, turn(number, messages), record, named(*messages[:1]))
 
 
+async def _put_summary(store: Store, scope: Scope, chance: random.Random) -> Any:
+    source = chance.choice(["", chance.choice(_CONTENTS).sha256])
+    return await store.put_summary(scope, chance.choice("kl"), chance.randbytes(2), source=source)
+
+
 async def _restore(store: Store, scope: Scope, _: random.Random) -> Any:
     return await store.restore(scope, lines_of(await exported(store, scope)))
 
@@ -81,6 +87,13 @@ CALLS: dict[str, Call] = {
         scope, limit=chance.randrange(4), before=chance.choice(["", *_names(chance)])
     ),
     "forget": lambda store, scope, chance: store.forget(scope, _names(chance)),
+    "summary": lambda store, scope, chance: store.summary(scope, chance.choice("kl")),
+    "put_summary": _put_summary,
+    "jobs.enqueue": lambda store, scope, chance: store.jobs.enqueue(
+        scope, [NewJob(kind="sum", key=chance.choice("pq"), most_cost=1)]
+    ),
+    "jobs.latest": lambda store, scope, _: store.jobs.latest(scope),
+    "jobs.spent": lambda store, scope, _: store.jobs.spent(scope),
     "session": lambda store, scope, _: store.session(scope),
     "sessions": lambda store, scope, chance: store.sessions(
         scope, before=chance.choice(["", "s1"])
@@ -132,6 +145,8 @@ def _comparable(value: Any) -> Any:
             return {**{name: getattr(value, name) for name in value.__struct_fields__}, "stored": 0}
         case Cleaned():  # users of one workspace keep equal contents together: the last one's go
             return value.refs
+        case Job():  # its number is one of everyone's
+            return value.kind, value.key, value.state
         case list():
             return [_comparable(part) for part in value]
         case _:
@@ -145,8 +160,9 @@ def info_without_accesses(info: RefInfo) -> dict[str, Any]:
 
 def test_every_method_that_a_scope_is_given_to_is_asked() -> None:
     scoped = {
-        name
-        for name, method in inspect.getmembers(Store, inspect.isfunction)
+        prefix + name
+        for prefix, kind in (("", Store), ("jobs.", JobQueue))
+        for name, method in inspect.getmembers(kind, inspect.isfunction)
         if "scope" in inspect.signature(method).parameters
     }
     assert scoped == CALLS.keys()

@@ -113,7 +113,7 @@ def test_older_texts_go_before_the_latest_question() -> None:
 def test_of_the_latest_question_a_thousand_characters_stay_or_it_is_an_error() -> None:
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": pasted(900)}]}
     with pytest.raises(AnchorPreservationError):
-        cut(body, 500)
+        cut(body, 400)
 
 
 def test_what_the_user_marked_is_whole_or_an_error() -> None:
