@@ -298,8 +298,9 @@ def _spare_what_stays() -> None:
 def _let_the_loop_run() -> None:
     """Keep each step of the loop short, and its waits for threads that are busy."""
     # After each system call the loop waits so long for a thread that is busy: some five times for
-    # one ping, and for each of those that were ready before it.
-    sys.setswitchinterval(0.0002)
+    # one ping, and for each of those that were ready before it. With a fifth of this, requests of
+    # 10 KB cost 18 % more: threads took turns twice as often.
+    sys.setswitchinterval(0.001)
     transport = getattr(asyncio.selector_events, "_SelectorTransport", None)
     if transport is not None:
         transport.max_size = _READ_BYTES
