@@ -139,7 +139,8 @@ def test_a_large_event_is_not_read_on_the_event_loop(monkeypatch: pytest.MonkeyP
     def noted(relay: Relay, chunk: bytes) -> list[bytes]:
         before = relay.waiting_bytes
         fed = feed(relay, chunk)
-        reads.append((before - relay.waiting_bytes, threading.current_thread().name))
+        size = before + len(chunk) - relay.waiting_bytes
+        reads.append((size, threading.current_thread().name))
         return fed
 
     monkeypatch.setattr(Relay, "feed", noted)

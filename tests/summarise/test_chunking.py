@@ -26,12 +26,15 @@ def test_chunks_cover_the_content_exactly(text: str, most: int) -> None:
         assert tokens <= most or piece.stop - piece.start == 1
 
 
-@given(TEXTS, TEXTS, st.integers(4, 60))
-def test_what_is_appended_changes_only_the_last_chunk(text: str, more: str, most: int) -> None:
-    before = [piece[:2] for piece in chunks(text, most, count)]
-    after = [piece[:2] for piece in chunks(text + more, most, count)]
-    # A window may go on into what was appended, and have other tokens there: the last two are new.
-    assert after[: max(0, len(before) - 2)] == before[: max(0, len(before) - 2)]
+@given(TEXTS, TEXTS, st.integers(1, 60))
+def test_what_is_appended_changes_only_what_was_near_the_end(
+    text: str, more: str, most: int
+) -> None:
+    before = list(chunks(text, most, count))
+    after = list(chunks(text + more, most, count))
+    # What is tried first for a piece may reach into what was appended.
+    settled = [piece for piece in before if piece.start + 4 * most < len(text)]
+    assert after[: len(settled)] == settled
 
 
 def test_a_chunk_ends_with_a_paragraph_where_there_is_one() -> None:

@@ -348,6 +348,18 @@ def test_a_piece_of_which_a_model_makes_nothing_speaks_for_itself() -> None:
     assert other.text == result.text
 
 
+def test_the_random_word_of_a_prompt_does_not_move_the_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else nothing that was kept of a piece is found again."""
+    texts: set[str] = set()
+    for word in ("0" * 32, "e1" * 16, "9f3c" * 8):  # 11, 32 and 24 tokens
+        monkeypatch.setattr("secrets.token_hex", lambda _, word=word: word)
+        result, _ = summarised(first_words(0.2), content=LONG, **SMALL_WINDOW)
+        texts.add(result.text)
+    assert len(texts) == 1
+
+
 def test_a_piece_that_cannot_be_asked_for_fails_the_provider() -> None:
     def answer(asked: Asked) -> Any:
         return status(503)(asked) if "Note 5" in asked.content else first_words(0.2)(asked)

@@ -2,8 +2,8 @@
 
 chunking: after levels. Each piece begins where the one before ended, whatever was chosen as its
 end, so that nothing is left out and nothing told twice (X04). Where a piece ends depends only on
-what stands in it and behind its beginning: what is appended to a content changes its last piece
-alone, and the summaries of all others stand.
+what stands in the four characters a token behind its beginning: what is appended to a content
+changes the pieces near its end, and the summaries of all others stand.
 
 Not `semantic-text-splitter` 0.33: on a text without spaces it takes sixteen times as long for four
 times the text (3 s for a megabyte of base64, an hour for twenty), and content is hostile.

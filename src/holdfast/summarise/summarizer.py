@@ -265,7 +265,10 @@ class ContentSummarizer:
         self, model: CompletionModel, wanted: Wanted, level: SummarizationLevel
     ) -> list[Chunk]:
         frame = prompt("", level, wanted.context, wanted.tokens)
-        around = self._counted(frame.system) + self._counted(frame.text) + _SPARE
+        # Without the random word, whose tokens vary: pieces would begin elsewhere each time, and
+        # none of what was kept of them would be found again.
+        words = frame.text.replace(frame.boundary, "")
+        around = self._counted(frame.system) + self._counted(words) + _SPARE
         # A piece, and an answer of twice its target, have to find room beside the prompt's words.
         room = int((model.window * (1 - _MARGIN) - around) / (1 + 2 * RATIO[level]))
         if room < _LEAST_PIECE:
