@@ -50,29 +50,29 @@ class Email(msgspec.Struct, frozen=True):
 
 def sniff(source: Source) -> float:
     """Sure of rows with sender and subject, and of headers in text."""
-    found = emails(source)
-    if not found:
+    mails = emails(source)
+    if not mails:
         return 0.0
     return 0.93 if source.document is not None else 0.88
 
 
 def condense(source: Source) -> Condensed:
     """The e-mails in a line each, and who wrote most."""
-    found = emails(source)
-    if not found:
+    mails = emails(source)
+    if not mails:
         return Condensed(title="E-mails, none", unit="e-mails", total=0, notes=())
     notes = alerts(source)
-    notes += [Note("sample", _said(one), one.where) for one in found[:_SHOWN]]
-    if len(found) > _SHOWN:
-        notes.append(Note("outline", f"{len(found) - _SHOWN:,} more e-mails"))
+    notes += [Note("sample", _said(one), one.where) for one in mails[:_SHOWN]]
+    if len(mails) > _SHOWN:
+        notes.append(Note("outline", f"{len(mails) - _SHOWN:,} more e-mails"))
     senders: dict[str, int] = {}
-    for one in found:
+    for one in mails:
         senders[one.sender] = senders.get(one.sender, 0) + 1
     often = sorted(senders.items(), key=lambda entry: -entry[1])[:6]
     said = ", ".join(f"{brief(name, limit=60)} ({count:,})" for name, count in often)
     notes.append(Note("outline", f"{len(senders):,} senders: {said}"))
     return Condensed(
-        title=f"E-mails: {len(found):,}", unit="e-mails", total=len(found), notes=tuple(notes)
+        title=f"E-mails: {len(mails):,}", unit="e-mails", total=len(mails), notes=tuple(notes)
     )
 
 

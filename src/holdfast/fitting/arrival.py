@@ -302,8 +302,8 @@ def _citation(result: _Wanted, rules: CitingRules, citer: Citer) -> Citation | N
         shorten_to=decision.threshold,
     )
     try:
-        said = content if isinstance(content, str) else utf8(content)
-        return citer(said, question=result.question, tool=result.tool, rules=rules)
+        text = content if isinstance(content, str) else utf8(content)
+        return citer(text, question=result.question, tool=result.tool, rules=rules)
     except PrivacyError:
         return None  # what may not be stored is not taken out either
 

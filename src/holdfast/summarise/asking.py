@@ -112,18 +112,18 @@ class Asker:
             ModelError: the model gave none in all its attempts.
         """
         key = self._key(model, piece)
-        kept = await self._cache.get(key) if self._cache is not None else None
-        if kept is not None:
+        summary = await self._cache.get(key) if self._cache is not None else None
+        if summary is not None:
             self.hits += 1
             return msgspec.structs.replace(
-                msgspec.msgpack.decode(kept, type=Draft), cached=True, cost=0.0
+                msgspec.msgpack.decode(summary, type=Draft), cached=True, cost=0.0
             )
         self.misses += 1
-        made = await self._patiently(model, piece)
+        draft = await self._patiently(model, piece)
         if self._cache is not None:
             ttl = self._settings.summarization_cache_ttl_seconds
-            await self._cache.put(key, msgspec.msgpack.encode(made), ttl)
-        return made
+            await self._cache.put(key, msgspec.msgpack.encode(draft), ttl)
+        return draft
 
     def _key(self, model: CompletionModel, piece: Piece) -> str:
         content = hashlib.sha256(piece.text.encode("utf-8", "surrogatepass")).hexdigest()

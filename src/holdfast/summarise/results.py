@@ -120,8 +120,8 @@ def _quoted_instead(drafts: Sequence[Draft]) -> tuple[str, ...]:
 
 def _summed(costs: Sequence[float | None]) -> float | None:
     """What all calls cost; None if nobody knows the price of one of them."""
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
+    prices = [cost for cost in costs if cost is not None]
+    return sum(prices) if len(prices) == len(costs) else None
 
 
 def with_warnings(result: SummarizationResult, warnings: Sequence[str]) -> SummarizationResult:

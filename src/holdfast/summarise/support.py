@@ -91,8 +91,8 @@ def shared_words(summary: str, source: str) -> float:
     words = {word[:_STEM].lower() for word in _WORD.findall(summary)}
     if len(words) < 5:
         return 1.0
-    known = {word[:_STEM].lower() for word in _WORD.findall(source)}
-    return len(words & known) / len(words)
+    stems = {word[:_STEM].lower() for word in _WORD.findall(source)}
+    return len(words & stems) / len(words)
 
 
 # --- what a sentence states ----------------------------------------------------------------------

@@ -196,10 +196,10 @@ def utf8(written: memoryview) -> bytes:
     """What a string says, from how it is written; never a text of two or four bytes a letter."""
     long = _long(written, 0)
     assert long is not None
-    said = BytesIO()
+    letters = BytesIO()
     for start, stop in pairwise(long.cuts):
-        said.write(_decode(b"".join((b'"', written[start:stop], b'"'))).encode())
-    return said.getvalue()
+        letters.write(_decode(b"".join((b'"', written[start:stop], b'"'))).encode())
+    return letters.getvalue()
 
 
 def _filled(value: Any, texts: dict[str, str]) -> Any:

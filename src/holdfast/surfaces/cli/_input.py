@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, LimitError
 from holdfast.settings import Settings
 from holdfast.wire import Limits
 
@@ -51,6 +51,18 @@ def read_body(file: str, limits: Limits) -> bytes:
             where=file,
             fix="Check its name, or use - for standard input.",
         ) from error
+
+
+def read_content(file: str, settings: Settings) -> bytes:
+    """Return a content whole, or say that it is too large."""
+    content = read_body(file, limits_of(settings))
+    if len(content) > settings.max_body_bytes:
+        raise LimitError(
+            f"the content has more than {settings.max_body_bytes:,} bytes",
+            where=file,
+            fix="Raise the setting max_body_bytes.",
+        )
+    return content
 
 
 def write_body(body: bytes, path: Path | None) -> None:

@@ -10,12 +10,12 @@ from rich.console import Console
 
 from holdfast.cite import Citation
 from holdfast.engine import Holdfast, fit_options
-from holdfast.errors import HoldfastError, LimitError
+from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.store.refs import KIND
 
-from ._input import limits_of, read_body
+from ._input import read_content
 from ._output import ColorOption, Output, OutputOption, remark
 from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
 from ._text import print_text
@@ -64,7 +64,7 @@ def cite(
         raise HoldfastError(
             "the kind is no name", where="--kind", fix="Use small letters, digits and _, as in log."
         )
-    content = _read(file, settings)
+    content = read_content(file, settings)
     scope = Scope(user, workspace, session)
 
     async def work(opened: Store) -> Citation:
@@ -77,17 +77,6 @@ def cite(
     Output(settings).emit(_described(citation), lambda console: _draw(console, citation))
     if not citation.ref_id:
         remark("Short enough to stay as it is: nothing was stored.")
-
-
-def _read(file: str, settings: Settings) -> bytes:
-    content = read_body(file, limits_of(settings))
-    if len(content) > settings.max_body_bytes:
-        raise LimitError(
-            f"the content has more than {settings.max_body_bytes:,} bytes",
-            where=file,
-            fix="Raise the setting max_body_bytes.",
-        )
-    return content
 
 
 def _draw(console: Console, citation: Citation) -> None:

@@ -24,13 +24,13 @@ from holdfast.allocate import (
 from holdfast.allocate.manager import counter_of
 from holdfast.allocate.strategy import strategy_named
 from holdfast.budget import PhaseBudget
-from holdfast.errors import HoldfastError, LimitError
+from holdfast.errors import HoldfastError
 from holdfast.models.embedding import open_embedder
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.summarise import ContentSummarizer
 
-from ._input import WriteOption, limits_of, read_body, write_body
+from ._input import WriteOption, read_content, write_body
 from ._output import ColorOption, one_line, remark, table
 from ._store import DEFAULT, Progress, StoreOption, UserOption, WorkspaceOption, with_store
 
@@ -150,14 +150,7 @@ def _items(files: list[str], settings: Settings) -> list[tuple[ContentItem, bool
 
 
 def _text(file: str, settings: Settings) -> str:
-    data = read_body(file, limits_of(settings))
-    if len(data) > settings.max_body_bytes:
-        raise LimitError(
-            f"the content has more than {settings.max_body_bytes:,} bytes",
-            where=file,
-            fix="Raise the setting max_body_bytes.",
-        )
-    return data.decode("utf-8", "replace")
+    return read_content(file, settings).decode("utf-8", "replace")
 
 
 def _of_file(file: str, text: str) -> ContentItem:
@@ -186,10 +179,10 @@ def _of_line(line: str, where: str) -> tuple[ContentItem, bool]:
 
 
 def _prioritised(items: list[tuple[ContentItem, bool]], state: ContentState) -> list[ContentItem]:
-    found = priorities([item for item, _ in items], state, embedder=open_embedder())
+    scores = priorities([item for item, _ in items], state, embedder=open_embedder())
     return [
         msgspec.structs.replace(item, priority=priority) if is_open else item
-        for (item, is_open), priority in zip(items, found, strict=True)
+        for (item, is_open), priority in zip(items, scores, strict=True)
     ]
 
 
@@ -212,8 +205,8 @@ def _report(console: Console, result: AllocationResult) -> None:
     right = [Column(name, justify="right", no_wrap=True) for name in ("priority", "tokens", "now")]
     named = table("source", right[0], "level", *right[1:], "by", Column("ref"), rows=rows)
     console.print(named)
-    kept = f"{result.weighted_fidelity:.0%} of what matters kept"
-    remark(f"{result.tokens:,} tokens of {result.budget:,}, {kept}")
+    share = f"{result.weighted_fidelity:.0%} of what matters kept"
+    remark(f"{result.tokens:,} tokens of {result.budget:,}, {share}")
     for warning in result.warnings:
         remark(warning)
 

@@ -9,7 +9,6 @@ from rich.console import Console
 
 from holdfast.allocate.originals import Originals
 from holdfast.cite import count
-from holdfast.errors import LimitError
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.summarise import (
@@ -19,7 +18,7 @@ from holdfast.summarise import (
     SummarizationResult,
 )
 
-from ._input import limits_of, read_body
+from ._input import read_content
 from ._output import ColorOption, Output, OutputOption, remark
 from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
 from ._text import print_text
@@ -103,14 +102,7 @@ def summarise(
 
 
 def _read(file: str, settings: Settings) -> str:
-    data = read_body(file, limits_of(settings))
-    if len(data) > settings.max_body_bytes:
-        raise LimitError(
-            f"the content has more than {settings.max_body_bytes:,} bytes",
-            where=file,
-            fix="Raise the setting max_body_bytes.",
-        )
-    return data.decode("utf-8", "replace")
+    return read_content(file, settings).decode("utf-8", "replace")
 
 
 def _draw(console: Console, items: list[_Item], results: list[SummarizationResult]) -> None:
@@ -118,9 +110,9 @@ def _draw(console: Console, items: list[_Item], results: list[SummarizationResul
         if len(items) > 1:
             console.print(item.name, style="bold", markup=False)
         print_text(console, result.text)
-        kept = f"{result.tokens_from:,} → {result.tokens_to:,} tokens, {result.level}"
+        sizes = f"{result.tokens_from:,} → {result.tokens_to:,} tokens, {result.level}"
         by = f", by {result.provider}" if result.provider else ""
-        remark(f"{item.name}: {kept}{by}, {result.ref}")
+        remark(f"{item.name}: {sizes}{by}, {result.ref}")
 
 
 def _described(name: str, result: SummarizationResult) -> dict[str, Any]:
