@@ -198,7 +198,8 @@ def test_a_fault_has_its_place_in_the_body_when_the_dialect_is_detected() -> Non
         assert caught.value.where == "$.messages[1].a"
 
 
-@pytest.mark.parametrize("levels", range(900, 1000, 7))
+# Every level, since how much of the stack is in use differs from one runner of tests to the next.
+@pytest.mark.parametrize("levels", range(850, 1000))
 def test_nesting_at_the_edge_of_the_stack_is_a_limit_wherever_it_is_looked_at(levels: int) -> None:
     inner = b"[" * levels + b"]" * levels
     call = b'{"role":"model","parts":[{"functionCall":{"name":"f","args":{"a":%s}}}]}' % inner
