@@ -33,6 +33,7 @@ from holdfast.allocate import (
 from holdfast.allocate.choosing import Option, best_total, cost_of, priority_first
 from holdfast.allocate.manager import counter_of
 from holdfast.allocate.strategy import WORTH
+from holdfast.allocate.truncating import truncated
 from holdfast.errors import AllocationError
 from holdfast.settings import Settings
 from holdfast.summarise import RATIO, ContentSummarizer, SummarizationLevel, SummarizationResult
@@ -193,6 +194,7 @@ def _answers(together: int) -> Table:
     for way in WAYS:
         for column in ("answers", "worth", "dropped"):
             table.add_column(f"{way}: {column}", justify="right")
+    table.add_column("not managed: answers", justify="right")
     cases = list(itertools.islice(_cases(together), QUESTIONS))
     for share in SHARES:
         row = [f"{share:.0%}"]
@@ -202,7 +204,8 @@ def _answers(together: int) -> Table:
             worth = [result.weighted_fidelity for _, result in results]
             dropped = [len(result.dropped_ids) / len(case.items) for case, result in results]
             row += [f"{sum(each) / len(each):.1%}" for each in (answered, worth, dropped)]
-        table.add_row(*row)
+        unmanaged = asyncio.run(_not_managed(cases, share))
+        table.add_row(*row, f"{sum(unmanaged) / len(unmanaged):.1%}")
     return table
 
 
@@ -243,6 +246,17 @@ def _items(texts: Sequence[str], question: str) -> list[ContentItem]:
         msgspec.structs.replace(item, priority=score)
         for item, score in zip(items, scores, strict=True)
     ]
+
+
+async def _not_managed(cases: Sequence[_Case], share: float) -> list[bool]:
+    """Whether answers stand in what a window keeps of a prompt that is not managed (000-103)."""
+    manager = ContextBudgetManager(Settings(token_management_enabled=False), ContentSummarizer())
+    answered = []
+    for case in cases:
+        budget = round(case.tokens * share)
+        result = await manager.allocate_budget(case.items, budget, context=case.question)
+        answered.append(case.answer in _folded(truncated(result.text, budget, counter_of(""))))
+    return answered
 
 
 async def _packed(

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import StoreError
 from holdfast.store import Scope, Store
-from holdfast.store.queue import LOST, Claim, Job, NewJob, Quotas
+from holdfast.store.queue import LOOKED_AT, LOST, Claim, Job, NewJob, Quotas
 from holdfast.store.records import Summary
 from tests.store.harness import (
     HERE,
@@ -47,6 +47,65 @@ def test_jobs_are_done_by_priority_and_then_by_age(opener: Opener) -> None:
         order = [(await claimed(store, limit=1))[0].key for _ in range(4)]
         assert order == ["a", "b", "later", "c"]
         assert await claimed(store) == []
+
+    opener.run(work)
+
+
+def owners(jobs: list[Job]) -> list[tuple[str, str]]:
+    return [(job.scope.user, job.scope.workspace) for job in jobs]
+
+
+ANN, BOB, RED = ("ann", "blue"), ("bob", "blue"), ("ann", "red")
+
+
+def test_many_jobs_of_one_owner_do_not_hold_back_the_first_of_another(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await store.jobs.enqueue(HERE, [new(str(number)) for number in range(200)])
+        opener.clock.advance(60)
+        await store.jobs.enqueue(OTHER_USER, [new("only")])
+        await store.jobs.enqueue(OTHER_WORKSPACE, [new("first"), new("second")])
+        order = [(await claimed(store, limit=1))[0] for _ in range(7)]
+        assert owners(order) == [ANN, BOB, RED, ANN, RED, ANN, ANN]
+        assert [job.key for job in order] == ["0", "only", "first", "1", "second", "2", "3"]
+
+    opener.run(work)
+
+
+def test_one_claim_serves_as_many_owners_as_it_has_jobs(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await store.jobs.enqueue(HERE, [new(str(number)) for number in range(20)])
+        await store.jobs.enqueue(OTHER_USER, [new("b")])
+        await store.jobs.enqueue(OTHER_WORKSPACE, [new("c")])
+        jobs = await claimed(store, limit=3)
+        assert set(owners(jobs)) == {ANN, BOB, RED}
+        # Where only one has any left, the claim is filled with what that has.
+        assert [job.key for job in await claimed(store, limit=5)] == ["1", "2", "3", "4", "5"]
+
+    opener.run(work)
+
+
+def test_turns_are_taken_within_a_priority_and_not_against_it(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await store.jobs.enqueue(OTHER_USER, [new("b")])
+        await store.jobs.enqueue(HERE, [new(str(number), priority=9) for number in range(3)])
+        assert owners(await claimed(store, limit=2)) == [ANN, ANN]
+        assert set(owners(await claimed(store, limit=2))) == {ANN, BOB}
+
+    opener.run(work)
+
+
+def test_owners_whose_jobs_wait_for_tomorrow_take_no_turns_from_others(opener: Opener) -> None:
+    """More of them than one claim looks at stand between the two who have something to do."""
+
+    async def work(store: Store) -> None:
+        hog, last = Scope("a", "blue"), Scope("z", "blue")
+        await store.jobs.enqueue(hog, [new(str(number)) for number in range(10)])
+        for number in range(LOOKED_AT + 2):
+            await store.jobs.enqueue(Scope(f"m{number}", "blue"), [new("x", delay_seconds=DAY)])
+        await store.jobs.enqueue(last, [new("z")])
+        order = [(await claimed(store, limit=1))[0].scope.user for _ in range(5)]
+        assert order.index("z") <= 3
+        assert order.count("a") == 4
 
     opener.run(work)
 
@@ -400,8 +459,8 @@ def test_jobs_are_exported_and_restored_once_and_one_that_runs_is_queued_again(
         assert (theirs["done"].cost, theirs["done"].scope) == (7, OTHER_USER)
         assert theirs["failed"].next_attempt_at == opener.clock.now + 90
         assert await store.jobs.enqueue(OTHER_USER, [new("done")]) == 0
-        await store.jobs.claim(Claim(kinds=("clean",)))
         assert await exported(store, OTHER_USER) == lines
+        assert owners(await claimed(store, limit=1)) == [BOB]
 
     opener.run(work)
 

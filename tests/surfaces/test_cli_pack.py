@@ -111,3 +111,12 @@ def test_the_documented_sample_is_valid_with_every_line_uncommented(cli: Cli) ->
     assert loaded.research_archive_dir == "./specs/.research_archive"
     limits = ModelContextRegistry(loaded).resolve("gemini:flash")
     assert (limits.context_window, limits.output_reserved) == (1_000_000, 8192)
+
+
+def test_all_sources_can_be_taken_down_together(cli: Cli, sources: list[str]) -> None:
+    asked = ("pack", *sources, "--budget", "700", "--strategy", "degradation")
+    packed = cli(*asked, "--json").json
+    assert packed["steps"][0] == "key_points"
+    levels = {record["level"] for record in packed["fidelity"].values()}
+    assert packed["steps"][-1] in levels
+    assert "all were taken down together: key_points" in cli(*asked).err

@@ -190,8 +190,23 @@ def test_a_model_writes_the_digest_where_one_is_given() -> None:
     assert most == 100
     assert "calls read_file" in text
     assert "result: line 0 of it" in text
-    # Told again, it hears of what it said before.
-    assert len(asked) == 1 or "The model read 1 times." in asked[1][0]
+
+
+def test_a_model_that_is_asked_again_hears_the_messages_and_not_its_own_words() -> None:
+    asked: list[str] = []
+
+    def summarise(text: str, _: int) -> str:
+        asked.append(text)
+        return f"The model read {len(asked)} times."
+
+    conversation, made = pieces(40)
+    strategy, bench = FoldStrategy(), Bench(conversation.dialect, lambda _: 60.0)
+    half = strategy.trim(made, sum(piece.tokens for piece in made) / 2, bench)
+    telling = SummarizationStrategy(summarise=summarise, summary_tokens=100)
+    first = telling.trim(half.pieces, 1000, bench)
+    assert any(piece.fold and piece.fold.summary for piece in first.pieces)
+    assert all("[Folded: " not in text for text in asked)
+    assert "result: line 0 of it" in asked[-1]
 
 
 @pytest.mark.parametrize("answer", ["raises", "", " "])

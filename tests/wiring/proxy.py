@@ -23,6 +23,7 @@ from tests.proxy.spoken import call, says, text
 from tests.proxy.test_server import Process
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
+from tests.wiring.proxy_summaries import PROXY_SUMMARIES
 from tests.wiring.wired import (
     LARGE,
     LONG,
@@ -374,9 +375,6 @@ def spans(named: bool, _: Path) -> object:
 
 PHASES = "about the phases of a research; the proxy's requests have none, and their counts bounds"
 ARCHIVE = "the archive is for code that does not await; the proxy keeps originals in its store"
-SUMMARISING = (
-    "no answer of the proxy waits for a model's summary: the library and its jobs make them"
-)
 LIBRARYS_WORKER = "the proxy has the library's worker (`background_jobs`), and no other"
 
 PROXY: dict[str, Wired | str] = {
@@ -402,9 +400,6 @@ PROXY: dict[str, Wired | str] = {
     "background_jobs": Wired(proxy_has_a_worker, True, False),
     "sweep_hours": LIBRARYS_WORKER,
     "sweep_idle_days": LIBRARYS_WORKER,
-    "summary_tokens_per_session": LIBRARYS_WORKER,
-    "summary_tokens_per_day": LIBRARYS_WORKER,
-    "summary_tokens_per_artifact": LIBRARYS_WORKER,
     "token_management_enabled": Wired(proxy_changes, True, False),
     "token_safety_margin": PHASES,
     "analysis_budget_percent": PHASES,
@@ -415,19 +410,6 @@ PROXY: dict[str, Wired | str] = {
     "content_archive_enabled": ARCHIVE,
     "content_archive_ttl_hours": ARCHIVE,
     "research_archive_dir": ARCHIVE,
-    "summarization_provider": SUMMARISING,
-    "summarization_providers": SUMMARISING,
-    "summarization_timeout": SUMMARISING,
-    "summarization_max_retries": SUMMARISING,
-    "summarization_retry_delay": SUMMARISING,
-    "summarization_cache_enabled": SUMMARISING,
-    "summarization_cache_ttl_hours": SUMMARISING,
-    "summarization_prompt_version": SUMMARISING,
-    "summarization_truncate_fallback": SUMMARISING,
-    "summarization_extractive": SUMMARISING,
-    "summarization_parallel": SUMMARISING,
-    "summarization_commands": SUMMARISING,
-    "forbid_model_calls": SUMMARISING,
     "serve_host": Wired(proxy_host, "127.0.0.1", "127.0.0.2"),
     "serve_port": Wired(proxy_port, *PORTS),
     "serve_token": Wired(proxy_wants_token, "", "t0ken"),
@@ -450,4 +432,5 @@ PROXY: dict[str, Wired | str] = {
     "on_store_failure": Wired(answer_without_store, "pass", "refuse"),
     "log_format": Wired(lines_of_the_log, "text", "json"),
     "otel_endpoint": Wired(spans, False, True),
+    **PROXY_SUMMARIES,
 }

@@ -30,7 +30,15 @@ from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, Fitted, fit_request
-from holdfast.jobs import Opened, Worker, asker, background
+from holdfast.jobs import (
+    FoldSummaries,
+    Opened,
+    Worker,
+    asker,
+    asks_models,
+    background,
+    fold_summaries,
+)
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
@@ -72,6 +80,8 @@ class Holdfast:
         """Who reads large contents; without any, this process does."""
         self.opened: Opened | None = None
         """Hears of contents that are opened, to have them summarised; None if nobody does."""
+        self.summaries: FoldSummaries | None = None
+        """Who has messages summarised that its sessions fold; None if nobody does."""
         self.jobs: Worker | None = None
         """Who does the jobs of the queue beside this; None if nobody was asked to."""
         self._heads: OrderedDict[str, str] = OrderedDict()
@@ -113,6 +123,7 @@ class Holdfast:
                     workers=workers,
                 )
                 engine.opened = asker(store, settings)
+                engine.summaries = fold_summaries(store, settings)
                 engine.jobs = worker
                 yield engine
                 await engine.settle()
@@ -131,6 +142,7 @@ class Holdfast:
             workers=self.workers,
         )
         engine.opened = self.opened
+        engine.summaries = self.summaries
         engine.live = self.live  # one bound for the memory of all
         return engine
 
@@ -203,7 +215,10 @@ class Holdfast:
         return session
 
     def _unkept(self, scope: Scope) -> Session:
-        return Session(self.store, scope, self.options, self.calibration, self._clock, self.workers)
+        how = (self.options, self.calibration, self._clock, self.workers)
+        session = Session(self.store, scope, *how)
+        session.summaries = self.summaries
+        return session
 
     async def session_of(self, conversation: Conversation) -> Session:
         """The session whose last request a conversation goes on from; a new one if none does.
@@ -368,6 +383,7 @@ def fit_options(settings: Settings) -> FitOptions:
         opens=True,
         offer_expand=settings.offer_expand,
         offer_inline=settings.offer_inline,
+        summary_tokens=settings.summary_tokens_per_artifact if asks_models(settings) else 0,
         debug=settings.context_debug,
         registry=ModelContextRegistry(settings),
     )

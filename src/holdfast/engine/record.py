@@ -18,6 +18,7 @@ from holdfast.engine.heads import sharing
 from holdfast.errors import DamagedContentError
 from holdfast.fitting import FitState
 from holdfast.fitting.draft import Origins, origins_of
+from holdfast.fitting.state import untold_in
 from holdfast.store.records import Edit, Patch, Standing, Trail, Turn
 from holdfast.store.refs import digest
 from holdfast.trim.standing import STAND, Fold, Stand, names_ref, originals_of
@@ -395,4 +396,6 @@ def state_of(
         STAND.put(message, Stand(originals, standing.edits, standing.refs, fold, standing.own))
         messages.append(message)
     whole = sent.with_messages(tuple(messages))
-    return FitState(asked, whole, origins_of(messages), floor=sides.floor, refs=names_ref(whole))
+    origins, untold = origins_of(messages), untold_in(messages)
+    refs = names_ref(whole)
+    return FitState(asked, whole, origins, floor=sides.floor, refs=refs, untold=untold)

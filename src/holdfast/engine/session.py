@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -26,6 +27,7 @@ from holdfast.engine.vendor_cache import Life, cache_lives
 from holdfast.engine.writer import TurnWriter, answers_before
 from holdfast.errors import RefCollisionError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
+from holdfast.jobs import FoldSummaries
 from holdfast.store import Scope, SessionRecord, Store, Turn
 from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
@@ -57,6 +59,8 @@ class Session:
         self.state: FitState | None = None
         self.hidden: tuple[Kept, ...] = ()
         """Answers with calls that the client never saw, to be brought back into its requests."""
+        self.summaries: FoldSummaries | None = None
+        """Who has folded messages summarised; None if nobody does."""
         self._store = store
         self._calibration = calibration
         self._clock = clock
@@ -110,7 +114,11 @@ class Session:
             held = held_in(self.state)
             lacking = [name for name in sides.names if name not in held]
             stored = held | await self._store.messages(self.scope, lacking)
-            self.state = state_of(self.record.dialect, sides, stored, self.state)
+            state = state_of(self.record.dialect, sides, stored, self.state)
+            if state is not None and state.untold:
+                told = await self._writer.told(turns)
+                state = msgspec.structs.replace(state, told=told)
+            self.state = state
             answers = (*await self._writer.inherited(),
                        *await self._writer.hidden(turns))  # fmt: skip
             unwritten = tuple(answer for answer in self.hidden if answer not in answers)
@@ -171,9 +179,26 @@ class Session:
             fitted = await fit_and_store(
                 self._store, self.scope, self._workers, size, options, work
             )
+            if self.summaries is not None and options.summary_tokens and fitted.state.untold:
+                fitted = await self._asked_about(fitted, self.summaries)
             self.state = fitted.state
             self._put_any = self._put_any or bool(fitted.contents)
             return fitted
+
+    async def _asked_about(self, fitted: Fitted, summaries: FoldSummaries) -> Fitted:
+        """Have what was folded summarised, and note what has come of what was folded before.
+
+        It is noted behind the request, for the next one: the record of this one says it.
+        """
+        state = fitted.state
+        with suppress(StoreError):  # no reason for a request to fail
+            if any(edit.action == "fold" for edit in fitted.edits):
+                await summaries.ask(self.scope, state.asked.dialect, state.awaited)
+            told = await summaries.ready(self.scope, state.asked.dialect, state.awaited)
+            if told:
+                state = msgspec.structs.replace(state, told={**state.told, **told})
+                return msgspec.structs.replace(fitted, state=state)
+        return fitted
 
     async def preview(self, body: object, options: FitOptions | None = None) -> Fitted:
         """What the next request would be; nothing is stored or remembered."""

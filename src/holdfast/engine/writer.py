@@ -18,6 +18,7 @@ from holdfast.privacy import flags_in_json
 from holdfast.store import Scope, SessionRecord, Store, Turn
 from holdfast.store.records import Patch
 from holdfast.store.refs import digest
+from holdfast.trim.standing import Sentence, Told
 from holdfast.wire.answers import Kept
 from holdfast.workers import Workers
 
@@ -67,6 +68,14 @@ class TurnWriter:
             msgspec.json.decode(stored[name], type=Kept) for name in names if name in stored
         )
 
+    async def told(self, turns: list[Turn]) -> Told:
+        """What models have said of folded messages by the last request that was made to fit."""
+        name = next((turn.told for turn in reversed(turns) if not turn.read_only), "")
+        stored = await self._store.messages(self._scope, [name]) if name else {}
+        if name not in stored:
+            return {}
+        return msgspec.json.decode(stored[name], type=dict[str, tuple[Sentence, ...]])
+
     async def inherited(self) -> tuple[Kept, ...]:
         """What a session that was split from another may bring back of what they share."""
         answers: tuple[Kept, ...] = ()
@@ -114,7 +123,15 @@ class TurnWriter:
         unseen = msgspec.json.encode(hidden) if hidden is not None else b""
         if unseen:
             messages[digest(unseen)] = unseen
-        turn = _completed(turn, change, self.record.turns + 1, digest(unseen) if unseen else "")
+        told = msgspec.json.encode(state.told) if state.told else b""
+        if told:
+            messages[digest(told)] = told
+        turn = msgspec.structs.replace(
+            turn,
+            hidden=digest(unseen) if unseen else "",
+            told=digest(told) if told else "",
+        )
+        turn = _completed(turn, change, self.record.turns + 1)
         record = msgspec.structs.replace(
             self.record,
             dialect=state.asked.dialect,
@@ -153,7 +170,7 @@ def _emptied(patch: Patch) -> Patch:
     return msgspec.structs.replace(patch, was=b"")
 
 
-def _completed(turn: Turn, change: Written, number: int, hidden: str) -> Turn:
+def _completed(turn: Turn, change: Written, number: int) -> Turn:
     return msgspec.structs.replace(
         turn,
         number=number,
@@ -161,7 +178,6 @@ def _completed(turn: Turn, change: Written, number: int, hidden: str) -> Turn:
         standings=change.standings,
         patches=change.patches,
         asked=change.asked,
-        hidden=hidden,
         prefix_share=change.prefix_share,
     )
 

@@ -8,18 +8,20 @@ Read `fit_request` from top to bottom: each step takes a draft and gives one, wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from holdfast.cite import CitingRules
 from holdfast.fitting.arrival import cite_arrivals, expansion_tool
+from holdfast.fitting.draft import Draft
 from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.folding import Folded, fold
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.offering import ask_for_usage, offer_in_time
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
-from holdfast.fitting.state import FitState, Fitted, added
+from holdfast.fitting.state import FitState, Fitted, added, untold_in
 from holdfast.fitting.taking import take_up
 from holdfast.fitting.unbinding import unbind
 from holdfast.tokens import ModelContextRegistry
@@ -57,7 +59,7 @@ def fit_request(
         draft = cite_arrivals(draft, rules, options.citer, measure, leaving)
     draft, shows = offer_in_time(draft, options, state, measure)
     floor = state.floor if state is not None and draft.known else 0
-    folded = fold(draft, measure, options, floor, leaving)
+    folded = fold(draft, measure, options, floor, leaving, state.told if state is not None else {})
     final = False
     if options.ends and folded.must_end:
         last = ended(folded, measure, leaving, debug=options.debug)
@@ -106,12 +108,22 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
             frame_edits=draft.frame_edits,
             floor=folded.floor,
             refs=options.opens and (shows or left),
+            **_awaited(draft, state),
         ),
         # What went out before names nothing that was not stored then.
         contents=leaving.contents(added(draft.now), draft.edits),
         untouched=untouched,
         final=final,
     )
+
+
+def _awaited(draft: Draft, state: FitState | None) -> dict[str, Any]:
+    """What is still wanted of models, and what of that is there."""
+    if state is not None and draft.known and not draft.edits:
+        return {"untold": state.untold, "told": state.told}
+    untold = untold_in(draft.now.messages)
+    told = {} if state is None else state.told
+    return {"untold": untold, "told": {ref: told[ref] for ref in untold if ref in told}}
 
 
 def fit(  # noqa: PLR0913 - named arguments, of which most calls need two

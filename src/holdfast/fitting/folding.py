@@ -25,6 +25,7 @@ from holdfast.trim.chains import Trimmed
 from holdfast.trim.engine import ContextOptimizationEngine
 from holdfast.trim.pasted import question_of
 from holdfast.trim.pieces import Bench, pieces_of
+from holdfast.trim.standing import Told
 from holdfast.wire import Conversation
 from holdfast.wire.rules.rule import check_at
 
@@ -61,9 +62,18 @@ class Folded(NamedTuple):
 
 
 def fold(
-    draft: Draft, measure: Measure, options: FitOptions, floor: int, leaving: Leaving
+    draft: Draft,
+    measure: Measure,
+    options: FitOptions,
+    floor: int,
+    leaving: Leaving,
+    told: Told,
 ) -> Folded:
-    """Bring a request within the limit if folding can, and as low as it is worth while at it."""
+    """Bring a request within the limit if folding can, and as low as it is worth while at it.
+
+    What models have `told` of messages that were folded before is quoted where these are folded
+    again; it is no reason to fold.
+    """
     counted = measure.count(draft.now)
     size = measure.size(counted)
     target = options.low_water * measure.most
@@ -80,7 +90,7 @@ def fold(
     if cited is not offered and measure.size(smallest.counted) <= enough:
         return smallest._replace(fits=True)
     unfolded = offer_in_front(cited, options)
-    steps = _steps(unfolded, measure, options, target, leaving)
+    steps = _steps(unfolded, measure, options, target, leaving, told)
     for folded in steps:
         smallest = folded
         if measure.fits(folded.counted):
@@ -96,7 +106,12 @@ def fold(
 
 
 def _steps(
-    draft: Draft, measure: Measure, options: FitOptions, target: float, leaving: Leaving
+    draft: Draft,
+    measure: Measure,
+    options: FitOptions,
+    target: float,
+    leaving: Leaving,
+    told: Told,
 ) -> Iterator[Folded]:
     """Ever smaller requests, from the first that may reach the target on."""
     counted = measure.count(draft.now)
@@ -111,6 +126,8 @@ def _steps(
         keep=leaving.keep,
         cite=_document_citer(draft.now, options, leaving) if options.cites else None,
         opener=options.rules.opener,
+        told=told,
+        summary_tokens=options.summary_tokens,
     )
     ladder = shared_engine.ladder(
         pieces,

@@ -65,6 +65,9 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     request shows that it does; `always`: wherever OpenAI's own models answer Responses, too."""
     betas: frozenset[str] = frozenset()
     """What the client's header `anthropic-beta` names."""
+    summary_tokens: int = 0
+    """What a digest may have for a model's summary of what it stands for; 0 where none is asked.
+    The summary comes later, from the queue: see `FitState.told`."""
     ends: bool = True
     """Whether a conversation that can grow no more is asked to come to its end."""
     reports_usage: bool = False

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.fitting.draft import FrameEdit, Origins, origins_of
 from holdfast.store.records import Content, Edit
 from holdfast.tokens import TokenCount
-from holdfast.trim.standing import STAND, Fold, fold_of
+from holdfast.trim.standing import STAND, Fold, Told, fold_of
 from holdfast.wire import Conversation, Message
 from holdfast.wire.message import Window
 from holdfast.wire.running import RunningNote
@@ -38,6 +38,17 @@ class FitState(msgspec.Struct, frozen=True):
     """What the last fold came down to: the next one waits until there is something to gain."""
     refs: bool = False
     """Whether a ref stands in what was sent."""
+    untold: tuple[str, ...] = ()
+    """Refs of the parts of digests in what was sent that no model's summary is quoted of."""
+    told: Told = {}
+    """Such summaries that are there by now. They are noted with one request and used by the next
+    one that folds anyway, so that what goes out follows from the record alone: the moment at which
+    the queue was ready changes nothing that was not written down."""
+
+    @property
+    def awaited(self) -> tuple[str, ...]:
+        """Refs of the parts whose summary is not there yet."""
+        return tuple(ref for ref in self.untold if ref not in self.told)
 
     @property
     def folds(self) -> tuple[Fold, ...]:
@@ -73,6 +84,12 @@ class FitState(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<FitState, {len(self.asked.messages)} messages, {len(self.folds)} folds>"
+
+
+def untold_in(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Refs of the parts of digests that no model's summary is known of, in their order."""
+    folds = (fold for fold in map(fold_of, messages) if fold is not None)
+    return tuple(part.ref_id for fold in folds for part in fold.parts if not part.told)
 
 
 def added(conversation: Conversation) -> tuple[Message, ...]:

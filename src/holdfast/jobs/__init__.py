@@ -1,18 +1,22 @@
 """Work behind the answers: a queue in the store, and workers that do what is in it."""
 
+from holdfast.jobs.folding import FoldSummaries, fold_summaries
 from holdfast.jobs.protocol import Attempt, Handler, Outcome
 from holdfast.jobs.running import background, worker_of
-from holdfast.jobs.summarising import Opened, asker
+from holdfast.jobs.summarising import Opened, asker, asks_models
 from holdfast.jobs.worker import Worker, WorkerRules
 
 __all__ = [
     "Attempt",
+    "FoldSummaries",
     "Handler",
     "Opened",
     "Outcome",
     "Worker",
     "WorkerRules",
     "asker",
+    "asks_models",
     "background",
+    "fold_summaries",
     "worker_of",
 ]

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from holdfast.errors import StoreError
-from holdfast.jobs import summarising, sweeping
+from holdfast.jobs import folding, summarising, sweeping
 from holdfast.jobs.protocol import Handler
 from holdfast.jobs.worker import Worker, WorkerRules
 from holdfast.settings import Settings
@@ -40,6 +40,7 @@ def handlers(
         by_kind[sweeping.KIND] = sweeping.Sweeper(store, settings, clock)
     if summarising.asks_models(settings):
         by_kind[summarising.KIND] = summarising.Summariser(store, settings)
+        by_kind[folding.KIND] = folding.FoldSummariser(store, settings)
     return by_kind
 
 

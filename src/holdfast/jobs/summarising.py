@@ -1,6 +1,6 @@
 """summarising: a model says what a stored content is, once it has been opened often enough to pay.
 
-summarising: after protocol, before running. Until then, and wherever no model is named in the
+summarising: after protocol, before folding. Until then, and wherever no model is named in the
 settings, the extract stands that was made when the content came (C41). A summary costs about as
 much as it saves in two or three openings (004-75): what nobody opens again is not summarised.
 """
@@ -78,7 +78,7 @@ class Summariser:
         stored = await self._store.get(job.scope.of(""), job.ref_id)
         if stored is None:
             return Outcome(skipped="the content is gone")
-        cache = _Cache(self._store, job.scope, stored.info.sha256)
+        cache = SummariesOfContent(self._store, job.scope, stored.info.sha256)
         summarizer = ContentSummarizer(self._settings, self._models, cache)
         result = await summarizer.summarize(
             stored.data.decode("utf-8", "replace"),
@@ -89,7 +89,7 @@ class Summariser:
         return Outcome(cost=cost, gist=result.text[:MOST_SUMMARY_CHARACTERS])
 
 
-class _Cache:
+class SummariesOfContent:
     """Summaries of one content, in the store: they go with it."""
 
     def __init__(self, store: Store, scope: Scope, source: str) -> None:
@@ -98,7 +98,9 @@ class _Cache:
         self._source = source
 
     async def get(self, key: str) -> bytes | None:
+        """See `SummaryCache`."""
         return await self._store.summary(self._scope, key)
 
     async def put(self, key: str, value: bytes, ttl: float | None) -> None:
+        """See `SummaryCache`."""
         await self._store.put_summary(self._scope, key, value, ttl, source=self._source)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import msgspec
 
@@ -53,6 +54,7 @@ class MemoryQueue(JobQueue):
         self._retell = retell
         self._rows: dict[int, Row] = {}
         self._last = 0
+        self._turns: queue.Turns = {}
         self._spent: dict[tuple[str, str], dict[str, int]] = {}
         self._bell = Bell()
 
@@ -131,17 +133,11 @@ class MemoryQueue(JobQueue):
     def _claim(self, claim: Claim) -> list[Job]:
         now, token = self._moment(), secrets.token_hex(16)
         claimed: list[Job] = []
-        for kind, priority in queue.places(claim):
-            due = [
-                row
-                for row in self.rows()
-                if (row.job.kind, row.job.priority) == (kind, priority)
-                and row.due is not None
-                and row.due <= now.ticks
-            ]
-            for row in sorted(due, key=lambda row: (row.due, row.job.id)):
+        for place in queue.places(claim):
+            for row in self._in_turn(place, now):
                 if len(claimed) >= claim.limit:
                     return claimed
+                self._turns[place] = _owner(row.job.scope)
                 if why := self._debit(row, claim.quotas, now):
                     self._change(row, now, due=now.tomorrow, state="skipped", error=why)
                     continue
@@ -150,6 +146,26 @@ class MemoryQueue(JobQueue):
                 self._change(row, now, state="running", attempts=attempts, token=token)
                 claimed.append(row.job)
         return claimed
+
+    def _in_turn(self, place: tuple[str, int], now: Moment) -> Iterator[Row]:
+        """The jobs of a place that are due: one of each owner, then the next of each."""
+        due = [
+            row
+            for row in self.rows()
+            if (row.job.kind, row.job.priority) == place
+            and row.due is not None
+            and row.due <= now.ticks
+        ]
+        by_owner: dict[tuple[str, str], list[Row]] = {}
+        for row in sorted(due, key=lambda row: (row.due, row.job.id)):
+            by_owner.setdefault(_owner(row.job.scope), []).append(row)
+        first = next(iter(by_owner), ("", ""))  # who has waited longest
+        last = self._turns.get(place)
+        owners = sorted(
+            by_owner, key=lambda owner: (owner < first if last is None else owner <= last, owner)
+        )
+        for jobs in zip_longest(*(by_owner[owner] for owner in owners)):
+            yield from filter(None, jobs)
 
     def _change(self, row: Row, now: Moment, *, due: float | None = None, **what: object) -> None:
         row.due = due

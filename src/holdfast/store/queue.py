@@ -27,6 +27,9 @@ IDLE_SECONDS = 5.0
 DAY_SECONDS = 86_400
 LOST = "the worker was lost"
 """What is told of a job whose lease ran out."""
+LOOKED_AT = 64
+"""Owners that a claim looks at to find those whose turn it is: many may have nothing but jobs that
+wait for tomorrow. The next claim goes on behind them."""
 SKIPPED_AT_ONCE = 500
 """Jobs over their quota that one transaction sets aside, so that others get their turn."""
 
@@ -173,7 +176,11 @@ class JobQueue(ABC):
 
     @abstractmethod
     async def claim(self, claim: Claim) -> list[Job]:
-        """Take jobs that are due, by priority and then by how long they are.
+        """Take jobs that are due, by priority; those of one owner by how long they are.
+
+        Of one kind and priority, the users and workspaces that have any take turns: a claim goes on
+        behind whom the last one of this process served, so that ten thousand jobs of one do not
+        hold back another's first.
 
         What a job may cost is debited first; one that has no room left in its quotas is skipped,
         with the reason, until the next day.
@@ -318,6 +325,10 @@ def check(jobs: Sequence[NewJob]) -> None:
 def places(claim: Claim) -> list[tuple[str, int]]:
     """Where to look for jobs, in this order: kind and priority."""
     return [(kind, priority) for priority in reversed(PRIORITIES) for kind in claim.kinds]
+
+
+Turns = dict[tuple[str, int], tuple[str, str]]
+"""The workspace and user up to whom claims have come, by kind and priority."""
 
 
 def day_quota(day: str) -> str:

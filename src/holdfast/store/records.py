@@ -223,6 +223,9 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 of the client's request, byte for byte: what was rebuilt is checked against it."""
     hidden: str = ""
     """SHA-256 of what the answer held that the client never saw; empty if it saw all."""
+    told: str = ""
+    """SHA-256 of what models say of folded messages that no digest quotes yet; empty if nothing.
+    Later turns quote what stands here, and nothing else, whoever goes on."""
     edits: tuple[Edit, ...] = ()
     """What was done this time."""
     floor: int = 0

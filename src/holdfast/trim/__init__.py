@@ -1,7 +1,7 @@
 """Make conversations shorter, whole.
 
-standing → anchors, excerpts → pieces → gists → edits → long_texts → pasted, chains → strategies,
-emergency → engine.
+standing → anchors, excerpts → pieces → gists → telling → edits → long_texts → pasted, chains →
+strategies, emergency → engine.
 """
 
 from holdfast.trim.anchors import (

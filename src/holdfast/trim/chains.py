@@ -27,6 +27,7 @@ from holdfast.trim.edits import (
 from holdfast.trim.gists import Gist
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.standing import fold_of, originals_of
+from holdfast.wire import Message
 
 
 class Trimmed(msgspec.Struct, frozen=True):
@@ -135,8 +136,8 @@ class InTurn:
         return self._chain.state()
 
 
-Tell = Callable[[Sequence[Piece]], str]
-"""What a model says of pieces; empty if it says nothing."""
+Tell = Callable[[Sequence[Message]], str]
+"""What a model says of the client's messages; empty if it says nothing."""
 
 
 class _Run:
@@ -170,7 +171,7 @@ class FoldChain:
         self._order = order
         self._bench = bench
         self._tell = tell
-        self._told_tokens = told_tokens
+        self._told_tokens = bench.summary_tokens if tell is None else told_tokens
         self._digests: dict[tuple[int, int], tuple[Piece, Edit]] = {}
         self._stuck: set[int] = set()
         """Pieces that may not be stored, as far as that is known: they stay where they are."""
@@ -208,7 +209,7 @@ class FoldChain:
         return run.gist.tokens - run.gist.guess - told
 
     def _is_told(self, gist: Gist) -> bool:
-        return self._tell is not None and gist.tokens >= 2 * self._told_tokens
+        return gist.tokens >= 2 * self._told_tokens > 0
 
     def state(self) -> Trimmed:
         runs = self._folded_runs()
@@ -269,13 +270,13 @@ class FoldChain:
             if piece is None:
                 return None
             why = "the oldest that may go"
-            edit = edited("fold", "folded into a digest", why, run.gist.pieces, piece)
+            edit = edited("fold", _what(piece), why, run.gist.pieces, piece)
             self._digests[key] = piece, edit
         return self._digests[key]
 
     def _folded(self, gist: Gist) -> Piece | None:
         if self._tell is not None and self._is_told(gist):
-            summary = self._tell(gist.pieces)
+            summary = self._tell(gist.originals)
             piece = folded(gist, self._bench, summary=summary)
             if piece is None or piece.tokens < gist.tokens:
                 return piece  # a model may say more than it was asked about
@@ -292,6 +293,12 @@ class FoldChain:
             return {start}
         # If each half may be stored, what is found lies across: the run is parted there.
         return self._unkept(start, middle) | self._unkept(middle, stop) or {middle}
+
+
+def _what(digest: Piece) -> str:
+    """What was done, in words; a model's words are told from extracts."""
+    quotes = digest.fold is not None and digest.fold.sentences
+    return "folded into a digest, with a model's summary" if quotes else "folded into a digest"
 
 
 def edits_by_piece(trimmed: Trimmed) -> dict[int, tuple[Edit, ...]]:

@@ -1,8 +1,8 @@
 """What may be done to pieces: fold them into a digest, shorten their results, take them out.
 
-edits: after gists. Whatever leaves is handed to the bench, which names its ref; what the bench does
-not take may not leave, and stays as it is. What is done is said in an `Edit`, which goes with the
-messages that stand in the place of what left.
+edits: after telling. Whatever leaves is handed to the bench, which names its ref; what the bench
+does not take may not leave, and stays as it is. What is done is said in an `Edit`, which goes with
+the messages that stand in the place of what left.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from holdfast.trim.gists import Gist
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.standing import (
     STAND,
+    Fold,
     Stand,
     edits_of,
     fold_of,
@@ -26,9 +27,9 @@ from holdfast.trim.standing import (
     own_of,
     refs_of,
 )
-from holdfast.voice import indented
-from holdfast.wire import DIALECTS, Entry, Message, Text, ToolCall, ToolResult
-from holdfast.wire.message import result_texts, spans_of
+from holdfast.trim.telling import CHARACTERS_PER_TOKEN, listed, parts_of, quotations
+from holdfast.wire import DIALECTS, Entry, Message, Text
+from holdfast.wire.message import result_texts
 from holdfast.wire.strict import encode, splice
 
 _LEAST_CUT = 120
@@ -81,37 +82,43 @@ def folded(gist: Gist, bench: Bench, *, summary: str = "", terse: bool = False) 
     ref = kept_run(gist.originals, gist.tokens, bench)
     if not ref:
         return None
-    absorbed = gist.fold(ref, summary)
+    absorbed = gist.fold(ref, summary, parts_of(gist, bench))
+    piece = _digest(gist, absorbed, gist.digest(absorbed, bench, terse=terse), bench)
+    return piece if terse else _quoting(gist, absorbed, piece, bench)
+
+
+def _digest(gist: Gist, absorbed: Fold, text: str, bench: Bench) -> Piece:
+    """A message with the text of a digest, as a piece."""
     dialect = DIALECTS[bench.dialect]
-    text = gist.digest(absorbed, bench, terse=terse)
     [value] = dialect.compose([Entry("user", (Text(text=text),))])
     message = Message(encode(value), "user", dialect)
-    refs = (ref, *absorbed.refs)
+    parts = (part.ref_id for part in absorbed.parts)
+    refs = tuple(dict.fromkeys((absorbed.ref_id, *parts, *absorbed.refs)))
     STAND.put(message, Stand(tuple(gist.originals), refs=refs, fold=absorbed))
     piece = Piece((message,), absorbed.start, absorbed.stop, 0, "user", fold=absorbed)
     return msgspec.structs.replace(piece, tokens=bench.measure(piece))
 
 
+def _quoting(gist: Gist, absorbed: Fold, extracted: Piece, bench: Bench) -> Piece:
+    """The digest with what models say of its messages, as far as there is room for that."""
+    most = min(extracted.tokens + bench.summary_tokens, gist.tokens)
+    for characters in CHARACTERS_PER_TOKEN:
+        said, number = quotations(
+            absorbed, characters * bench.summary_tokens, opens=bool(bench.opener)
+        )
+        if not said:
+            break
+        quoting = msgspec.structs.replace(absorbed, sentences=number)
+        text = gist.digest(quoting, bench, quotations=said)
+        piece = _digest(gist, quoting, text, bench)
+        if piece.tokens <= most:
+            return piece
+    return extracted
+
+
 def kept_run(originals: Sequence[Message], tokens: float, bench: Bench) -> str:
     """The ref of the client's messages, as a JSON list; empty if they may not be stored."""
-    whole = b"[" + b",".join(spans_of(originals)) + b"]"
-    return bench.keep("fold", whole, tokens)
-
-
-def transcript(pieces: Sequence[Piece]) -> str:
-    """What was said in pieces, as a text to summarise; a digest speaks with its own words."""
-    lines = []
-    for piece in pieces:
-        for message in piece.messages:
-            for block in message.blocks:
-                if isinstance(block, ToolCall):
-                    lines.append(f"{message.role} calls {block.name}: {block.arguments}")
-                elif isinstance(block, ToolResult):
-                    lines.append(f"result: {block.text}")
-                elif isinstance(block, Text):
-                    lines.append(f"{message.role}: {block.text}")
-    # No line of a result can pass for what the user said.
-    return "\n".join(map(indented, lines))
+    return bench.keep("fold", listed(originals), tokens)
 
 
 def taken_out(piece: Piece, neighbour: Piece, bench: Bench) -> tuple[Piece, Edit] | None:

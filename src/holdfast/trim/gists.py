@@ -17,7 +17,7 @@ import msgspec
 from holdfast.trim.anchors import asks
 from holdfast.trim.excerpts import error_line, plain, quote, security_line
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.standing import STAND, Fold
+from holdfast.trim.standing import STAND, Fold, Part
 from holdfast.voice import FOLDED
 from holdfast.wire import Message, Text, ToolCall, ToolResult
 from holdfast.wire.notes import SingleNote
@@ -98,7 +98,9 @@ class Gist:
         self.pieces: list[Piece] = []
         self.originals: list[Message] = []
         self.refs: dict[str, None] = {}
-        self._parts: list[float] = []
+        self.parts: list[Part] = []
+        """Those of the digests in it, as they were."""
+        self._costs: list[float] = []
         self._tools: Counter[str] = Counter()
         self._tool_characters = 0
         self._questions: deque[str] = deque(maxlen=_MOST_QUOTES)
@@ -111,8 +113,9 @@ class Gist:
         """Go on with the next piece."""
         self.pieces.append(piece)
         self.tokens += piece.tokens
-        self._parts.append(piece.tokens if piece.fold is None else piece.fold.tokens)
+        self._costs.append(piece.tokens if piece.fold is None else piece.fold.tokens)
         if piece.fold is not None:
+            self.parts.extend(piece.fold.parts)
             self.refs.update(dict.fromkeys(piece.fold.refs))
             self._summaries.extend(filter(None, [piece.fold.summary]))
         for message in piece.messages:
@@ -160,16 +163,25 @@ class Gist:
         quoted = sum(map(len, self._failures)) + sum(map(len, list(self._questions)[-1:]))
         return _TERSE_TOKENS + quoted / _CHARACTERS_PER_TOKEN
 
-    def fold(self, ref: str, summary: str = "") -> Fold:
+    @property
+    def start(self) -> int:
+        """Index of the first of the client's messages in it."""
+        return self.pieces[0].start
+
+    @property
+    def stop(self) -> int:
+        """Index behind the last one."""
+        return self.pieces[-1].stop
+
+    def fold(self, ref: str, summary: str = "", parts: tuple[Part, ...] = ()) -> Fold:
         """What its digest stands for; without a new summary, earlier ones are kept."""
         summary = plain(summary or " ".join(self._summaries), _LONGEST_SUMMARY)
-        start, stop = self.pieces[0].start, self.pieces[-1].stop
         # Sums of sums differ in the last digit: the same fold must come out of any order.
-        tokens = round(math.fsum(self._parts), 6)
-        return Fold(start, stop, tokens, summary, ref, tuple(self.refs))
+        tokens = round(math.fsum(self._costs), 6)
+        return Fold(self.start, self.stop, tokens, summary, ref, tuple(self.refs), parts)
 
-    def digest(self, fold: Fold, bench: Bench, *, terse: bool = False) -> str:
-        """The text that stands for the run: the same for the same messages."""
+    def digest(self, fold: Fold, bench: Bench, *, terse: bool = False, quotations: str = "") -> str:
+        """The text that stands for the run: the same for the same messages and quotations."""
         opens = bool(fold.ref_id and bench.opener)
         way = f'Open them: {bench.opener}("{fold.ref_id}").' if opens else ""
         if terse:
@@ -187,6 +199,9 @@ class Gist:
         parts.extend(filter(None, [self._asked(_MOST_QUOTES), self._failed()]))
         if fold.summary:
             parts.append(f"In short: {fold.summary}")
+        if quotations:
+            paths = ", each with its path in the ref" if opens else ""
+            parts.append(f"Summed up by a model{paths}: {quotations}.")
         parts.extend(filter(None, [way]))
         if opens and fold.refs:
             parts.append("Results among them: " + ", ".join(fold.refs[:_MOST_REFS]) + ".")

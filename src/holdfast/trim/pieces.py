@@ -12,7 +12,7 @@ import msgspec
 from holdfast.store.refs import digest, ref_id
 from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import Anchor, asks
-from holdfast.trim.standing import Fold, fold_of
+from holdfast.trim.standing import Fold, Told, fold_of
 from holdfast.wire import Conversation, Message
 from holdfast.wire.exchanges import stays
 
@@ -98,3 +98,8 @@ class Bench(msgspec.Struct, frozen=True):
     cite: Callable[[str, str, int], tuple[str, str]] | None = None
     """(a document, the question, tokens the citation may take) → its ref and the citation. The ref
     is empty if it may not be stored; None where nothing is cited."""
+    told: Told = {}
+    """What models have said by now of parts that were folded before."""
+    summary_tokens: int = 0
+    """What a digest may have beside its extracts, for a model's summary. It is set aside whether
+    there is one yet or not: how much is folded must not depend on that. 0: no model is asked."""

@@ -8,7 +8,7 @@ wrote is ever taken for the user's words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +17,31 @@ from holdfast.store.refs import REF
 from holdfast.wire import Conversation, Message
 from holdfast.wire.notes import SingleNote
 from holdfast.wire.running import RunningNote
+
+
+class Sentence(msgspec.Struct, frozen=True, array_like=True):
+    """A sentence of a model's summary, and the messages that bear it out best."""
+
+    text: str
+    first: int
+    """Counted from the first message of the part that it is of."""
+    last: int
+
+
+Told = Mapping[str, tuple[Sentence, ...]]
+"""What a model says of parts of the conversation, by the refs of these."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Messages of a digest that a model is asked about together: once, and from the originals."""
+
+    start: int
+    """Index of the first, in the conversation as the client sends it."""
+    stop: int
+    ref_id: str
+    """Where just these messages can be opened."""
+    told: tuple[Sentence, ...] = ()
+    """What it says of them; empty if that was not known when they were folded last."""
 
 
 class Fold(msgspec.Struct, frozen=True):
@@ -34,6 +59,10 @@ class Fold(msgspec.Struct, frozen=True):
     """Where they can be opened."""
     refs: tuple[str, ...] = ()
     """What they cite themselves."""
+    parts: tuple[Part, ...] = ()
+    """What of it is summarised together, where there is a model for summaries."""
+    sentences: int = 0
+    """How many sentences of such summaries its text quotes."""
 
     @property
     def messages(self) -> int:

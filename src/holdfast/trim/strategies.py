@@ -14,8 +14,9 @@ from typing import Literal, Protocol
 
 from holdfast.errors import SettingsError
 from holdfast.trim.chains import Chain, Cut, CutChain, FoldChain, InTurn, Trimmed, states
-from holdfast.trim.edits import transcript
 from holdfast.trim.pieces import Bench, Piece
+from holdfast.trim.telling import transcript
+from holdfast.wire import Message
 
 _LONGEST_TOKEN = 6
 """Characters; few texts have more for each token."""
@@ -186,7 +187,8 @@ class SummarizationStrategy(_Folding):
     """Shortens old results first, then folds what is older still.
 
     A digest is extracted, unless `summarise` is given: then it is what that says of the folded
-    messages, in about `summary_tokens`. If it fails, the digest is extracted.
+    messages, in about `summary_tokens`. If it fails, the digest is extracted. A session that has a
+    queue asks nobody while a request waits: see trim/telling.py.
     """
 
     name = "summarise"
@@ -216,10 +218,10 @@ class SummarizationStrategy(_Folding):
 
         return InTurn(ProgressiveStrategy().chain(pieces, bench), then)
 
-    def _tell(self, pieces: Sequence[Piece]) -> str:
+    def _tell(self, messages: Sequence[Message]) -> str:
         if self.summarise is None:
             return ""
-        return _summary(self.summarise, transcript(pieces), self.summary_tokens)
+        return _summary(self.summarise, "\n".join(transcript(messages)), self.summary_tokens)
 
 
 STRATEGIES: dict[str, ContextStrategy] = {

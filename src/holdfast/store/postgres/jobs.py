@@ -25,22 +25,33 @@ ADD: LiteralString = (
 # Whoever waits is told when the transaction is over; equal notes of one become one.
 NOTIFY: LiteralString = "SELECT pg_notify('holdfast_jobs', '')"
 
-# Each place (kind and priority) is looked at only if those before it had too few.
+# Whose turn it is at each place (kind and priority), behind whom was served there last.
+IN_TURN: LiteralString = """
+SELECT place.number::integer AS place, owner.turn, owner.workspace, owner.username
+FROM unnest($2::text[], $3::smallint[], $4::text[], $5::text[])
+    WITH ORDINALITY AS place (kind, priority, workspace, username, number)
+CROSS JOIN LATERAL holdfast.in_turn(
+    place.kind, place.priority, place.workspace, place.username, holdfast.now_or($1), $6, $7
+) AS owner
+ORDER BY place.number, owner.turn
+"""
+
+# So many jobs of each of these owners at one place, those that have been due for longest.
 CLAIM: LiteralString = """
 UPDATE holdfast.jobs AS j
 SET state = 'running', attempts = attempts + 1, due = NULL, token = $2,
     lease_until = holdfast.now_or($1) + $3, debited_on = holdfast.day_of(holdfast.now_or($1))
 FROM (
     SELECT ready.id, ready.due
-    FROM unnest($4::text[], $5::smallint[]) AS place (kind, priority)
+    FROM unnest($6::text[], $7::text[], $8::bigint[]) AS owner (workspace, username, share)
     CROSS JOIN LATERAL (
         SELECT id, due FROM holdfast.jobs AS waiting
-        WHERE waiting.kind = place.kind AND waiting.priority = place.priority
+        WHERE waiting.kind = $4 AND waiting.priority = $5
+          AND waiting.workspace = owner.workspace AND waiting.username = owner.username
           AND waiting.due <= holdfast.now_or($1)
         ORDER BY waiting.due, waiting.id
-        LIMIT $6
-        FOR UPDATE SKIP LOCKED) AS ready
-    LIMIT $6) AS chosen
+        LIMIT owner.share
+        FOR UPDATE SKIP LOCKED) AS ready) AS chosen
 WHERE j.id = chosen.id
 RETURNING j.*, chosen.due AS was_due
 """

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -31,6 +34,8 @@ from holdfast.store.queue import (
 from holdfast.store.scope import Scope
 
 _FORGOTTEN_AT_ONCE = 5_000
+_LOOKS = 3
+"""How often owners are looked for in one claim: other workers may take all that these have."""
 _NOTHING_MADE = (None,) * 7
 """In the place of a summary."""
 
@@ -42,6 +47,7 @@ class PostgresQueue(JobQueue):
         self._database = database
         self._clock = clock
         self._bell = Bell()
+        self._turns: queue.Turns = {}
         self._listening = Listening(database, "holdfast_jobs", self._bell.ring)
 
     @property
@@ -80,7 +86,8 @@ class PostgresQueue(JobQueue):
         claimed: list[Job] = []
         while True:
             rest = msgspec.structs.replace(claim, limit=claim.limit - len(claimed))
-            part, skipped = await self._database.transact(partial(_claim, rest, self._now))
+            work = partial(_claim, rest, self._now, self._turns)
+            part, skipped = await self._database.transact(work)
             claimed += part
             if not skipped or len(claimed) >= claim.limit:
                 return claimed
@@ -147,13 +154,11 @@ class PostgresQueue(JobQueue):
         await self._listening.end()
 
 
-async def _claim(claim: Claim, now: float | None, connection: Connection) -> tuple[list[Job], int]:
+async def _claim(
+    claim: Claim, now: float | None, turns: queue.Turns, connection: Connection
+) -> tuple[list[Job], int]:
     """Take jobs that are due; and how many of them had to be skipped."""
-    kinds, priorities = zip(*queue.places(claim), strict=True)
-    token = secrets.token_hex(16)
-    rows = await connection.fetch(
-        jobs.CLAIM, now, token, claim.lease_seconds, kinds, priorities, claim.limit
-    )
+    rows = await _taken(claim, now, turns, connection)
     claimed, skipped = [], 0
     for row in sorted(rows, key=_order_of_debits):
         job = jobs.job_of(row, is_claimed=True)
@@ -163,6 +168,46 @@ async def _claim(claim: Claim, now: float | None, connection: Connection) -> tup
         else:
             claimed.append(job)
     return sorted(claimed, key=lambda job: (-job.priority, job.id)), skipped
+
+
+async def _taken(
+    claim: Claim, now: float | None, turns: queue.Turns, connection: Connection
+) -> list[Any]:
+    """Jobs that are due, place by place, of each owner there as many as of the others."""
+    places = queue.places(claim)
+    kinds, priorities = zip(*places, strict=True)
+    how = (now, secrets.token_hex(16), claim.lease_seconds)
+    rows: list[Any] = []
+    for _ in range(_LOOKS):
+        last = (turns.get(place, (None, None)) for place in places)
+        asked = (now, kinds, priorities, *zip(*last, strict=True), claim.limit, queue.LOOKED_AT)
+        looks = await connection.fetch(jobs.IN_TURN, *asked)
+        for number, at_place in groupby(looks, key=itemgetter("place")):
+            place = places[number - 1]
+            behind, *owners = [(look["workspace"], look["username"]) for look in at_place]
+            served = owners[: claim.limit - len(rows)]
+            if served:
+                turns[place] = behind if served == owners else served[-1]
+            while served and len(rows) < claim.limit:
+                shares = _shares(served, claim.limit - len(rows))
+                part = await connection.fetch(jobs.CLAIM, *how, *place, *zip(*shares, strict=True))
+                taken = Counter((row["workspace"], row["username"]) for row in part)
+                # Who had less than a share has no more, or another worker is at it.
+                served = [(name, user) for name, user, most in shares if taken[name, user] == most]
+                rows += part
+        if rows or not looks:
+            break
+    return rows
+
+
+def _shares(owners: Sequence[tuple[str, str]], jobs_: int) -> list[tuple[str, str, int]]:
+    """As many jobs in all, for each owner the same or one more; those who get none left out."""
+    each, more = divmod(jobs_, len(owners))
+    return [
+        (*owner, each + (number < more))
+        for number, owner in enumerate(owners)
+        if each or number < more
+    ]
 
 
 def _order_of_debits(row: Any) -> tuple[Any, ...]:

@@ -13,7 +13,17 @@ import apsw
 
 from holdfast.store import queue
 from holdfast.store.pack import Packed
-from holdfast.store.queue import Claim, Depth, Ending, Job, Moment, NewJob, QueueFigures, Quotas
+from holdfast.store.queue import (
+    Claim,
+    Depth,
+    Ending,
+    Job,
+    Moment,
+    NewJob,
+    QueueFigures,
+    Quotas,
+    Turns,
+)
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import summaries
 from holdfast.store.transfer import JobLine
@@ -96,11 +106,13 @@ def restore(db: apsw.Connection, scope: Scope, line: JobLine, now: Moment) -> bo
     return bool(db.changes())
 
 
-def claim(db: apsw.Connection, asked: Claim, token: str, now: Moment) -> tuple[list[Job], bool]:
+def claim(
+    db: apsw.Connection, asked: Claim, token: str, now: Moment, turns: Turns
+) -> tuple[list[Job], bool]:
     """Take jobs that are due; and whether there may be more behind those that were skipped."""
     claimed: list[Job] = []
     skipped = 0
-    for job in _due(db, asked, now):
+    for job in _due(db, asked, now, turns):
         if why := _debit(db, job, asked.quotas, now):
             db.execute(
                 "UPDATE jobs SET state = 'skipped', error = ?, due = ? WHERE id = ?",
@@ -119,18 +131,52 @@ def claim(db: apsw.Connection, asked: Claim, token: str, now: Moment) -> tuple[l
     return claimed, skipped >= queue.SKIPPED_AT_ONCE
 
 
-def _due(db: apsw.Connection, asked: Claim, now: Moment) -> Iterator[Job]:
+def _due(db: apsw.Connection, asked: Claim, now: Moment, turns: Turns) -> Iterator[Job]:
     """The jobs that are due, one after the other: each changes before the next is looked for."""
-    for kind, priority in queue.places(asked):
-        while True:
-            row = db.execute(
-                f"SELECT {_COLUMNS} FROM jobs WHERE kind = ? AND priority = ? AND due <= ?"  # noqa: S608
-                " ORDER BY due, id LIMIT 1",
-                (kind, priority, now.ticks),
-            ).fetchone()
-            if row is None:
-                break
+    for place in queue.places(asked):
+        while (row := _oldest(db, place, now)) is not None:
+            if place not in turns:
+                turns[place] = (row[1], row[2])
+            else:
+                row = _next_in_turn(db, place, now, turns) or row
             yield _job(row, now)
+
+
+def _oldest(
+    db: apsw.Connection, place: tuple[str, int], now: Moment, owner: tuple[str, ...] = ()
+) -> tuple[Any, ...] | None:
+    """The job of a place that has been due for longest; of one owner, if there is one."""
+    whose = " AND workspace = ? AND owner = ?" if owner else ""
+    return db.execute(
+        f"SELECT {_COLUMNS} FROM jobs WHERE kind = ? AND priority = ?{whose} AND due <= ?"  # noqa: S608
+        " ORDER BY due, id LIMIT 1",
+        (*place, *owner, now.ticks),
+    ).fetchone()
+
+
+def _next_in_turn(
+    db: apsw.Connection, place: tuple[str, int], now: Moment, turns: Turns
+) -> tuple[Any, ...] | None:
+    """The oldest job of the first owner behind the last one served; None if none is near."""
+    for _ in range(queue.LOOKED_AT):
+        owner = _owner_behind(db, place, turns[place]) or _owner_behind(db, place, ("", ""))
+        if owner is None:
+            return None
+        turns[place] = owner
+        if (row := _oldest(db, place, now, owner)) is not None:
+            return row
+    return None
+
+
+def _owner_behind(
+    db: apsw.Connection, place: tuple[str, int], owner: tuple[str, str]
+) -> tuple[str, str] | None:
+    """The next owner who has jobs that wait, due or not."""
+    return db.execute(
+        "SELECT workspace, owner FROM jobs WHERE kind = ? AND priority = ? AND due IS NOT NULL"
+        " AND (workspace, owner) > (?, ?) ORDER BY workspace, owner LIMIT 1",
+        (*place, *owner),
+    ).fetchone()
 
 
 def _debit(db: apsw.Connection, job: Job, quotas: Quotas, now: Moment) -> str:

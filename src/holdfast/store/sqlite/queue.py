@@ -34,6 +34,7 @@ class SqliteQueue(JobQueue):
         self._readers = readers
         self._ticking = ticking
         self._bell = Bell()
+        self._turns: rules_of_jobs.Turns = {}
 
     async def _write(self, work: Work[_T]) -> _T:
         return await asyncio.wrap_future(self._writer.submit(work))
@@ -55,9 +56,9 @@ class SqliteQueue(JobQueue):
 
         def work(db: apsw.Connection) -> tuple[list[Job], bool]:
             now = self._ticking.noted(db)
-            claimed, is_cut = jobs.claim(db, claim, token, now)
+            claimed, is_cut = jobs.claim(db, claim, token, now, self._turns)
             if not claimed and not is_cut and jobs.recover(db, now):
-                return jobs.claim(db, claim, token, now)
+                return jobs.claim(db, claim, token, now, self._turns)
             return claimed, is_cut
 
         while True:

@@ -18,6 +18,8 @@ from holdfast.allocate import (
     ContentItem,
     ContentState,
     ContextBudgetManager,
+    DegradedResult,
+    GracefulDegradationHandler,
     budget_of_phase,
     priorities,
 )
@@ -107,6 +109,10 @@ def pack(
             settings, summarizer, store=opened, scope=Scope(user, workspace), count=count
         )
         with Progress("summarising") as progress:
+            if strategy == "degradation":
+                return await GracefulDegradationHandler(manager).handle_overflow(
+                    items, room, phase, context=question, progress=progress
+                )
             return await manager.allocate_budget(
                 items, room, strategy, phase=phase, context=question, progress=progress
             )
@@ -207,6 +213,8 @@ def _report(console: Console, result: AllocationResult) -> None:
     console.print(named)
     share = f"{result.weighted_fidelity:.0%} of what matters kept"
     remark(f"{result.tokens:,} tokens of {result.budget:,}, {share}")
+    if isinstance(result, DegradedResult) and result.steps:
+        remark(f"all were taken down together: {', then '.join(result.steps)}")
     for warning in result.warnings:
         remark(warning)
 
@@ -222,4 +230,5 @@ def _described(result: AllocationResult) -> dict[str, Any]:
         "dropped_ids": result.dropped_ids,
         "fidelity": msgspec.to_builtins(result.fidelity_metadata),
         "warnings": list(result.warnings),
+        **({"steps": list(result.steps)} if isinstance(result, DegradedResult) else {}),
     }

@@ -1,0 +1,155 @@
+"""folding: a model says what folded messages held, from the originals, for the next fold.
+
+folding: after summarising, before running. A digest is extracted at once, and no request waits for
+a model. What the model says later is kept under a key of the very messages, and quoted when the
+session folds again anyway (see trim/telling.py); until then, and for ever if the model fails,
+declines or says what its source does not, the extracts stand.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+import msgspec
+
+from holdfast.jobs.protocol import Outcome
+from holdfast.jobs.summarising import SummariesOfContent, asks_models
+from holdfast.models.protocol import CompletionModel
+from holdfast.settings import Settings
+from holdfast.store import Scope, Store
+from holdfast.store.queue import Job, NewJob
+from holdfast.store.records import Summary
+from holdfast.summarise import ContentSummarizer, SummarizationLevel, SummarizationResult
+from holdfast.summarise.cache import cache_key
+from holdfast.summarise.levels import Place
+from holdfast.summarise.support import shared_words
+from holdfast.trim.standing import Sentence, Told
+from holdfast.trim.telling import transcript
+from holdfast.wire import DIALECTS, Message
+from holdfast.wire.strict import parse
+
+KIND = "fold"
+_MOST_LOOKED_FOR = 8
+"""Of the parts of a session that wait for a summary, the latest so many are looked for with each
+request: where no worker runs they become ever more."""
+_BETWEEN = "\n\n"
+"""Between messages, so that each begins a paragraph: places of sentences are paragraphs."""
+_LINES = re.compile(r"lines (\d+)-(\d+)")
+
+
+class Telling(msgspec.Struct, frozen=True):
+    """What a model said of messages, and how it held against them."""
+
+    sentences: tuple[Sentence, ...]
+    model: str
+    checked: int
+    unsupported: int
+    """Sentences that were dropped: the messages do not bear them out."""
+
+
+class FoldSummaries:
+    """Has folded messages summarised, and finds what has come of it."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+
+    async def ask(self, scope: Scope, dialect: str, refs: Sequence[str]) -> None:
+        """Queue what is not queued yet: the same messages are summarised once, whoever folds."""
+        most = self._settings.summary_tokens_per_artifact
+        jobs = [
+            NewJob(kind=KIND, key=self._key(dialect, ref), ref_id=ref, most_cost=most)
+            for ref in refs
+        ]
+        await self._store.jobs.enqueue(scope, jobs)
+
+    async def ready(self, scope: Scope, dialect: str, refs: Sequence[str]) -> Told:
+        """What a model says of messages, by the refs of those of which it has said something."""
+        told = {}
+        for ref in refs[-_MOST_LOOKED_FOR:]:
+            summary = await self._store.summary(scope, self._key(dialect, ref))
+            if summary is not None:
+                told[ref] = msgspec.json.decode(summary, type=Telling).sentences
+        return told
+
+    def _key(self, dialect: str, ref: str) -> str:
+        """A name for the messages, and for all else that a summary of them depends on (X06)."""
+        settings = self._settings
+        models = (settings.summarization_provider, *settings.summarization_providers)
+        budget = settings.summary_tokens_per_artifact
+        how = cache_key(ref, *models, settings.summarization_prompt_version, budget)
+        return f"{dialect}:{how}"
+
+
+def fold_summaries(store: Store, settings: Settings) -> FoldSummaries | None:
+    """Who has folded messages summarised; None where no model is named."""
+    return FoldSummaries(store, settings) if asks_models(settings) else None
+
+
+class FoldSummariser:
+    """Does the job of summarising folded messages."""
+
+    def __init__(
+        self, store: Store, settings: Settings, models: Sequence[CompletionModel] | None = None
+    ) -> None:
+        self._store = store
+        # Quotations in the place of a model's words are what the digest has already.
+        self._settings = msgspec.structs.replace(settings, summarization_extractive=False)
+        self._models = models
+
+    async def __call__(self, job: Job) -> Outcome:
+        """Have messages summarised; what is said of them is kept with the end of the job."""
+        stored = await self._store.get(job.scope.of(""), job.ref_id)
+        if stored is None:
+            return Outcome(skipped="the content is gone")
+        texts = transcript(messages_in(stored.data, job.key.partition(":")[0]))
+        cache = SummariesOfContent(self._store, job.scope, stored.info.sha256)
+        summarizer = ContentSummarizer(self._settings, self._models, cache)
+        result = await summarizer.summarize(
+            _BETWEEN.join(texts), SummarizationLevel.HEADLINE, target_budget=job.most_cost
+        )
+        if not result.provider:
+            return Outcome(skipped="the messages are too short to be summarised")
+        telling = Telling(
+            sentences_of(result, texts), result.model, result.checked, result.unsupported
+        )
+        summary = Summary(job.key, msgspec.json.encode(telling), stored.info.sha256)
+        return Outcome(cost=0 if result.cached else result.tokens_to, summary=summary)
+
+
+def messages_in(data: bytes, dialect_name: str) -> list[Message]:
+    """Folded messages, as they were stored: a JSON list."""
+    dialect = DIALECTS[dialect_name]
+    messages = []
+    for number, span in enumerate(msgspec.json.decode(data, type=list[msgspec.Raw])):
+        value = parse(bytes(span), (number,))
+        messages.append(Message(bytes(span), dialect.check(value, (number,)), dialect, value))
+    return messages
+
+
+def sentences_of(result: SummarizationResult, texts: Sequence[str]) -> tuple[Sentence, ...]:
+    """The sentences of a summary, each with the messages whose lines bear it out."""
+    line_ends = (text.count("\n") + _BETWEEN.count("\n") for text in texts)
+    firsts = list(accumulate(line_ends, initial=1))[:-1]
+
+    def sentence(place: Place) -> Sentence:
+        lines = _LINES.fullmatch(place.where)
+        first, last = map(int, lines.groups()) if lines else (1, firsts[-1])
+        text = result.text[place.start : place.stop].strip()
+        around = range(bisect_right(firsts, first) - 1, bisect_right(firsts, last))
+        return Sentence(text, *_borne_out(text, texts, around))
+
+    return tuple(map(sentence, result.places))
+
+
+def _borne_out(sentence: str, texts: Sequence[str], around: range) -> tuple[int, int]:
+    """The first and last of the messages around a place that say most of a sentence.
+
+    Short messages share a paragraph: a question would be named for what its answer says.
+    """
+    shares = {number: shared_words(sentence, texts[number]) for number in around}
+    best = [number for number, share in shares.items() if share == max(shares.values())]
+    return best[0], best[-1]
