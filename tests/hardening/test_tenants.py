@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import asyncpg  # type: ignore[import-untyped]
+import msgspec
 import pytest
 from starlette.routing import Route
 
@@ -25,6 +26,7 @@ from holdfast.errors import HoldfastError
 from holdfast.store import Scope, Store, open_store
 from holdfast.store.queue import Job, JobQueue, NewJob
 from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
+from holdfast.store.turn_shelf import IndexedTurn, NewTurn, TurnFilter, TurnShelf
 from holdfast.surfaces.proxy.server import PREFIXES, application
 from tests.hardening.asks import Asked
 from tests.hardening.campaign import Campaign
@@ -49,6 +51,10 @@ _CONTENTS = [
     for kind, ttl in (("log", None), ("page", 500.0))
 ]
 _MESSAGES = [b"m", b"n" * 400, b"o"]
+_SAID = [
+    NewTurn(role="user", content=words, at=1.0, print=words, maker="m", index=b"i")
+    for words in ("my garden", "a house", "the garden of a house")
+]
 
 Call = Callable[[Store, Scope, random.Random], Awaitable[Any]]
 
@@ -75,6 +81,38 @@ async def _put_summary(store: Store, scope: Scope, chance: random.Random) -> Any
     return await store.put_summary(scope, chance.choice("kl"), chance.randbytes(2), source=source)
 
 
+async def _remember(store: Store, scope: Scope, chance: random.Random) -> Any:
+    known = await store.remembered.known(scope, turns := chance.sample(_SAID, 2))
+    named = [
+        msgspec.structs.replace(turn, id=place.id) for turn, place in zip(turns, known, strict=True)
+    ]
+    return [*known, await store.remembered.add(scope, named)]
+
+
+async def _places(store: Store, scope: Scope, chance: random.Random) -> list[int]:
+    """Of turns that somebody may have: places are numbers, which anybody can guess."""
+    mine = [place for place, _ in await store.remembered.select(scope, TurnFilter())]
+    return [*chance.sample(mine, min(len(mine), 1)), chance.randrange(-3, 0)]
+
+
+async def _open_turns(store: Store, scope: Scope, chance: random.Random) -> Any:
+    return [*(await store.remembered.turns(scope, await _places(store, scope, chance))).values()]
+
+
+async def _forget_turns(store: Store, scope: Scope, chance: random.Random) -> Any:
+    return await store.remembered.forget(scope, await _places(store, scope, chance))
+
+
+async def _select_turns(store: Store, scope: Scope, _: random.Random) -> Any:
+    rows = await store.remembered.select(scope, TurnFilter(session=scope.session or None))
+    return [turn for _, turn in rows]
+
+
+async def _words(store: Store, scope: Scope, _: random.Random) -> Any:
+    rows = await store.remembered.with_words(scope, ["garden"], limit=50)
+    return sorted((row.session, row.number) for row in rows)
+
+
 async def _restore(store: Store, scope: Scope, _: random.Random) -> Any:
     return await store.restore(scope, lines_of(await exported(store, scope)))
 
@@ -94,6 +132,17 @@ CALLS: dict[str, Call] = {
     ),
     "jobs.latest": lambda store, scope, _: store.jobs.latest(scope),
     "jobs.spent": lambda store, scope, _: store.jobs.spent(scope),
+    "remembered.known": lambda store, scope, chance: store.remembered.known(
+        scope, chance.sample(_SAID, 2)
+    ),
+    "remembered.add": _remember,
+    "remembered.changes": lambda store, scope, _: store.remembered.changes(scope),
+    "remembered.indexed": lambda store, scope, _: store.remembered.indexed(scope),
+    "remembered.with_words": _words,
+    "remembered.turns": _open_turns,
+    "remembered.recent": lambda store, scope, _: store.remembered.recent(scope, limit=3),
+    "remembered.select": _select_turns,
+    "remembered.forget": _forget_turns,
     "session": lambda store, scope, _: store.session(scope),
     "sessions": lambda store, scope, chance: store.sessions(
         scope, before=chance.choice(["", "s1"])
@@ -147,6 +196,8 @@ def _comparable(value: Any) -> Any:
             return value.refs
         case Job():  # its number is one of everyone's
             return value.kind, value.key, value.state
+        case IndexedTurn():  # likewise its place
+            return value.session, value.number, value.index
         case list():
             return [_comparable(part) for part in value]
         case _:
@@ -161,7 +212,7 @@ def info_without_accesses(info: RefInfo) -> dict[str, Any]:
 def test_every_method_that_a_scope_is_given_to_is_asked() -> None:
     scoped = {
         prefix + name
-        for prefix, kind in (("", Store), ("jobs.", JobQueue))
+        for prefix, kind in (("", Store), ("jobs.", JobQueue), ("remembered.", TurnShelf))
         for name, method in inspect.getmembers(kind, inspect.isfunction)
         if "scope" in inspect.signature(method).parameters
     }

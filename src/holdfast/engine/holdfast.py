@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Self
@@ -31,9 +31,12 @@ from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.jobs import Opened, Worker, asker, background
+from holdfast.memory import HeldArrays, Memory, Recalled
+from holdfast.models.embedding import open_embedder
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
+from holdfast.store.turn_shelf import Remembered
 from holdfast.tokens import Calibration, ModelContextRegistry
 from holdfast.wire import Conversation
 from holdfast.wire.chained import held_under
@@ -78,6 +81,8 @@ class Holdfast:
         """Sessions by the places of their requests, also of earlier ones: there others part."""
         self.chains = Chains(store, self.scope)
         """Sessions whose history a provider holds."""
+        self.held = HeldArrays()
+        """What recall keeps in memory of scopes that were asked lately."""
         self._observed = 0
         self._saved = self.calibration.dump()
 
@@ -132,6 +137,7 @@ class Holdfast:
         )
         engine.opened = self.opened
         engine.live = self.live  # one bound for the memory of all
+        engine.held = self.held
         return engine
 
     # --- contents --------------------------------------------------------------------------------
@@ -190,6 +196,58 @@ class Holdfast:
         note = note_of(info)
         work = partial(self.workers.expand, info.ref_id, data, info.kind, wanted)
         return await self.workers.off_loop(len(data), partial(work, note=note, opener=opener))
+
+    # --- what was said ---------------------------------------------------------------------------
+
+    @property
+    def memory(self) -> Memory:
+        """What was said in this scope, to be recalled."""
+        return Memory(
+            self.store,
+            self.scope,
+            count=count_text,
+            embedder=open_embedder(),
+            held=self.held,
+            clock=self._clock,
+        )
+
+    async def remember(
+        self, session: str, messages: Sequence[Mapping[str, Any] | Remembered]
+    ) -> list[str]:
+        """Keep messages of a session to be recalled: see `Memory.remember`."""
+        return await self.memory.remember(session, messages)
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        k: int | None = None,
+        token_budget: int = 1000,
+        now: float | None = None,
+    ) -> Recalled:
+        """What was said that a question needs, in so many tokens: see `Memory.recall`."""
+        return await self.memory.recall(
+            query, session=session, k=k, token_budget=token_budget, now=now
+        )
+
+    async def recent(self, session: str, pairs: int = 4) -> list[Remembered]:
+        """The last messages of a session in order: see `Memory.recent`."""
+        return await self.memory.recent(session, pairs)
+
+    async def forget_turns(
+        self,
+        *,
+        ids: Sequence[str] | None = None,
+        session: str | None = None,
+        before: float | None = None,
+        since: float | None = None,
+        preview: bool = False,
+    ) -> list[Remembered]:
+        """Forget what was remembered, without a trace: see `Memory.forget_turns`."""
+        return await self.memory.forget_turns(
+            ids=ids, session=session, before=before, since=since, preview=preview
+        )
 
     # --- requests --------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
+from holdfast.store.turn_shelf import TurnShelf
 
 GRACE_SECONDS = 3600.0
 """How long what is out of date stays: nothing that is being written or was just used goes."""
@@ -44,6 +45,8 @@ class Store(Protocol):
     """What it was opened with, without a password."""
     jobs: JobQueue
     """Work for the background."""
+    remembered: TurnShelf
+    """What was said, turn by turn, to be recalled."""
 
     # Contents and refs. Equal content is stored once per workspace.
 

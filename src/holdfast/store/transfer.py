@@ -15,8 +15,9 @@ from holdfast.errors import StoreError
 from holdfast.store.queue import PRIORITIES, Job, JobState
 from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
 from holdfast.store.refs import KIND, digest, parse
+from holdfast.store.turn_shelf import Remembered
 
-VERSION = 3
+VERSION = 4
 
 _MOST_RECORDS = 200
 _MOST_BYTES = 4_000_000
@@ -144,6 +145,36 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
         return cls(session=job.scope.session, **fields)
 
 
+class RememberedLine(msgspec.Struct, frozen=True, kw_only=True, tag="remembered"):
+    """A turn that was remembered, with what recall has read in it; since version 4."""
+
+    id: str
+    session: str
+    role: str
+    name: str
+    content: str
+    at: float
+    number: int
+    tokens: int
+    print: str
+    maker: str
+    index: bytes
+
+    def __repr__(self) -> str:
+        return f"<RememberedLine {self.id}, {len(self.content)} characters>"
+
+    @classmethod
+    def of(cls, turn: Remembered, print_: str, maker: str, index: bytes) -> RememberedLine:
+        """The line of a turn."""
+        return cls(**msgspec.structs.asdict(turn), print=print_, maker=maker, index=index)
+
+    @property
+    def turn(self) -> Remembered:
+        """The turn of the line."""
+        fields = {name: getattr(self, name) for name in Remembered.__struct_fields__}
+        return Remembered(**fields)
+
+
 class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
     """An entry of the audit trail."""
 
@@ -159,6 +190,7 @@ Line = (
     | MessageLine
     | SummaryLine
     | JobLine
+    | RememberedLine
     | CalibrationLine
     | AuditLine
 )

@@ -12,7 +12,17 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules, transfer
-from holdfast.store.postgres import blobs, jobs, originals, sessions, summaries, text, upkeep
+from holdfast.store.postgres import (
+    blobs,
+    jobs,
+    originals,
+    sessions,
+    shelf,
+    summaries,
+    text,
+    turns,
+    upkeep,
+)
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import Turn
 from holdfast.store.scope import Scope
@@ -124,6 +134,10 @@ async def export(database: Database, scope: Scope) -> AsyncIterator[bytes]:
     async with database.snapshot() as connection:
         async for line in _lines(connection, scope):
             yield transfer.encode(line)
+        asked = (scope.workspace, scope.user)
+        async for row in connection.cursor(turns.ALL, *asked, prefetch=_AT_A_TIME):
+            for remembered in turns.lines_of(row):
+                yield transfer.encode(remembered)
 
 
 async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer.Line]:
@@ -202,6 +216,8 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
             return await _is_new(connection, jobs.RESTORE, *who, *msgspec.structs.astuple(line))
         case transfer.SummaryLine(summary=summary):
             return await _is_new(connection, summaries.ADD, *summaries.values(scope, summary))
+        case transfer.RememberedLine():
+            return await shelf.restore(connection, scope, line)
         case _:
             return await _restore_told(connection, scope, line)
 

@@ -34,7 +34,7 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import copying, moving, originals, sessions, summaries, upkeep
+from holdfast.store.sqlite import copying, moving, originals, sessions, summaries, turns, upkeep
 from holdfast.store.sqlite.driver import (
     BUSY_SECONDS,
     Job,
@@ -45,8 +45,10 @@ from holdfast.store.sqlite.driver import (
     secret_beside,
 )
 from holdfast.store.sqlite.queue import SqliteQueue
+from holdfast.store.sqlite.shelf import SqliteTurns
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Readers, Writer
+from holdfast.store.turn_shelf import TurnShelf
 
 _PART = 100
 """Contents that are read, and refs that are removed, in one go."""
@@ -75,6 +77,8 @@ class SqliteStore:
         self._ticking = Ticking.of(clock)
         self.jobs: JobQueue = SqliteQueue(writer, readers, self._ticking)
         """Work for the background."""
+        self.remembered: TurnShelf = SqliteTurns(writer, readers)
+        """What was said, turn by turn."""
         self._noting: Future[None] | None = None
         """The access noted last, until it is written."""
 
@@ -304,7 +308,8 @@ class SqliteStore:
         unsound = await self._read(partial(summaries.unsound, scope=scope))
         if unsound:
             await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
-        return damages + [rules.damaged_summary(sha256) for sha256 in unsound.values()]
+        damages += [rules.damaged_summary(sha256) for sha256 in unsound.values()]
+        return damages + await self._read(partial(turns.unsound, scope=scope))
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""

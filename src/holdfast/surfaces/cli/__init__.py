@@ -29,6 +29,7 @@ from . import (
     models,
     pack,
     rebuild,
+    recall,
     refs,
     serve,
     show,
@@ -51,6 +52,7 @@ app = typer.Typer(
 for command in (
     *(tour.tour, serve.serve, stats.stats, show.show, validate.validate, convert.convert),
     *(count.count, fit.fit, cite.cite, expand.expand, refs.refs, rebuild.rebuild),
+    recall.recall,
     *(summarise.summarise, pack.pack, worker.worker, jobs.jobs, models.models, config.config),
 ):
     app.command()(command)
@@ -89,6 +91,7 @@ def _holdfast(
     Say less of it:    holdfast summarise report.md --level key_points
     Pack sources:      holdfast pack *.md --question "why did it fail?" --budget 8000
     List the refs:     holdfast refs
+    Recall a talk:     holdfast recall "what did I decide?"
     Rebuild a request: holdfast rebuild SESSION TURN > asked.json
     See the jobs:      holdfast jobs
     See the models:    holdfast models claude
