@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from holdfast.errors import StoreError
+from holdfast.store import fact_shelf
+from holdfast.store.fact_shelf import Fact, NewFact
 from holdfast.store.queue import PRIORITIES, Job, JobState
 from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
 from holdfast.store.refs import KIND, digest, parse
@@ -175,6 +177,12 @@ class RememberedLine(msgspec.Struct, frozen=True, kw_only=True, tag="remembered"
         return Remembered(**fields)
 
 
+class FactLine(msgspec.Struct, frozen=True, tag="fact"):
+    """A fact of the ledger; its vector is made again. Since version 4."""
+
+    fact: Fact
+
+
 class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
     """An entry of the audit trail."""
 
@@ -191,6 +199,7 @@ Line = (
     | SummaryLine
     | JobLine
     | RememberedLine
+    | FactLine
     | CalibrationLine
     | AuditLine
 )
@@ -255,6 +264,8 @@ def _is_sound(line: Line) -> bool:
             return digest(line.data) == line.sha256
         case JobLine():
             return line.priority in PRIORITIES
+        case FactLine(fact=fact):
+            return fact_shelf.is_sound(NewFact(fact=fact))
         case _:
             return True
 

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.store import rules, transfer
 from holdfast.store.postgres import (
     blobs,
+    facts,
     jobs,
     originals,
     sessions,
@@ -166,6 +167,14 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
         yield transfer.CalibrationLine(row["data"])
     async for row in rows(_AUDIT):
         yield transfer.AuditLine(upkeep.entry_of(row))
+    async for line in _fact_lines(rows(facts.ALL)):
+        yield line
+
+
+async def _fact_lines(rows: AsyncIterator[Any]) -> AsyncIterator[transfer.Line]:
+    async for row in rows:
+        for fact in facts.facts_of([row]):
+            yield transfer.FactLine(fact)
 
 
 def _ref_line(row: Any) -> transfer.RefLine:
@@ -218,6 +227,8 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
             return await _is_new(connection, summaries.ADD, *summaries.values(scope, summary))
         case transfer.RememberedLine():
             return await shelf.restore(connection, scope, line)
+        case transfer.FactLine(fact=fact):
+            return await facts.restore(connection, scope, fact)
         case _:
             return await _restore_told(connection, scope, line)
 

@@ -12,8 +12,10 @@ from typing import Literal, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
+from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.postgres import moving, originals, sessions, summaries, upkeep
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
+from holdfast.store.postgres.facts import PostgresFacts
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.postgres.shelf import PostgresTurns
@@ -61,6 +63,8 @@ class PostgresStore:
         """Work for the background."""
         self.remembered: TurnShelf = PostgresTurns(database)
         """What was said, turn by turn."""
+        self.facts: FactShelf = PostgresFacts(database)
+        """What was said."""
 
     @classmethod
     async def open(

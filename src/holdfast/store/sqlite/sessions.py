@@ -16,7 +16,7 @@ from holdfast.store import rules
 from holdfast.store.pack import Packed, unpack
 from holdfast.store.records import AuditEntry, SessionRecord, Turn, UsageTotal
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import jobs, originals
+from holdfast.store.sqlite import facts, jobs, originals
 from holdfast.store.sqlite import turns as remembered
 
 _OF_SESSION = "WHERE workspace = ? AND owner = ? AND session = ?"
@@ -221,6 +221,7 @@ def delete(db: apsw.Connection, scope: Scope, now: float) -> int:
         originals.sweep(db, content)
     jobs.drop_of_session(db, scope)
     remembered.drop_of_session(db, scope)
+    facts.drop_of_session(db, scope)
     return len(rows)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Literal, Self, TypeVar
 import apsw
 
 from holdfast.store import rules, transfer
+from holdfast.store.fact_shelf import FactShelf, damage_of
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -34,7 +35,16 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import copying, moving, originals, sessions, summaries, turns, upkeep
+from holdfast.store.sqlite import (
+    copying,
+    facts,
+    moving,
+    originals,
+    sessions,
+    summaries,
+    turns,
+    upkeep,
+)
 from holdfast.store.sqlite.driver import (
     BUSY_SECONDS,
     Job,
@@ -44,6 +54,7 @@ from holdfast.store.sqlite.driver import (
     prepare,
     secret_beside,
 )
+from holdfast.store.sqlite.facts import SqliteFacts
 from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.shelf import SqliteTurns
 from holdfast.store.sqlite.ticking import Ticking
@@ -79,6 +90,8 @@ class SqliteStore:
         """Work for the background."""
         self.remembered: TurnShelf = SqliteTurns(writer, readers)
         """What was said, turn by turn."""
+        self.facts: FactShelf = SqliteFacts(writer, readers)
+        """What was said."""
         self._noting: Future[None] | None = None
         """The access noted last, until it is written."""
 
@@ -309,7 +322,11 @@ class SqliteStore:
         if unsound:
             await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
         damages += [rules.damaged_summary(sha256) for sha256 in unsound.values()]
-        return damages + await self._read(partial(turns.unsound, scope=scope))
+        damages += await self._read(partial(turns.unsound, scope=scope))
+        torn = await self._read(partial(facts.unsound, scope=scope))
+        if torn:
+            await self._write(partial(facts.remove, scope=scope, ids=list(torn)))
+        return damages + [damage_of(key) for key in torn.values()]
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
