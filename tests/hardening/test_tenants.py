@@ -18,13 +18,16 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import asyncpg  # type: ignore[import-untyped]
+import msgspec
 import pytest
 from starlette.routing import Route
 
 from holdfast.errors import HoldfastError
 from holdfast.store import Scope, Store, open_store
+from holdfast.store.fact_shelf import Fact, FactFilter, FactShelf, FactSource, NewFact
 from holdfast.store.queue import Job, JobQueue, NewJob
 from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
+from holdfast.store.turn_shelf import IndexedTurn, NewTurn, TurnFilter, TurnShelf
 from holdfast.surfaces.proxy.server import PREFIXES, application
 from tests.hardening.asks import Asked
 from tests.hardening.campaign import Campaign
@@ -49,6 +52,10 @@ _CONTENTS = [
     for kind, ttl in (("log", None), ("page", 500.0))
 ]
 _MESSAGES = [b"m", b"n" * 400, b"o"]
+_SAID = [
+    NewTurn(role="user", content=words, at=1.0, print=words, maker="m", index=b"i")
+    for words in ("my garden", "a house", "the garden of a house")
+]
 
 Call = Callable[[Store, Scope, random.Random], Awaitable[Any]]
 
@@ -75,6 +82,67 @@ async def _put_summary(store: Store, scope: Scope, chance: random.Random) -> Any
     return await store.put_summary(scope, chance.choice("kl"), chance.randbytes(2), source=source)
 
 
+async def _remember(store: Store, scope: Scope, chance: random.Random) -> Any:
+    known = await store.remembered.known(scope, turns := chance.sample(_SAID, 2))
+    named = [
+        msgspec.structs.replace(turn, id=place.id) for turn, place in zip(turns, known, strict=True)
+    ]
+    return [*known, await store.remembered.add(scope, named)]
+
+
+async def _places(store: Store, scope: Scope, chance: random.Random) -> list[int]:
+    """Of turns that somebody may have: places are numbers, which anybody can guess."""
+    mine = [place for place, _ in await store.remembered.select(scope, TurnFilter())]
+    return [*chance.sample(mine, min(len(mine), 1)), chance.randrange(-3, 0)]
+
+
+async def _open_turns(store: Store, scope: Scope, chance: random.Random) -> Any:
+    return [*(await store.remembered.turns(scope, await _places(store, scope, chance))).values()]
+
+
+async def _forget_turns(store: Store, scope: Scope, chance: random.Random) -> Any:
+    return await store.remembered.forget(scope, await _places(store, scope, chance))
+
+
+async def _select_turns(store: Store, scope: Scope, _: random.Random) -> Any:
+    rows = await store.remembered.select(scope, TurnFilter(session=scope.session or None))
+    return [turn for _, turn in rows]
+
+
+async def _words(store: Store, scope: Scope, _: random.Random) -> Any:
+    rows = await store.remembered.with_words(scope, ["garden"], limit=50)
+    return sorted((row.session, row.number) for row in rows)
+
+
+def _fact(chance: random.Random) -> Fact:
+    """One of few, so that ids, words and subjects meet, whoever adds them."""
+    number = chance.randrange(4)
+    ref = chance.choice(["m", *_names(chance)])
+    return Fact(
+        id=f"f{number}",
+        text=f"{chance.choice('xy')} {number}",
+        sources=(FactSource(ref, "", chance.choice(["", "s1"])),),
+        subject=chance.choice(["", "", "home"]),
+        tags=chance.choice([(), ("t",)]),
+        created_at=float(chance.randrange(3)),
+    )
+
+
+async def _add_facts(store: Store, scope: Scope, chance: random.Random) -> Any:
+    fact = _fact(chance)
+    known = await store.facts.get(scope, [fact.id])
+    return None if known else await store.facts.add(scope, [NewFact(fact=fact)])
+
+
+async def _changed(store: Store, scope: Scope) -> Any:
+    return sorted(row.id for row in (await store.facts.changes(scope)).rows)
+
+
+async def _confirmed(store: Store, scope: Scope, fact_id: str) -> Any:
+    counter = (await store.facts.changes(scope)).counter
+    return await store.facts.confirm(scope, [fact_id], counter)
+
+
 async def _restore(store: Store, scope: Scope, _: random.Random) -> Any:
     return await store.restore(scope, lines_of(await exported(store, scope)))
 
@@ -94,6 +162,31 @@ CALLS: dict[str, Call] = {
     ),
     "jobs.latest": lambda store, scope, _: store.jobs.latest(scope),
     "jobs.spent": lambda store, scope, _: store.jobs.spent(scope),
+    "remembered.known": lambda store, scope, chance: store.remembered.known(
+        scope, chance.sample(_SAID, 2)
+    ),
+    "remembered.add": _remember,
+    "remembered.changes": lambda store, scope, _: store.remembered.changes(scope),
+    "remembered.indexed": lambda store, scope, _: store.remembered.indexed(scope),
+    "remembered.with_words": _words,
+    "remembered.turns": _open_turns,
+    "remembered.recent": lambda store, scope, _: store.remembered.recent(scope, limit=3),
+    "remembered.select": _select_turns,
+    "remembered.forget": _forget_turns,
+    "facts.add": _add_facts,
+    "facts.get": lambda store, scope, chance: store.facts.get(scope, [_fact(chance).id]),
+    "facts.latest": lambda store, scope, chance: store.facts.latest(
+        scope, current=chance.random() < 0.5, tag=chance.choice(["", "t"])
+    ),
+    "facts.before": lambda store, scope, chance: store.facts.before(scope, [_fact(chance).id]),
+    "facts.page": lambda store, scope, chance: store.facts.page(scope, _fact(chance).id),
+    "facts.remove": lambda store, scope, chance: store.facts.remove(scope, [_fact(chance).id]),
+    "facts.changes": lambda store, scope, _: _changed(store, scope),
+    "facts.confirm": lambda store, scope, chance: _confirmed(store, scope, _fact(chance).id),
+    "facts.history": lambda store, scope, chance: store.facts.history(scope, _fact(chance).id),
+    "facts.matching": lambda store, scope, chance: store.facts.matching(
+        scope, FactFilter(session=scope.session, words=chance.choice("xy"))
+    ),
     "session": lambda store, scope, _: store.session(scope),
     "sessions": lambda store, scope, chance: store.sessions(
         scope, before=chance.choice(["", "s1"])
@@ -147,6 +240,8 @@ def _comparable(value: Any) -> Any:
             return value.refs
         case Job():  # its number is one of everyone's
             return value.kind, value.key, value.state
+        case IndexedTurn():  # likewise its place
+            return value.session, value.number, value.index
         case list():
             return [_comparable(part) for part in value]
         case _:
@@ -161,7 +256,12 @@ def info_without_accesses(info: RefInfo) -> dict[str, Any]:
 def test_every_method_that_a_scope_is_given_to_is_asked() -> None:
     scoped = {
         prefix + name
-        for prefix, kind in (("", Store), ("jobs.", JobQueue))
+        for prefix, kind in (
+            ("", Store),
+            ("jobs.", JobQueue),
+            ("remembered.", TurnShelf),
+            ("facts.", FactShelf),
+        )
         for name, method in inspect.getmembers(kind, inspect.isfunction)
         if "scope" in inspect.signature(method).parameters
     }

@@ -6,10 +6,11 @@ citation is shown; what may take long is done off the event loop: see workers/.
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Self
@@ -29,6 +30,7 @@ from holdfast.engine.session import (
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand.tool import NAME
+from holdfast.facts import Indexes, Ledger
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.jobs import (
     FoldSummaries,
@@ -39,9 +41,12 @@ from holdfast.jobs import (
     background,
     fold_summaries,
 )
+from holdfast.memory import HeldArrays, Memory, Recalled
+from holdfast.models.embedding import open_embedder
 from holdfast.settings import Settings
-from holdfast.store import Scope, Store, Turn, open_store
+from holdfast.store import Content, Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
+from holdfast.store.turn_shelf import Remembered
 from holdfast.tokens import Calibration, ModelContextRegistry
 from holdfast.wire import Conversation
 from holdfast.wire.chained import held_under
@@ -78,6 +83,12 @@ class Holdfast:
         """Sessions that are kept in memory; others come back from the store."""
         self.workers = workers or Workers(WorkLimits(processes=0))
         """Who reads large contents; without any, this process does."""
+        indexes, privacy = Indexes(store, open_embedder()), self.options.rules.privacy
+        self.facts = Ledger(store, self.scope, indexes, privacy=privacy, clock=clock)
+        """What was said, as statements that stand on their own."""
+        self.learns = False
+        """Whether facts are taken from what is cited."""
+        self._learning: set[asyncio.Task[None]] = set()
         self.opened: Opened | None = None
         """Hears of contents that are opened, to have them summarised; None if nobody does."""
         self.summaries: FoldSummaries | None = None
@@ -88,6 +99,8 @@ class Holdfast:
         """Sessions by the places of their requests, also of earlier ones: there others part."""
         self.chains = Chains(store, self.scope)
         """Sessions whose history a provider holds."""
+        self.held = HeldArrays()
+        """What recall keeps in memory of scopes that were asked lately."""
         self._observed = 0
         self._saved = self.calibration.dump()
 
@@ -122,6 +135,7 @@ class Holdfast:
                     clock=clock,
                     workers=workers,
                 )
+                engine.learns = settings.enable_facts_ledger
                 engine.opened = asker(store, settings)
                 engine.summaries = fold_summaries(store, settings)
                 engine.jobs = worker
@@ -141,9 +155,11 @@ class Holdfast:
             clock=self._clock,
             workers=self.workers,
         )
+        engine.facts, engine.learns = self.facts.of(scope), self.learns
         engine.opened = self.opened
         engine.summaries = self.summaries
         engine.live = self.live  # one bound for the memory of all
+        engine.held = self.held
         return engine
 
     # --- contents --------------------------------------------------------------------------------
@@ -175,7 +191,24 @@ class Holdfast:
             except RefCollisionError:
                 rules = longer_refs(rules)
             else:
+                await self._learn(self._scope(session), made.content)
                 return made
+
+    async def _learn(self, scope: Scope, content: Content) -> None:
+        """Take the facts from a result that was stored (004-33); that is no reason to fail."""
+        if self.learns:
+            text, tool = content.data.decode("utf-8", "replace"), content.meta.get("tool", "")
+            with suppress(StoreError):
+                await self.facts.extract(
+                    text, session=scope.session, source_ref=content.ref_id, tool=tool
+                )
+
+    def _learn_soon(self, scope: Scope, contents: Sequence[Content]) -> None:
+        """Take the facts from the results of a request, which does not wait for that."""
+        for content in contents if self.learns else ():
+            task = asyncio.create_task(self._learn(scope, content))
+            self._learning.add(task)
+            task.add_done_callback(self._learning.discard)
 
     async def expand_ref(
         self,
@@ -203,6 +236,58 @@ class Holdfast:
         work = partial(self.workers.expand, info.ref_id, data, info.kind, wanted)
         return await self.workers.off_loop(len(data), partial(work, note=note, opener=opener))
 
+    # --- what was said ---------------------------------------------------------------------------
+
+    @property
+    def memory(self) -> Memory:
+        """What was said in this scope, to be recalled."""
+        return Memory(
+            self.store,
+            self.scope,
+            count=count_text,
+            embedder=open_embedder(),
+            held=self.held,
+            clock=self._clock,
+        )
+
+    async def remember(
+        self, session: str, messages: Sequence[Mapping[str, Any] | Remembered]
+    ) -> list[str]:
+        """Keep messages of a session to be recalled: see `Memory.remember`."""
+        return await self.memory.remember(session, messages)
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        k: int | None = None,
+        token_budget: int = 1000,
+        now: float | None = None,
+    ) -> Recalled:
+        """What was said that a question needs, in so many tokens: see `Memory.recall`."""
+        return await self.memory.recall(
+            query, session=session, k=k, token_budget=token_budget, now=now
+        )
+
+    async def recent(self, session: str, pairs: int = 4) -> list[Remembered]:
+        """The last messages of a session in order: see `Memory.recent`."""
+        return await self.memory.recent(session, pairs)
+
+    async def forget_turns(
+        self,
+        *,
+        ids: Sequence[str] | None = None,
+        session: str | None = None,
+        before: float | None = None,
+        since: float | None = None,
+        preview: bool = False,
+    ) -> list[Remembered]:
+        """Forget what was remembered, without a trace: see `Memory.forget_turns`."""
+        return await self.memory.forget_turns(
+            ids=ids, session=session, before=before, since=since, preview=preview
+        )
+
     # --- requests --------------------------------------------------------------------------------
 
     def session(self, name: str = "") -> Session:
@@ -218,6 +303,7 @@ class Holdfast:
         how = (self.options, self.calibration, self._clock, self.workers)
         session = Session(self.store, scope, *how)
         session.summaries = self.summaries
+        session.told = self._learn_soon
         return session
 
     async def session_of(self, conversation: Conversation) -> Session:
@@ -310,8 +396,9 @@ class Holdfast:
             self.live.weigh(known, await known.weighed())
             return fitted
         work = partial(fit_request, body, calibration=self.calibration)
+        told, workers = self._learn_soon, self.workers
         return await fit_and_store(
-            self.store, self.scope, self.workers, size_of(body), options, work
+            self.store, self.scope, workers, size_of(body), options, work, told=told
         )
 
     async def observe(
@@ -341,6 +428,7 @@ class Holdfast:
 
     async def settle(self) -> None:
         """Keep what was learnt since it was last saved, if that can be."""
+        await asyncio.gather(*self._learning)
         if self.calibration.dump() != self._saved:
             with suppress(StoreError):  # a store that is full or gone is no reason not to end
                 await self.save()

@@ -15,7 +15,10 @@ import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
+from holdfast.store.fact_shelf import FactShelf
+from holdfast.store.memory_facts import MemoryFacts
 from holdfast.store.memory_queue import MemoryQueue
+from holdfast.store.memory_turns import MemoryTurns
 from holdfast.store.moving import add_line, lines_of
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue, Moment
@@ -35,6 +38,7 @@ from holdfast.store.records import (
 from holdfast.store.refs import parse
 from holdfast.store.scope import Scope
 from holdfast.store.shelf import Ref, Shelf, Workspace
+from holdfast.store.turn_shelf import TurnShelf
 
 
 class MemoryStore:
@@ -49,6 +53,12 @@ class MemoryStore:
         self._queue = MemoryQueue(moment, self._keep_summary, self._retell)
         self.jobs: JobQueue = self._queue
         """Work for the background."""
+        self._remembered = MemoryTurns()
+        self.remembered: TurnShelf = self._remembered
+        """What was said, turn by turn."""
+        self._facts = MemoryFacts()
+        self.facts: FactShelf = self._facts
+        """What was said."""
         self._secret = secrets.token_bytes(rules.SECRET_BYTES)
 
     def _hand_set(self) -> Moment:
@@ -183,6 +193,7 @@ class MemoryStore:
             self._note(scope, "removed", ref, self._clock())
         self._shelf(scope).drop_summaries_of(ref.sha256)
         self._queue.drop_of_ref(scope, ref.content.ref_id)
+        self._facts.drop_of_ref(scope, ref.content.ref_id)
         self._sweep(scope, ref.sha256)
 
     def _sweep(self, scope: Scope, sha256: str) -> int:
@@ -330,6 +341,8 @@ class MemoryStore:
         for name in [name for name, session in shelf.links.items() if session == scope.session]:
             del shelf.links[name]
         self._queue.drop_of_session(scope)
+        self._remembered.drop_of_session(scope)
+        self._facts.drop_of_session(scope)
         shelf.turns.pop(scope.session, None)
         shelf.sessions.pop(scope.session, None)
         return len(only)
@@ -421,9 +434,11 @@ class MemoryStore:
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""
-        jobs = self._queue.of(scope)
-        for line in lines_of(self._shelf(scope), self._workspace(scope), jobs):
+        jobs, facts = self._queue.of(scope), self._facts.of(scope)
+        for line in lines_of(self._shelf(scope), self._workspace(scope), jobs, facts):
             yield transfer.encode(line)
+        for turn in self._remembered.lines(scope):
+            yield transfer.encode(turn)
 
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
         """Read what `export` wrote."""
@@ -435,18 +450,23 @@ class MemoryStore:
             for line in batch:
                 if isinstance(line, transfer.JobLine):
                     new += self._queue.restore(scope, line)
+                elif isinstance(line, transfer.RememberedLine):
+                    new += self._remembered.restore(scope, line)
+                elif isinstance(line, transfer.FactLine):
+                    new += self._facts.restore(scope, line)
                 else:
                     new += add_line(shelf, workspace, line)
         return new
 
     async def scopes(self) -> list[Scope]:
         """Everyone who has something here."""
-        used = {
-            (max((record.updated_at for record in shelf.sessions.values()), default=0.0), *names)
+        used = dict.fromkeys(self._remembered.owners(), 0.0) | {
+            names: max((record.updated_at for record in shelf.sessions.values()), default=0.0)
             for names, shelf in self._shelves.items()
             if shelf.sessions or any(not ref.removed for ref in shelf.refs.values())
         }
-        return [Scope(user, workspace) for _, workspace, user in sorted(used, reverse=True)]
+        latest = sorted(((at, *names) for names, at in used.items()), reverse=True)
+        return [Scope(user, workspace) for _, workspace, user in latest]
 
     async def secret(self) -> bytes:
         """A random key of this store."""

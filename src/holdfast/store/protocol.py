@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
@@ -29,6 +30,7 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
+from holdfast.store.turn_shelf import TurnShelf
 
 GRACE_SECONDS = 3600.0
 """How long what is out of date stays: nothing that is being written or was just used goes."""
@@ -44,6 +46,10 @@ class Store(Protocol):
     """What it was opened with, without a password."""
     jobs: JobQueue
     """Work for the background."""
+    remembered: TurnShelf
+    """What was said, turn by turn, to be recalled."""
+    facts: FactShelf
+    """What was said, as statements that stand on their own."""
 
     # Contents and refs. Equal content is stored once per workspace.
 

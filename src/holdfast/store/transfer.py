@@ -12,11 +12,14 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from holdfast.errors import StoreError
+from holdfast.store import fact_shelf
+from holdfast.store.fact_shelf import Fact, NewFact
 from holdfast.store.queue import PRIORITIES, Job, JobState
 from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
 from holdfast.store.refs import KIND, digest, parse
+from holdfast.store.turn_shelf import Remembered
 
-VERSION = 3
+VERSION = 4
 
 _MOST_RECORDS = 200
 _MOST_BYTES = 4_000_000
@@ -144,6 +147,42 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
         return cls(session=job.scope.session, **fields)
 
 
+class RememberedLine(msgspec.Struct, frozen=True, kw_only=True, tag="remembered"):
+    """A turn that was remembered, with what recall has read in it; since version 4."""
+
+    id: str
+    session: str
+    role: str
+    name: str
+    content: str
+    at: float
+    number: int
+    tokens: int
+    print: str
+    maker: str
+    index: bytes
+
+    def __repr__(self) -> str:
+        return f"<RememberedLine {self.id}, {len(self.content)} characters>"
+
+    @classmethod
+    def of(cls, turn: Remembered, print_: str, maker: str, index: bytes) -> RememberedLine:
+        """The line of a turn."""
+        return cls(**msgspec.structs.asdict(turn), print=print_, maker=maker, index=index)
+
+    @property
+    def turn(self) -> Remembered:
+        """The turn of the line."""
+        fields = {name: getattr(self, name) for name in Remembered.__struct_fields__}
+        return Remembered(**fields)
+
+
+class FactLine(msgspec.Struct, frozen=True, tag="fact"):
+    """A fact of the ledger; its vector is made again. Since version 4."""
+
+    fact: Fact
+
+
 class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
     """An entry of the audit trail."""
 
@@ -159,6 +198,8 @@ Line = (
     | MessageLine
     | SummaryLine
     | JobLine
+    | RememberedLine
+    | FactLine
     | CalibrationLine
     | AuditLine
 )
@@ -223,6 +264,8 @@ def _is_sound(line: Line) -> bool:
             return digest(line.data) == line.sha256
         case JobLine():
             return line.priority in PRIORITIES
+        case FactLine(fact=fact):
+            return fact_shelf.is_sound(NewFact(fact=fact))
         case _:
             return True
 

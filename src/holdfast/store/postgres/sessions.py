@@ -12,7 +12,8 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules
-from holdfast.store.postgres import blobs, jobs, originals, text
+from holdfast.store.postgres import blobs, facts, jobs, originals, text
+from holdfast.store.postgres import turns as remembered
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import SessionRecord, Turn
 from holdfast.store.scope import Scope
@@ -117,6 +118,10 @@ SELECT workspace, username FROM (
     SELECT workspace, username, max(updated_at) AS used FROM holdfast.sessions GROUP BY 1, 2
     UNION ALL
     SELECT DISTINCT workspace, username, 0.0::float8 FROM holdfast.refs WHERE NOT removed
+    UNION ALL
+    SELECT workspace, username, 0.0::float8 FROM holdfast.remembered_changes AS c WHERE EXISTS (
+        SELECT FROM holdfast.remembered AS r
+        WHERE (r.workspace, r.username) = (c.workspace, c.username))
 ) AS used
 GROUP BY 1, 2
 ORDER BY max(used) DESC, 1 DESC, 2 DESC
@@ -327,8 +332,9 @@ async def delete_session(database: Database, scope: Scope, now: float) -> int:
         await blobs.lock_to_remove(connection, scope)
         only = await connection.fetch(_ONLY_ITS_REFS, *_key(scope))
         gone = await originals.drop(connection, scope, only, now)
-        for statement in (*_DELETE, *jobs.OF_SESSION):
+        for statement in (*_DELETE, *jobs.OF_SESSION, remembered.OF_SESSION):
             await connection.execute(statement, *_key(scope))
+        await facts.drop_of_session(connection, scope)
         named = await connection.fetch(_DELETE_MESSAGES, *_key(scope))
         await blobs.sweep(connection, scope, [row["sha256"] for row in named])
         return gone

@@ -12,10 +12,13 @@ from typing import Literal, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
+from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.postgres import moving, originals, sessions, summaries, upkeep
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
+from holdfast.store.postgres.facts import PostgresFacts
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
+from holdfast.store.postgres.shelf import PostgresTurns
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
@@ -32,6 +35,7 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
+from holdfast.store.turn_shelf import TurnShelf
 
 _SAVE_CALIBRATION: LiteralString = """
 INSERT INTO holdfast.calibrations (workspace, username, data) VALUES ($1, $2, $3)
@@ -57,6 +61,10 @@ class PostgresStore:
         self.url = database.url
         self.jobs: JobQueue = PostgresQueue(database, clock)
         """Work for the background."""
+        self.remembered: TurnShelf = PostgresTurns(database)
+        """What was said, turn by turn."""
+        self.facts: FactShelf = PostgresFacts(database)
+        """What was said."""
 
     @classmethod
     async def open(

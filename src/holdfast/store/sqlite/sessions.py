@@ -16,7 +16,8 @@ from holdfast.store import rules
 from holdfast.store.pack import Packed, unpack
 from holdfast.store.records import AuditEntry, SessionRecord, Turn, UsageTotal
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import jobs, originals
+from holdfast.store.sqlite import facts, jobs, originals
+from holdfast.store.sqlite import turns as remembered
 
 _OF_SESSION = "WHERE workspace = ? AND owner = ? AND session = ?"
 
@@ -186,6 +187,8 @@ def scopes(db: apsw.Connection) -> list[Scope]:
         "SELECT workspace, owner FROM ("
         " SELECT workspace, owner, max(updated_at) AS used FROM sessions GROUP BY 1, 2"
         " UNION ALL SELECT DISTINCT workspace, owner, 0 FROM refs WHERE content IS NOT NULL"
+        " UNION ALL SELECT workspace, owner, 0 FROM remembered_changes AS c WHERE EXISTS ("
+        "SELECT 1 FROM remembered AS r WHERE r.workspace = c.workspace AND r.owner = c.owner)"
         ") GROUP BY 1, 2 ORDER BY max(used) DESC, 1 DESC, 2 DESC"
     )
     return [Scope(owner, workspace) for workspace, owner in rows]
@@ -217,6 +220,8 @@ def delete(db: apsw.Connection, scope: Scope, now: float) -> int:
     for content in named:
         originals.sweep(db, content)
     jobs.drop_of_session(db, scope)
+    remembered.drop_of_session(db, scope)
+    facts.drop_of_session(db, scope)
     return len(rows)
 
 

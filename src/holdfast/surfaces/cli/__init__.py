@@ -24,11 +24,13 @@ from . import (
     convert,
     count,
     expand,
+    facts,
     fit,
     jobs,
     models,
     pack,
     rebuild,
+    recall,
     refs,
     serve,
     show,
@@ -51,10 +53,12 @@ app = typer.Typer(
 for command in (
     *(tour.tour, serve.serve, stats.stats, show.show, validate.validate, convert.convert),
     *(count.count, fit.fit, cite.cite, expand.expand, refs.refs, rebuild.rebuild),
+    recall.recall,
     *(summarise.summarise, pack.pack, worker.worker, jobs.jobs, models.models, config.config),
 ):
     app.command()(command)
 app.add_typer(store.app, name="store")
+app.add_typer(facts.app, name="facts")
 
 
 def _print_version(wanted: bool) -> None:
@@ -89,9 +93,11 @@ def _holdfast(
     Say less of it:    holdfast summarise report.md --level key_points
     Pack sources:      holdfast pack *.md --question "why did it fail?" --budget 8000
     List the refs:     holdfast refs
+    Recall a talk:     holdfast recall "what did I decide?"
     Rebuild a request: holdfast rebuild SESSION TURN > asked.json
     See the jobs:      holdfast jobs
     See the models:    holdfast models claude
+    See what is known: holdfast facts list
     See what is kept:  holdfast store stats
     See the settings:  holdfast config
 

@@ -1,0 +1,333 @@
+"""Recall: how much of the evidence stands in 3,000 tokens, beside recency, BM25, vectors and RRF.
+
+Every method fills the same budget with the same rendering, counted on the whole text. A turn counts
+as there only if its text stands in what is shown of it, or at least 60 % of its sentences do: ids
+earn nothing. Then the same with each signal left out, and what a question and a turn take.
+
+    python -m benchmarks recall [words]     `words`: without an embedder, even where there is one
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.recall_data import DATA, Asked, Talk, locomo, long_chats
+from holdfast.cite import count as count_tokens
+from holdfast.memory import HeldArrays, Memory
+from holdfast.memory.arrays import Floats, ScopeArrays
+from holdfast.memory.packing import Room, choose, packed, passage_of
+from holdfast.memory.pieces import sentences_of
+from holdfast.memory.question import Question, read_question
+from holdfast.memory.ranking import Ranked, signals_of
+from holdfast.memory.weights import WITH_VECTORS, WORDS_ONLY
+from holdfast.memory.words import words_of
+from holdfast.models.embedding import open_embedder
+from holdfast.models.protocol import Embedder
+from holdfast.store import Scope
+from holdfast.store.memory import MemoryStore
+from holdfast.store.turn_shelf import Remembered
+
+BUDGET = 3_000
+SENTENCES = 0.6
+ANSWER_WORDS = 0.9
+
+
+class Prepared(NamedTuple):
+    """A conversation that was remembered."""
+
+    talk: Talk
+    arrays: ScopeArrays
+    turns: list[Remembered]
+    """In the order of the arrays."""
+
+
+class Judged(NamedTuple):
+    """What became of a question's evidence."""
+
+    share: float
+    all: bool
+    share_of_words: float
+    all_words: bool
+
+
+def prepare(talk: Talk, embedder: Embedder | None) -> Prepared:
+    """Remember a conversation in a store of its own."""
+
+    async def work() -> Prepared:
+        store, scope, held = MemoryStore(), Scope(), HeldArrays()
+        memory = Memory(store, scope, count=count_tokens, embedder=embedder, held=held)
+        sessions: dict[str, list[dict[str, object]]] = {}
+        for turn in talk.turns:
+            sessions.setdefault(str(turn["session"]), []).append(turn)
+        for session, turns in sessions.items():
+            await memory.remember(session, turns)
+        arrays = await held.of(store.remembered, scope, embedder)
+        places = [int(place) for place in arrays.place.all]
+        opened = await store.remembered.turns(scope, places)
+        return Prepared(talk, arrays, [opened[place] for place in places])
+
+    return asyncio.run(work())
+
+
+class Query(NamedTuple):
+    """A question to a conversation, with every signal of every piece."""
+
+    prepared: Prepared
+    asked: Asked
+    question: Question
+    signals: Mapping[str, Floats]
+
+
+def queries(prepared: Prepared, embedder: Embedder | None) -> Iterable[Query]:
+    """The questions of a conversation, asked on its last day."""
+    arrays = prepared.arrays
+    today = int(arrays.day.all.max())
+    for asked in prepared.talk.asked:
+        question = read_question(asked.text, arrays.names, today)
+        vector = None
+        if embedder is not None:
+            vector = np.asarray(embedder.embed([question.text])[0], np.float32)
+        yield Query(prepared, asked, question, signals_of(arrays, question, vector))
+
+
+def weighed(query: Query, weights: Mapping[str, float]) -> Ranked:
+    """Scores with these weights."""
+    parts = {
+        name: query.signals[name] * np.float32(weight)
+        for name, weight in weights.items()
+        if name in query.signals
+    }
+    return Ranked(np.sum(list(parts.values()), axis=0, dtype=np.float32), parts)
+
+
+def texts_of(query: Query, ranked: Ranked, budget: int = BUDGET) -> dict[str, str]:
+    """What is shown of each turn, by its id; never over the budget."""
+    arrays = query.prepared.arrays
+    chosen = choose(arrays, ranked, Room(budget, None, None), count_tokens)
+    passages = [
+        passage_of(arrays, ranked, each, query.prepared.turns[each.turn]) for each in chosen
+    ]
+    ordered, text, tokens = packed(passages, budget, count_tokens)
+    assert tokens <= budget
+    assert count_tokens(text) == tokens
+    return {passage.turn_id: passage.text for passage in ordered}
+
+
+def judged(query: Query, texts: Mapping[str, str]) -> Judged:
+    """How much of the evidence stands in what is shown."""
+    turns = {turn.id: turn for turn in query.prepared.turns}
+    evidence = [turns[id_] for id_ in query.asked.evidence if id_ in turns]
+    if not evidence:
+        return Judged(0.0, False, 0.0, False)
+    here = [_stands(turn.content, texts.get(turn.id, "")) for turn in evidence]
+    answer = {word.lower() for word in words_of(query.asked.answer)}
+    words = [_words_stand(turn.content, texts.get(turn.id, ""), answer) for turn in evidence]
+    return Judged(sum(here) / len(here), all(here), sum(words) / len(words), all(words))
+
+
+def _stands(content: str, shown: str) -> bool:
+    if not shown:
+        return False
+    flat = " ".join(shown.split())
+    if " ".join(content.split()) in flat:
+        return True
+    sentences = [" ".join(sentence.split()) for sentence in sentences_of(content)]
+    return sum(sentence in flat for sentence in sentences) >= SENTENCES * len(sentences)
+
+
+def _words_stand(content: str, shown: str, answer: set[str]) -> bool:
+    """Whether the words of the answer that this turn gives stand in what is shown of it."""
+    given = answer & {word.lower() for word in words_of(content)}
+    there = given & {word.lower() for word in words_of(shown)}
+    return bool(shown) and len(there) >= ANSWER_WORDS * len(given)
+
+
+# --- the peers: whole turns in their order, as many as fit --------------------------------------
+
+
+def _turn_scores(query: Query, name: str) -> Floats:
+    """The best piece of each turn."""
+    arrays = query.prepared.arrays
+    scores = np.full(len(arrays), -np.inf, np.float32)
+    np.maximum.at(scores, arrays.turn.all, query.signals[name])
+    return scores
+
+
+def _ranks(scores: Floats) -> Floats:
+    ranks = np.empty(len(scores), np.float32)
+    ranks[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
+    return ranks
+
+
+def recency(query: Query) -> Floats:
+    return np.arange(len(query.prepared.arrays), dtype=np.float32)
+
+
+def bm25(query: Query) -> Floats:
+    return _turn_scores(query, "words_and_names")
+
+
+def vectors(query: Query) -> Floats:
+    return _turn_scores(query, "meaning")
+
+
+def rrf(query: Query) -> Floats:
+    fused: Floats = 1 / (60 + _ranks(bm25(query))) + 1 / (60 + _ranks(vectors(query)))
+    return fused
+
+
+def whole_turns(query: Query, scores: Floats) -> dict[str, str]:
+    """Turns from the best on while they fit, whole; one that does not fit is passed over."""
+    arrays = query.prepared.arrays
+    per_turn = np.bincount(arrays.turn.all, weights=arrays.tokens.all, minlength=len(arrays))
+    left, texts = BUDGET, {}
+    days: set[int] = set()
+    for place in np.argsort(-scores, kind="stable"):
+        turn, day = query.prepared.turns[place], int(arrays.day.all[place])
+        cost = int(per_turn[place]) + count_tokens(f"{turn.name or turn.role}: \n")
+        cost += 0 if day in days else 7
+        if cost <= left:
+            left -= cost
+            days.add(day)
+            texts[turn.id] = turn.content
+        if left < 20:
+            break
+    return texts
+
+
+Method = Callable[[Query], dict[str, str]]
+
+
+def methods(weights: Mapping[str, float], *, has_vectors: bool) -> dict[str, Method]:
+    """Every way to fill the budget."""
+    peers: dict[str, Callable[[Query], Floats]] = {"recency": recency, "BM25": bm25}
+    if has_vectors:
+        peers |= {"vectors": vectors, "RRF": rrf}
+    filled: dict[str, Method] = {
+        name: lambda query, scores=scores: whole_turns(query, scores(query))
+        for name, scores in peers.items()
+    }
+    filled["Holdfast"] = lambda query: texts_of(query, weighed(query, weights))
+    for left_out in weights:
+        rest = {name: weight for name, weight in weights.items() if name != left_out}
+        filled[f"without {left_out}"] = lambda query, rest=rest: texts_of(
+            query, weighed(query, rest)
+        )
+    return filled
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def measured(
+    talks: Iterable[Talk], embedder: Embedder | None, weights: Mapping[str, float]
+) -> dict[str, dict[str, list[Judged]]]:
+    """What each method keeps: by method and category."""
+    kept: dict[str, dict[str, list[Judged]]] = defaultdict(lambda: defaultdict(list))
+    ways = methods(weights, has_vectors=embedder is not None)
+    for talk in talks:
+        prepared = prepare(talk, embedder)
+        for query in queries(prepared, embedder):
+            roles = {turn.id: turn.role for turn in prepared.turns}
+            of_assistant = {roles.get(id_) for id_ in query.asked.evidence} == {"assistant"}
+            for name, way in ways.items():
+                verdict = judged(query, way(query))
+                kept[name][query.asked.category].append(verdict)
+                kept[name]["all"].append(verdict)
+                if of_assistant:
+                    kept[name]["assistant's turns"].append(verdict)
+                if len(query.asked.evidence) > 2:
+                    kept[name]["3+ turns"].append(verdict)
+    return kept
+
+
+def mean(verdicts: list[Judged], field: str) -> float:
+    """The mean of a field."""
+    return sum(float(getattr(verdict, field)) for verdict in verdicts) / max(1, len(verdicts))
+
+
+def _figure(verdicts: list[Judged], words: bool) -> str:
+    fields = ("share_of_words", "all_words") if words else ("share", "all")
+    return "/".join(f"{mean(verdicts, field):.3f}".lstrip("0") for field in fields)
+
+
+def show(
+    console: Console, title: str, kept: dict[str, dict[str, list[Judged]]], *, words: bool
+) -> None:
+    """By category, then what each signal is worth."""
+    categories = sorted(kept["Holdfast"], key=lambda name: (name == "all", name))
+    table = Table("method", *categories, *(["≥ 90 % of words"] if words else []), title=title)
+    for name, by_category in kept.items():
+        if not name.startswith("without"):
+            cells = [_figure(by_category[category], False) for category in categories]
+            table.add_row(name, *cells, *([_figure(by_category["all"], True)] if words else []))
+    table.add_row("questions", *(str(len(kept["Holdfast"][each])) for each in categories))
+    console.print(table)
+    whole = kept["Holdfast"]["all"]
+    parts = []
+    for name, by_category in kept.items():
+        if name.startswith("without"):
+            fall = mean(by_category["all"], "share") - mean(whole, "share")
+            parts.append(f"{name.removeprefix('without ')} {fall:+.3f}")
+    console.print("Without a signal: " + ", ".join(parts) + "\n")
+
+
+def run(console: Console, *, words_only: bool = False) -> None:
+    """Both sets, where they are."""
+    embedder = None if words_only else open_embedder()
+    weights = WORDS_ONLY if embedder is None else WITH_VECTORS
+    by = "words alone" if embedder is None else embedder.name
+    for name, read in (("locomo", locomo), ("long_chats", long_chats)):
+        if not (DATA / name).exists():
+            console.print(f"recall: {name} is not on this machine; set HOLDFAST_DATA")
+            continue
+        kept = measured(read(), embedder, weights)
+        title = f"{name}, dev half: evidence in {BUDGET:,} tokens, mean / all of it ({by})"
+        show(console, title, kept, words=name == "long_chats")
+    latency(console, embedder)
+
+
+# --- what it takes -------------------------------------------------------------------------------
+
+
+def latency(console: Console, embedder: Embedder | None) -> None:
+    """CPU of a question over made-up turns, and of remembering one."""
+    table = Table("turns", "recall p50", "recall p90", "remember", title="milliseconds of CPU")
+    for size in (10_000, 100_000):
+        table.add_row(f"{size:,}", *(f"{ms:.1f}" for ms in asyncio.run(_latency(size, embedder))))
+    console.print(table)
+
+
+async def _latency(size: int, embedder: Embedder | None) -> tuple[float, float, float]:
+    chance = np.random.default_rng(14)
+    words = [f"w{number}" for number in range(20_000)]
+    ranks = np.minimum(chance.zipf(1.3, (size, 25)), len(words)) - 1
+    memory = Memory(MemoryStore(), Scope(), count=count_tokens, embedder=embedder)
+    texts = [" ".join(words[rank] for rank in row) for row in ranks]
+    messages = [
+        {"role": "user", "content": text, "at": 60.0 * number, "id": str(number)}
+        for number, text in enumerate(texts)
+    ]
+    for start in range(0, size, 1000):
+        await memory.remember(f"s{start // 1000}", messages[start : start + 1000])
+    await memory.recall("w5 w17")
+    times = []
+    for number in range(40):
+        asked = " ".join(words[rank] for rank in ranks[number * 7, :8])
+        begun = time.process_time()
+        await memory.recall(asked, token_budget=BUDGET)
+        times.append(1000 * (time.process_time() - begun))
+    begun = time.process_time()
+    for number in range(50):
+        await memory.remember("new", [{"role": "user", "content": texts[number], "at": number}])
+    each = 1000 * (time.process_time() - begun) / 50
+    times.sort()
+    return times[len(times) // 2], times[int(0.9 * len(times))], each

@@ -1,0 +1,102 @@
+"""What was recalled: passages in the order of time, and the text that shows them.
+
+passages: after ranking. Days stand above, in lines of ours; who speaks stands before what was said,
+whose further lines are set in: so nothing that was said can pass for a line of ours (see voice).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+
+import msgspec
+
+from holdfast import voice
+from holdfast.store.turn_shelf import Remembered
+
+GAP = " … "
+"""Between pieces of a turn that do not follow each other, and where one begins or ends inside."""
+
+
+class Passage(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn that was recalled, or parts of it."""
+
+    turn_id: str
+    session: str
+    role: str
+    name: str
+    at: float
+    number: int
+    text: str
+    """As it stands in the assembled text: whole, or pieces with a gap between."""
+    whole: bool
+    score: float
+    signals: Mapping[str, float]
+    """What raised or lowered the score of its best piece, the strongest first."""
+
+    def __repr__(self) -> str:
+        return f"<Passage {self.turn_id}, score {self.score:.2f}>"
+
+
+class Recalled(msgspec.Struct, frozen=True, kw_only=True):
+    """What a question brought back."""
+
+    passages: tuple[Passage, ...]
+    """In the order of time."""
+    text: str
+    tokens: int
+    """Of the text, all of it counted."""
+    budget: int
+    turns: int
+    """How many were searched."""
+
+    def __repr__(self) -> str:
+        return f"<Recalled {len(self.passages)} of {self.turns} turns, {self.tokens} tokens>"
+
+
+def shown(turn: Remembered, spans: Sequence[tuple[int, int]]) -> str:
+    """The parts of a turn that these spans name, in order, joined where they follow each other."""
+    parts: list[list[int]] = []
+    for start, end in sorted(spans):
+        if parts and parts[-1][1] == start:
+            parts[-1][1] = end
+        else:
+            parts.append([start, end])
+    text = GAP.join(turn.content[start:end].strip() for start, end in parts)
+    before = "… " if parts[0][0] > 0 else ""
+    behind = " …" if parts[-1][1] < len(turn.content) else ""
+    return f"{before}{text}{behind}"
+
+
+def line_of(passage: Passage) -> str:
+    """A passage as it stands in the text."""
+    speaker = voice.bracketed(passage.name or passage.role)
+    return f"{speaker}: {voice.indented(passage.text)}\n"
+
+
+def header_of(at: float) -> str:
+    """The line above what was said on a day."""
+    return f"[{day_named(at)}]\n"
+
+
+def day_named(at: float) -> str:
+    """A day as people write it: few tokens, and no doubt which number is the month."""
+    try:
+        day = datetime.fromtimestamp(at, UTC)
+    except (ValueError, OverflowError, OSError):
+        return "no date"
+    return f"{day.day} {day:%b %Y}"
+
+
+def in_order(passages: Iterable[Passage]) -> list[Passage]:
+    """Passages in the order of time, those of one session together where they share a time."""
+    return sorted(passages, key=lambda each: (each.at, each.session, each.number))
+
+
+def rendered(passages: Sequence[Passage]) -> str:
+    """The text of passages that are in order."""
+    parts = []
+    for header, of_day in groupby(passages, key=lambda each: header_of(each.at)):
+        parts += [header, *map(line_of, of_day)]
+    return "".join(parts)

@@ -1,0 +1,207 @@
+"""How well each piece of what was said answers a question: signals, and their weighted sum.
+
+ranking: after arrays and question. It sees numbers alone. BM25 is reckoned three times, over the
+piece, over its turn with two before and two behind, and over the whole episode: what answers often
+stands beside what was asked, and shares no word with the question. Vectors likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.memory.arrays import Floats, Ints, ScopeArrays
+from holdfast.memory.indexing import FIRST_PERSON, RULE, TIME, WISH
+from holdfast.memory.question import Question
+
+_K1, _B = 1.2, 0.75
+"""BM25's own, as everyone has them."""
+_RAREST = 6
+"""Words of a question by which `rarest_words` goes."""
+
+_SCALED = frozenset(
+    {
+        *("words", "words_and_names", "words_around", "words_of_episode", "rarest_words"),
+        *("meaning", "meaning_around", "length", "pieces", "names"),
+    }
+)
+"""Signals that are measured in deviations from their mean."""
+_SHAPES = frozenset({"length", "pieces", "names"})
+_MOST_SHAPE = 2.5
+"""Deviations: among turns of one length a single longer one would win whatever was asked."""
+
+
+class Ranked(NamedTuple):
+    """A score for each piece, and what it is made of."""
+
+    scores: Floats
+    signals: Mapping[str, Floats]
+    """What each signal adds to the scores."""
+
+
+def rank(
+    arrays: ScopeArrays,
+    question: Question,
+    vector: Floats | None,
+    weights: Mapping[str, float],
+) -> Ranked:
+    """Score every piece."""
+    signals = signals_of(arrays, question, vector)
+    parts = {name: signals[name] * np.float32(weights[name]) for name in weights if name in signals}
+    scores = np.zeros(len(arrays.turn), np.float32)
+    for part in parts.values():
+        scores += part
+    return Ranked(scores, parts)
+
+
+def signals_of(arrays: ScopeArrays, question: Question, vector: Floats | None) -> dict[str, Floats]:
+    """Every signal of every piece."""
+    turn = arrays.turn.all
+    signals = _static(arrays)
+    words = _Words(arrays)
+    signals |= words.signals(question)
+    if vector is not None and arrays.vectors is not None:
+        meaning = arrays.alike(vector)
+        of_turns = np.bincount(turn, weights=meaning, minlength=len(arrays)) / np.maximum(
+            arrays.pieces.all, 1
+        )
+        signals["meaning"] = meaning
+        signals["meaning_around"] = _mean_around(arrays, of_turns)[turn]
+    speakers = np.zeros(len(arrays.names) + 1, np.float32)
+    for name, number in arrays.names.items():
+        speakers[number] = name in question.speakers
+    signals["speaker"] = speakers[arrays.name.all][turn]
+    signals["date"] = _dated(arrays, question)
+    if question.asks_assistant:
+        signals["assistant_asked"] = arrays.is_assistant.all[turn].astype(np.float32)
+    return {name: _scaled(name, values) for name, values in signals.items()}
+
+
+def _scaled(name: str, values: Floats) -> Floats:
+    if name not in _SCALED or not len(values):
+        return values
+    spread = float(values.std())
+    scaled: Floats = (values - values.mean()) / np.float32(spread if spread > 1e-9 else 1.0)
+    if name in _SHAPES:
+        np.clip(scaled, -_MOST_SHAPE, _MOST_SHAPE, out=scaled)
+    return scaled.astype(np.float32, copy=False)
+
+
+def _static(arrays: ScopeArrays) -> dict[str, Floats]:
+    """Signals that no question changes."""
+    turn, marks = arrays.turn.all, arrays.marks.all
+    before = arrays.before.all
+    answers = np.where(before >= 0, arrays.asks.all[before], False)
+    return {
+        "user": arrays.is_user.all[turn].astype(np.float32),
+        "length": np.log1p(arrays.tokens.all).astype(np.float32),
+        "pieces": np.log(np.maximum(arrays.pieces.all, 1)).astype(np.float32)[turn],
+        "names": arrays.capitals.all.astype(np.float32),
+        "answers": answers.astype(np.float32)[turn],
+        "time": ((marks & TIME) > 0).astype(np.float32),
+        "first_person": ((marks & FIRST_PERSON) > 0).astype(np.float32),
+        "wish": ((marks & WISH) > 0).astype(np.float32),
+        "rule": ((marks & RULE) > 0).astype(np.float32),
+    }
+
+
+def _dated(arrays: ScopeArrays, question: Question) -> Floats:
+    """Whether a piece was said, or speaks of something, when the question asks about."""
+    matches = np.zeros(len(arrays.turn), np.bool_)
+    day, said = arrays.day.all, arrays.dates.all
+    for first, last in question.days:
+        matches |= ((day >= first) & (day <= last))[arrays.turn.all]
+        meant = (said[:, 1] <= last) & (said[:, 2] >= first)
+        matches[said[meant, 0]] = True
+    return matches.astype(np.float32)
+
+
+def _neighbours(arrays: ScopeArrays, turns: Ints) -> Ints:
+    """These turns with two before and two behind each, of the same session; some twice."""
+    before, behind = np.append(arrays.before.all, -1), np.append(arrays.behind.all, -1)
+    first, next_ = before[turns], behind[turns]  # -1 is the last place, whose neighbour is itself
+    return np.stack((turns, first, before[first], next_, behind[next_]))
+
+
+def _mean_around(arrays: ScopeArrays, of_turns: Floats) -> Floats:
+    """The mean over each turn and its neighbours."""
+    around = _neighbours(arrays, np.arange(len(arrays), dtype=np.int32))
+    there = around >= 0
+    values = np.append(of_turns, 0.0)[around]
+    mean: Floats = ((values * there).sum(axis=0) / there.sum(axis=0)).astype(np.float32)
+    return mean
+
+
+class _Words:
+    """BM25 over pieces, over turns with their neighbours, and over episodes."""
+
+    def __init__(self, arrays: ScopeArrays) -> None:
+        self._arrays = arrays
+        turns = len(arrays)
+        self._turn = arrays.turn.all
+        words = arrays.words.all.astype(np.float32)
+        of_turns = np.bincount(self._turn, weights=words, minlength=turns).astype(np.float32)
+        around = _neighbours(arrays, np.arange(turns, dtype=np.int32))
+        windows = np.append(of_turns, 0.0)[around].sum(axis=0)
+        episodes = np.bincount(arrays.episode.all, weights=of_turns, minlength=arrays.episodes)
+        self._norms = tuple(map(_norm, (words, windows, episodes)))
+
+    def signals(self, question: Question) -> dict[str, Floats]:
+        """The signals of a question's words."""
+        arrays, pieces = self._arrays, len(self._turn)
+        full = np.zeros(pieces, np.float32)
+        about = np.zeros(pieces, np.float32)
+        around = np.zeros(len(arrays) + 1, np.float32)
+        episodes = np.zeros(arrays.episodes, np.float32)
+        holdings: list[tuple[float, Ints]] = []
+        for term in question.full:
+            holding, counts = arrays.postings.of(term)
+            if not len(holding):
+                continue
+            rarity = float(np.log1p((pieces - len(holding) + 0.5) / (len(holding) + 0.5)))
+            gains = rarity * counts * (_K1 + 1) / (counts + self._norms[0][holding])
+            full[holding] += gains
+            if term not in question.about:
+                continue
+            about[holding] += gains
+            holdings.append((rarity, holding))
+            turns, per_turn = _summed(self._turn[holding], counts)
+            near = _neighbours(arrays, turns)
+            near_turns, near_counts = _summed(near.ravel(), np.tile(per_turn, len(near)))
+            inside = near_turns >= 0
+            near_turns, near_counts = near_turns[inside], near_counts[inside]
+            norm = self._norms[1][near_turns]
+            around[near_turns] += rarity * near_counts * (_K1 + 1) / (near_counts + norm)
+            eras, era_counts = _summed(arrays.episode.all[turns], per_turn)
+            norm = self._norms[2][eras]
+            episodes[eras] += rarity * era_counts * (_K1 + 1) / (era_counts + norm)
+        return {
+            "words": about,
+            "words_and_names": full,
+            "words_around": around[self._turn],
+            "words_of_episode": episodes[arrays.episode.all][self._turn],
+            "rarest_words": _rarest(holdings, pieces),
+        }
+
+
+def _norm(lengths: Floats) -> Floats:
+    """What BM25 adds to a count, for texts of these lengths."""
+    mean = float(lengths.mean()) if len(lengths) else 1.0
+    norm: Floats = (_K1 * (1 - _B + _B * lengths / max(mean, 1e-6))).astype(np.float32)
+    return norm
+
+
+def _summed(places: Ints, counts: Floats) -> tuple[Ints, Floats]:
+    """Counts summed by place, each place once."""
+    unique, inverse = np.unique(places, return_inverse=True)
+    return unique, np.bincount(inverse, weights=counts).astype(np.float32)
+
+
+def _rarest(holdings: list[tuple[float, Ints]], pieces: int) -> Floats:
+    """The rarity of the question's rarest words that a piece holds, summed."""
+    sums = np.zeros(pieces, np.float32)
+    for rarity, holding in sorted(holdings, key=lambda each: -each[0])[:_RAREST]:
+        sums[holding] += rarity
+    return sums

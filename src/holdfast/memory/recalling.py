@@ -1,0 +1,226 @@
+"""Remember what is said, and recall by a question what matters of it, under a budget of tokens.
+
+recalling: the last of memory. A turn is read when it is remembered, and durable and found by the
+next question when that returns. A question is compared with everything of its user and workspace:
+no candidate is left out before it is ranked, unless the scope is too large to be held.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from holdfast.errors import HoldfastError
+from holdfast.memory import dates
+from holdfast.memory.arrays import Floats, ScopeArrays
+from holdfast.memory.held import MOST_TURNS, HeldArrays
+from holdfast.memory.indexing import Readable, indexes_of, maker_of
+from holdfast.memory.packing import Room, choose, packed, passage_of
+from holdfast.memory.passages import Recalled
+from holdfast.memory.question import Question, read_question
+from holdfast.memory.ranking import Ranked, rank
+from holdfast.memory.weights import WITH_VECTORS, WORDS_ONLY
+from holdfast.memory.words import words_of
+from holdfast.models.protocol import Embedder
+from holdfast.store import Scope, Store
+from holdfast.store.turn_shelf import MOST_AT_ONCE, NewTurn, Remembered, TurnFilter, print_of
+
+_CANDIDATES = 2_000
+"""Turns that are ranked of a scope too large to be held."""
+
+
+class Memory:
+    """What one user said and was told in a workspace, over all sessions."""
+
+    def __init__(
+        self,
+        store: Store,
+        scope: Scope,
+        *,
+        count: Callable[[str], int],
+        embedder: Embedder | None = None,
+        held: HeldArrays | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._shelf = store.remembered
+        self._scope = scope.of("")
+        self._count = count
+        self._embedder = embedder
+        self._held = held or HeldArrays()
+        self._clock = clock
+
+    async def remember(
+        self, session: str, messages: Sequence[Mapping[str, Any] | Remembered]
+    ) -> list[str]:
+        """Keep messages of a session, durable and indexed; their ids, in their order.
+
+        Each has `role` and `content`, and may have `name`, `at` (seconds since 1970) and `id`. What
+        was remembered before is known again, by its id or as the history that the session has.
+        """
+        turns = [_new_turn(message, self._clock()) for message in messages]
+        scope = self._scope.of(session)
+        known = await self._shelf.known(scope, turns)
+        new = [
+            msgspec.structs.replace(turn, id=known_as.id)
+            for turn, known_as in zip(turns, known, strict=True)
+            if not known_as.is_here
+        ]
+        for start in range(0, len(new), MOST_AT_ONCE):
+            await self._shelf.add(scope, self._indexed(new[start : start + MOST_AT_ONCE]))
+        return [known_as.id for known_as in known]
+
+    def _indexed(self, turns: Sequence[NewTurn]) -> list[NewTurn]:
+        counts = [self._count(turn.content) for turn in turns]
+        readable = [
+            Readable(turn.content, turn.at, tokens)
+            for turn, tokens in zip(turns, counts, strict=True)
+        ]
+        indexes = indexes_of(readable, self._count, self._embedder)
+        maker = maker_of(self._embedder)
+        return [
+            msgspec.structs.replace(turn, tokens=tokens, index=index, maker=maker)
+            for turn, tokens, index in zip(turns, counts, indexes, strict=True)
+        ]
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        k: int | None = None,
+        token_budget: int = 1000,
+        now: float | None = None,
+    ) -> Recalled:
+        """What was said that a question needs, in a text of at most so many tokens.
+
+        Of one session if it is named, else of all; at most `k` turns. `now` is what "yesterday"
+        in the question is reckoned from.
+        """
+        today = dates.day_of(self._clock() if now is None else now)
+        arrays, question = await self._arrays(query, session, today)
+        ranked = self.ranked(arrays, question)
+        room = Room(max(token_budget, 0), k, session)
+        chosen = choose(arrays, ranked, room, self._count)
+        places = [int(arrays.place.all[each.turn]) for each in chosen]
+        opened = await self._shelf.turns(self._scope, places)
+        passages = [
+            passage_of(arrays, ranked, each, opened[place])
+            for each, place in zip(chosen, places, strict=True)
+            if place in opened
+        ]
+        ordered, text, tokens = packed(passages, room.budget, self._count)
+        return Recalled(
+            passages=tuple(ordered),
+            text=text,
+            tokens=tokens,
+            budget=token_budget,
+            turns=len(arrays),
+        )
+
+    async def _arrays(
+        self, query: str, session: str | None, today: int
+    ) -> tuple[ScopeArrays, Question]:
+        """What is to be ranked, and the question to it."""
+        changes = await self._shelf.changes(self._scope)
+        if changes.added <= MOST_TURNS:
+            arrays = await self._held.of(self._shelf, self._scope, self._embedder)
+        else:
+            scope = self._scope.of(session or "")
+            likely = await self._shelf.with_words(scope, words_of(query), limit=_CANDIDATES)
+            dimensions = 0 if self._embedder is None else self._embedder.dimensions
+            arrays = ScopeArrays(maker_of(self._embedder), dimensions)
+            arrays.add(sorted(likely, key=lambda turn: turn.place))
+        return arrays, read_question(query, arrays.names, today)
+
+    def ranked(self, arrays: ScopeArrays, question: Question) -> Ranked:
+        """Score every piece of what is held."""
+        vector: Floats | None = None
+        if self._embedder is not None:
+            vector = np.asarray(self._embedder.embed([question.text])[0], np.float32)
+        weights = WORDS_ONLY if vector is None else WITH_VECTORS
+        return rank(arrays, question, vector, weights)
+
+    async def recent(self, session: str, pairs: int = 4) -> list[Remembered]:
+        """The last messages of a session in order: so many of the user's, and what followed."""
+        turns: list[Remembered] = []
+        users = 0
+        while users < pairs:
+            before = turns[0].number if turns else 0
+            scope = self._scope.of(session)
+            part = await self._shelf.recent(scope, limit=2 * pairs + 2, before=before)
+            if not part:
+                break
+            turns = part + turns
+            users = sum(turn.role == "user" for turn in turns)
+        starts = [at for at, turn in enumerate(turns) if turn.role == "user"]
+        return turns[starts[-pairs] :] if 0 < pairs <= len(starts) else turns
+
+    async def forget_turns(
+        self,
+        *,
+        ids: Sequence[str] | None = None,
+        session: str | None = None,
+        before: float | None = None,
+        since: float | None = None,
+        preview: bool = False,
+    ) -> list[Remembered]:
+        """Forget turns without a trace: those that all that is given means; which went.
+
+        With `preview` none goes.
+
+        Raises:
+            HoldfastError: nothing is given, which would mean all.
+        """
+        if ids is None and session is None and before is None and since is None:
+            raise HoldfastError(
+                "nothing says which turns are to be forgotten",
+                fix="Give ids, a session, or a time.",
+            )
+        wanted = TurnFilter(
+            ids=None if ids is None else tuple(ids), session=session, before=before, since=since
+        )
+        meant: list[Remembered] = []
+        after = 0
+        while part := await self._shelf.select(
+            self._scope, wanted, limit=MOST_AT_ONCE, after=after
+        ):
+            meant += [turn for _, turn in part]
+            after = part[-1][0]
+            if not preview:
+                await self._shelf.forget(self._scope, [place for place, _ in part])
+        return meant
+
+
+def _new_turn(message: Mapping[str, Any] | Remembered, now: float) -> NewTurn:
+    if isinstance(message, Remembered):
+        message = msgspec.structs.asdict(message)
+    content = text_of(message.get("content"))
+    role, name = str(message.get("role") or ""), str(message.get("name") or "")
+    at = message.get("at")
+    if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
+        raise HoldfastError(
+            "the time of a message is no number", where="at", fix="Give seconds since 1970."
+        )
+    said_at = None if at is None else float(at)
+    return NewTurn(
+        role=role,
+        content=content,
+        at=now if said_at is None else said_at,
+        name=name,
+        id=str(message.get("id") or ""),
+        print=print_of(role, name, content, said_at),
+    )
+
+
+def text_of(content: Any) -> str:
+    """What a message says: its text, or the texts of its parts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Sequence):
+        parts = [part if isinstance(part, str) else part.get("text") for part in content]
+        return "\n".join(part for part in parts if isinstance(part, str))
+    return ""

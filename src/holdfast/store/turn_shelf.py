@@ -1,0 +1,262 @@
+"""What was said, kept turn by turn to be recalled: the records, and the calls on them.
+
+turn_shelf: after records, before the stores, of which each has its own shelf. A turn is a message
+with its place in a session; beside it lies what recall has read in it (`index`), which can be made
+again from it. A message without an id is known again by what it says and where: see `known_in`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.errors import StoreError
+from holdfast.store import rules
+from holdfast.store.scope import Scope
+
+MOST_AT_ONCE = 500
+"""Turns that one transaction writes or one answer holds, so that others get their turn."""
+
+
+class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn that was remembered."""
+
+    id: str
+    """Its own in its session."""
+    session: str
+    role: str
+    content: str
+    at: float
+    """When it was said, in seconds since 1970."""
+    name: str = ""
+    """Who said it, where a role has more than one speaker."""
+    number: int = 0
+    """Its place in the session, from 1; those of forgotten ones stay empty."""
+    tokens: int = 0
+
+    def __repr__(self) -> str:
+        return f"<Remembered {self.id}, {len(self.content)} characters>"
+
+
+class NewTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """A message on its way to the shelf."""
+
+    role: str
+    content: str
+    at: float
+    name: str = ""
+    id: str = ""
+    """Empty: it gets one, and is known again by its print: see `TurnShelf.known`."""
+    tokens: int = 0
+    maker: str = ""
+    """Who made the index: those of two makers are never compared."""
+    index: bytes = b""
+    print: str
+    """A hash of what it says: see `print_of`."""
+
+    def __repr__(self) -> str:
+        return f"<NewTurn {self.id or self.print[:8]}, {len(self.content)} characters>"
+
+
+class Known(NamedTuple):
+    """What a message is called here."""
+
+    id: str
+    is_here: bool
+
+
+class IndexedTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """What recall needs of a turn before it opens it."""
+
+    place: int
+    """The order of remembering; it grows, and no place is given twice."""
+    session: str
+    role: str
+    name: str
+    number: int
+    at: float
+    maker: str
+    index: bytes
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """How often the turns of a scope changed: equal numbers mean equal turns."""
+
+    added: int = 0
+    removed: int = 0
+    """Removals, and indexes that were made anew: after one, all must be read again."""
+
+
+class TurnFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which turns are meant; what is left out does not limit."""
+
+    ids: tuple[str, ...] | None = None
+    session: str | None = None
+    before: float | None = None
+    """Said before this time."""
+    since: float | None = None
+
+
+class TurnShelf(ABC):
+    """The calls on remembered turns; each store has a shelf that makes them true.
+
+    As everywhere in a store, a call sees only its scope, happens whole or not at all, and what it
+    returned from is durable. `scope.session` limits the calls that say so.
+    """
+
+    @abstractmethod
+    async def known(self, scope: Scope, turns: Sequence[NewTurn]) -> list[Known]:
+        """Which of these messages of `scope.session` lie here, and what to call the others.
+
+        Raises:
+            StoreError: an id, a role, a name or a time cannot be stored.
+        """
+
+    @abstractmethod
+    async def add(self, scope: Scope, turns: Sequence[NewTurn]) -> int:
+        """Put turns, all with ids, behind the last of `scope.session`; how many were new.
+
+        One whose id is there stays as it is, but gets the index of another maker.
+        """
+
+    @abstractmethod
+    async def changes(self, scope: Scope) -> Changes:
+        """How often the turns of this user and workspace changed."""
+
+    @abstractmethod
+    async def indexed(
+        self, scope: Scope, *, after: int = 0, limit: int = MOST_AT_ONCE
+    ) -> list[IndexedTurn]:
+        """Indexes in the order of remembering, of all sessions, behind a place."""
+
+    @abstractmethod
+    async def with_words(
+        self, scope: Scope, words: Sequence[str], *, limit: int
+    ) -> list[IndexedTurn]:
+        """Indexes of turns that hold any of these words, the likeliest first.
+
+        Words are taken without their endings. Of `scope.session`, if it names one.
+        """
+
+    @abstractmethod
+    async def turns(self, scope: Scope, places: Sequence[int]) -> dict[int, Remembered]:
+        """The turns at these places; one that is not there, or is damaged, is left out."""
+
+    @abstractmethod
+    async def recent(self, scope: Scope, *, limit: int, before: int = 0) -> list[Remembered]:
+        """The last turns of `scope.session` in order, before a number if one is given."""
+
+    @abstractmethod
+    async def select(
+        self, scope: Scope, wanted: TurnFilter, *, limit: int = 100, after: int = 0
+    ) -> list[tuple[int, Remembered]]:
+        """Turns that a filter means, with their places, in the order of remembering."""
+
+    @abstractmethod
+    async def forget(self, scope: Scope, places: Sequence[int]) -> int:
+        """Remove turns without a trace, indexes included; how many went."""
+
+
+def print_of(role: str, name: str, content: str, at: float | None) -> str:
+    """What tells one message from another that has no id: who says what, and when if that is told.
+
+    The length before each part keeps parts from running into one another.
+    """
+    parts = (role, name, content, "" if at is None else repr(at))
+    marked = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.sha256(marked.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def id_of(session: str, number: int, print_: str) -> str:
+    """The id of a turn that was given none: the same wherever the same history is remembered."""
+    name = f"{len(session)}:{session}{number}:{print_}"
+    return "turn_" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+class SessionEnds(NamedTuple):
+    """The beginning and the end of a session, as much of them as there are messages."""
+
+    first: Sequence[tuple[str, str]]
+    """Prints and ids."""
+    last: Sequence[tuple[str, str]]
+    number: int
+    """Of its last turn; 0 if it has none."""
+    there: Collection[str]
+    """Of the ids that messages bring, those that it has."""
+
+
+def known_in(session: str, turns: Sequence[NewTurn], ends: SessionEnds) -> list[Known]:
+    """Which messages a session holds already, and what the new ones are called.
+
+    A client sends what is new, or its whole history once more, or both overlapping: so of messages
+    without ids those are known that go on from the session's end, or agree with its beginning.
+    """
+    prints = [turn.print for turn in turns if not turn.id]
+    ids = iter(_overlap(prints, ends))
+    known, number = [], ends.number
+    for turn in turns:
+        id_ = next(ids, "") if not turn.id else turn.id if turn.id in ends.there else ""
+        number += not id_
+        named = id_ or turn.id or id_of(session, number, turn.print)
+        known.append(Known(named, bool(id_)))
+    return known
+
+
+def _overlap(prints: Sequence[str], ends: SessionEnds) -> list[str]:
+    """The ids of the messages that are known, which are the first ones."""
+    going_on: list[str] = []
+    for length in range(min(len(prints), len(ends.last)), 0, -1):
+        tail = ends.last[len(ends.last) - length :]
+        if all(print_ == there for print_, (there, _) in zip(prints, tail, strict=False)):
+            going_on = [id_ for _, id_ in tail]
+            break
+    agreeing: list[str] = []
+    for print_, (there, id_) in zip(prints, ends.first, strict=False):
+        if print_ != there:
+            break
+        agreeing.append(id_)
+    return max(going_on, agreeing, key=len)
+
+
+def turn_of(scope: Scope, turn: NewTurn, number: int) -> Remembered:
+    """A message with its place in the session."""
+    return Remembered(
+        id=turn.id,
+        session=scope.session,
+        role=turn.role,
+        content=turn.content,
+        at=turn.at,
+        name=turn.name,
+        number=number,
+        tokens=turn.tokens,
+    )
+
+
+def check(scope: Scope, turns: Sequence[NewTurn]) -> None:
+    """Raise unless messages can be remembered."""
+    rules.check_session(scope)
+    for turn in turns:
+        for name in (turn.role, turn.name, turn.id):
+            if len(name) > rules.MOST_KEY_CHARACTERS or "\0" in name or not _is_unicode(name):
+                raise StoreError(
+                    "a role, a name or an id is too long, or holds what is no character",
+                    fix=f"Give at most {rules.MOST_KEY_CHARACTERS} characters.",
+                )
+        if not turn.role or not math.isfinite(turn.at):
+            raise StoreError(
+                "a message has no role, or a time that is none",
+                fix="Give `role`, and `at` in seconds since 1970.",
+            )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
