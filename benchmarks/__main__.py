@@ -13,6 +13,7 @@ from rich.console import Console
 
 from benchmarks import (
     allocate,
+    answers,
     budget,
     cite,
     count,
@@ -43,6 +44,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "store": store.run,
     "summaries": summaries.run,
     "jobs": jobs.run,
+    "answers": answers.run,
     "replay": replay.run,
     "regret": regret.run,
     "proxy": proxy.run,

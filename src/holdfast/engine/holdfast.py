@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Self
 
+from holdfast.answers import AnswerPolicy, Answers
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite import count as count_text
 from holdfast.engine.chains import Chains
@@ -59,6 +60,7 @@ class Holdfast:
         calibration: Calibration | None = None,
         clock: Callable[[], float] = time.time,
         workers: Workers | None = None,
+        answers: AnswerPolicy | None = None,
     ) -> None:
         self.store = store
         self.scope = scope or Scope()
@@ -78,6 +80,8 @@ class Holdfast:
         """Sessions by the places of their requests, also of earlier ones: there others part."""
         self.chains = Chains(store, self.scope)
         """Sessions whose history a provider holds."""
+        self.answers = Answers(store, self.scope, answers, clock=clock)
+        """Answers that may be given again."""
         self._observed = 0
         self._saved = self.calibration.dump()
 
@@ -111,6 +115,7 @@ class Holdfast:
                     calibration=await _learnt(store, scope),
                     clock=clock,
                     workers=workers,
+                    answers=AnswerPolicy.of(settings),
                 )
                 engine.opened = asker(store, settings)
                 engine.jobs = worker
@@ -129,6 +134,7 @@ class Holdfast:
             calibration=await _learnt(self.store, scope),
             clock=self._clock,
             workers=self.workers,
+            answers=self.answers.policy,
         )
         engine.opened = self.opened
         engine.live = self.live  # one bound for the memory of all

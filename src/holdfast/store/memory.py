@@ -15,6 +15,8 @@ import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
+from holdfast.store.answer_shelf import AnswerShelf
+from holdfast.store.memory_answers import MemoryAnswers
 from holdfast.store.memory_queue import MemoryQueue
 from holdfast.store.moving import add_line, lines_of
 from holdfast.store.protocol import GRACE_SECONDS, Progress
@@ -49,6 +51,9 @@ class MemoryStore:
         self._queue = MemoryQueue(moment, self._keep_summary, self._retell)
         self.jobs: JobQueue = self._queue
         """Work for the background."""
+        self._answers = MemoryAnswers(clock)
+        self.answers: AnswerShelf = self._answers
+        """Answers that may be given again."""
         self._secret = secrets.token_bytes(rules.SECRET_BYTES)
 
     def _hand_set(self) -> Moment:
@@ -183,6 +188,7 @@ class MemoryStore:
             self._note(scope, "removed", ref, self._clock())
         self._shelf(scope).drop_summaries_of(ref.sha256)
         self._queue.drop_of_ref(scope, ref.content.ref_id)
+        self._answers.drop_of_ref(scope, ref.content.ref_id)
         self._sweep(scope, ref.sha256)
 
     def _sweep(self, scope: Scope, sha256: str) -> int:
@@ -330,6 +336,7 @@ class MemoryStore:
         for name in [name for name, session in shelf.links.items() if session == scope.session]:
             del shelf.links[name]
         self._queue.drop_of_session(scope)
+        self._answers.drop_of_session(scope)
         shelf.turns.pop(scope.session, None)
         shelf.sessions.pop(scope.session, None)
         return len(only)
@@ -409,6 +416,7 @@ class MemoryStore:
         for key, summary in list(shelf.summaries.items()):
             if rules.is_over(summary.expires_at, self._clock()):
                 del shelf.summaries[key]
+        self._answers.drop_expired(scope)
         contents = size = 0
         for ref in gone:
             ref.removed = True
@@ -421,8 +429,8 @@ class MemoryStore:
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""
-        jobs = self._queue.of(scope)
-        for line in lines_of(self._shelf(scope), self._workspace(scope), jobs):
+        jobs, answers = self._queue.of(scope), list(self._answers.of(scope).values())
+        for line in lines_of(self._shelf(scope), self._workspace(scope), jobs, answers):
             yield transfer.encode(line)
 
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
@@ -435,6 +443,8 @@ class MemoryStore:
             for line in batch:
                 if isinstance(line, transfer.JobLine):
                     new += self._queue.restore(scope, line)
+                elif isinstance(line, transfer.AnswerLine):
+                    new += self._answers.restore(scope, line)
                 else:
                     new += add_line(shelf, workspace, line)
         return new
@@ -446,6 +456,8 @@ class MemoryStore:
             for names, shelf in self._shelves.items()
             if shelf.sessions or any(not ref.removed for ref in shelf.refs.values())
         }
+        named = {(workspace, user) for _, workspace, user in used}
+        used |= {(0.0, *owner) for owner in self._answers.owners if owner not in named}
         return [Scope(user, workspace) for _, workspace, user in sorted(used, reverse=True)]
 
     async def secret(self) -> bytes:

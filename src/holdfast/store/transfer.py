@@ -12,11 +12,12 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from holdfast.errors import StoreError
+from holdfast.store.answer_shelf import StoredAnswer
 from holdfast.store.queue import PRIORITIES, Job, JobState
 from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
 from holdfast.store.refs import KIND, digest, parse
 
-VERSION = 3
+VERSION = 4
 
 _MOST_RECORDS = 200
 _MOST_BYTES = 4_000_000
@@ -144,6 +145,12 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
         return cls(session=job.scope.session, **fields)
 
 
+class AnswerLine(msgspec.Struct, frozen=True, tag="answer"):
+    """An answer that may be given again; since version 4."""
+
+    answer: StoredAnswer
+
+
 class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
     """An entry of the audit trail."""
 
@@ -159,6 +166,7 @@ Line = (
     | MessageLine
     | SummaryLine
     | JobLine
+    | AnswerLine
     | CalibrationLine
     | AuditLine
 )

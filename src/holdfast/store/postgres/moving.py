@@ -12,7 +12,16 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules, transfer
-from holdfast.store.postgres import blobs, jobs, originals, sessions, summaries, text, upkeep
+from holdfast.store.postgres import (
+    answers,
+    blobs,
+    jobs,
+    originals,
+    sessions,
+    summaries,
+    text,
+    upkeep,
+)
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import Turn
 from holdfast.store.scope import Scope
@@ -148,6 +157,9 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
             yield transfer.SummaryLine.of(summary)
     async for row in rows(jobs.ALL):
         yield transfer.JobLine.of(jobs.job_of(row))
+    async for row in rows(answers.ALL):
+        if (answer := answers.opened(row)) is not None:
+            yield transfer.AnswerLine(answer)
     async for row in rows(CALIBRATION):
         yield transfer.CalibrationLine(row["data"])
     async for row in rows(_AUDIT):
@@ -202,6 +214,9 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
             return await _is_new(connection, jobs.RESTORE, *who, *msgspec.structs.astuple(line))
         case transfer.SummaryLine(summary=summary):
             return await _is_new(connection, summaries.ADD, *summaries.values(scope, summary))
+        case transfer.AnswerLine(answer=answer):
+            values = answers.values(scope.of(answer.session), answer)
+            return await _is_new(connection, answers.ADD, *values)
         case _:
             return await _restore_told(connection, scope, line)
 

@@ -12,7 +12,9 @@ from typing import Literal, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
+from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.postgres import moving, originals, sessions, summaries, upkeep
+from holdfast.store.postgres.answers import PostgresAnswers
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
@@ -57,6 +59,8 @@ class PostgresStore:
         self.url = database.url
         self.jobs: JobQueue = PostgresQueue(database, clock)
         """Work for the background."""
+        self.answers: AnswerShelf = PostgresAnswers(database, clock)
+        """Answers that may be given again."""
 
     @classmethod
     async def open(

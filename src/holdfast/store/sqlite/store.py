@@ -16,7 +16,8 @@ from typing import Any, Literal, Self, TypeVar
 
 import apsw
 
-from holdfast.store import rules, transfer
+from holdfast.store import answer_shelf, rules, transfer
+from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -34,7 +35,15 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import copying, moving, originals, sessions, summaries, upkeep
+from holdfast.store.sqlite import (
+    answers,
+    copying,
+    moving,
+    originals,
+    sessions,
+    summaries,
+    upkeep,
+)
 from holdfast.store.sqlite.driver import (
     BUSY_SECONDS,
     Job,
@@ -75,6 +84,8 @@ class SqliteStore:
         self._ticking = Ticking.of(clock)
         self.jobs: JobQueue = SqliteQueue(writer, readers, self._ticking)
         """Work for the background."""
+        self.answers: AnswerShelf = answers.SqliteAnswers(writer, readers, clock)
+        """Answers that may be given again."""
         self._noting: Future[None] | None = None
         """The access noted last, until it is written."""
 
@@ -304,7 +315,11 @@ class SqliteStore:
         unsound = await self._read(partial(summaries.unsound, scope=scope))
         if unsound:
             await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
-        return damages + [rules.damaged_summary(sha256) for sha256 in unsound.values()]
+        damages += [rules.damaged_summary(sha256) for sha256 in unsound.values()]
+        unsound = await self._read(partial(answers.unsound, scope=scope))
+        if unsound:
+            await self._write(partial(answers.remove_unsound, scope=scope, unsound=unsound))
+        return damages + [answer_shelf.damaged(sha256) for sha256 in unsound.values()]
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
@@ -312,6 +327,7 @@ class SqliteStore:
         cutoff = now - grace_seconds
         refs = removed = size = after = 0
         await self._write(partial(summaries.remove_expired, scope=scope, now=now))
+        await self._write(partial(answers.remove_expired, scope=scope, now=now))
         while True:
             # Looked for by a reader, which keeps nobody from writing; judged again when removed.
             ids = await self._read(

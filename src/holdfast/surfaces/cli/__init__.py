@@ -19,6 +19,7 @@ import holdfast
 from holdfast.errors import HoldfastError
 
 from . import (
+    answers,
     cite,
     config,
     convert,
@@ -54,6 +55,7 @@ for command in (
     *(summarise.summarise, pack.pack, worker.worker, jobs.jobs, models.models, config.config),
 ):
     app.command()(command)
+app.add_typer(answers.app, name="answers")
 app.add_typer(store.app, name="store")
 
 
@@ -90,6 +92,7 @@ def _holdfast(
     Pack sources:      holdfast pack *.md --question "why did it fail?" --budget 8000
     List the refs:     holdfast refs
     Rebuild a request: holdfast rebuild SESSION TURN > asked.json
+    Answers in memory: holdfast answers list
     See the jobs:      holdfast jobs
     See the models:    holdfast models claude
     See what is kept:  holdfast store stats

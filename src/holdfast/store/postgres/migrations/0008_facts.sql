@@ -1,0 +1,2 @@
+-- Of the ledger of facts: this script comes with it.
+SELECT 1;

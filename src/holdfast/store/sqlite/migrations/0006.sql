@@ -1,0 +1,1 @@
+-- Of the memory of turns: this script comes with it.

@@ -1,0 +1,1 @@
+-- Of the ledger of facts: this script comes with it.
