@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from holdfast.errors import HoldfastError
 from holdfast.store import Scope, Store, open_store
+from holdfast.store.answer_shelf import AnswerShelf, StoredAnswer
 from holdfast.store.queue import Job, JobQueue, NewJob
 from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
 from holdfast.surfaces.proxy.server import PREFIXES, application
@@ -75,6 +76,19 @@ async def _put_summary(store: Store, scope: Scope, chance: random.Random) -> Any
     return await store.put_summary(scope, chance.choice("kl"), chance.randbytes(2), source=source)
 
 
+def _answer(chance: random.Random) -> StoredAnswer:
+    return StoredAnswer(
+        id=chance.choice("vw"),
+        prompt="p" * chance.randrange(300),
+        signature="sig",
+        answer=chance.randbytes(2),
+        refs=(chance.choice(_CONTENTS).ref_id,) if chance.random() < 0.3 else (),
+        vector=b"v",
+        embedder="e",
+        expires_at=chance.choice([None, Clock().now + 300.0]),
+    )
+
+
 async def _restore(store: Store, scope: Scope, _: random.Random) -> Any:
     return await store.restore(scope, lines_of(await exported(store, scope)))
 
@@ -94,6 +108,16 @@ CALLS: dict[str, Call] = {
     ),
     "jobs.latest": lambda store, scope, _: store.jobs.latest(scope),
     "jobs.spent": lambda store, scope, _: store.jobs.spent(scope),
+    "answers.put": lambda store, scope, chance: store.answers.put(scope, _answer(chance)),
+    "answers.get": lambda store, scope, chance: store.answers.get(scope, chance.choice("vw")),
+    "answers.candidates": lambda store, scope, _: store.answers.candidates(scope, "sig", "e"),
+    "answers.hit": lambda store, scope, chance: store.answers.hit(scope, chance.choice("vw")),
+    "answers.latest": lambda store, scope, chance: store.answers.latest(
+        scope, ref=chance.choice(["", chance.choice(_CONTENTS).ref_id])
+    ),
+    "answers.forget": lambda store, scope, chance: store.answers.forget(
+        scope, [chance.choice("vw")]
+    ),
     "session": lambda store, scope, _: store.session(scope),
     "sessions": lambda store, scope, chance: store.sessions(
         scope, before=chance.choice(["", "s1"])
@@ -161,7 +185,7 @@ def info_without_accesses(info: RefInfo) -> dict[str, Any]:
 def test_every_method_that_a_scope_is_given_to_is_asked() -> None:
     scoped = {
         prefix + name
-        for prefix, kind in (("", Store), ("jobs.", JobQueue))
+        for prefix, kind in (("", Store), ("jobs.", JobQueue), ("answers.", AnswerShelf))
         for name, method in inspect.getmembers(kind, inspect.isfunction)
         if "scope" in inspect.signature(method).parameters
     }

@@ -1,4 +1,4 @@
-"""Kept answers are there until their time is over, on every kind of store, and go without a trace."""
+"""Answers are kept until their time is over, on every kind of store, and go without a trace."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from tests.proxy.spoken import call, says, text
 from tests.proxy.test_server import Process
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
+from tests.wiring.answers import PROXY_ANSWERS
 from tests.wiring.wired import (
     LARGE,
     LONG,
@@ -428,6 +429,7 @@ PROXY: dict[str, Wired | str] = {
     "summarization_parallel": SUMMARISING,
     "summarization_commands": SUMMARISING,
     "forbid_model_calls": SUMMARISING,
+    **PROXY_ANSWERS,
     "serve_host": Wired(proxy_host, "127.0.0.1", "127.0.0.2"),
     "serve_port": Wired(proxy_port, *PORTS),
     "serve_token": Wired(proxy_wants_token, "", "t0ken"),

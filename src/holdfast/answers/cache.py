@@ -26,7 +26,7 @@ from holdfast.answers.records import (
     unpacked,
 )
 from holdfast.answers.sharing import unshared_because
-from holdfast.answers.signing import answer_id
+from holdfast.answers.signing import ID_PREFIX, answer_id
 from holdfast.errors import PrivacyError, StoreError
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
@@ -75,9 +75,7 @@ class Answers:
 
     def of(self, scope: Scope) -> Answers:
         """The answers of another scope, by the same policy."""
-        return Answers(
-            self._store, scope, self.policy, embedder=self._given, clock=self._clock
-        )
+        return Answers(self._store, scope, self.policy, embedder=self._given, clock=self._clock)
 
     # --- give and keep ---------------------------------------------------------------------------
 
@@ -101,7 +99,7 @@ class Answers:
             return await self._answer(near, similarity)
         return None
 
-    async def put(
+    async def put(  # noqa: PLR0913 - the contract's, and two by name
         self,
         prompt: str,
         signature: str,
@@ -209,14 +207,18 @@ class Answers:
         candidates = await self._store.answers.candidates(self._scope, signature, name)
 
         def weighed() -> list[tuple[float, str]]:
-            scored = [(_below_one(vectors.cosine(vector, each.vector)), each.id) for each in candidates]
+            scored = [
+                (_below_one(vectors.cosine(vector, each.vector)), each.id) for each in candidates
+            ]
             return sorted(pair for pair in scored if pair[0] >= self.policy.similarity)[::-1]
 
         return await asyncio.to_thread(weighed)
 
     # --- look and forget -------------------------------------------------------------------------
 
-    async def latest(self, limit: int = 100, which: AnswerFilter | None = None) -> list[StoredAnswer]:
+    async def latest(
+        self, limit: int = 100, which: AnswerFilter | None = None
+    ) -> list[StoredAnswer]:
         """The answers kept last that fit a filter, those past their time too."""
         answers: list[StoredAnswer] = []
         if limit > 0:
@@ -248,24 +250,19 @@ class Answers:
         self, which: str | AnswerFilter, *, preview: bool = False
     ) -> list[StoredAnswer]:
         """Remove answers by id, by ref or by a filter; which. With `preview` they stay."""
-        if isinstance(which, str):
-            which = AnswerFilter(ref=which) if parse(which) is not None else which
-        if isinstance(which, str):
+        if isinstance(which, str) and which.startswith(ID_PREFIX):
             meant = await self._named(which)
         else:
-            meant = [stored async for stored in self._all(which)]
+            wanted = AnswerFilter(ref=_checked(which)) if isinstance(which, str) else which
+            meant = [stored async for stored in self._all(wanted)]
         if meant and not preview:
             await self._store.answers.forget(self._scope, [stored.id for stored in meant])
         return meant
 
     async def _named(self, name: str) -> list[StoredAnswer]:
         """The answer with an id, or with one that begins so."""
-        if len(name) < _LEAST_DIGITS:
-            raise StoreError(
-                "this is no id of an answer",
-                where=name[:100],
-                fix=f"Give at least {_LEAST_DIGITS} of its digits, or a ref.",
-            )
+        if len(name) < len(ID_PREFIX) + _LEAST_DIGITS:
+            raise _no_name(name)
         meant = [each async for each in self._all(AnswerFilter()) if each.id.startswith(name)]
         if len(meant) > 1:
             raise StoreError(
@@ -294,6 +291,20 @@ class Answers:
         wanted = which.contains.lower()
         said = (stored.prompt, unpacked(stored.answer).text) if wanted else ()
         return not wanted or any(wanted in text.lower() for text in said)
+
+
+def _checked(ref: str) -> str:
+    if parse(ref) is None:
+        raise _no_name(ref)
+    return ref
+
+
+def _no_name(name: str) -> StoreError:
+    return StoreError(
+        "this is neither an id of an answer nor a ref",
+        where=name[:100],
+        fix=f"Give {ID_PREFIX} and at least {_LEAST_DIGITS} digits of an id, or a ref.",
+    )
 
 
 def _below_one(similarity: float) -> float:

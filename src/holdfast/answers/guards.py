@@ -121,7 +121,7 @@ def disagreement(one: Reading, other: Reading) -> str:
 @cache
 def _opposites() -> dict[str, frozenset[str]]:
     opposites: dict[str, set[str]] = {}
-    for first, *others in lexicon.groups(lexicon.ANTONYMS):
+    for first, *others in lexicon.antonyms():
         for other in others:
             opposites.setdefault(stem(first), set()).add(stem(other))
             opposites.setdefault(stem(other), set()).add(stem(first))

@@ -1,7 +1,7 @@
-"""An existing cache table, row by row: what another system cached, on its way into the store.
+r"""An existing cache table, row by row: what another system cached, on its way into the store.
 
 importing: beside cache; the command line stores what it reads (004-70). A table is a SQLite file,
-lines of JSON, or the CSV that `\\copy … TO … CSV HEADER` of psql writes. Its columns say what a row
+lines of JSON, or the CSV that `\copy … TO … CSV HEADER` of psql writes. Its columns say what a row
 is: a question with its answer, or a key with a cached value. A hash that stands in the table must
 be that of its value; where there is none, it is made when the value is stored.
 """
@@ -83,7 +83,9 @@ def _sqlite_rows(path: Path, table: str) -> Iterator[Mapping[str, Any]]:
     address = f"file:{path.absolute().as_posix()}?mode=ro"
     with closing(sqlite3.connect(address, uri=True)) as db:
         db.row_factory = sqlite3.Row
-        names = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")]
+        names = [
+            name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")
+        ]
         wanted = [table] if table else [name for name in TABLES if name in names]
         if not wanted or wanted[0] not in names:
             raise StoreError(
@@ -137,8 +139,10 @@ def _fault(read: CachedRow, row: Mapping[str, Any]) -> str:
         return f"it has more than {_MOST_CHARACTERS:,} characters"
     told = _text(row, ("content_hash",)).lower()
     if told and read.value and isinstance(_first(row, _VALUE), str):
-        return "" if told == digest(read.value.encode("utf-8", "surrogatepass")) else (
-            "its content_hash is not that of its value"
+        return (
+            ""
+            if told == digest(read.value.encode("utf-8", "surrogatepass"))
+            else ("its content_hash is not that of its value")
         )
     return ""
 

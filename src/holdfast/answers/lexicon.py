@@ -1,12 +1,15 @@
 """Words that questions are put in: which say nothing, which say the same, and which may not differ.
 
 lexicon: the first of this folder; data, with the few functions that look it up. Written by hand for
-English from what the words mean, and fitted to no set of pairs: what is shipped here is under the
-licence of the project. A word that is not listed is taken at its word, in whatever language: it
-must stand in both questions.
+English from what the words mean: no number here, and no list, was computed from a set of pairs, so
+that all of it is under the licence of the project. same.txt holds a line for each group of words
+that say the same, antonyms.txt for a word and its opposites. A word that is not listed is taken at
+its word, in whatever language: it must stand in both questions.
 """
 
 from __future__ import annotations
+
+from importlib import resources
 
 CONTRACTIONS = (
     ("can't", "can not"),
@@ -32,17 +35,16 @@ TYPED = {
 """Contractions as they are typed in a hurry."""
 
 NUMBERS = {
-    word: str(number)
-    for number, word in enumerate(
+    **{word: str(number) for number, word in enumerate(
         "zero _ two three four five six seven eight nine ten eleven twelve thirteen fourteen "
         "fifteen sixteen seventeen eighteen nineteen twenty".split()
-    )
-} | {
-    **dict(zip("thirty forty fifty sixty seventy eighty ninety".split(), "30 40 50 60 70 80 90".split(), strict=True)),
+    )},
+    **{"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70"},
+    **{"eighty": "80", "ninety": "90"},
     **{"hundred": "100", "thousand": "1000", "million": "1000000", "billion": "1000000000"},
     **{"dozen": "12", "half": "1/2", "once": "1x", "twice": "2x", "double": "2x", "triple": "3x"},
     **{"second": "2nd", "third": "3rd", "fourth": "4th", "fifth": "5th", "single": "1"},
-}
+}  # fmt: skip
 """Numbers in words, as the digits that they mean. `first` and `one` have other uses as well."""
 
 NEGATIONS = {
@@ -53,7 +55,13 @@ NEGATIONS = {
 """What turns a statement round, and how."""
 COMPLEMENTS = {
     **{"wrong": "right", "false": "true", "dead": "alive", "absent": "present"},
-    **{"asleep": "awake", "abnormal": "normal", "unready": "ready", "uncertain": "sure"},
+    **{
+        "unable": "able",
+        "asleep": "awake",
+        "abnormal": "normal",
+        "unready": "ready",
+        "uncertain": "sure",
+    },
 }
 """Words that are nothing but the negation of another: there is no third."""
 
@@ -83,9 +91,9 @@ DATES = frozenset(
 )
 
 SAYS_NOTHING = frozenset(
-    """a an the some any of in on at to for by with as about is are am be been being was were do does
-    did doing done have has had having can could may might would will shall it its that there here
-    and so just really actually exactly basically generally usually simply literally truly ever
+    """a an the some any of in on at to for by with as about is are am be been being was were do
+    does did doing done have has had having can could may might would will shall it its that there
+    here and so just really actually exactly basically generally usually simply literally truly ever
     please kindly thanks thank hi hello hey ok okay well anyway perhaps maybe possibly etc thing
     things kind kinds type types sort sorts lot lots several various certain particular like i me we
     us you one ones someone somebody anyone anybody everyone people person they them themselves
@@ -102,317 +110,20 @@ PERSONS = {
 }
 """Whose it is: a client who asks how to do something means its own, whatever it calls itself."""
 
-_SAME = """
-way ways method methods technique techniques approach approaches
-tip tips suggestion suggestions advice advise recommendation recommendations
-best greatest finest top
-buy purchase
-begin start commence
-big large huge
-quick fast rapid quickly rapidly
-movie film
-phone mobile cellphone cell smartphone
-photo picture image pic photograph
-happen occur
-kid child children
-man men male
-woman women female lady
-doctor physician
-car automobile
-fix repair resolve solve
-improve enhance upgrade boost
-learn study
-obtain acquire
-help assist
-need require requirement
-choose select pick
-show display
-delete remove erase
-use using used utilize utilise usage
-change alter modify
-important essential crucial
-difference differ different differentiate distinguish distinction
-example instance
-meaning mean means meant definition define
-country nation
-website site webpage
-application app
-program programme programming
-favorite favourite
-math maths mathematics mathematical
-television tv
-fridge refrigerator
-information info
-earn make made making
-money cash
-lose reduce losing
-weight fat
-speak talk
-increase raise grow
-cost price charge
-salary pay wage
-prepare preparation
-job work career
-company firm organization organisation
-beginner newbie starter
-language lingo
-city town
-house home
-error issue problem
-answer reply response
-question query
-simple easy
-hard difficult tough
-rich wealthy
-smart intelligent clever
-beautiful pretty
-angry mad
-scared afraid frightened
-ill sick
-end finish
-create build develop
-write written writing wrote
-know knowing knew known knowledge
-understand understanding understood
-think thought thinking
-feel feeling felt
-go going went gone
-find finding found
-become became
-take taking took taken
-give giving gave given
-see seeing saw seen
-come coming came
-buy bought
-teach taught
-say said
-speak spoke spoken
-choose chose chosen
-win won
-lose lost
-keep kept
-sleep slept sleeping
-eat ate eaten
-run ran
-foot feet
-tooth teeth
-mouse mice
-person persons
-color colour
-center centre
-behavior behaviour
-theater theatre
-meter metre
-liter litre
-gray grey
-email mail e-mail
-usa us u.s u.s.a america
-uk u.k britain
-india indian
-china chinese
-japan japanese
-germany german
-russia russian
-france french
-world earth globe
-avoid prevent
-break crack
-sure certain
-join enroll
-allow permit
-visit see
-reduce decrease
-burn lose
-hide conceal
-cheap affordable inexpensive
-rs inr rupee rupees
-dollar dollars usd
-percent %
-hours hour hrs hr
-minutes minute mins min
-kilometer kilometre km
-kilogram kg
-ac a.c
-pc computer
-ca c.a
-btech b.tech
-phd ph.d
-purpose aim goal objective
-benefit advantage
-drawback disadvantage
-effect impact influence consequence
-reason cause
-exam examination test
-relationship relation
-student pupil
-trip journey
-lawyer attorney
-song track
-novel book
-holiday vacation
-shop store
-street road
-gift present
-near nearby close
-stop quit
-own possess
-marry wed
-occupation profession
-consider think
-"""
-
-ANTONYMS = """
-good bad evil poor
-best worst
-better worse
-big small little
-large small
-high low
-long short
-tall short
-fast slow
-hot cold
-warm cool
-young old
-new old
-early late
-easy hard difficult
-simple complex complicated
-rich poor
-strong weak
-light dark heavy
-open close closed shut
-begin end finish stop
-start end finish stop
-buy sell
-give take receive
-increase decrease reduce lower
-rise fall drop
-raise lower
-win lose
-gain lose
-love hate
-like dislike hate
-accept reject refuse
-allow forbid prohibit ban
-include exclude
-import export
-import deport
-enter leave exit
-arrive depart leave
-push pull
-add remove subtract delete
-multiply divide
-install uninstall
-enable disable
-connect disconnect
-lock unlock
-encrypt decrypt
-encode decode
-upload download
-save delete spend
-send receive
-ask answer
-male female
-man woman
-men women
-boy girl
-husband wife
-father mother
-king queen
-black white
-left right
-north south east west
-true false
-right wrong
-correct incorrect wrong
-legal illegal
-safe dangerous unsafe
-full empty
-first last
-more less fewer
-most least
-many few
-all none
-always never
-everyone nobody
-before after
-above below
-over under
-inside outside
-in out
-up down
-on off
-with without
-maximum minimum
-max min
-advantage disadvantage
-pro con
-benefit drawback risk
-success failure
-positive negative
-public private
-internal external
-introvert extrovert
-single married
-alive dead
-live die
-birth death
-war peace
-day night
-morning evening
-summer winter
-front back
-top bottom
-inner outer
-remember forget
-learn teach
-borrow lend
-cause prevent
-attack defend
-agree disagree
-appear disappear
-awake asleep
-clean dirty
-cheap expensive
-dry wet
-hard soft
-happy sad
-healthy ill sick
-near far
-past future
-rough smooth
-thick thin
-wide narrow
-beautiful ugly
-veg nonveg
-vegetarian carnivore
-gain reduce
-active inactive passive
-natural artificial
-same different unlike
-smallest largest biggest
-smaller larger bigger
-highest lowest
-older younger
-oldest youngest
-deeper shallower
-north-east south-west
-"""
 
 NEGATED = ("un", "in", "im", "ir", "il", "dis", "non")
 """Beginnings that turn a word into its opposite, where the rest is in `_ADJECTIVES`."""
 
 _ADJECTIVES = frozenset(
-    """able accurate acceptable active adequate appropriate available aware believable capable
+    """accurate acceptable active adequate appropriate available aware believable capable
     certain clean clear comfortable common complete consistent convenient correct dependent direct
     easy effective efficient equal ethical even expected fair familiar finished formal fortunate
     friendly grateful happy healthy helpful honest important interesting known legal likely limited
     logical lucky mature moral mortal natural necessary normal obedient official organized patient
     perfect personal pleasant polite popular possible practical predictable probable proper rational
-    ready real realistic reasonable regular related relevant reliable responsible safe satisfied secure
-    significant similar skilled stable successful sufficient suitable sure tidy true truthful trustworthy
-    usual valid visible wanted welcome well willing wise worthy""".split()
+    ready real realistic reasonable regular related relevant reliable responsible safe satisfied
+    secure significant similar skilled stable successful sufficient suitable sure tidy true truthful
+    trustworthy usual valid visible wanted welcome well willing wise worthy""".split()
 )
 
 PERSONAL = (
@@ -427,23 +138,29 @@ PERSONAL = (
 TIMELY = (
     r"(?i)\b(?:today|tonight|tomorrow|yesterday|now|nowadays|currently|current|latest|newest|recent"
     r"|recently|upcoming|ongoing|trending|breaking|soon|ago|weather|forecast|news|headlines?"
-    r"|deadline|so far|at the moment|at present|these days|up[ -]to[ -]date|as of|what time|what day"
-    r"|what date|how old|(?:this|next|last|past) (?:hour|morning|afternoon|evening|night|week|weekend"
-    r"|month|quarter|year|season|time)|(?:exchange|interest|inflation) rates?|stock prices?"
-    r"|price of)\b"
+    r"|deadline|so far|at the moment|at present|these days|up[ -]to[ -]date|as of|what time"
+    r"|what day|what date|how old|(?:this|next|last|past) (?:hour|morning|afternoon|evening|night"
+    r"|week|weekend|month|quarter|year|season|time)|(?:exchange|interest|inflation) rates?"
+    r"|stock prices?|price of)\b"
 )
 """A question whose answer depends on the day."""
 
 
-def groups(table: str) -> list[list[str]]:
+def _groups(name: str) -> list[list[str]]:
     """The lines of a table, each as its words."""
+    table = (resources.files(__package__) / name).read_text("utf-8")
     return [line.split() for line in table.splitlines() if line]
+
+
+def antonyms() -> list[list[str]]:
+    """Groups of words whose first is the opposite of each of the others."""
+    return _groups("antonyms.txt")
 
 
 def same_words() -> dict[str, str]:
     """Each word of a group, and the first of that group, which stands for all of them."""
     first: dict[str, str] = {}
-    for group in groups(_SAME):
+    for group in _groups("same.txt"):
         for word in group:
             first.setdefault(word, first.get(group[0], group[0]))
     return first

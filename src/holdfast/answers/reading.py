@@ -26,23 +26,36 @@ _FINE = r"(?:best|good|better|great|right|proper|correct|possible|effective|diff
 _POLITE = r"(?:please|kindly)"
 # In this order: what one leaves, the next reads.
 _FRAMES: tuple[tuple[str, str], ...] = (
-    (rf"^(?:(?:hi|hello|hey|ok|okay|so|well|and|but)\b[ ,.!]*)+", ""),
+    (r"^(?:(?:hi|hello|hey|ok|okay|so|well|and|but)\b[ ,.!]*)+", ""),
     (rf"\b{_POLITE}\b", " "),
     (
-        r"^(?:can|could|would|will) (?:you|anyone|anybody|someone|somebody) (?:explain|tell|describe"
-        r"|show|teach|give|help)(?: to)?(?: me| us)?(?: know| understand| with| about| of)?\b",
+        r"^(?:(?:can|could|would|will) (?:you|anyone|anybody|someone|somebody) )?(?:explain"
+        r"|describe|define|tell|show|teach)(?: to)?(?: me| us)?(?: about| of)?"
+        r" (what|which|how|why|when|where|who|if|whether)\b",
+        r"\1",
+    ),
+    (
+        r"^(?:(?:can|could|would|will) (?:you|anyone|anybody|someone|somebody) )?(?:(?:explain"
+        r"|define|describe)(?: to)?(?: me| us)?|tell (?:me|us) about)\b",
+        "what",
+    ),
+    (
+        r"^(?:i|we) (?:want|would like|need|wish|d like) to know\b|^(?:do|does) (?:you|anyone"
+        r"|anybody|someone) know\b|^(?:i|we) (?:am|was|are|were) wondering\b|^(?:do|does) (?:you"
+        r"|anyone|anybody) have any idea\b|^any idea\b|\b(?:do|did|would) you (?:think|believe|guess"
+        r"|suppose|say)\b|^in your opinion\b|\baccording to you\b|^is it true that\b",
         "",
     ),
     (
-        r"^(?:explain|tell|describe|show|teach)(?: to)?(?: me| us)?(?: about)?\b|^(?:i|we) (?:want|"
-        r"would like|need|wish|d like) to know\b|^(?:do|does) (?:you|anyone|anybody|someone) know\b|"
-        r"^(?:i|we) (?:am|was|are|were) wondering\b|^(?:do|does) (?:you|anyone|anybody) have any "
-        r"idea\b|^any idea\b|\b(?:do|did|would) you (?:think|believe|guess|suppose|say)\b|^in your "
-        r"opinion\b|\baccording to you\b|^is it true that\b",
-        "",
+        r"^how (?:is|are|do|does|did) (.+?) (?:different|differ|distinct)(?: from)? (.+)$",
+        r"what difference \1 \2",
     ),
-    (r"\bhow come\b|\bfor what reasons?\b|^what (?:is|are|was|were) the (?:\w+ )?(?:reasons?|causes?)"
-     r" (?:for|of|behind|that|why|to)\b|^what makes\b|^what cause[sd]?\b", "why"),
+    (r"\bdifferences? between\b", "difference"),
+    (
+        r"\bhow come\b|\bfor what reasons?\b|^what (?:is|are|was|were) the (?:\w+ )?"
+        r"(?:reasons?|causes?) (?:for|of|behind|that|why|to)\b|^what makes\b|^what cause[sd]?\b",
+        "why",
+    ),
     (rf"\bwhat (?:should|can|could|must|do|would|may) {_WHO} do (?:to|for|in order to)\b", "how"),
     (rf"\bwhat (?:should|can|could|must|do|would|may) {_WHO} do\b", "what do"),
     # Carrots are being grated by a woman: a woman is grating carrots.
@@ -53,11 +66,17 @@ _FRAMES: tuple[tuple[str, str], ...] = (
         "how",
     ),
     (rf"^(?:what|which|the) (?:is )?(?:the )?(?:{_FINE} )*{_WAYS} (?:to|for|of)\b", "how"),
-    (rf"\b(?:is|are) there (?:a|any|some|an)? ?(?:{_FINE} )*{_WAYS} (?:to|for|of|that|{_WHO} can)\b",
-     "how"),
+    (
+        rf"\b(?:is|are) there (?:a|any|some|an)? ?(?:{_FINE} )*{_WAYS} "
+        rf"(?:to|for|of|that|{_WHO} can)\b",
+        "how",
+    ),
     (rf"\bis it possible (?:for {_WHO} )?to\b|\bis it possible that\b", "can"),
-    (rf"\bhow (?:exactly |actually |else )?(?:do|can|could|should|would|does|will|might|may|must|to)"
-     rf"(?: {_WHO})?\b", "how"),
+    (
+        rf"\bhow (?:exactly |actually |else )?"
+        rf"(?:do|can|could|should|would|does|will|might|may|must|to)(?: {_WHO})?\b",
+        "how",
+    ),
     (r"\bhow (?:best )?to\b", "how"),
     (r"\bwhat (?:kinds?|types?|sorts?|variet(?:y|ies)|category) of\b", "what"),
     (r"\bwhat time\b", "when"),
@@ -70,16 +89,18 @@ _FRAMES: tuple[tuple[str, str], ...] = (
     (r"\bunited kingdom\b|\bgreat britain\b", "uk"),
 )
 _COMPILED = tuple((re2.compile(pattern), words) for pattern, words in _FRAMES)
-_WORD = re2.compile(r"[\p{L}\p{M}\p{N}_]+(?:[.'&:@][\p{L}\p{M}\p{N}_]+)*[+#]*|[%$€£¥°]|[,;]")
+_WORD = re2.compile(
+    r"\d[\d,.:]*\d[a-z]*|[\p{L}\p{M}\p{N}_]+(?:[.'&:@][\p{L}\p{M}\p{N}_]+)*[+#]*|[%$€£¥°]|[,;]"
+)
 _HYPHEN = re2.compile(r"(\p{L})[-/](\p{L})")
-_SIGN = re2.compile(r"[^\p{L}\p{M}\p{N}_\s.,;:!?'\"“”‘’()\[\]`…%$€£¥°/-]+")
+_SIGN = re2.compile(r"""[^\p{L}\p{M}\p{N}_\s.,;:!?'"“”()\[\]…%$€£¥°/-]+""")
 _NUMBER = re2.compile(r"\d[\d,.:]*(?:st|nd|rd|th|s|k|m|bn|x)?")
 _COUNTING = re2.compile(r"^(?:q?\d{1,2}[.):]|[a-e]\))\s+")
 _DIGIT = re2.compile(r"\d")
 _FIRST = re2.compile(r"(?:^|[.!?:;\n\"“(]\s*)([\p{L}\p{N}][\p{L}\p{M}\p{N}'&.-]*)")
 _HOW_MUCH = re2.compile(
-    r"\bhow (many|much|long|old|far|often|tall|high|big|large|deep|fast|soon|heavy|hot|cold|good|bad"
-    r"|well|hard|easy|important|common|likely|close|early|late|expensive|safe)\b"
+    r"\bhow (many|much|long|old|far|often|tall|high|big|large|deep|fast|soon|heavy|hot|cold|good"
+    r"|bad|well|hard|easy|important|common|likely|close|early|late|expensive|safe)\b"
 )
 _QUESTIONS = ("why", "how", "who", "whom", "whose", "when", "where", "what")
 _OPENERS = {
@@ -131,7 +152,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=4_096)
 def read(prompt: str) -> Reading | None:
     """The reading of a question; None if it is empty, or too long to be one."""
-    if not prompt.strip() or len(prompt) > MOST_CHARACTERS:
+    if not prompt.strip() or len(prompt) > MOST_CHARACTERS or not _is_unicode(prompt):
         return None
     plain = unicodedata.normalize("NFKC", prompt).replace(_APOSTROPHE, "'").replace("`", "'")
     plain = _HYPHEN.sub(r"\1 \2", " ".join(plain.split()))
@@ -158,14 +179,23 @@ def read(prompt: str) -> Reading | None:
     )
 
 
+def _is_unicode(prompt: str) -> bool:
+    """Whether no half of a surrogate pair is in it, which RE2 could not read."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in prompt)
+
+
 def _with_acronyms(plain: str) -> str:
     """`US`, `IT` and `WHO` are no small words, unless all is written in capitals."""
     if plain.isupper():
         return plain
     words = plain.split(" ")
     return " ".join(
-        f"{word}_" if len(word) > 1 and word.isupper() and word.isalpha()
-        and word.lower() in lexicon.SAYS_NOTHING else word
+        f"{word}_"
+        if len(word) > 1
+        and word.isupper()
+        and word.isalpha()
+        and word.lower() in lexicon.SAYS_NOTHING
+        else word
         for word in words
     )
 
@@ -222,7 +252,7 @@ def _deciding(tokens: Sequence[str], behind: Sequence[str]) -> Iterator[str]:
         if token in lexicon.BINDING:
             yield f"{token} {word}"
         elif token in lexicon.WHAT_DECIDES:
-            yield "should" if token == "must" else _SAME.get(token, token)
+            yield _canonical(token)
 
 
 def _parts(tokens: Sequence[str], content: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -278,8 +308,8 @@ def stem(word: str) -> str:
     """A word without the commonest endings of its forms."""
     if len(word) <= 3 or _DIGIT.search(word):
         return word
-    if word.endswith("ies") and len(word) > 4:
-        word = word[:-3] + "y"
+    if word.endswith(("ies", "ie")) and len(word) > 4:  # movies and movie, cities and city
+        word = word.removesuffix("s").removesuffix("ie") + "y"
     elif word.endswith(("sses", "xes", "ches", "shes", "zes")):
         word = word[:-2]
     elif word.endswith("s") and not word.endswith(("ss", "us", "is")):

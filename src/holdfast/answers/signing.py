@@ -22,6 +22,8 @@ _DELIVERY = ("stream", "stream_options")
 _HELD_BY_THE_PROVIDER = ("previous_response_id", "conversation", "prompt", "cachedContent")
 """What stands behind these names is not in the request, and may change."""
 _VERSION = b"holdfast answers 1"
+ID_PREFIX = "ans_"
+"""So that an id is never taken for the digits of a ref."""
 
 
 class Signed(NamedTuple):
@@ -103,4 +105,4 @@ def _digest(parts: Iterable[bytes]) -> str:
 
 def answer_id(prompt: str, signature: str) -> str:
     """The id of the answer to a question in a context (004-23)."""
-    return _digest((prompt.encode("utf-8", "surrogatepass"), signature.encode()))
+    return ID_PREFIX + _digest((prompt.encode("utf-8", "surrogatepass"), signature.encode()))

@@ -44,4 +44,4 @@ def cosine(one: bytes, other: bytes) -> float:
         return 0.0
     left, right = memoryview(one).cast("b"), memoryview(other).cast("b")
     lengths = sum(map(mul, left, left)) * sum(map(mul, right, right))
-    return sum(map(mul, left, right)) / math.sqrt(lengths)
+    return float(sum(map(mul, left, right)) / math.sqrt(lengths))

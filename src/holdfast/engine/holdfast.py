@@ -51,7 +51,7 @@ turn is written down when it is answered, and another process may be asked on be
 class Holdfast:
     """Cite, expand and fit over one store, for one user and workspace."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - named arguments, of which most calls need none
         self,
         store: Store,
         scope: Scope | None = None,

@@ -6,7 +6,7 @@ after originals and sessions, before store. The lines are those of transfer.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, LiteralString
 
 import msgspec
@@ -152,6 +152,16 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
         if data is not None:
             named = _unescaped(row["sessions"])
             yield transfer.MessageLine(sha256=row["sha256"], sessions=named, data=data)
+    async for line in _made_lines(rows):
+        yield line
+    async for row in rows(CALIBRATION):
+        yield transfer.CalibrationLine(row["data"])
+    async for row in rows(_AUDIT):
+        yield transfer.AuditLine(upkeep.entry_of(row))
+
+
+async def _made_lines(rows: Callable[[LiteralString], Any]) -> AsyncIterator[transfer.Line]:
+    """What was made of contents, or is to be."""
     async for row in rows(summaries.ALL):
         if (summary := summaries.opened(row)) is not None:
             yield transfer.SummaryLine.of(summary)
@@ -160,10 +170,6 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
     async for row in rows(answers.ALL):
         if (answer := answers.opened(row)) is not None:
             yield transfer.AnswerLine(answer)
-    async for row in rows(CALIBRATION):
-        yield transfer.CalibrationLine(row["data"])
-    async for row in rows(_AUDIT):
-        yield transfer.AuditLine(upkeep.entry_of(row))
 
 
 def _ref_line(row: Any) -> transfer.RefLine:

@@ -30,13 +30,11 @@ app = typer.Typer(
     help="List answers from memory, weigh a question against them, forget them, import a cache.",
     no_args_is_help=True,
 )
-_DIGITS = 12
+_DIGITS = 16
 _T = TypeVar("_T")
 
 
-def _with_engine(
-    settings: Settings, scope: Scope, work: Callable[[Holdfast], Awaitable[_T]]
-) -> _T:
+def _with_engine(settings: Settings, scope: Scope, work: Callable[[Holdfast], Awaitable[_T]]) -> _T:
     async def main() -> _T:
         async with Holdfast.open(scope=scope, settings=settings) as engine:
             return await work(engine)
@@ -163,7 +161,7 @@ def forget(
 
     \b
     Examples:
-      holdfast answers forget 3f1c09a4b7d2
+      holdfast answers forget ans_3f1c09a4b7d2
       holdfast answers forget ref:log:0123456789abcdef --yes
       holdfast answers forget --contains refund --older-than 1 --yes
     """
@@ -196,9 +194,7 @@ def forget(
 @app.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(help="A SQLite file, .jsonl, or CSV with a header.")],
-    table_name: Annotated[
-        str, typer.Option("--table", help="Which table of a SQLite file.")
-    ] = "",
+    table_name: Annotated[str, typer.Option("--table", help="Which table of a SQLite file.")] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be imported.")
     ] = False,
@@ -258,6 +254,8 @@ async def _imported(
                 )
             counts["answers"] += 1
         else:
+            if len(row.value) <= engine.options.rules.threshold:
+                return "it is short: what is under cite_threshold stays whole where it is used"
             if not dry_run:
                 await engine.cite(row.value, tool=row.key)
             counts["contents"] += 1

@@ -133,9 +133,7 @@ class Preparing:
     ) -> Fitted:
         counted = self.count(conversation, model)
         state = FitState(conversation, conversation, origins_of(conversation.messages))
-        return Fitted(
-            self.incoming.body, counted, limit, edits, state, untouched=counted.tokens
-        )
+        return Fitted(self.incoming.body, counted, limit, edits, state, untouched=counted.tokens)
 
     async def _session_of(self, conversation: Conversation) -> Session:
         if self.incoming.switches.session:

@@ -128,8 +128,10 @@ class Remembering:
         if switches.read_only or not settings.enable_answer_cache:
             return "off"
         model = self._incoming.route.model or conversation.model or ""
-        ruled = (way for name, way in settings.answer_rules.items() if matches(name, model))
-        return switches.answers or next(ruled, "off")
+        for name, way in settings.answer_rules.items() if switches.answers is None else ():
+            if matches(name, model):
+                return way
+        return switches.answers or "off"
 
     def _beside(self, conversation: Conversation) -> tuple[str, ...]:
         """What an answer depends on that the body does not say."""
@@ -307,8 +309,7 @@ def _texts_in(turn: Iterable[object]) -> Iterable[str]:
             yield content
         for part in content if isinstance(content, list) else ():
             if isinstance(part, dict) and isinstance(part.get("text"), str):
-                if not part.get("thought"):
-                    yield part["text"]
+                yield "" if part.get("thought") else part["text"]
 
 
 def _refuses(message: object) -> bool:
