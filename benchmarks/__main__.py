@@ -13,6 +13,7 @@ from rich.console import Console
 
 from benchmarks import (
     allocate,
+    answers,
     budget,
     cite,
     count,
@@ -47,6 +48,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "summaries": summaries.run,
     "jobs": jobs.run,
     "recall": recall.run,
+    "answers": answers.run,
     "replay": replay.run,
     "regret": regret.run,
     "proxy": proxy.run,

@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from holdfast.errors import HoldfastError
 from holdfast.store import Scope, Store, open_store
+from holdfast.store.answer_shelf import AnswerShelf, StoredAnswer
 from holdfast.store.fact_shelf import Fact, FactFilter, FactShelf, FactSource, NewFact
 from holdfast.store.queue import Job, JobQueue, NewJob
 from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
@@ -143,6 +144,19 @@ async def _confirmed(store: Store, scope: Scope, fact_id: str) -> Any:
     return await store.facts.confirm(scope, [fact_id], counter)
 
 
+def _answer(chance: random.Random) -> StoredAnswer:
+    return StoredAnswer(
+        id=chance.choice("vw"),
+        prompt="p" * chance.randrange(300),
+        signature="sig",
+        answer=chance.randbytes(2),
+        refs=(chance.choice(_CONTENTS).ref_id,) if chance.random() < 0.3 else (),
+        vector=b"v",
+        embedder="e",
+        expires_at=chance.choice([None, Clock().now + 300.0]),
+    )
+
+
 async def _restore(store: Store, scope: Scope, _: random.Random) -> Any:
     return await store.restore(scope, lines_of(await exported(store, scope)))
 
@@ -186,6 +200,16 @@ CALLS: dict[str, Call] = {
     "facts.history": lambda store, scope, chance: store.facts.history(scope, _fact(chance).id),
     "facts.matching": lambda store, scope, chance: store.facts.matching(
         scope, FactFilter(session=scope.session, words=chance.choice("xy"))
+    ),
+    "answers.put": lambda store, scope, chance: store.answers.put(scope, _answer(chance)),
+    "answers.get": lambda store, scope, chance: store.answers.get(scope, chance.choice("vw")),
+    "answers.candidates": lambda store, scope, _: store.answers.candidates(scope, "sig", "e"),
+    "answers.hit": lambda store, scope, chance: store.answers.hit(scope, chance.choice("vw")),
+    "answers.latest": lambda store, scope, chance: store.answers.latest(
+        scope, ref=chance.choice(["", chance.choice(_CONTENTS).ref_id])
+    ),
+    "answers.forget": lambda store, scope, chance: store.answers.forget(
+        scope, [chance.choice("vw")]
     ),
     "session": lambda store, scope, _: store.session(scope),
     "sessions": lambda store, scope, chance: store.sessions(
@@ -261,6 +285,7 @@ def test_every_method_that_a_scope_is_given_to_is_asked() -> None:
             ("jobs.", JobQueue),
             ("remembered.", TurnShelf),
             ("facts.", FactShelf),
+            ("answers.", AnswerShelf),
         )
         for name, method in inspect.getmembers(kind, inspect.isfunction)
         if "scope" in inspect.signature(method).parameters

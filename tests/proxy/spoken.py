@@ -74,7 +74,7 @@ def _chat(script: Script) -> dict[str, Any]:
             }
             for part in script.calls
         ]
-    stop = "tool_calls" if script.calls else "stop"
+    stop = "length" if script.cut else "tool_calls" if script.calls else "stop"
     return {
         "id": f"chatcmpl-{script.id}",
         "object": "chat.completion",
@@ -112,7 +112,7 @@ def _anthropic(script: Script) -> dict[str, Any]:
         "role": "assistant",
         "model": "claude-sonnet-4-5",
         "content": [block(part) for part in script.parts],
-        "stop_reason": "tool_use" if script.calls else "end_turn",
+        "stop_reason": "max_tokens" if script.cut else "tool_use" if script.calls else "end_turn",
         "stop_sequence": None,
         "usage": {
             "input_tokens": script.input,
@@ -132,8 +132,9 @@ def _gemini(script: Script) -> dict[str, Any]:
         return {"text": part.text, **({"thought": True} if part.kind == "thinking" else {})}
 
     content = {"role": "model", "parts": [part_of(part) for part in script.parts]}
+    stop = "MAX_TOKENS" if script.cut else "STOP"
     return {
-        "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
+        "candidates": [{"content": content, "finishReason": stop, "index": 0}],
         "usageMetadata": {
             "promptTokenCount": script.input,
             "candidatesTokenCount": script.output,

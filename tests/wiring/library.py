@@ -23,6 +23,7 @@ from holdfast.store.refs import REF
 from tests.allocate.made import allocated, item
 from tests.fitting.test_citing import chat
 from tests.store.harness import Clock
+from tests.wiring.answers import LIBRARY_ANSWERS
 from tests.wiring.summaries import SUMMARIES
 from tests.wiring.wired import (
     LARGE,
@@ -331,6 +332,7 @@ LIBRARY: dict[str, Wired | str] = {
     "content_archive_enabled": Wired(archived, True, False),
     "content_archive_ttl_hours": Wired(archived_after_a_day, 23.0, 25.0),
     "research_archive_dir": Wired(folder_of_the_archive, "", "mine"),
+    **LIBRARY_ANSWERS,
     "serve_host": SERVING,
     "serve_port": SERVING,
     "serve_token": SERVING,

@@ -23,6 +23,7 @@ from tests.proxy.spoken import call, says, text
 from tests.proxy.test_server import Process
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
+from tests.wiring.answers import PROXY_ANSWERS
 from tests.wiring.proxy_summaries import PROXY_SUMMARIES
 from tests.wiring.wired import (
     LARGE,
@@ -420,6 +421,7 @@ PROXY: dict[str, Wired | str] = {
     "content_archive_enabled": ARCHIVE,
     "content_archive_ttl_hours": ARCHIVE,
     "research_archive_dir": ARCHIVE,
+    **PROXY_ANSWERS,
     "serve_host": Wired(proxy_host, "127.0.0.1", "127.0.0.2"),
     "serve_port": Wired(proxy_port, *PORTS),
     "serve_token": Wired(proxy_wants_token, "", "t0ken"),

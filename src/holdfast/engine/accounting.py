@@ -73,6 +73,23 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """Someone bills it: the model is not the offline one."""
 
 
+def remembered_usage(
+    untouched: int, output: int, *, model: str, now: float, billed: bool
+) -> TurnUsage:
+    """The usage of a turn that was answered from memory: all of it was saved.
+
+    `output` is what the answer took when it was given first.
+    """
+    price = _price(model, now) if billed else None
+    spared = None if price is None else _cost(price, Bill(input=untouched, calls=1), output)
+    return TurnUsage(
+        untouched=untouched,
+        cost=0.0,
+        saved_cost=None if spared is None else float(spared),
+        answered=True,
+    )
+
+
 def turn_usage(
     report: object,
     counted: Counted,

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Self
 
+from holdfast.answers import AnswerPolicy, Answers
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite import count as count_text
 from holdfast.engine.chains import Chains
@@ -63,7 +64,7 @@ turn is written down when it is answered, and another process may be asked on be
 class Holdfast:
     """Cite, expand and fit over one store, for one user and workspace."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - named arguments, of which most calls need none
         self,
         store: Store,
         scope: Scope | None = None,
@@ -72,6 +73,7 @@ class Holdfast:
         calibration: Calibration | None = None,
         clock: Callable[[], float] = time.time,
         workers: Workers | None = None,
+        answers: AnswerPolicy | None = None,
     ) -> None:
         self.store = store
         self.scope = scope or Scope()
@@ -101,6 +103,8 @@ class Holdfast:
         """Sessions whose history a provider holds."""
         self.held = HeldArrays()
         """What recall keeps in memory of scopes that were asked lately."""
+        self.answers = Answers(store, self.scope, answers, clock=clock)
+        """Answers that may be given again."""
         self._observed = 0
         self._saved = self.calibration.dump()
 
@@ -134,6 +138,7 @@ class Holdfast:
                     calibration=await _learnt(store, scope),
                     clock=clock,
                     workers=workers,
+                    answers=AnswerPolicy.of(settings),
                 )
                 engine.learns = settings.enable_facts_ledger
                 engine.opened = asker(store, settings)
@@ -154,6 +159,7 @@ class Holdfast:
             calibration=await _learnt(self.store, scope),
             clock=self._clock,
             workers=self.workers,
+            answers=self.answers.policy,
         )
         engine.facts, engine.learns = self.facts.of(scope), self.learns
         engine.opened = self.opened

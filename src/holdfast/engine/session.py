@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from holdfast.cite import CitingRules
-from holdfast.engine.accounting import Counted, Expanded, turn_usage
+from holdfast.engine.accounting import Counted, Expanded, remembered_usage, turn_usage
 from holdfast.engine.heads import sharing
 from holdfast.engine.record import (
     Repeated,
@@ -246,12 +246,14 @@ class Session:
         read_only: bool = False,
         learn: bool = True,
         billed: bool = True,
+        remembered: int | None = None,
     ) -> Turn:
         """Write down a request that was sent, and learn from the usage that was reported.
 
         `hidden` is what of the answer the client never saw; a `read_only` request is one that went
         out as it came. Usage that is our own count teaches
-        nothing: then `learn` is false. The offline model is not `billed`.
+        nothing: then `learn` is false. The offline model is not `billed`. A request that was
+        answered from memory went nowhere: `remembered` is the output that its answer once took.
         """
         expanded = expanded or Expanded()
         if learn and usage is not None and not expanded.calls:
@@ -271,6 +273,12 @@ class Session:
                 cache_lives=lives,
                 billed=billed,
             )
+            if remembered is None:
+                used = turn_usage(usage, counted, expanded, model=model, now=now, status=status)
+            else:
+                used = remembered_usage(
+                    fitted.untouched, remembered, model=model, now=now, billed=billed
+                )
             turn = Turn(
                 number=0,
                 started_at=now,
@@ -278,8 +286,8 @@ class Session:
                 status=status,
                 edits=fitted.edits,
                 floor=fitted.state.floor,
-                read_only=read_only,
-                usage=turn_usage(usage, counted, expanded, model=model, now=now, status=status),
+                read_only=read_only or remembered is not None,
+                usage=used,
                 warnings=(*fitted.warnings, *warnings),
                 milliseconds=milliseconds,
             )

@@ -278,12 +278,13 @@ def rule_for(tool: str, rules: CitingRules) -> ToolRule:
     if not rules.tools:
         return rules.policy
     by_name = (rule for name, rule in rules.tools if name == tool)
-    by_pattern = (rule for pattern, rule in rules.tools if _matches(pattern, tool))
+    by_pattern = (rule for pattern, rule in rules.tools if matches(pattern, tool))
     return next(chain(by_name, by_pattern), rules.policy)
 
 
-def _matches(pattern: str, tool: str) -> bool:
-    return bool(_compiled(pattern).fullmatch(tool))
+def matches(pattern: str, name: str) -> bool:
+    """Whether a name, of a tool or a model, is like a pattern with `*` and `?`."""
+    return bool(_compiled(pattern).fullmatch(name))
 
 
 @functools.lru_cache(maxsize=256)

@@ -339,6 +339,46 @@ class Settings(Definitions, frozen=True, kw_only=True):
             "programs count as others."
         ),
     ] = False
+    enable_answer_cache: Annotated[
+        bool,
+        Meta(
+            description="Whether answers are kept, and given again for equal requests that ask for "
+            "it (x-holdfast-answers) or match answer_rules; off: none is."
+        ),
+    ] = True
+    enable_semantic_cache: Annotated[
+        bool,
+        Meta(
+            description="Whether an answer may also be given for a like question in the same "
+            "context. Needs the extra embeddings."
+        ),
+    ] = False
+    answer_rules: Annotated[
+        dict[str, Literal["off", "exact", "semantic"]],
+        Meta(
+            description="Requests that are answered from memory unasked, by the name or pattern of "
+            'their model; the first that fits counts: { "gpt-5-mini" = "exact", "*" = "off" }.'
+        ),
+    ] = msgspec.field(default_factory=dict)
+    answer_ttl_seconds: Annotated[
+        float, Meta(gt=0, description="How long an answer may be given again, from when it came.")
+    ] = 3_600.0
+    semantic_cache_similarity: Annotated[
+        float,
+        Meta(
+            ge=0.5,
+            le=1,
+            description="How alike two questions must be to share an answer; what their guards "
+            "(numbers, names, negations, …) say counts beside it.",
+        ),
+    ] = 0.97
+    semantic_cache_sampled: Annotated[
+        bool,
+        Meta(
+            description="Whether like questions share answers even where the request leaves the "
+            "model a choice: a temperature that is not 0, or none."
+        ),
+    ] = False
     serve_host: Annotated[
         str,
         Meta(

@@ -15,7 +15,9 @@ import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
+from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
+from holdfast.store.memory_answers import MemoryAnswers
 from holdfast.store.memory_facts import MemoryFacts
 from holdfast.store.memory_queue import MemoryQueue
 from holdfast.store.memory_turns import MemoryTurns
@@ -59,6 +61,9 @@ class MemoryStore:
         self._facts = MemoryFacts()
         self.facts: FactShelf = self._facts
         """What was said."""
+        self._answers = MemoryAnswers(clock)
+        self.answers: AnswerShelf = self._answers
+        """Answers that may be given again."""
         self._secret = secrets.token_bytes(rules.SECRET_BYTES)
 
     def _hand_set(self) -> Moment:
@@ -194,6 +199,7 @@ class MemoryStore:
         self._shelf(scope).drop_summaries_of(ref.sha256)
         self._queue.drop_of_ref(scope, ref.content.ref_id)
         self._facts.drop_of_ref(scope, ref.content.ref_id)
+        self._answers.drop_of_ref(scope, ref.content.ref_id)
         self._sweep(scope, ref.sha256)
 
     def _sweep(self, scope: Scope, sha256: str) -> int:
@@ -343,6 +349,7 @@ class MemoryStore:
         self._queue.drop_of_session(scope)
         self._remembered.drop_of_session(scope)
         self._facts.drop_of_session(scope)
+        self._answers.drop_of_session(scope)
         shelf.turns.pop(scope.session, None)
         shelf.sessions.pop(scope.session, None)
         return len(only)
@@ -422,6 +429,7 @@ class MemoryStore:
         for key, summary in list(shelf.summaries.items()):
             if rules.is_over(summary.expires_at, self._clock()):
                 del shelf.summaries[key]
+        self._answers.drop_expired(scope)
         contents = size = 0
         for ref in gone:
             ref.removed = True
@@ -434,8 +442,8 @@ class MemoryStore:
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""
-        jobs, facts = self._queue.of(scope), self._facts.of(scope)
-        for line in lines_of(self._shelf(scope), self._workspace(scope), jobs, facts):
+        owned = (self._queue.of(scope), self._facts.of(scope), self._answers.of(scope).values())
+        for line in lines_of(self._shelf(scope), self._workspace(scope), *owned):
             yield transfer.encode(line)
         for turn in self._remembered.lines(scope):
             yield transfer.encode(turn)
@@ -454,6 +462,8 @@ class MemoryStore:
                     new += self._remembered.restore(scope, line)
                 elif isinstance(line, transfer.FactLine):
                     new += self._facts.restore(scope, line)
+                elif isinstance(line, transfer.AnswerLine):
+                    new += self._answers.restore(scope, line)
                 else:
                     new += add_line(shelf, workspace, line)
         return new
@@ -465,6 +475,8 @@ class MemoryStore:
             for names, shelf in self._shelves.items()
             if shelf.sessions or any(not ref.removed for ref in shelf.refs.values())
         }
+        for owner in self._answers.owners:
+            used.setdefault(owner, 0.0)
         latest = sorted(((at, *names) for names, at in used.items()), reverse=True)
         return [Scope(user, workspace) for _, workspace, user in latest]
 

@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from holdfast.store import transfer
+from holdfast.store.answer_shelf import StoredAnswer
 from holdfast.store.fact_shelf import Fact
 from holdfast.store.queue import Job
 from holdfast.store.shelf import Ref, Shelf, Workspace
 
 
 def lines_of(
-    shelf: Shelf, workspace: Workspace, jobs: Iterable[Job], facts: Iterable[Fact]
+    shelf: Shelf,
+    workspace: Workspace,
+    jobs: Iterable[Job],
+    facts: Iterable[Fact],
+    answers: Iterable[StoredAnswer],
 ) -> Iterator[transfer.Line]:
-    """Every record of a shelf, and the jobs and facts of its owner, behind a header."""
+    """Every record of a shelf, and what else its owner has, behind a header."""
     yield transfer.Header()
     for record in sorted(shelf.sessions.values(), key=lambda record: record.session):
         yield transfer.SessionLine(record)
@@ -35,10 +40,9 @@ def lines_of(
             yield transfer.MessageLine(sha256=sha256, sessions=named, data=data)
     for _, summary in sorted(shelf.summaries.items()):
         yield transfer.SummaryLine.of(summary)
-    for job in jobs:
-        yield transfer.JobLine.of(job)
-    for fact in facts:
-        yield transfer.FactLine(fact)
+    yield from map(transfer.JobLine.of, jobs)
+    yield from map(transfer.FactLine, facts)
+    yield from map(transfer.AnswerLine, answers)
     if shelf.calibration is not None:
         yield transfer.CalibrationLine(shelf.calibration)
     for entry in sorted(shelf.audit, key=lambda entry: entry.at):

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
@@ -50,6 +51,8 @@ class Store(Protocol):
     """What was said, turn by turn, to be recalled."""
     facts: FactShelf
     """What was said, as statements that stand on their own."""
+    answers: AnswerShelf
+    """Answers that may be given again."""
 
     # Contents and refs. Equal content is stored once per workspace.
 

@@ -108,6 +108,7 @@ EditAction = Literal[
     "withhold",  # tools were taken out, or may not be called
     "usage",  # the stream was asked to report its usage
     "layout",  # white space between messages was made even
+    "answer",  # an answer that was kept was given again, and nothing went out
 ]
 
 
@@ -159,6 +160,8 @@ class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Net of expansions and of cache effects; negative if it cost more than untouched."""
     failed: bool = False
     """There was no answer: no tokens were saved, and only those reported were billed."""
+    answered: bool = False
+    """It was answered from memory: nothing went out, and nobody was billed."""
 
     @property
     def saved(self) -> int:
@@ -231,8 +234,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     floor: int = 0
     """Tokens that the last fold came down to: whoever goes on folds when this one would have."""
     read_only: bool = False
-    """It went out as it came, and what would have been done was only told: nothing goes on from
-    it."""
+    """It went out as it came, and what would have been done was only told; or it was answered from
+    memory, and went nowhere: nothing goes on from it."""
     usage: TurnUsage = TurnUsage()
     warnings: tuple[str, ...] = ()
     prefix_share: float = 0.0
@@ -257,6 +260,8 @@ class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
     saved_cost: float
     failed: int = 0
     """Of the turns, those without an answer."""
+    answered: int = 0
+    """Of the turns, those that were answered from memory."""
 
     @property
     def saved(self) -> int:

@@ -207,6 +207,7 @@ def total(name: str, turns: Sequence[Turn]) -> UsageTotal:
         cost=sum(usage.cost or 0.0 for usage in usages),
         saved_cost=sum(usage.saved_cost or 0.0 for usage in usages),
         failed=sum(usage.failed for usage in usages),
+        answered=sum(usage.answered for usage in usages),
     )
 
 

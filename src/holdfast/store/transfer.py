@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.store import fact_shelf
+from holdfast.store.answer_shelf import StoredAnswer
 from holdfast.store.fact_shelf import Fact, NewFact
 from holdfast.store.queue import PRIORITIES, Job, JobState
 from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
@@ -183,6 +184,12 @@ class FactLine(msgspec.Struct, frozen=True, tag="fact"):
     fact: Fact
 
 
+class AnswerLine(msgspec.Struct, frozen=True, tag="answer"):
+    """An answer that may be given again; since version 4."""
+
+    answer: StoredAnswer
+
+
 class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
     """An entry of the audit trail."""
 
@@ -200,6 +207,7 @@ Line = (
     | JobLine
     | RememberedLine
     | FactLine
+    | AnswerLine
     | CalibrationLine
     | AuditLine
 )

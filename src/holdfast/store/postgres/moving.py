@@ -6,13 +6,14 @@ after originals and sessions, before store. The lines are those of transfer.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, LiteralString
 
 import msgspec
 
 from holdfast.store import rules, transfer
 from holdfast.store.postgres import (
+    answers,
     blobs,
     facts,
     jobs,
@@ -158,6 +159,16 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
         if data is not None:
             named = _unescaped(row["sessions"])
             yield transfer.MessageLine(sha256=row["sha256"], sessions=named, data=data)
+    async for line in _made_lines(rows):
+        yield line
+    async for row in rows(CALIBRATION):
+        yield transfer.CalibrationLine(row["data"])
+    async for row in rows(_AUDIT):
+        yield transfer.AuditLine(upkeep.entry_of(row))
+
+
+async def _made_lines(rows: Callable[[LiteralString], Any]) -> AsyncIterator[transfer.Line]:
+    """What was made of contents, or is to be."""
     async for row in rows(summaries.ALL):
         if (summary := summaries.opened(row)) is not None:
             yield transfer.SummaryLine.of(summary)
@@ -169,6 +180,9 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
         yield transfer.AuditLine(upkeep.entry_of(row))
     async for line in _fact_lines(rows(facts.ALL)):
         yield line
+    async for row in rows(answers.ALL):
+        if (answer := answers.opened(row)) is not None:
+            yield transfer.AnswerLine(answer)
 
 
 async def _fact_lines(rows: AsyncIterator[Any]) -> AsyncIterator[transfer.Line]:
@@ -229,6 +243,9 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
             return await shelf.restore(connection, scope, line)
         case transfer.FactLine(fact=fact):
             return await facts.restore(connection, scope, fact)
+        case transfer.AnswerLine(answer=answer):
+            values = answers.values(scope.of(answer.session), answer)
+            return await _is_new(connection, answers.ADD, *values)
         case _:
             return await _restore_told(connection, scope, line)
 

@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules
-from holdfast.store.postgres import blobs, facts, jobs, originals, text
+from holdfast.store.postgres import answers, blobs, facts, jobs, originals, text
 from holdfast.store.postgres import turns as remembered
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import SessionRecord, Turn
@@ -65,8 +65,8 @@ WHERE workspace = $1 AND username = $2 AND session = $3
 ADD_TURN: LiteralString = """
 INSERT INTO holdfast.turns (
     workspace, username, session, number, record, model, started_at, predicted, untouched, input,
-    cached, output, expansions, expansion_tokens, cost, saved_cost, failed)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+    cached, output, expansions, expansion_tokens, cost, saved_cost, failed, answered)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 ON CONFLICT DO NOTHING
 RETURNING number
 """
@@ -122,6 +122,8 @@ SELECT workspace, username FROM (
     SELECT workspace, username, 0.0::float8 FROM holdfast.remembered_changes AS c WHERE EXISTS (
         SELECT FROM holdfast.remembered AS r
         WHERE (r.workspace, r.username) = (c.workspace, c.username))
+    UNION ALL
+    SELECT DISTINCT workspace, username, 0.0::float8 FROM holdfast.answers
 ) AS used
 GROUP BY 1, 2
 ORDER BY max(used) DESC, 1 DESC, 2 DESC
@@ -220,6 +222,7 @@ def turn_values(scope: Scope, turn: Turn) -> tuple[object, ...]:
         *(*_key(scope), turn.number, rules.to_json(turn), turn.model, turn.started_at),
         *(usage.predicted, usage.untouched, usage.input, usage.cached, usage.output),
         *(usage.expansions, usage.expansion_tokens, usage.cost, usage.saved_cost, usage.failed),
+        usage.answered,
     )
 
 
@@ -332,7 +335,8 @@ async def delete_session(database: Database, scope: Scope, now: float) -> int:
         await blobs.lock_to_remove(connection, scope)
         only = await connection.fetch(_ONLY_ITS_REFS, *_key(scope))
         gone = await originals.drop(connection, scope, only, now)
-        for statement in (*_DELETE, *jobs.OF_SESSION, remembered.OF_SESSION):
+        of_shelves = (*jobs.OF_SESSION, remembered.OF_SESSION, answers.OF_SESSION)
+        for statement in (*_DELETE, *of_shelves):
             await connection.execute(statement, *_key(scope))
         await facts.drop_of_session(connection, scope)
         named = await connection.fetch(_DELETE_MESSAGES, *_key(scope))

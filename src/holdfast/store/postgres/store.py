@@ -12,8 +12,10 @@ from typing import Literal, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
+from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.postgres import moving, originals, sessions, summaries, upkeep
+from holdfast.store.postgres.answers import PostgresAnswers
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.facts import PostgresFacts
 from holdfast.store.postgres.migrate import migrate
@@ -65,6 +67,8 @@ class PostgresStore:
         """What was said, turn by turn."""
         self.facts: FactShelf = PostgresFacts(database)
         """What was said."""
+        self.answers: AnswerShelf = PostgresAnswers(database, clock)
+        """Answers that may be given again."""
 
     @classmethod
     async def open(

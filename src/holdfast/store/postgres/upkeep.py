@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
-from holdfast.store.postgres import blobs, facts, shelf, summaries
+from holdfast.store.postgres import answers, blobs, facts, shelf, summaries
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.protocol import Progress
 from holdfast.store.records import AuditEntry, Cleaned, Damage, StoreStats, UsageTotal
@@ -35,7 +35,8 @@ SELECT
     sum(expansion_tokens)::bigint AS expansion_tokens,
     coalesce(sum(cost), 0) AS cost,
     coalesce(sum(saved_cost), 0) AS saved_cost,
-    count(*) FILTER (WHERE failed) AS failed
+    count(*) FILTER (WHERE failed) AS failed,
+    count(*) FILTER (WHERE answered) AS answered
 FROM holdfast.turns
 WHERE workspace = $1 AND username = $2 AND $4 IN ('', session) AND started_at >= $5
 GROUP BY 1
@@ -203,8 +204,10 @@ async def verify(
                 progress(done, number)
         unsound = await summaries.unsound(connection, scope)
         unsound_turns = await shelf.unsound(connection, scope)
+        unsound_answers = await answers.unsound(connection, scope)
     await blobs.mark(database, scope, damaged, now)
     damages += await summaries.remove(database, scope, unsound) + unsound_turns
+    damages += await answers.remove(database, scope, unsound_answers)
     return damages + await facts.remove_unsound(database, scope)
 
 
@@ -214,7 +217,8 @@ async def gc(database: Database, scope: Scope, now: float, grace_seconds: float)
     The long search goes on beside the writers; they wait only while a part is removed.
     """
     which = (scope.workspace, scope.user, now - grace_seconds)
-    await database.fetch(summaries.REMOVE_EXPIRED, scope.workspace, scope.user, now)
+    for statement in (summaries.REMOVE_EXPIRED, answers.REMOVE_EXPIRED):
+        await database.fetch(statement, scope.workspace, scope.user, now)
     candidates = await database.fetch(_CANDIDATES, *which)
     total = Cleaned(0, 0, 0)
     for start in range(0, len(candidates), _PART):

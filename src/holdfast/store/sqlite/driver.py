@@ -208,6 +208,8 @@ def connect(path: Path, *, busy_seconds: float, read_only: bool = False) -> apsw
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     db.set_busy_timeout(int(busy_seconds * 1000))
     db.execute("PRAGMA foreign_keys = ON")
+    # What is removed is overwritten with zeros: else `forget` would leave it in free pages.
+    db.execute("PRAGMA secure_delete = ON")
     # FULL: each commit is on the disk before it is acknowledged, so that not even a power cut
     # loses it. Commits are shared (see writer), which makes that cheap enough.
     db.execute("PRAGMA synchronous = FULL")

@@ -15,7 +15,7 @@ from holdfast.store import rules, transfer
 from holdfast.store.pack import Packed
 from holdfast.store.records import AuditEntry, SessionRecord, Turn
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import facts, jobs, originals, sessions, summaries, turns
+from holdfast.store.sqlite import answers, facts, jobs, originals, sessions, summaries, turns
 from holdfast.store.sqlite.ticking import Ticking
 
 PAGE = 50
@@ -158,6 +158,12 @@ def fact_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     return [transfer.FactLine(fact) for fact in page], page[-1].id if page else None
 
 
+def answer_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
+    """Answers in the order they were kept."""
+    page, last = answers.page(db, scope, after or 0, PAGE)
+    return [transfer.AnswerLine(answer) for answer in page], last or None
+
+
 def calibration_lines(db: apsw.Connection, scope: Scope, _: Any) -> Page:
     """What was learnt, if anything was."""
     data = sessions.calibration(db, scope)
@@ -187,6 +193,7 @@ ALL: tuple[Read, ...] = (
     message_lines,
     summary_lines,
     fact_lines,
+    answer_lines,
     calibration_lines,
     audit_lines,
     remembered_lines,
@@ -228,6 +235,8 @@ def _restore(
             return turns.restore(db, scope, line)
         case transfer.FactLine(fact=fact):
             return facts.restore(db, scope, fact)
+        case transfer.AnswerLine(answer=answer):
+            return answers.restore(db, scope, answer)
         case _:
             return _restore_told(db, scope, line)
 

@@ -16,7 +16,7 @@ from holdfast.store import rules
 from holdfast.store.pack import Packed, unpack
 from holdfast.store.records import AuditEntry, SessionRecord, Turn, UsageTotal
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import facts, jobs, originals
+from holdfast.store.sqlite import answers, facts, jobs, originals
 from holdfast.store.sqlite import turns as remembered
 
 _OF_SESSION = "WHERE workspace = ? AND owner = ? AND session = ?"
@@ -97,14 +97,15 @@ def insert_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
     db.execute(
         "INSERT OR REPLACE INTO turns (workspace, owner, session, number, started_at, model,"
         " predicted, untouched, input, cached, output, expansions, expansion_tokens,"
-        " cost, saved_cost, failed, record)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " cost, saved_cost, failed, answered, record)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *_key(scope),
             *(turn.number, turn.started_at, turn.model),
             *(usage.predicted, usage.untouched, usage.input, usage.cached, usage.output),
             *(usage.expansions, usage.expansion_tokens),
-            *(usage.cost or 0.0, usage.saved_cost or 0.0, usage.failed, rules.to_json(turn)),
+            *(usage.cost or 0.0, usage.saved_cost or 0.0, usage.failed, usage.answered),
+            rules.to_json(turn),
         ),
     )
 
@@ -189,6 +190,7 @@ def scopes(db: apsw.Connection) -> list[Scope]:
         " UNION ALL SELECT DISTINCT workspace, owner, 0 FROM refs WHERE content IS NOT NULL"
         " UNION ALL SELECT workspace, owner, 0 FROM remembered_changes AS c WHERE EXISTS ("
         "SELECT 1 FROM remembered AS r WHERE r.workspace = c.workspace AND r.owner = c.owner)"
+        " UNION ALL SELECT DISTINCT workspace, owner, 0 FROM answers"
         ") GROUP BY 1, 2 ORDER BY max(used) DESC, 1 DESC, 2 DESC"
     )
     return [Scope(owner, workspace) for workspace, owner in rows]
@@ -222,6 +224,7 @@ def delete(db: apsw.Connection, scope: Scope, now: float) -> int:
     jobs.drop_of_session(db, scope)
     remembered.drop_of_session(db, scope)
     facts.drop_of_session(db, scope)
+    answers.remove_of_session(db, scope)
     return len(rows)
 
 
@@ -232,7 +235,7 @@ def usage(
     rows = db.execute(
         f"SELECT {_NAMES[by]} AS name, count(*), sum(predicted), sum(untouched), sum(input),"  # noqa: S608
         " sum(cached), sum(output), sum(expansions), sum(expansion_tokens),"
-        " sum(cost), sum(saved_cost), sum(failed) FROM turns"
+        " sum(cost), sum(saved_cost), sum(failed), sum(answered) FROM turns"
         " WHERE workspace = ? AND owner = ? AND ? IN ('', session) AND started_at >= ?"
         " GROUP BY name ORDER BY name",
         (*_key(scope), since),

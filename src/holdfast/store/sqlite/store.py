@@ -16,7 +16,8 @@ from typing import Any, Literal, Self, TypeVar
 
 import apsw
 
-from holdfast.store import rules, transfer
+from holdfast.store import answer_shelf, rules, transfer
+from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf, damage_of
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
@@ -36,6 +37,7 @@ from holdfast.store.records import (
 )
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
+    answers,
     copying,
     facts,
     moving,
@@ -92,6 +94,8 @@ class SqliteStore:
         """What was said, turn by turn."""
         self.facts: FactShelf = SqliteFacts(writer, readers)
         """What was said."""
+        self.answers: AnswerShelf = answers.SqliteAnswers(writer, readers, clock)
+        """Answers that may be given again."""
         self._noting: Future[None] | None = None
         """The access noted last, until it is written."""
 
@@ -326,7 +330,11 @@ class SqliteStore:
         torn = await self._read(partial(facts.unsound, scope=scope))
         if torn:
             await self._write(partial(facts.remove, scope=scope, ids=list(torn)))
-        return damages + [damage_of(key) for key in torn.values()]
+        damages += [damage_of(key) for key in torn.values()]
+        unsound = await self._read(partial(answers.unsound, scope=scope))
+        if unsound:
+            await self._write(partial(answers.remove_unsound, scope=scope, unsound=unsound))
+        return damages + [answer_shelf.damaged(sha256) for sha256 in unsound.values()]
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
@@ -334,6 +342,7 @@ class SqliteStore:
         cutoff = now - grace_seconds
         refs = removed = size = after = 0
         await self._write(partial(summaries.remove_expired, scope=scope, now=now))
+        await self._write(partial(answers.remove_expired, scope=scope, now=now))
         while True:
             # Looked for by a reader, which keeps nobody from writing; judged again when removed.
             ids = await self._read(

@@ -19,6 +19,7 @@ import holdfast
 from holdfast.errors import HoldfastError
 
 from . import (
+    answers,
     cite,
     config,
     convert,
@@ -57,6 +58,7 @@ for command in (
     *(summarise.summarise, pack.pack, worker.worker, jobs.jobs, models.models, config.config),
 ):
     app.command()(command)
+app.add_typer(answers.app, name="answers")
 app.add_typer(store.app, name="store")
 app.add_typer(facts.app, name="facts")
 
@@ -95,6 +97,7 @@ def _holdfast(
     List the refs:     holdfast refs
     Recall a talk:     holdfast recall "what did I decide?"
     Rebuild a request: holdfast rebuild SESSION TURN > asked.json
+    Answers in memory: holdfast answers list
     See the jobs:      holdfast jobs
     See the models:    holdfast models claude
     See what is known: holdfast facts list

@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from holdfast.answers import Answer
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreError
 from holdfast.expand.tool import NAME, OTHER_NAME
 from holdfast.fitting import Fitted
 from holdfast.surfaces.proxy.expansions import Expansions
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
+from holdfast.surfaces.proxy.remembering import Ended, Remembering, edit_of
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT
 from holdfast.surfaces.proxy.sending import (
     BrokenOffError,
@@ -93,6 +95,7 @@ class Handling:
         self._linked = False
         self._said_all = False
         """The client has the end of its stream."""
+        self._remembering: Remembering
 
     async def run(self) -> Outcome:
         """Answer the request; a HoldfastError says why it cannot be."""
@@ -101,10 +104,38 @@ class Handling:
         conversation = await self.service.read(self.incoming.body, self.dialect, tenant)
         self.incoming.seen.model = self.incoming.route.model or conversation.model or ""
         self._preparing = Preparing(self.service, self.incoming, engine)
+        self._remembering = Remembering(self.service, self.incoming, engine)
+        try:
+            answer = await self._remembering.look(conversation)
+            if answer is not None:
+                with suppress(StoreError):  # then it is sent, as the settings say
+                    return await self._from_memory(conversation, answer)
+            return await self._asked(conversation)
+        except BaseException:
+            self._remembering.end()  # whoever waits for this one's answer waits in vain
+            raise
+
+    async def _from_memory(self, conversation: Conversation, answer: Answer) -> Outcome:
+        """Give an answer again; nothing goes out, and that is written down."""
+        prepared = await self._preparing.unsent(conversation, edit_of(answer))
+        self.incoming.seen.session = prepared.session.name
+        self.service.telemetry.metrics.answered(answer.tier)
+        self.first_id = answer.given.id
+        self._note(prepared, 200, None, remembered=answer.given.output_tokens)
+        await self._written()
+        headers, body = self._remembering.replay(answer)
+        return Outcome(200, prepared.headers | headers, body)
+
+    async def _asked(self, conversation: Conversation) -> Outcome:
+        """Send the request, and give the answer that comes."""
         prepared = await self._preparing.prepare(conversation)
+        warnings = prepared.warnings + self._remembering.warnings
+        prepared = prepared._replace(warnings=warnings)
+        if self._remembering.headers:
+            self.service.telemetry.metrics.answered("miss")
         self.incoming.seen.session = prepared.session.name
         self._offered = await self._offered_in(prepared)
-        headers = prepared.headers
+        headers = prepared.headers | self._remembering.headers
         if self.service.peers is not None:
             headers[f"{PREFIX}worker"] = str(self.service.peers.number)
         calls = AsyncExitStack()
@@ -113,7 +144,7 @@ class Handling:
             if reply.status < 400 and is_stream(reply):
                 headers = returned_headers(reply.headers, changed=True) | headers
                 held = calls.pop_all()
-                stream = _Pieces(self._stream(prepared, reply, held), held)
+                stream = _Pieces(self._stream(prepared, reply, held), held, self._remembering)
                 return Outcome(reply.status, headers, stream)
             first = await received(reply, self.service.most_bytes)
         finally:
@@ -146,6 +177,7 @@ class Handling:
                 self.hops.clear()
                 self._note(prepared, status, billed or None)
                 await self._written()
+                self._remembering.end()
                 return Outcome(status, got.headers, got.body)
             billed = add_usage(billed, answer.usage) if bodies else answer.usage
             bodies.append(got.body)
@@ -156,10 +188,13 @@ class Handling:
                     got = await received(reply, self.service.most_bytes)
         self._note(prepared, 200, billed)
         await self._written()
-        if not self._offered:  # there was one answer, and it cannot hide anything
-            return Outcome(got.status, got.headers, got.body)
-        joined = join_answers(bodies, self.dialect, self._is_hidden)
-        return Outcome(got.status, got.headers | _account(billed, len(bodies)), joined)
+        body, headers = got.body, got.headers
+        if self._offered:  # else there was one answer, and it cannot hide anything
+            body = join_answers(bodies, self.dialect, self._is_hidden)
+            headers = headers | _account(billed, len(bodies))
+        self._remembering.add(body)
+        self._keep(prepared, answer.stop_reason, answer.turn, answer.calls, billed)
+        return Outcome(got.status, headers, body)
 
     async def _stream(
         self, prepared: Prepared, reply: Reply, calls: AsyncExitStack
@@ -171,9 +206,11 @@ class Handling:
             rounds = self._rounds(prepared, relay, reply, calls)
             async with aclosing(rounds):
                 async for out in rounds:
+                    self._remembering.add(out)
                     yield out
             status = 502 if relay.broken else status  # it ended too early, in order: so does ours
             for out in relay.close():
+                self._remembering.add(out)
                 yield out
         except HoldfastError as error:
             status = getattr(error, "status", 502)
@@ -187,6 +224,28 @@ class Handling:
         finally:
             await calls.aclose()
             self._note(prepared, status, relay.usage or None)
+            if self._said_all and self._remembering.is_keeping:
+                for out in relay.close():  # nothing, unless the client left before it
+                    self._remembering.add(out)
+                self._keep(
+                    *(prepared, relay.stop_reason, relay.assistant_turn, relay.visible_calls),
+                    relay.usage,
+                )
+            else:
+                self._remembering.end()
+
+    def _keep(
+        self,
+        prepared: Prepared,
+        stop_reason: str,
+        turn: Sequence[bytes],
+        calls: Sequence[Call],
+        usage: object,
+    ) -> None:
+        """Keep an answer of which the client has all, if it may be given again."""
+        hops = self._hidden_answer.hops if self._hidden_answer is not None else ()
+        ended = Ended(self.first_id, stop_reason, turn, calls, usage, hops)
+        self._remembering.keep(ended, prepared.fitted, prepared.session.name)
 
     async def _rounds(
         self, prepared: Prepared, relay: Relay, reply: Reply, calls: AsyncExitStack
@@ -310,7 +369,9 @@ class Handling:
 
     # --- afterwards ------------------------------------------------------------------------------
 
-    def _note(self, prepared: Prepared, status: int, usage: object) -> None:
+    def _note(
+        self, prepared: Prepared, status: int, usage: object, remembered: int | None = None
+    ) -> None:
         """Write down what happened, once."""
         self._hide(prepared)
         fitted = self._refitted or prepared.fitted
@@ -329,6 +390,7 @@ class Handling:
                 read_only=self.incoming.switches.read_only,
                 learn=self._teaches(prepared.asked),
                 billed=self.incoming.route.family in self.service.upstreams,
+                remembered=remembered,
             )
         )
 
@@ -390,9 +452,12 @@ def _account(billed: dict[str, Any], calls: int) -> dict[str, str]:
 class _Pieces:
     """A stream that gives its upstream call back even if nobody ever reads from it."""
 
-    def __init__(self, pieces: AsyncGenerator[bytes], calls: AsyncExitStack) -> None:
+    def __init__(
+        self, pieces: AsyncGenerator[bytes], calls: AsyncExitStack, remembering: Remembering
+    ) -> None:
         self._pieces = pieces
         self._calls = calls
+        self._remembering = remembering
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._pieces
@@ -401,3 +466,5 @@ class _Pieces:
         """End it, read or not."""
         await self._pieces.aclose()
         await self._calls.aclose()
+        if not self._remembering.is_kept:
+            self._remembering.end()

@@ -66,6 +66,9 @@ class Metrics:
         self._saved_cost = gauge("saved_dollars", "Net of expansions and caches.", by_model)
         self._failed = counter("failed_turns", "Turns without an answer.", by_model)
         self._edits = counter("edits", "What was done to requests.", ("action",))
+        self._answers = counter(
+            "answers", "Requests looked up in memory, by what was there.", ("tier",)
+        )
         self._warnings = counter("warnings", "Warnings given.")
         self._overruns = counter(
             "overruns", "Contents not read in time or within memory.", ("reason",)
@@ -93,6 +96,10 @@ class Metrics:
     def overran(self, reason: str) -> None:
         """Count a content that a worker could not read: `deadline`, `crash`, `busy`, `failed`."""
         self._overruns.labels(reason).inc()
+
+    def answered(self, tier: str) -> None:
+        """Count a request that was answered from memory, `exact` or `semantic`, or was a `miss`."""
+        self._answers.labels(tier).inc()
 
     def tried(self, attempt: Attempt) -> None:
         """Count an attempt at a job of the queue."""

@@ -13,7 +13,7 @@ from holdfast.engine import Holdfast, Session
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted
 from holdfast.fitting.draft import origins_of
-from holdfast.store.records import saved_tokens
+from holdfast.store.records import Edit, saved_tokens
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import log
 from holdfast.surfaces.proxy.service import Service
@@ -75,10 +75,7 @@ class Preparing:
         """Make the request fit, with what was decided for its session before."""
         engine, switches = self.engine, self.incoming.switches
         try:
-            if switches.session:
-                session = await engine.session(switches.session).load()
-            else:
-                session = await engine.session_of(conversation)
+            session = await self._session_of(conversation)
             if switches.read_only:
                 return await self._read_only(conversation, session)
             fitted = await session.fit(conversation, self.options(conversation))
@@ -121,10 +118,27 @@ class Preparing:
         except (BudgetExceededError, ContextOptimizationError):
             warning = "the request does not fit: it went out as it came"
             return Prepared(conversation, body, session, warnings=(warning,))
-        counted = self.count(conversation, options.model)
-        state = FitState(conversation, conversation, origins_of(conversation.messages))
-        fitted = Fitted(body, counted, told.limit, (), state, untouched=counted.tokens)
+        fitted = self._unchanged(conversation, options.model, told.limit)
         return Prepared(conversation, body, session, fitted, told, told.warnings)
+
+    async def unsent(self, conversation: Conversation, edit: Edit) -> Prepared:
+        """The request as one that goes nowhere: it is answered from memory, as the edit says."""
+        session = await self._session_of(conversation)
+        model = self.options(conversation).model
+        fitted = self._unchanged(conversation, model, 0, (edit,))
+        return Prepared(conversation, self.incoming.body, session, fitted)
+
+    def _unchanged(
+        self, conversation: Conversation, model: str, limit: int, edits: tuple[Edit, ...] = ()
+    ) -> Fitted:
+        counted = self.count(conversation, model)
+        state = FitState(conversation, conversation, origins_of(conversation.messages))
+        return Fitted(self.incoming.body, counted, limit, edits, state, untouched=counted.tokens)
+
+    async def _session_of(self, conversation: Conversation) -> Session:
+        if self.incoming.switches.session:
+            return await self.engine.session(self.incoming.switches.session).load()
+        return await self.engine.session_of(conversation)
 
     async def folded(self, prepared: Prepared, before: Fitted, tokens: int) -> Fitted | None:
         """The request folded until it may grow by some tokens; None if that cannot be."""

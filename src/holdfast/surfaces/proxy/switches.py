@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -23,6 +23,14 @@ _TOKENS = re.compile(r"0*[1-9][0-9]{0,8}")
 _SHARE = re.compile(r"0?\.[0-9]{1,6}|1(?:\.0{1,6})?")
 _LONGEST_PATTERN = 200
 _POLICIES: tuple[CitePolicy, ...] = get_args(CitePolicy)
+AnswerSwitch = Literal["off", "exact", "semantic", "refresh"]
+"""Not at all; for an equal request; for a like one too; not now, but what comes is kept."""
+_ANSWERS: dict[str, AnswerSwitch | None] = {
+    **{each: each for each in get_args(AnswerSwitch)},
+    **dict.fromkeys(("1", "true", "yes", "on"), "semantic"),
+    **dict.fromkeys(("0", "false", "no"), "off"),
+    "": None,
+}
 
 
 class Switches(NamedTuple):
@@ -40,6 +48,8 @@ class Switches(NamedTuple):
     """Most input tokens; None is what the settings say, else the model's own limit."""
     session: str = ""
     """Which conversation it is; empty: known by its beginning."""
+    answers: AnswerSwitch | None = None
+    """Whether it may be answered from memory; None is what the settings say."""
     cite_policy: CitePolicy | None = None
     cite_tokens: int | None = None
     cite_share: float | None = None
@@ -71,6 +81,7 @@ def read_switches(headers: Mapping[str, str]) -> Switches:
         offer_expand=_offer_expand(headers),
         limit=_tokens(headers, "budget"),
         session=session,
+        answers=_answers(headers),
         cite_policy=_policy(headers),
         cite_tokens=_tokens(headers, "cite-tokens"),
         cite_share=_share(headers),
@@ -124,6 +135,13 @@ def _is_on(headers: Mapping[str, str], name: str) -> bool:
     if value not in _OFF:
         raise _bad(name, "on or off")
     return False
+
+
+def _answers(headers: Mapping[str, str]) -> AnswerSwitch | None:
+    value = headers.get(f"{PREFIX}answers", "").strip().lower()
+    if value not in _ANSWERS:
+        raise _bad("answers", "off, exact, semantic or refresh")
+    return _ANSWERS[value]
 
 
 def _offer_expand(headers: Mapping[str, str]) -> OfferExpand | None:

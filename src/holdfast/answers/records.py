@@ -1,0 +1,115 @@
+"""What is kept of an answer, what is given, and by which policy.
+
+records: after sharing, before vectors. Representations hold ids and sizes, never what was said.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from holdfast.privacy import Policy as PrivacyPolicy
+from holdfast.settings import Settings
+from holdfast.store.answer_shelf import StoredAnswer
+
+Tier = Literal["exact", "semantic"]
+Form = Literal["whole", "events", "events+usage"]
+"""How an answer came: in one piece, or as a stream, which reports usage to who asks for it."""
+
+
+class GivenAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What was answered: its text, and the very bytes where it came through the proxy."""
+
+    text: str
+    body: bytes = b""
+    dialect: str = ""
+    form: Form = "whole"
+    model: str = ""
+    id: str = ""
+    """As the provider called it: a client may go on from that name."""
+    is_plain: bool = True
+    """Its text is all of it: it can be written in another form."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    """As they were reported."""
+
+    def __repr__(self) -> str:
+        return f"<GivenAnswer, {len(self.text)} characters, {len(self.body)} bytes>"
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer from memory, and why it is given."""
+
+    id: str
+    text: str
+    tier: Tier
+    similarity: float
+    """Of the questions; 1 for an equal request."""
+    matched: str
+    """The question that it was given to first."""
+    created: int
+    """When it was given first, in seconds since 1970."""
+    age_seconds: float
+    given: GivenAnswer
+    refs: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Answer {self.id[:16]}, {self.tier}, {self.similarity:.3f}>"
+
+
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """A kept answer beside a question: how alike they are, and what keeps it from being given."""
+
+    kept: StoredAnswer
+    similarity: float
+    differs_in: str
+    """A guard, or why the question has an answer of its own; empty if nothing does."""
+    serves: bool
+
+
+class AnswerFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which answers are meant: those that fit all of it."""
+
+    ref: str = ""
+    session: str = ""
+    signature: str = ""
+    contains: str = ""
+    """Words in the question or in the answer, in any case."""
+    older_than_seconds: float = 0.0
+
+
+class AnswerPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be kept and given, as the settings say."""
+
+    enabled: bool = True
+    semantic: bool = False
+    similarity: float = 0.97
+    ttl_seconds: float = 3_600.0
+    sampled: bool = False
+    """Whether the answers of requests with a temperature may be given for like questions."""
+    privacy: PrivacyPolicy = "allow"
+
+    @classmethod
+    def of(cls, settings: Settings) -> AnswerPolicy:
+        """What the settings say."""
+        return cls(
+            enabled=settings.enable_answer_cache,
+            semantic=settings.enable_semantic_cache,
+            similarity=settings.semantic_cache_similarity,
+            ttl_seconds=settings.answer_ttl_seconds,
+            sampled=settings.semantic_cache_sampled,
+            privacy=settings.privacy_policy,
+        )
+
+
+def packed(given: GivenAnswer) -> bytes:
+    """An answer as it is stored."""
+    # Half a surrogate pair, which a model may say, would be refused.
+    text = given.text.encode("utf-8", "replace").decode()
+    return msgspec.msgpack.encode(msgspec.structs.replace(given, text=text))
+
+
+def unpacked(answer: bytes) -> GivenAnswer:
+    """The answer that `packed` wrote."""
+    return msgspec.msgpack.decode(answer, type=GivenAnswer)
