@@ -23,6 +23,7 @@ from tests.proxy.spoken import call, says, text
 from tests.proxy.test_server import Process
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
+from tests.wiring import assembling
 from tests.wiring.wired import (
     LARGE,
     LONG,
@@ -460,4 +461,5 @@ PROXY: dict[str, Wired | str] = {
     "on_store_failure": Wired(answer_without_store, "pass", "refuse"),
     "log_format": Wired(lines_of_the_log, "text", "json"),
     "otel_endpoint": Wired(spans, False, True),
+    **assembling.PROXY,
 }

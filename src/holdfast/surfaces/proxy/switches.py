@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -23,6 +23,8 @@ _TOKENS = re.compile(r"0*[1-9][0-9]{0,8}")
 _SHARE = re.compile(r"0?\.[0-9]{1,6}|1(?:\.0{1,6})?")
 _LONGEST_PATTERN = 200
 _POLICIES: tuple[CitePolicy, ...] = get_args(CitePolicy)
+Mode = Literal["fit", "assemble"]
+"""How a request is made that holds a whole history."""
 
 
 class Switches(NamedTuple):
@@ -40,6 +42,8 @@ class Switches(NamedTuple):
     """Most input tokens; None is what the settings say, else the model's own limit."""
     session: str = ""
     """Which conversation it is; empty: known by its beginning."""
+    mode: Mode | None = None
+    """How the request is made; None is what the settings say."""
     cite_policy: CitePolicy | None = None
     cite_tokens: int | None = None
     cite_share: float | None = None
@@ -71,6 +75,7 @@ def read_switches(headers: Mapping[str, str]) -> Switches:
         offer_expand=_offer_expand(headers),
         limit=_tokens(headers, "budget"),
         session=session,
+        mode=_mode(headers),
         cite_policy=_policy(headers),
         cite_tokens=_tokens(headers, "cite-tokens"),
         cite_share=_share(headers),
@@ -124,6 +129,15 @@ def _is_on(headers: Mapping[str, str], name: str) -> bool:
     if value not in _OFF:
         raise _bad(name, "on or off")
     return False
+
+
+def _mode(headers: Mapping[str, str]) -> Mode | None:
+    value = headers.get(f"{PREFIX}mode", "").strip().lower()
+    choices: tuple[Mode, ...] = get_args(Mode)
+    choice = next((choice for choice in choices if choice == value), None)
+    if value and choice is None:
+        raise _bad("mode", "fit or assemble")
+    return choice
 
 
 def _offer_expand(headers: Mapping[str, str]) -> OfferExpand | None:
