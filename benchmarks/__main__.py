@@ -13,6 +13,7 @@ from rich.console import Console
 
 from benchmarks import (
     allocate,
+    assemble,
     budget,
     cite,
     count,
@@ -40,6 +41,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "fit": fit.run,
     "budget": budget.run,
     "allocate": allocate.run,
+    "assemble": assemble.run,
     "cite": cite.run,
     "expand": expand.run,
     "store": store.run,
