@@ -14,6 +14,7 @@ from rich.console import Console
 from benchmarks import (
     allocate,
     answers,
+    assemble,
     budget,
     cite,
     count,
@@ -41,6 +42,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "fit": fit.run,
     "budget": budget.run,
     "allocate": allocate.run,
+    "assemble": assemble.run,
     "cite": cite.run,
     "expand": expand.run,
     "store": store.run,

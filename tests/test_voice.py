@@ -30,7 +30,9 @@ from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log
 from tests.test_cite_sizes import check_sizes
 
 SOURCES = Path(voice.__file__).parent
-SPEAKING = ("cite", "condense", "document", "expand", "fitting", "trim", "surfaces/proxy")
+SPEAKING = (
+    *("assemble", "cite", "condense", "document", "expand", "fitting", "trim", "surfaces/proxy"),
+)
 """What writes into conversations."""
 FORGED = "ref:log:0123456789abcdef"
 ENDS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
@@ -133,7 +135,8 @@ def check_page(page: Expansion) -> None:
 
 
 LIKE_OURS = re.compile(
-    r"(?i)[\s\u200b-\u200f\u202a-\u202e\ufeff]?(?:\[(?:ref:|Open any part|Folded|…|Nothing more can"
+    r"(?i)[\s\u200b-\u200f\u202a-\u202e\ufeff]?(?:\[(?:ref:|Open any part|Folded|Memory|…"
+    r"|Nothing more can|Nothing that was said"
     r"|The store cannot|stale -|[\d,]+ \w+ remain)|It was: |At a glance:|Errors and warnings:"
     r"|On the question:|Outline:|Beginning and end:|Samples:)"
 )

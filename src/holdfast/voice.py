@@ -18,6 +18,7 @@ import re
 
 OPEN_ANY_PART = "[Open any part: "
 FOLDED = "[Folded: "
+MEMORY = "[Memory: "
 CUT = "[… "
 CUT_AGAIN = "[…]"
 """Behind lines that were picked from what was cut."""
@@ -25,6 +26,7 @@ NO_MORE = (
     "[Nothing more can be opened in this answer: {why}. Go on with the task with what you have.]"
 )
 NO_STORE = "[The store cannot be read just now. Answer with what you have.]"
+NOTHING_SAID = "[Nothing that was said earlier bears on this. Answer with what you have.]"
 WAS = "It was: "
 HEADINGS = {
     "key": "At a glance:",
@@ -39,8 +41,9 @@ _SHAPES = (
     re.escape("[ref:"),  # the first line of a citation, of a page, and of why there is none
     r"\[[\d,.]{1,20} \w{1,20} remain: ",
     r"\[stale - ",
-    *(re.escape(words.rstrip()) for words in (OPEN_ANY_PART, FOLDED, CUT, WAS, *HEADINGS.values())),
-    *(re.escape(" ".join(words.split()[:2])) for words in (NO_MORE, NO_STORE)),
+    *(re.escape(words.rstrip()) for words in (OPEN_ANY_PART, FOLDED, MEMORY, CUT, WAS)),
+    *map(re.escape, HEADINGS.values()),
+    *(re.escape(" ".join(words.split()[:2])) for words in (NO_MORE, NO_STORE, NOTHING_SAID)),
 )
 """How our lines begin, as regular expressions; one that a cut has shortened is like ours too."""
 

@@ -23,6 +23,7 @@ from holdfast.store.refs import REF
 from tests.allocate.made import allocated, item
 from tests.fitting.test_citing import chat
 from tests.store.harness import Clock
+from tests.wiring import assembling
 from tests.wiring.answers import LIBRARY_ANSWERS
 from tests.wiring.summaries import SUMMARIES
 from tests.wiring.wired import (
@@ -353,5 +354,6 @@ LIBRARY: dict[str, Wired | str] = {
     "on_store_failure": "the library raises StoreUnavailableError: the caller decides",
     "log_format": "a library does not configure its caller's logging",
     "otel_endpoint": "a library does not configure its caller's tracing",
+    **assembling.LIBRARY,
     **SUMMARIES,
 }

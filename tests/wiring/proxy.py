@@ -23,6 +23,7 @@ from tests.proxy.spoken import call, says, text
 from tests.proxy.test_server import Process
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
+from tests.wiring import assembling
 from tests.wiring.answers import PROXY_ANSWERS
 from tests.wiring.proxy_summaries import PROXY_SUMMARIES
 from tests.wiring.wired import (
@@ -445,4 +446,5 @@ PROXY: dict[str, Wired | str] = {
     "log_format": Wired(lines_of_the_log, "text", "json"),
     "otel_endpoint": Wired(spans, False, True),
     **PROXY_SUMMARIES,
+    **assembling.PROXY,
 }

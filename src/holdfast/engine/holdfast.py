@@ -1,4 +1,4 @@
-"""Holdfast: cite, expand and fit over one store.
+"""Holdfast: cite, expand, fit and assemble over one store.
 
 holdfast: the last word of the engine, which all surfaces use. An original is stored before its
 citation is shown; what may take long is done off the event loop: see workers/.
@@ -12,14 +12,26 @@ import uuid
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
+import msgspec
+
 from holdfast.answers import AnswerPolicy, Answers
+from holdfast.assemble import (
+    AssembleContextInput,
+    AssembledContext,
+    AssembleOptions,
+    Assembler,
+    HeaderParts,
+    Intent,
+)
+from holdfast.assemble.context import PLAIN
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite import count as count_text
 from holdfast.engine.chains import Chains
 from holdfast.engine.live import LiveSessions
+from holdfast.engine.remembering import Histories
 from holdfast.engine.session import (
     COMPARING,
     Session,
@@ -144,6 +156,7 @@ class Holdfast:
                 engine.opened = asker(store, settings)
                 engine.summaries = fold_summaries(store, settings)
                 engine.jobs = worker
+                engine.assembler.options = assemble_options(settings)
                 yield engine
                 await engine.settle()
         finally:
@@ -166,6 +179,7 @@ class Holdfast:
         engine.summaries = self.summaries
         engine.live = self.live  # one bound for the memory of all
         engine.held = self.held
+        engine.assembler.options = self.assembler.options
         return engine
 
     # --- contents --------------------------------------------------------------------------------
@@ -259,8 +273,13 @@ class Holdfast:
     async def remember(
         self, session: str, messages: Sequence[Mapping[str, Any] | Remembered]
     ) -> list[str]:
-        """Keep messages of a session to be recalled: see `Memory.remember`."""
-        return await self.memory.remember(session, messages)
+        """Keep messages of a session to be recalled, and their facts: see `Memory.remember`."""
+        ids = await self.memory.remember(session, messages)
+        if self.learns:
+            said = [{**_plain(each), "id": id_} for each, id_ in zip(messages, ids, strict=True)]
+            with suppress(StoreError):  # that is no reason to fail
+                await self.facts.extract(said, session=session)
+        return ids
 
     async def recall(
         self,
@@ -293,6 +312,46 @@ class Holdfast:
         return await self.memory.forget_turns(
             ids=ids, session=session, before=before, since=since, preview=preview
         )
+
+    # --- turns -----------------------------------------------------------------------------------
+
+    @cached_property
+    def assembler(self) -> Assembler:
+        """Who assembles turns; its `options` say what their headers hold."""
+        return Assembler(self.memory, self.facts, self.store, self.scope)
+
+    @cached_property
+    def histories(self) -> Histories:
+        """What clients send with their whole history, to be remembered and assembled."""
+        return Histories(self)
+
+    async def assemble(  # noqa: PLR0913 - named arguments, of which most calls need two
+        self,
+        *,
+        session: str,
+        user_turn: str,
+        intent: Intent | None = None,
+        topic_tags: Sequence[str] | None = None,
+        token_budget: int | None = None,
+        force_refresh: bool = False,
+        model: str = "",
+        dialect: str = PLAIN,
+    ) -> AssembledContext:
+        """The turn in which the user says something: what matters of a session, in few tokens.
+
+        The budget is that of the options, 3,000 tokens, unless one is given; it holds for the
+        request as it is serialized in `dialect`, as `model` counts. What is said in the turn and
+        answered to it is remembered only by `remember`.
+        """
+        wanted = AssembleContextInput(
+            session_id=session,
+            user_turn=user_turn,
+            intent=intent,
+            topic_tags=None if topic_tags is None else tuple(topic_tags),
+            token_budget=self.assembler.options.tokens if token_budget is None else token_budget,
+            force_refresh=force_refresh,
+        )
+        return await self.assembler.assemble(wanted, model=model, dialect=dialect)
 
     # --- requests --------------------------------------------------------------------------------
 
@@ -451,10 +510,26 @@ async def _learnt(store: Store, scope: Scope) -> Calibration:
     return Calibration()
 
 
+def _plain(message: Mapping[str, Any] | Remembered) -> Mapping[str, Any]:
+    return msgspec.structs.asdict(message) if isinstance(message, Remembered) else message
+
+
 def work_limits(settings: Settings) -> WorkLimits:
     """What reading large contents may take, as the settings say."""
     return WorkLimits(
         settings.worker_processes, settings.work_seconds, settings.work_memory_mb * 1_000_000
+    )
+
+
+def assemble_options(settings: Settings) -> AssembleOptions:
+    """How turns are assembled, as the settings say."""
+    return AssembleOptions(
+        header=HeaderParts(profile=settings.profile),
+        lists_tools=settings.use_tool_directory,
+        shows_facts=settings.enable_facts_ledger,
+        shows_refs=settings.enable_cas_refs,
+        tokens=settings.assemble_tokens,
+        rules=fit_options(settings).rules,
     )
 
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -30,6 +31,7 @@ from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.jobs import FoldSummaries
 from holdfast.store import Content, Scope, SessionRecord, Store, Turn
 from holdfast.tokens import Calibration
+from holdfast.tokens.counting import Correction
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
 from holdfast.wire.chained import held_under
@@ -37,6 +39,21 @@ from holdfast.wire.places import head_of
 from holdfast.workers import LARGE_BYTES, Workers
 
 _MOST_HIDDEN = 200
+
+
+class Maker(Protocol):
+    """Makes the request that goes out: `fit_request`, or what assembles a turn."""
+
+    def __call__(
+        self,
+        body: object,
+        options: FitOptions,
+        *,
+        state: FitState | None = None,
+        hidden: Sequence[Kept] = (),
+        calibration: Correction | None = None,
+    ) -> Fitted:
+        """A request within its limit."""
 
 
 class Session:
@@ -167,16 +184,22 @@ class Session:
     # --- requests --------------------------------------------------------------------------------
 
     async def fit(
-        self, body: object, options: FitOptions | None = None, *, limit: int | None = None
+        self,
+        body: object,
+        options: FitOptions | None = None,
+        *,
+        limit: int | None = None,
+        maker: Maker = fit_request,
     ) -> Fitted:
         """Make the session's next request fit; what left it is stored when this returns.
 
-        `limit` is that of the options, which are the session's own if none are given.
+        `limit` is that of the options, which are the session's own if none are given. `maker`
+        makes the request that goes out, of what the client asked and what went out before.
         """
         options = with_limit(options or self.options, limit)
         async with self._fitting:  # the next goes on from what this one sends
             body = await self._shared(body)
-            work = partial(self._fitted, body)
+            work = partial(self._fitted, body, maker=maker)
             size = _size(body, self.state)
             fitted = await fit_and_store(
                 self._store, self.scope, self._workers, size, options, work, told=self.told
@@ -209,10 +232,10 @@ class Session:
         size = _size(body, self.state)
         return await self._workers.off_loop(size, partial(self._fitted, body, options))
 
-    def _fitted(self, body: object, options: FitOptions) -> Fitted:
+    def _fitted(self, body: object, options: FitOptions, maker: Maker = fit_request) -> Fitted:
         if "refuse" in (options.rules.privacy, self.options.rules.privacy):
             self._writer.refuse_secrets()
-        return fit_request(
+        return maker(
             body,
             options,
             state=self.state,

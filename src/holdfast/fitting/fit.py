@@ -19,7 +19,7 @@ from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.folding import Folded, fold
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
-from holdfast.fitting.offering import ask_for_usage, offer_in_time
+from holdfast.fitting.offering import ask_for_usage, go_on_recalling, offer_in_time
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.state import FitState, Fitted, added, untold_in
 from holdfast.fitting.taking import take_up
@@ -58,6 +58,7 @@ def fit_request(
     if options.cites:
         draft = cite_arrivals(draft, rules, options.citer, measure, leaving)
     draft, shows = offer_in_time(draft, options, state, measure)
+    draft = go_on_recalling(draft, options, state)
     floor = state.floor if state is not None and draft.known else 0
     folded = fold(draft, measure, options, floor, leaving, state.told if state is not None else {})
     final = False

@@ -1,4 +1,4 @@
-"""What is changed around the messages: the tool that opens refs, and a stream's usage.
+"""What is changed around the messages: tools that open refs and find turns, a stream's usage.
 
 offering: after arrival and measure, before folding. Tools stand first in what vendors cache, so the
 one that opens refs is there from the first request that has tools, and stays. Where the API takes a
@@ -7,6 +7,7 @@ tool in a message, it comes there, behind the turn with the first ref.
 
 from __future__ import annotations
 
+from holdfast.expand import recalling
 from holdfast.expand.tool import definition
 from holdfast.fitting.arrival import expansion_tool
 from holdfast.fitting.draft import Draft, standing_for, where
@@ -33,6 +34,12 @@ _OFFER = Edit(
     action="offer",
     what="offered the tool that opens refs",
     why="a ref is never shown without it, and one that comes late breaks the vendor's cache",
+    where="$.tools",
+)
+_OFFER_RECALL = Edit(
+    action="offer",
+    what="offered the tool that finds earlier turns",
+    why="history was left out, and the model must be able to ask for it",
     where="$.tools",
 )
 _ASK_FOR_USAGE = Edit(
@@ -74,6 +81,24 @@ def offer_in_time(
     if shows or _offers_early(draft, options, measure, offered=offered):
         draft = offer(draft, options, new=not (refs or held or offered))
     return draft, shows
+
+
+def offer_recall(draft: Draft, *, new: bool) -> Draft:
+    """Offer to find earlier turns, unless the request does already."""
+    name, offered = recalling.recall_tool(draft.now)
+    if offered:
+        return draft
+    finder = recalling.definition(draft.now.dialect, name)
+    return draft.with_frame(with_tool(draft.now, finder), _OFFER_RECALL, new=new)
+
+
+def go_on_recalling(draft: Draft, options: FitOptions, state: FitState | None) -> Draft:
+    """Behind a turn that was assembled its tools stay, in their order: the prefix is cached."""
+    if state is None or not draft.known or not recalling.recall_tool(state.sent)[1]:
+        return draft
+    if expansion_tool(state.sent)[1]:
+        draft = offer(draft, options, new=False)
+    return offer_recall(draft, new=False)
 
 
 # --- in a message ----------------------------------------------------------------------------

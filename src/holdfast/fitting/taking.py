@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from holdfast.expand.tool import NAME, OTHER_NAME
+from holdfast.expand.recalling import OUR_TOOLS
 from holdfast.fitting.draft import Draft, Explain, because, client_range, where
 from holdfast.fitting.following import followed
 from holdfast.fitting.leaving import Leaving
@@ -80,9 +80,7 @@ def _with_hidden(draft: Draft, hidden: Sequence[Kept], model: str, platform: str
     before, new = draft.now.messages[: draft.known], draft.now.messages[draft.known :]
     added = draft.now.with_messages(new)
     earlier = draft.asked.messages[: len(draft.asked.messages) - len(new)]
-    whole = rejoin(
-        added, hidden, lambda name: name in (NAME, OTHER_NAME) and name not in own, earlier
-    )
+    whole = rejoin(added, hidden, lambda name: name in OUR_TOOLS and name not in own, earlier)
     if whole is added:
         return draft
     draft = draft.with_frame(whole, _CHAINED)

@@ -379,6 +379,39 @@ class Settings(Definitions, frozen=True, kw_only=True):
             "model a choice: a temperature that is not 0, or none."
         ),
     ] = False
+    mode: Annotated[
+        Literal["fit", "assemble"],
+        Meta(
+            description="How the proxy makes requests of clients that send their whole history: "
+            "fit them to the model, or assemble each turn of what matters, within "
+            "assemble_tokens; a request's x-holdfast-mode says otherwise."
+        ),
+    ] = "fit"
+    assemble_tokens: Annotated[
+        int,
+        Meta(ge=200, description="Most input tokens of an assembled turn, tools included."),
+    ] = 3_000
+    profile: Annotated[
+        dict[str, str],
+        Meta(
+            description="A card of the user in the header of assembled turns, at most 100 tokens: "
+            '{ project = "alfred", timezone = "Europe/Berlin", role = "engineer" }.'
+        ),
+    ] = msgspec.field(default_factory=dict)
+    use_tool_directory: Annotated[
+        bool,
+        Meta(
+            description="Whether the header of assembled turns lists tools by name and intent, "
+            "without their schemas."
+        ),
+    ] = True
+    enable_cas_refs: Annotated[
+        bool,
+        Meta(
+            description="Whether assembled turns name stored results by their refs, and offer the "
+            "tool that opens them."
+        ),
+    ] = True
     serve_host: Annotated[
         str,
         Meta(

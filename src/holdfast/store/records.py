@@ -98,6 +98,7 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
 EditAction = Literal[
     "cite",  # a citation stands for a long result
     "fold",  # a digest stands for messages
+    "assemble",  # quoted memory or a shorter form stands for messages
     "shorten",  # the middle of a result was cut out
     "drop",  # messages left, and nothing stands for them
     "repair",  # what the provider would refuse was mended

@@ -20,7 +20,9 @@ from holdfast.errors import HoldfastError
 
 from . import (
     answers,
+    assemble,
     cite,
+    compare,
     config,
     convert,
     count,
@@ -54,7 +56,7 @@ app = typer.Typer(
 for command in (
     *(tour.tour, serve.serve, stats.stats, show.show, validate.validate, convert.convert),
     *(count.count, fit.fit, cite.cite, expand.expand, refs.refs, rebuild.rebuild),
-    recall.recall,
+    *(recall.recall, assemble.assemble, compare.compare),
     *(summarise.summarise, pack.pack, worker.worker, jobs.jobs, models.models, config.config),
 ):
     app.command()(command)
@@ -94,6 +96,8 @@ def _holdfast(
     Open a part of it: holdfast expand REF --lines 40-80
     Say less of it:    holdfast summarise report.md --level key_points
     Pack sources:      holdfast pack *.md --question "why did it fail?" --budget 8000
+    Assemble a turn:   holdfast assemble SESSION "When is my flight?"
+    Compare answers:   holdfast compare request.json
     List the refs:     holdfast refs
     Recall a talk:     holdfast recall "what did I decide?"
     Rebuild a request: holdfast rebuild SESSION TURN > asked.json

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from holdfast.answers import Answer
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.expand.tool import NAME, OTHER_NAME
+from holdfast.expand.recalling import OUR_TOOLS
 from holdfast.fitting import Fitted
 from holdfast.surfaces.proxy.expansions import Expansions
 from holdfast.surfaces.proxy.incoming import Incoming
@@ -331,6 +331,7 @@ class Handling:
             partial(self._preparing.room, prepared),
             self._is_hidden,
             partial(self._make_room, prepared),
+            session=prepared.session.name,
         )
         step = await self._expansions.step(sent, turn, hidden, alone=alone)
         self.hops.append(Hop(step.turn, step.results))
@@ -356,12 +357,12 @@ class Handling:
         return unbound(folded.with_messages(folded.messages + since), len(folded.messages))
 
     def _is_hidden(self, name: str) -> bool:
-        """Whether a call is for the tool that we put into this request: no other is answered.
+        """Whether a call is for a tool that we put into this request: no other is answered.
 
         A model that was talked into a tool it was not given would open what a tenant owns for a
         request that cites nothing.
         """
-        return name in (NAME, OTHER_NAME) and name in self._offered
+        return name in OUR_TOOLS and name in self._offered
 
     def _keep_id(self, name: str) -> None:
         self.first_id = self.first_id or name

@@ -1,4 +1,4 @@
-"""Answer the model's own calls to open refs, and go on from them, under caps that it is told of.
+"""Answer the model's own calls to our tools, and go on from them, under caps that it is told of.
 
 expansions: after sending, before exchange. The request that goes on holds the model's turn and
 what was opened: it is counted as a whole before it may go out. A model that may open no more is
@@ -15,8 +15,8 @@ import msgspec
 from holdfast.cite import count
 from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
-from holdfast.expand import parse_call
-from holdfast.voice import NO_MORE, NO_STORE
+from holdfast.expand import parse_call, recalling
+from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOTHING_SAID
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Hidden, continuation
 from holdfast.wire.thinking import unbound, unbound_turn
@@ -24,6 +24,8 @@ from holdfast.wire.withdrawing import withdraw
 
 _LEAST_ROOM = 120
 """Tokens that are worth opening something for: a page's head and a few lines."""
+_RECALLED = 1_000
+"""Tokens of earlier turns that a call to find some may bring."""
 _MOST_TELLINGS = 3
 """Times that a model is told that it may open no more; with the last one the tool is withdrawn.
 
@@ -83,11 +85,14 @@ class Expansions:
         room: Room,
         hidden: Hidden,
         make_room: MakeRoom | None = None,
+        *,
+        session: str = "",
     ) -> None:
         """Begin; `hidden` says of a tool's name whether it is ours.
 
-        Without `make_room` what does not fit is not opened.
+        Without `make_room` what does not fit is not opened. Earlier turns are those of `session`.
         """
+        self._session = session
         self._engine = engine
         self._caps = caps
         self._room = room
@@ -200,6 +205,8 @@ class Expansions:
 
     async def _opened(self, call: Call, most: int) -> str:
         try:
+            if call.name in (recalling.NAME, recalling.OTHER_NAME):
+                return await self._recalled(recalling.parse_query(call.arguments), most)
             ref, options = parse_call(call.arguments)
             capped = msgspec.structs.replace(options, max_tokens=min(options.max_tokens, most))
             return (await self._engine.expand_ref(ref, capped, opener=call.name)).text
@@ -208,8 +215,17 @@ class Expansions:
         except StoreError:
             return NO_STORE
 
+    async def _recalled(self, query: str, most: int) -> str:
+        """Earlier turns that bear on a question, quoted."""
+        head = f"{MEMORY}quoted from earlier turns.]"
+        room = min(_RECALLED, most) - count(head) - 1
+        recalled = await self._engine.recall(query, session=self._session, token_budget=room)
+        return f"{head}\n{recalled.text}" if recalled.passages else NOTHING_SAID
+
 
 def _wanted(call: Call) -> int:
+    if call.name in (recalling.NAME, recalling.OTHER_NAME):
+        return _RECALLED
     try:
         return parse_call(call.arguments)[1].max_tokens
     except ExpandError:

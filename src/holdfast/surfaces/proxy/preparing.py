@@ -55,6 +55,8 @@ class Prepared(NamedTuple):
             headers[f"{PREFIX}tokens"] = str(self.told.tokens)
             headers[f"{PREFIX}saved"] = str(saved_tokens(self.told.untouched, self.told.tokens))
             headers[f"{PREFIX}edits"] = str(len(self.told.edits))
+            if any(edit.action == "assemble" for edit in self.told.edits):
+                headers[f"{PREFIX}mode"] = "assemble"
             if self.told.final:
                 headers[f"{PREFIX}final"] = "true"
         if self.warnings:
@@ -78,7 +80,7 @@ class Preparing:
             session = await self._session_of(conversation)
             if switches.read_only:
                 return await self._read_only(conversation, session)
-            fitted = await session.fit(conversation, self.options(conversation))
+            fitted, warnings = await self._made(session, conversation)
         except StoreError as error:
             self.incoming.seen.store_failed_with(error)
             if self.service.settings.on_store_failure == "refuse":
@@ -88,9 +90,23 @@ class Preparing:
             return Prepared(conversation, self.incoming.body, session, warnings=(warning,))
         if self.service.settings.context_debug:
             log.debug(context_line(self.incoming.seen, session.name, fitted))
-        return Prepared(
-            conversation, fitted.body, session, fitted, told=fitted, warnings=fitted.warnings
+        return Prepared(conversation, fitted.body, session, fitted, told=fitted, warnings=warnings)
+
+    async def _made(
+        self, session: Session, conversation: Conversation
+    ) -> tuple[Fitted, tuple[str, ...]]:
+        """The request as it goes out, in the mode that is asked for; and what to tell of that."""
+        options, settings = self.options(conversation), self.service.settings
+        if (self.incoming.switches.mode or settings.mode) == "fit":
+            fitted = await session.fit(conversation, options)
+            return fitted, fitted.warnings
+        limits = (self.incoming.switches.limit, settings.request_limit, settings.assemble_tokens)
+        # The budget is that of a turn: what the model opens in it may go up to its own limit.
+        options = msgspec.structs.replace(options, limit=settings.request_limit or None)
+        turn = await self.engine.histories.assemble(
+            session, conversation, options, min(filter(None, limits))
         )
+        return turn.fitted, (*turn.fitted.warnings, *filter(None, [turn.warning]))
 
     def options(self, conversation: Conversation) -> FitOptions:
         """How the request is to be made to fit."""

@@ -31,6 +31,8 @@ _ANSWERS: dict[str, AnswerSwitch | None] = {
     **dict.fromkeys(("0", "false", "no"), "off"),
     "": None,
 }
+Mode = Literal["fit", "assemble"]
+"""How a request is made that holds a whole history."""
 
 
 class Switches(NamedTuple):
@@ -50,6 +52,8 @@ class Switches(NamedTuple):
     """Which conversation it is; empty: known by its beginning."""
     answers: AnswerSwitch | None = None
     """Whether it may be answered from memory; None is what the settings say."""
+    mode: Mode | None = None
+    """How the request is made; None is what the settings say."""
     cite_policy: CitePolicy | None = None
     cite_tokens: int | None = None
     cite_share: float | None = None
@@ -82,6 +86,7 @@ def read_switches(headers: Mapping[str, str]) -> Switches:
         limit=_tokens(headers, "budget"),
         session=session,
         answers=_answers(headers),
+        mode=_mode(headers),
         cite_policy=_policy(headers),
         cite_tokens=_tokens(headers, "cite-tokens"),
         cite_share=_share(headers),
@@ -142,6 +147,15 @@ def _answers(headers: Mapping[str, str]) -> AnswerSwitch | None:
     if value not in _ANSWERS:
         raise _bad("answers", "off, exact, semantic or refresh")
     return _ANSWERS[value]
+
+
+def _mode(headers: Mapping[str, str]) -> Mode | None:
+    value = headers.get(f"{PREFIX}mode", "").strip().lower()
+    choices: tuple[Mode, ...] = get_args(Mode)
+    choice = next((choice for choice in choices if choice == value), None)
+    if value and choice is None:
+        raise _bad("mode", "fit or assemble")
+    return choice
 
 
 def _offer_expand(headers: Mapping[str, str]) -> OfferExpand | None:

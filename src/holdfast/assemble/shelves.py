@@ -1,0 +1,122 @@
+"""The records of a session as pieces of a turn: what was said, facts, stored results.
+
+shelves: after gathering. It asks the rooms beneath for what they hold and says how each is shown;
+how much of it goes out is not decided here. With the policy to mask, what is quoted is masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.assemble.working_set import Piece, piece
+from holdfast.expand import stale_line
+from holdfast.facts import Ledger, RankedFact
+from holdfast.memory import Memory
+from holdfast.memory.passages import Passage, day_named
+from holdfast.privacy import Policy, find, mask
+from holdfast.store import RefInfo, Scope, Store
+from holdfast.store.turn_shelf import Remembered
+from holdfast.summarise.fidelity import Rung
+from holdfast.voice import bracketed
+
+_SPEAKERS = ("user", "assistant")
+_LOOKED_AT = 50
+"""Refs stored last among which the hot ones are looked for."""
+_OURS = frozenset({"fold", "message", "tools", "text"})
+"""Kinds of contents that leave requests when they are trimmed: nobody asks for one by its name."""
+_NAMED = {"decision": "decided: ", "task": "to do: "}
+"""What is said before facts of some kinds; the others say themselves what they are."""
+
+_CONTRADICTED = " (somebody else says otherwise)"
+
+
+class SessionShelves:
+    """What is known of one session, as pieces."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        facts: Ledger | None,
+        store: Store | None,
+        scope: Scope,
+        *,
+        opener: str,
+        privacy: Policy = "allow",
+    ) -> None:
+        """`scope` names the session; without a ledger there are no facts, without a store no refs.
+
+        `opener` is what the tool is called that opens refs.
+        """
+        self._memory = memory
+        self._facts = facts
+        self._store = store
+        self._scope = scope
+        self._opener = opener
+        self._privacy = privacy
+
+    async def recent(self, pairs: int) -> list[Piece]:
+        """The last pairs, as the user and the assistant said them; results are left to recall."""
+        turns = await self._memory.recent(self._scope.session, pairs)
+        return [
+            self._said(turn) for turn in turns if turn.role in _SPEAKERS and turn.content.strip()
+        ]
+
+    async def facts(self, query: str, tags: Sequence[str] | None, most: int) -> list[Piece]:
+        """The facts that bear on a question, the best first."""
+        if self._facts is None or not most:
+            return []
+        ranked = await self._facts.top(query, session=self._scope.session, tags=tags, k=most)
+        return [self._fact(each) for each in ranked]
+
+    async def refs(self, most: int) -> list[Piece]:
+        """The stored results that were opened most, and then the newest."""
+        if self._store is None or not most:
+            return []
+        infos = [
+            info
+            for info in await self._store.refs(self._scope, limit=_LOOKED_AT)
+            if info.kind not in _OURS and info.state in ("fresh", "stale")
+        ]
+        infos.sort(key=lambda info: (-info.accesses, -info.created_at, info.ref_id))
+        return [self._ref(info) for info in infos[:most]]
+
+    async def recalled(self, query: str, tokens: int) -> list[Piece]:
+        """Earlier turns that bear on a question, in the order of time."""
+        recalled = await self._memory.recall(
+            query, session=self._scope.session, token_budget=tokens
+        )
+        return [self._passage(passage) for passage in recalled.passages]
+
+    def _said(self, turn: Remembered) -> Piece:
+        speaker = f"{bracketed(turn.name)}: " if turn.name else ""
+        words = self._shown(speaker + turn.content)
+        return piece("history", turn.id, words, role=turn.role, original=words)
+
+    def _fact(self, ranked: RankedFact) -> Piece:
+        fact = ranked.fact
+        rival = _CONTRADICTED if ranked.contradicts else ""
+        text = self._shown(f"{_NAMED.get(fact.kind, '')}{fact.text}{rival}")
+        # What stands whatever is asked has little to do with the question, and must not go first.
+        score = 1.0 if fact.standing else ranked.similarity
+        return piece("fact", fact.id, text, score=score)
+
+    def _ref(self, info: RefInfo) -> Piece:
+        text = f"{info.ref_id} {self._shown(stale_line(info, self._opener))}"
+        shown = piece("summary", info.ref_id, text, stale=info.state == "stale")
+        return msgspec.structs.replace(
+            shown, whole=max(info.tokens, shown.tokens), level=Rung.HEADLINE
+        )
+
+    def _passage(self, passage: Passage) -> Piece:
+        speaker = bracketed(passage.name or passage.role)
+        text = f"{speaker}: {self._shown(passage.text)}"
+        level = Rung.RAW if passage.whole else Rung.CONDENSED
+        day = f"[{day_named(passage.at)}]"
+        return piece(
+            "recalled", passage.turn_id, text, score=passage.score, heading=day, level=level
+        )
+
+    def _shown(self, text: str) -> str:
+        return mask(text, find(text)) if self._privacy == "mask" else text

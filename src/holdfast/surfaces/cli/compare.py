@@ -1,0 +1,108 @@
+"""compare: the same questions asked of a whole history and of assembled turns."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Column
+
+from holdfast.assemble.comparing import QUERIES, SIMILAR, Comparison
+from holdfast.assemble.comparing import compare as compared
+from holdfast.assemble.requests import said_in
+from holdfast.engine import Holdfast
+from holdfast.settings import Settings
+from holdfast.store.memory import MemoryStore
+from holdfast.wire import read
+
+from ._input import limits_of, read_body
+from ._output import ColorOption, Output, OutputOption, one_line, table
+
+
+def compare(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE…", help="Requests with their histories; - is standard input."),
+    ],
+    question: Annotated[
+        list[str] | None,
+        typer.Option("--question", help="What is asked; else four questions of every kind."),
+    ] = None,
+    budget: Annotated[
+        int, typer.Option("--budget", min=200, help="Most tokens of an assembled turn.")
+    ] = 3_000,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Ask the same questions of a whole history and of assembled turns, and compare the answers.
+
+    The offline model answers: it quotes what it is shown, so that a difference means that something
+    it would have quoted is missing. Nothing is stored.
+
+    \b
+    Examples:
+      holdfast compare request.json
+      holdfast compare chat.json --question "Which database did we choose?" --budget 2000
+    """
+    settings = Settings.load(output=output, color=color)
+    rows: list[tuple[str, Comparison]] = []
+    for file in files:
+        history = _history(file, settings)
+        answers = asyncio.run(_compared(history, question or list(QUERIES), budget))
+        rows += [(Path(file).name, each) for each in answers]
+    data = [{"file": name, **_described(each)} for name, each in rows]
+    Output(settings).emit(data, lambda console: _draw(console, rows))
+    if not all(each.is_alike for _, each in rows):
+        raise typer.Exit(1)
+
+
+def _history(file: str, settings: Settings) -> list[dict[str, Any]]:
+    conversation = read(read_body(file, limits_of(settings)), limits=limits_of(settings))
+    return [
+        {"role": message.role, "content": words}
+        for message in conversation.messages
+        if message.role in ("user", "assistant") and (words := said_in(message))
+    ]
+
+
+async def _compared(
+    history: list[dict[str, Any]], questions: list[str], budget: int
+) -> list[Comparison]:
+    engine = Holdfast(MemoryStore())
+    await engine.remember("compared", history)
+    await engine.facts.extract(history, session="compared")
+
+    async def assembling(query: str) -> Any:
+        return await engine.assemble(session="compared", user_turn=query, token_budget=budget)
+
+    return [await compared(history, query, assembling) for query in questions]
+
+
+def _draw(console: Console, rows: list[tuple[str, Comparison]]) -> None:
+    numbers = ("full", "assembled", "saved", "similarity")
+    right = [Column(name, justify="right") for name in numbers]
+    answers = [_row(name, each) for name, each in rows]
+    console.print(table("file", "question", "intent", *right, rows=answers))
+    alike = sum(each.is_alike for _, each in rows)
+    console.print(f"{alike} of {len(rows)} answers are alike (over {SIMILAR}).")
+
+
+def _row(name: str, each: Comparison) -> list[object]:
+    return [
+        name,
+        one_line(each.query),
+        each.intent,
+        f"{each.full_tokens:,}",
+        f"{each.assembled_tokens:,}",
+        f"{each.reduction:.0%}",
+        f"{each.similarity:.3f}",
+    ]
+
+
+def _described(each: Comparison) -> dict[str, Any]:
+    described: dict[str, Any] = msgspec.to_builtins(each)
+    return {**described, "reduction": round(each.reduction, 4), "alike": each.is_alike}

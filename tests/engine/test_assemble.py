@@ -1,0 +1,217 @@
+"""Turns that the engine assembles of what it remembers: within the budget, and what matters."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.assemble import AssembledContext, HeaderParts, ToolIntent
+from holdfast.assemble.composing import COUNTED_AS
+from holdfast.assemble.header import CRITICAL
+from holdfast.engine import Holdfast
+from holdfast.errors import BudgetExceededError, SettingsError
+from holdfast.settings import Settings
+from holdfast.store import Scope
+from holdfast.store.memory import MemoryStore
+from holdfast.tokens import count
+from tests.fitting.test_citing import log
+from tests.store.harness import Clock
+
+_T = TypeVar("_T")
+SAID = "The spare key of the harbour office lies under the blue anchor."
+QUESTION = "Where does the spare key of the harbour office lie?"
+
+
+def with_engine(work: Callable[[Holdfast], Awaitable[_T]], scope: Scope | None = None) -> _T:
+    async def main() -> _T:
+        return await work(Holdfast(MemoryStore(), scope))
+
+    return asyncio.run(main())
+
+
+def talk(pairs: int) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    for n in range(pairs):
+        words = SAID if n == 2 else f"Ship {n} came in with {n * 7} crates. " + "It was calm. " * 9
+        answer = f"I noted ship {n}. " + "The tide is fine today. " * 12
+        messages += [{"role": "user", "content": words}, {"role": "assistant", "content": answer}]
+    return messages
+
+
+def recounted(context: AssembledContext) -> int:
+    return count(context.body(), model=COUNTED_AS, dialect="openai-chat").tokens
+
+
+def parts_of(context: AssembledContext, part: str) -> list[str]:
+    return [source.id for source in context.sources if source.part == part]
+
+
+def test_a_turn_holds_what_was_said_long_ago_and_last() -> None:
+    async def work(engine: Holdfast) -> AssembledContext:
+        await engine.remember("s", talk(80))
+        return await engine.assemble(session="s", user_turn=QUESTION)
+
+    context = with_engine(work)
+    texts = "\n".join(message["content"] for message in context.messages)
+    assert SAID in texts
+    assert "I noted ship 79." in texts
+    assert context.messages[-1] == {"role": "user", "content": QUESTION}
+    assert recounted(context) == context.budget.used <= 3_000
+    assert context.intent == "context_lookup"
+    assert len(parts_of(context, "recalled")) > 5
+
+
+def test_it_uses_what_it_may() -> None:
+    async def work(engine: Holdfast) -> list[int]:
+        await engine.remember("s", talk(80))
+        budgets = (1_000, 3_000, 6_000)
+        turns = [
+            await engine.assemble(session="s", user_turn=QUESTION, token_budget=tokens)
+            for tokens in budgets
+        ]
+        return [turn.budget.used * 100 // turn.budget.limit for turn in turns]
+
+    assert min(with_engine(work)) >= 85
+
+
+def test_facts_and_hot_refs_stand_in_the_turn_and_say_what_they_are() -> None:
+    async def work(engine: Holdfast) -> tuple[AssembledContext, str]:
+        await engine.remember("s", talk(4))
+        await engine.facts.add(
+            "We use PostgreSQL 16.", kind="decision", source_ref="m1", session="s"
+        )
+        cited = await engine.cite(log(400), tool="read_log", session="s")
+        return await engine.assemble(session="s", user_turn="Which database?"), cited.ref_id
+
+    context, ref = with_engine(work)
+    memory = context.working_set[0]["content"]
+    assert "- decided: We use PostgreSQL 16." in memory
+    assert f"- {ref} " in memory
+    assert parts_of(context, "summary") == [ref]
+    assert context.fidelity[f"summary:{ref}"].ref == ref
+    assert "expand_ref" in context.lazy_tools
+
+
+def test_a_ref_that_is_past_its_time_says_so() -> None:
+    clock = Clock()
+
+    async def main() -> AssembledContext:
+        settings_with_ttl = Settings(store_url="memory:", content_ttl_hours=1)
+        async with Holdfast.open(settings=settings_with_ttl, clock=clock) as engine:
+            await engine.remember("s", talk(1))
+            await engine.cite(log(400), tool="read_log", session="s")
+            clock.now += 7_200
+            return await engine.assemble(session="s", user_turn="Which step failed?")
+
+    context = asyncio.run(main())
+    assert "[stale - use expand_ref to refresh]" in context.working_set[0]["content"]
+    assert [source.stale for source in context.sources if source.part == "summary"] == [True]
+
+
+def test_the_header_has_the_same_bytes_until_it_is_refreshed() -> None:
+    async def work(engine: Holdfast) -> list[str]:
+        headers = []
+        for n in range(6):
+            await engine.remember("s", talk(30)[: n * 8])
+            tools = (ToolIntent("search", "finds pages"), ToolIntent(f"tool{n}"))
+            profile = {"project": "alfred", "role": f"role {n}"}
+            parts = HeaderParts(tools=tools, profile=profile)
+            engine.assembler.options = type(engine.assembler.options)(header=parts)
+            questions = ("Plan it.", "Why?", "Note: it rained.", QUESTION, "When?", "Show it.")
+            context = await engine.assemble(
+                session="s", user_turn=questions[n], force_refresh=n == 5
+            )
+            headers.append(context.header[0]["content"])
+        return headers
+
+    *same, refreshed = with_engine(work)
+    assert len(set(same)) == 1
+    assert "role: role 0" in same[0]
+    assert "- search: finds pages" in same[0]
+    assert "role: role 5" in refreshed
+
+
+def test_nobody_sees_what_another_said() -> None:
+    async def work(engine: Holdfast) -> AssembledContext:
+        await engine.remember("s", talk(8))
+        await engine.facts.add("Ann owns the boat.", source_ref="m1", session="s")
+        other = await engine.of(Scope("somebody else"))
+        return await other.assemble(session="s", user_turn=QUESTION)
+
+    context = with_engine(work)
+    assert [message["role"] for message in context.messages] == ["system", "user"]
+
+
+def test_a_turn_that_is_longer_than_its_budget_is_kept_whole_and_shown_in_part() -> None:
+    turn = "Is this right? " + "It says so. " * 400 + "What do you think?"
+
+    async def work(engine: Holdfast) -> tuple[AssembledContext, str]:
+        context = await engine.assemble(session="s", user_turn=turn, token_budget=400)
+        ref = context.sources[-1].fidelity.ref
+        return context, (await engine.expand_ref(ref, {"max_tokens": 4_000})).content
+
+    context, opened = with_engine(work)
+    assert recounted(context) <= 400
+    assert context.header[0]["content"] == CRITICAL
+    assert opened == turn
+
+
+def test_what_cannot_fit_and_what_says_nothing_are_errors() -> None:
+    async def too_little(engine: Holdfast) -> None:
+        await engine.assemble(session="s", user_turn="words " * 400, token_budget=20)
+
+    async def nothing(engine: Holdfast) -> None:
+        await engine.assemble(session="s", user_turn=" ")
+
+    with pytest.raises(BudgetExceededError):
+        with_engine(too_little)
+    with pytest.raises(SettingsError, match="something that the user says"):
+        with_engine(nothing)
+
+
+words = st.text(st.sampled_from('abcd .\n"\\é漢🦀[]'), min_size=1, max_size=300)
+messages = st.lists(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["user", "assistant", "tool", "system"]), "content": words}
+    ),
+    max_size=25,
+)
+
+
+def check_session(spoken: list[dict[str, str]], facts: list[str], turn: str, limit: int) -> None:
+    async def work(engine: Holdfast) -> AssembledContext:
+        await engine.remember("s", spoken)
+        for n, fact in enumerate(facts):
+            if fact.strip():
+                await engine.facts.add(fact, source_ref=f"m{n}", session="s")
+        return await engine.assemble(session="s", user_turn=turn, token_budget=limit)
+
+    context = with_engine(work)
+    assert recounted(context) == context.budget.used <= limit
+    assert {source.fidelity.source_id for source in context.sources} >= {"rules", "user_turn"}
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    messages, st.lists(words, max_size=15), words.map(lambda t: f"So {t}"), st.integers(200, 4_000)
+)
+def test_no_session_is_over_its_budget(
+    spoken: list[dict[str, str]], facts: list[str], turn: str, limit: int
+) -> None:
+    check_session(spoken, facts, turn, limit)
+
+
+@pytest.mark.campaign
+@settings(max_examples=100_000, deadline=None)
+@given(
+    messages, st.lists(words, max_size=15), words.map(lambda t: f"So {t}"), st.integers(200, 4_000)
+)
+def test_nor_are_a_hundred_thousand(
+    spoken: list[dict[str, str]], facts: list[str], turn: str, limit: int
+) -> None:
+    check_session(spoken, facts, turn, limit)
