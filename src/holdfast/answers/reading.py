@@ -42,8 +42,8 @@ _FRAMES: tuple[tuple[str, str], ...] = (
     (
         r"^(?:i|we) (?:want|would like|need|wish|d like) to know\b|^(?:do|does) (?:you|anyone"
         r"|anybody|someone) know\b|^(?:i|we) (?:am|was|are|were) wondering\b|^(?:do|does) (?:you"
-        r"|anyone|anybody) have any idea\b|^any idea\b|\b(?:do|did|would) you (?:think|believe|guess"
-        r"|suppose|say)\b|^in your opinion\b|\baccording to you\b|^is it true that\b",
+        r"|anyone|anybody) have any idea\b|^any idea\b|\b(?:do|did|would) you (?:think|believe"
+        r"|guess|suppose|say)\b|^in your opinion\b|\baccording to you\b|^is it true that\b",
         "",
     ),
     (
