@@ -23,7 +23,7 @@ from holdfast.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from holdfast.store import Store, open_store
+from holdfast.store import Store, open_store, transfer
 from holdfast.store.sqlite import SqliteStore
 from tests.store.harness import (
     HERE,
@@ -486,7 +486,7 @@ def test_number_that_no_database_holds_is_a_typed_error(sqlite: Opener, tokens: 
             await store.add_turn(HERE, turn(1, started_at=float("nan")), session(), {})
         with pytest.raises(StoreError, match="character"):
             await store.put(HERE.of("\ud800"), [content("a")])
-        assert await exported(store, HERE) == [b'{"type":"holdfast","version":4}\n']
+        assert await exported(store, HERE) == [transfer.encode(transfer.Header())]
 
     sqlite.run(work)
 

@@ -135,9 +135,11 @@ def test_a_file_of_before_gets_a_place_for_summaries(sqlite: Opener) -> None:
     sqlite.run(fill)
     db = apsw.Connection(str(file))
     facts = ("fact_sources", "facts", "fact_counters")
+    answers = ("answer_refs", "answers")
     later = ("remembered", "remembered_changes", "remembered_words")
-    for table in ("summaries", "jobs", "quotas", "clock", *later, *facts):
+    for table in ("summaries", "jobs", "quotas", "clock", *later, *facts, *answers):
         db.execute(f"DROP TABLE IF EXISTS {table}")
+    db.execute("ALTER TABLE turns DROP COLUMN answered")
     db.execute("PRAGMA user_version = 3")
     assert db.execute("PRAGMA application_id").get == APPLICATION_ID
     db.close()

@@ -263,7 +263,7 @@ def test_broken_export_is_refused_and_leaves_nothing(opener: Opener, lines: list
         with pytest.raises(StoreError) as raised:
             await store.restore(HERE, lines_of(lines))
         assert "secret" not in str(raised.value)
-        assert await exported(store, HERE) == [b'{"type":"holdfast","version":4}\n']
+        assert await exported(store, HERE) == [transfer.encode(transfer.Header())]
 
     opener.run(work)
 

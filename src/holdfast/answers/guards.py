@@ -14,6 +14,7 @@ from functools import cache
 from holdfast.answers import lexicon
 from holdfast.answers.reading import Reading, stem
 
+Parts = tuple[tuple[str, ...], ...]
 Guard = Callable[[Reading, Reading], bool]
 """Whether two questions agree in it."""
 
@@ -71,13 +72,26 @@ def _signs(one: Reading, other: Reading) -> bool:
 def _roles(one: Reading, other: Reading) -> bool:
     """The words stand in one order, or only whole parts stand elsewhere.
 
-    The first part stays: what it says is said of the others.
+    The first part stays: what it says is said of the others. And a part may stand before the noun
+    it belongs to: the structure of a society, a society's structure.
     """
     if _once(one.words) == _once(other.words) or _is_symmetric(one, other):
         return True
-    if Counter(one.parts) != Counter(other.parts):
+    if Counter(one.parts) == Counter(other.parts):
+        return one.parts[0] == other.parts[0] or len(one.parts) > 2
+    return _is_compound(one.parts, other.parts) or _is_compound(other.parts, one.parts)
+
+
+def _is_compound(apart: Parts, joined: Parts) -> bool:
+    """Whether two parts that follow each other stand as one in the other question."""
+    if len(apart) != len(joined) + 1:
         return False
-    return one.parts[0] == other.parts[0] or len(one.parts) > 2
+    for at in range(len(joined)):
+        first, second = apart[at : at + 2]
+        if apart[:at] == joined[:at] and apart[at + 2 :] == joined[at + 1 :]:
+            places = range(len(first))
+            return any(joined[at] == first[:n] + second + first[n:] for n in places)
+    return False
 
 
 def _is_symmetric(one: Reading, other: Reading) -> bool:

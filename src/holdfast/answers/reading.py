@@ -59,7 +59,19 @@ _FRAMES: tuple[tuple[str, str], ...] = (
     (rf"\bwhat (?:should|can|could|must|do|would|may) {_WHO} do (?:to|for|in order to)\b", "how"),
     (rf"\bwhat (?:should|can|could|must|do|would|may) {_WHO} do\b", "what do"),
     # Carrots are being grated by a woman: a woman is grating carrots.
-    (r"^(.+?) (is|are|was|were) being (\w+)( .+?)? by ([^,.?]+)", r"\5 \2 \3 \1\4"),
+    (
+        r"^(.+?) (is|are|was|were) (?:being (\w+)|(\w+(?:ed|en|wn)))( .+?)? by ([^,.?]+?)"
+        r"( (?:with|on|at|into|from|who|and)\b.*|[,.?].*)?$",
+        r"\6 \2 \3\4 \1\5\7",
+    ),
+    # A guitar which is electric: an electric guitar.
+    (
+        r"\b(\w+),? (?:which|that|who) (?:is|are|was|were) (\w+)(,? (?:and|on|in|at|with|is|are)\b"
+        r"|[,.?]|$)",
+        r"\2 \1\3",
+    ),
+    (r"\b(my|your|our|his|her|their) own\b", r"\1"),
+    (r"\bwith no\b|\bwithout any\b", "without"),
     (
         rf"\bwhat (?:is|are|would be|will be|should be|s|were|was)? ?(?:the|some|a|your|any|few)* ?"
         rf"(?:most )?(?:{_FINE} )*{_WAYS} (?:to|for|of|in order to|by which|in which|{_WHO} can)\b",
@@ -225,7 +237,10 @@ def _turned(tokens: Iterable[str]) -> list[str]:
     turned: list[str] = []
     for token in tokens:
         base = lexicon.COMPLEMENTS.get(token) or lexicon.opposite(token)
-        turned += ("not", base) if base else (token,)
+        if base and turned[-1:] == ["not"]:  # who is not dead is alive
+            turned[-1:] = [base]
+        else:
+            turned += ("not", base) if base else (token,)
     return turned
 
 
