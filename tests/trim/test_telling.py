@@ -10,6 +10,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.trim import FoldStrategy
 from holdfast.trim.edits import fold
 from holdfast.trim.pieces import Piece
 from holdfast.trim.standing import Fold, Part, Sentence, Told
@@ -118,6 +119,23 @@ def test_whatever_is_said_has_its_room_and_cannot_speak_for_us(
     assert text.count('"') % 2 == 0
     assert absorbed.sentences <= len(first_said) + len(second_said)
     assert all(before.stop <= after.start for before, after in pairwise(absorbed.parts))
+
+
+def test_what_is_folded_does_not_depend_on_whether_a_summary_is_ready() -> None:
+    shop, second, (one, two) = folded_twice()
+    pieces = [shop.pieces[0], second, *shop.pieces[10:]]
+    said = tuple(Sentence(f"It read file_{n} to its end.", n, n) for n in range(3))
+    total = sum(piece.tokens for piece in pieces)
+    quoting = 0
+    for target in (total * share / 10 for share in range(1, 10)):
+        ranges = []
+        for told in ({}, {one: said, two: said}):
+            with_told(shop, told)
+            state = FoldStrategy().trim(pieces, target, shop.bench)
+            ranges.append([(piece.start, piece.stop) for piece in state.pieces])
+            quoting += sum(piece.fold.sentences for piece in state.pieces if piece.fold)
+        assert ranges[0] == ranges[1]
+    assert quoting
 
 
 def test_sentences_are_left_out_whole_those_of_each_part_in_their_turn() -> None:

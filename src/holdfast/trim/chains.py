@@ -27,6 +27,7 @@ from holdfast.trim.edits import (
 from holdfast.trim.gists import Gist
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.standing import fold_of, originals_of
+from holdfast.trim.telling import has_room
 from holdfast.wire import Message
 
 
@@ -209,7 +210,7 @@ class FoldChain:
         return run.gist.tokens - run.gist.guess - told
 
     def _is_told(self, gist: Gist) -> bool:
-        return gist.tokens >= 2 * self._told_tokens > 0
+        return has_room(gist.tokens, self._told_tokens)
 
     def state(self) -> Trimmed:
         runs = self._folded_runs()

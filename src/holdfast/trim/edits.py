@@ -27,7 +27,13 @@ from holdfast.trim.standing import (
     own_of,
     refs_of,
 )
-from holdfast.trim.telling import CHARACTERS_PER_TOKEN, listed, parts_of, quotations
+from holdfast.trim.telling import (
+    CHARACTERS_PER_TOKEN,
+    has_room,
+    listed,
+    parts_of,
+    quotations,
+)
 from holdfast.wire import DIALECTS, Entry, Message, Text
 from holdfast.wire.message import result_texts
 from holdfast.wire.strict import encode, splice
@@ -101,6 +107,8 @@ def _digest(gist: Gist, absorbed: Fold, text: str, bench: Bench) -> Piece:
 
 def _quoting(gist: Gist, absorbed: Fold, extracted: Piece, bench: Bench) -> Piece:
     """The digest with what models say of its messages, as far as there is room for that."""
+    if not has_room(gist.tokens, bench.summary_tokens):
+        return extracted  # none was set aside
     most = min(extracted.tokens + bench.summary_tokens, gist.tokens)
     for characters in CHARACTERS_PER_TOKEN:
         said, number = quotations(

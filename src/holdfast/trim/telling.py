@@ -26,7 +26,8 @@ CHARACTERS_PER_TOKEN = (3, 2, 1)
 """How long quotations may be for each token: as texts have it as a rule, and ever less for those
 in scripts of which a character takes a token. What is made is counted."""
 _LEAST_TIMES = 2
-"""A part has at least so many times the tokens of a summary: of less, one would save nothing."""
+"""What is summed up has at least so many times the tokens of a summary: of less, one would save
+nothing."""
 _BYTES_PER_TOKEN = 4
 
 
@@ -35,6 +36,11 @@ class _Quotable(NamedTuple):
 
     place: tuple[int, int]
     text: str
+
+
+def has_room(tokens: float, summary_tokens: float) -> bool:
+    """Whether a run of so many tokens is long enough for its digest to have a summary."""
+    return tokens >= _LEAST_TIMES * summary_tokens > 0
 
 
 def parts_of(gist: Gist, bench: Bench) -> tuple[Part, ...]:
@@ -58,7 +64,7 @@ def parts_of(gist: Gist, bench: Bench) -> tuple[Part, ...]:
 def _new_part(gist: Gist, start: int, stop: int, bench: Bench) -> Iterator[Part]:
     originals = gist.originals[start - gist.start : stop - gist.start]
     tokens = sum(message.size for message in originals) / _BYTES_PER_TOKEN
-    if tokens >= _LEAST_TIMES * bench.summary_tokens:
+    if has_room(tokens, bench.summary_tokens):
         ref = bench.keep("fold", listed(originals), tokens)
         if ref:
             yield Part(start, stop, ref)
