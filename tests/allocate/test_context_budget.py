@@ -124,6 +124,51 @@ def test_wrong_counts_of_items_are_found_out() -> None:
     assert any(record.tokens_from == 200 for record in result.fidelity_metadata.values())
 
 
+def test_an_item_that_is_said_to_be_long_and_is_short_stands_whole() -> None:
+    items = [msgspec.structs.replace(item(f"s{n}", 20), token_count=9_999) for n in range(5)]
+    for strategy in ("best_total", "priority_first"):
+        assert set(levels(allocated(items, 400, strategy)).values()) == {"raw"}
+
+
+def test_the_prompt_tells_the_length_that_was_counted_not_the_one_that_was_said() -> None:
+    long = msgspec.structs.replace(item("a", 900), token_count=700_000)
+    result = allocated([long], 200)
+    assert " of 900 tokens" in result.text
+    assert result.fidelity_metadata["a"].tokens_from == 900
+
+
+def test_very_many_items_are_chosen_from() -> None:
+    """Their time grows with their number: 100,000 take seven seconds of CPU, 10,000 a tenth."""
+    items = [item(f"s{n}", 4, n % 100 / 100) for n in range(5_000)]
+    result = allocated(items, 3_000)
+    assert result.tokens <= 3_000
+    assert len(result.fidelity_metadata) == 5_000
+    assert len(result.parts) > 100
+
+
+@pytest.mark.parametrize("budget", [float("nan"), float("inf")])
+def test_a_budget_that_is_no_number_is_refused(budget: float) -> None:
+    with pytest.raises(SettingsError, match="no number of tokens"):
+        allocated([item("a", 5)], budget)  # type: ignore[arg-type]
+
+
+def test_a_budget_below_zero_has_room_for_nothing() -> None:
+    with pytest.raises(AllocationError, match="of 0 that there are"):
+        allocated([item("a", 500)], -7)
+    nothing = allocated([item("a", 500)], -7, settings=Settings(min_items_per_phase=0))
+    assert (nothing.text, nothing.tokens, nothing.dropped_ids) == ("", 0, ["a"])
+
+
+def test_half_characters_in_items_and_names_break_nothing() -> None:
+    items = [
+        ContentItem(source_id=f"a\ud83d]\n[{n}", content=f"\ud83d {words(300)}") for n in range(4)
+    ]
+    manager = ContextBudgetManager(Settings(), Honest())
+    result = asyncio.run(manager.allocate_budget(items, 900))
+    assert counter_of("")(result.text) == result.tokens <= 900
+    assert len(result.parts) == 4
+
+
 def test_prompts_are_counted_for_the_model_that_is_named() -> None:
     for model in ("", "claude-sonnet-4-5"):
         manager = ContextBudgetManager(Settings(), Honest(), model=model)

@@ -61,7 +61,7 @@ def answers(outcome: Outcome) -> Handler:
     return handler
 
 
-def raises(error: Exception) -> Handler:
+def raises(error: BaseException) -> Handler:
     async def handler(_: Job) -> Outcome:
         raise error
 
@@ -134,6 +134,58 @@ def test_a_provider_that_says_when_to_come_again_is_obeyed() -> None:
         async with working(raises(error), clock=clock) as bench:
             await bench.ended()
             assert (await bench.job()).next_attempt_at == clock.now + 1234.0
+
+    run(work)
+
+
+@pytest.mark.parametrize("asked", [1e39, float("inf"), 10.0**300])
+def test_a_provider_that_says_never_is_asked_again_tomorrow(asked: float) -> None:
+    async def work() -> None:
+        error = ProviderError("too many requests")
+        error.retry_after = asked  # type: ignore[attr-defined]
+        clock = Clock()
+        async with working(raises(error), clock=clock) as bench:
+            await bench.ended()
+            assert (await bench.job()).next_attempt_at == clock.now + 86_400.0
+
+    run(work)
+
+
+class Odd(BaseException):
+    """What no `except Exception` catches."""
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), GeneratorExit(), Odd("secret"), asyncio.CancelledError("secret")]
+)
+def test_whatever_a_handler_raises_is_a_failed_attempt_and_the_worker_goes_on(
+    error: BaseException,
+) -> None:
+    async def work() -> None:
+        async with working(raises(error), max_attempts=2) as bench:
+            assert (await bench.ended()).state == "failed"
+            job = await bench.job()
+            assert (job.state, job.attempts) == ("failed", 1)
+            assert job.error.startswith(f"{type(error).__name__} at test_worker.py:")
+            await bench.store.jobs.enqueue(HERE, [NewJob(kind="x", key="next")])
+            assert (await bench.ended()).state == "failed"
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [(Outcome(gist="x" * 501), "StoreError: the summary"), (None, "AttributeError at worker.py:")],
+)
+def test_an_outcome_that_cannot_be_written_down_is_a_failed_attempt(
+    outcome: Outcome, error: str
+) -> None:
+    async def work() -> None:
+        async with working(answers(outcome)) as bench:
+            assert (await bench.ended()).state == "failed"
+            job = await bench.job()
+            assert (job.state, job.attempts) == ("failed", 1)
+            assert job.error.startswith(error)
 
     run(work)
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.errors import (
     ModelAnswerError,
@@ -104,6 +107,12 @@ def test_retry_after_is_a_number_or_a_date() -> None:
     assert retry_after("-5") is None
 
 
+@given(st.text(max_size=60) | st.from_regex(r"[A-Za-z0-9,: +-]{0,40}", fullmatch=True))
+def test_whatever_asks_to_wait_gives_seconds_or_nothing(text: str) -> None:
+    seconds = retry_after(text)
+    assert seconds is None or seconds >= 0
+
+
 # --- by program ----------------------------------------------------------------------------------
 
 
@@ -164,6 +173,44 @@ def test_a_program_that_fails_is_told_by_type(
         asked(program(tmp_path, script))
 
 
+_LEAVES_A_CHILD = """\
+import os, subprocess, sys, time
+child = subprocess.Popen(
+    [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+open({pid!r}, "w").write(str(child.pid))
+{rest}
+"""
+
+
+@posix
+@pytest.mark.parametrize("rest", ["print('Short.')", "time.sleep(600)"], ids=["ends", "hangs"])
+def test_a_child_that_a_program_leaves_behind_holds_nobody_up(tmp_path: Path, rest: str) -> None:
+    """In a session of its own, which no group reaches, with the program's output still open."""
+    pid = tmp_path / "pid"
+    model = program(tmp_path, _LEAVES_A_CHILD.format(pid=str(pid), rest=rest), timeout=3.0)
+    try:
+        if "print" in rest:
+            assert asked(model).text == "Short."
+        else:
+            with pytest.raises(ModelTimeoutError, match="no answer within"):
+                asked(model)
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+@posix
+def test_a_program_that_reads_nothing_is_answered_all_the_same(tmp_path: Path) -> None:
+    assert asked(program(tmp_path, "print('Short.')"), "long " * 200_000).text == "Short."
+
+
+@posix
+def test_an_argument_that_no_program_can_be_given_is_told() -> None:
+    command = [sys.executable, "a\0b"]
+    model = open_model("[cli]mine:tiny", Settings(summarization_commands={"mine": command}))
+    with pytest.raises(ModelRefusedError, match="cannot be run"):
+        asked(model)
+
+
 def test_a_program_that_is_not_there_says_what_to_do() -> None:
     model = open_model("[cli]x:y", Settings(summarization_commands={"x": ["no-such-program-9"]}))
     with pytest.raises(ModelRefusedError, match="Install no-such-program-9"):
@@ -209,6 +256,15 @@ def test_the_programs_that_are_known_are_understood(
     answer = asked(open_model(f"[cli]{name}:small", Settings()))
     assert (answer.text, answer.input_tokens, answer.output_tokens) == ("Short.", 43, 5)
     assert answer.cost == (0.002 if name == "claude" else None)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-5", "NaN", '"7"', "[]"])
+def test_what_a_provider_says_of_its_own_cost_is_a_number_or_nothing(number: str) -> None:
+    claude = json.dumps(CLAUDE).replace('"input_tokens": 3', f'"input_tokens": {number}')
+    claude = claude.replace("0.002", number)
+    completion = command.PROGRAMS["claude"].reply(claude.encode())
+    assert (completion.text, completion.input_tokens) == ("Short.", 0)
+    assert completion.cost is None
 
 
 def test_no_program_that_is_known_may_use_tools_that_change_anything() -> None:

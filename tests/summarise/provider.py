@@ -24,9 +24,10 @@ Answer = Callable[["Asked"], "web.StreamResponse | Awaitable[web.StreamResponse]
 class Asked:
     """A request as the provider sees it."""
 
-    def __init__(self, body: dict[str, Any], headers: dict[str, str]) -> None:
+    def __init__(self, body: dict[str, Any], request: web.Request) -> None:
         self.body = body
-        self.headers = headers
+        self.request = request
+        self.headers = {name.lower(): value for name, value in request.headers.items()}
         self.prompt = body["messages"][-1]["content"]
         between = _BETWEEN.search(self.prompt)
         assert between is not None, "the content stands between boundaries"
@@ -78,7 +79,7 @@ class Provider:
         self.at_once = self.most_at_once = 0
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        asked = Asked(await request.json(), {k.lower(): v for k, v in request.headers.items()})
+        asked = Asked(await request.json(), request)
         self.asked.append(asked)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)

@@ -17,6 +17,7 @@ SOURCE = (
     [
         ("", "empty"),
         (" \n ...", "empty"),
+        ("<think>The migration of the billing service failed, so I must say that", "empty"),
         ("I'm sorry, but I can't help with that.", "declined"),
         ("I cannot summarize this text.", "declined"),
         ("As an AI language model I have no access to files.", "declined"),
@@ -27,6 +28,15 @@ SOURCE = (
         ("Previous conversation was too long to summarize.", "an error"),
         ("Conversation was too long to summarize.", "an error"),
         ("Photosynthesis lets green plants turn sunlight into sugar and oxygen.", "something else"),
+        ("Something went wrong.", "an error"),
+        ("Request timed out.", "an error"),
+        ("Too many requests", "an error"),
+        ("429 Too Many Requests", "an error"),
+        ("The model is currently overloaded.", "an error"),
+        ('{"type": "error", "code": 7}', "an error"),
+        ("null", "an error"),
+        ("(no output)", "an error"),
+        ("Execution done.", "something else"),
         ("BOUNDARY 0123 says the migration failed", "repeats"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,101 @@ def test_what_the_source_does_not_say_is_dropped(sentence: str) -> None:
     support = supported(f"The build failed. {sentence} She was not amused.", SOURCE)
     assert [one.text for one in support.sentences] == ["The build failed.", "She was not amused."]
     assert (support.unsupported, support.checked) == (1, 3)
+
+
+MEASURED = """\
+The pump ran 30 ms at -5 °C on 5 May 2024, used 12 % of 512 MB and cost $40.
+At 7 pm it stopped. The deploy was not successful, and no errors were logged. Nobody was informed.
+latency_ms,size_bytes
+41,2048
+It can't reconnect, yet it can restart. Three of its 80 valves leak 4 million litres in 9 hours.
+"""
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "It ran for 30ms.",
+        "It ran 30 milliseconds.",
+        "It was -5 °C.",
+        "It happened on May 5, 2024.",
+        "It used 12% of 512 megabytes.",
+        "It used 12 percent.",
+        "It cost 40 dollars.",
+        "The latency was 41 ms, the size 2,048 bytes.",
+        "3 of 80 valves leak.",
+        "It lost 4 million litres.",
+        "The deploy did not succeed.",
+        "The deploy was unsuccessful, and errors were missing from the log.",
+        "It was unable to reconnect, and can restart.",
+        "It stopped at 7 PM.",
+        "One of them leaks for 9 h.",
+        "The pump ran ３０ ms.",  # noqa: RUF001
+    ],
+)
+def test_a_number_stays_with_its_sign_and_its_unit_in_any_spelling(sentence: str) -> None:
+    assert supported(sentence, MEASURED).unsupported == 0
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "It ran for 30 s.",
+        "It ran for 30 minutes.",
+        "It was 5 °C.",
+        "It was -5 °F.",
+        "It happened on 5 June 2024.",
+        "It happened on May 12.",
+        "It used 12 MB.",
+        "It used 512 GB.",
+        "It cost 40 euros.",
+        "It cost €40.",
+        "It cost -$40.",
+        "The latency was 41 s.",
+        "The size is 2,048 GB.",
+        "Two of its valves leak.",
+        "Twenty-one valves leak.",
+        "It lost 4 billion litres.",
+        "It stopped at 7 am.",
+        "The deploy was successful.",
+        "Errors were logged.",
+        "It can reconnect.",
+        "It took ９９ ms.",  # noqa: RUF001
+        "She said 'the pump is fine'.",
+        "She said „the pump is fine“.",
+    ],
+)
+def test_a_number_with_another_sign_or_unit_and_a_denial_turned_round_are_dropped(
+    sentence: str,
+) -> None:
+    assert supported(sentence, MEASURED).unsupported == 1
+
+
+CHINESE = "该系统于3月5日升级，共有120名用户受到影响。数据库连接失败，工程师重启了服务器。"  # noqa: RUF001
+
+
+def test_scripts_without_spaces_are_judged_like_others() -> None:
+    summary = "数据库连接失败影响了120名用户。3月5日服务器重启。"
+    assert supported(summary, CHINESE).unsupported == 0
+    assert supported("影响了121名用户。", CHINESE).unsupported == 1
+    assert supported("5月3日服务器重启。", CHINESE).unsupported == 1
+    assert shared_words(summary, CHINESE) > 0.5
+    assert shared_words("今天天气很好，我们去公园散步吧。", CHINESE) < 0.3  # noqa: RUF001
+
+
+@pytest.mark.parametrize(
+    "filling",
+    ["not ", "5 ", "-5", "$", "May 5 ", "'a' ", "1,000", "１", "n't word ", "数", "5 ms\n"],  # noqa: RUF001
+)
+def test_hostile_sources_take_linear_time(filling: str) -> None:
+    def seconds(size: int) -> float:
+        source = filling * (size // len(filling))
+        start = time.process_time()
+        supported("It was 6 ms on 7 May, and it was a word.", source)
+        return time.process_time() - start
+
+    seconds(1_000)
+    assert seconds(100_000) < 40 * max(seconds(10_000), 0.005)
 
 
 NUMBERS = st.integers(10, 99_999)

@@ -75,6 +75,8 @@ def test_a_text_far_beyond_the_window_is_summarised_and_no_invented_number_stays
         model_context_overrides={"openai:smollm2": ModelLimits(context_window=COUNTED)},
         summarization_timeout=600.0,
         summarization_retry_delay=0.0,
+        # A third attempt takes seven seconds, and is no better than the two before it.
+        summarization_max_retries=1,
         summarization_parallel=1,
         forbid_model_calls=True,
     )

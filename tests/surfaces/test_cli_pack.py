@@ -75,6 +75,13 @@ def test_items_can_come_with_their_priorities_in_lines_of_json(cli: Cli) -> None
     assert "secret" not in wrong.err
 
 
+def test_a_line_of_json_may_hold_every_character_that_json_allows(cli: Cli) -> None:
+    content = "one\u2028two\x85three\u2029four"
+    line = json.dumps({"source_id": "a", "content": content}, ensure_ascii=False)
+    packed = cli("pack", cli.write("items.jsonl", f"{line}\r\n"), "--budget", "99", "--json").json
+    assert content in packed["text"]
+
+
 def test_newer_files_have_the_higher_priority(cli: Cli, sources: list[str]) -> None:
     os.utime(sources[0], (0, 0))
     packed = cli("pack", *sources, "--budget", "700", "--json").json

@@ -94,14 +94,16 @@ class Candidate:
         self.original: Original | None = None
         """What it is stored as, once it is."""
         self._count = count
+        self._is_counted = not item.token_count
         self.tokens = item.token_count or count(item.content)
         name = count(bracketed(item.source_id))
         self._lines = Frame(name + frame.whole, name + frame.shorter)
 
     def recounted(self) -> bool:
         """Whether the content has another length than its maker said; believes it no longer."""
-        if not self.item.token_count:
+        if self._is_counted:
             return False
+        self._is_counted = True
         believed, self.tokens = self.tokens, self._count(self.item.content)
         return self.tokens != believed
 

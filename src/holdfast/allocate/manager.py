@@ -8,6 +8,7 @@ and what does not fit is chosen again with less room: the budget is never exceed
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -116,7 +117,7 @@ class ContextBudgetManager:
         call = _Call(
             candidates,
             Rules.of(strategy, self.settings, len(items)),
-            budget.remaining if isinstance(budget, PhaseBudget) else max(budget, 0),
+            budget.remaining if isinstance(budget, PhaseBudget) else _whole(budget),
             phase,
         )
         if self.settings.token_management_enabled:
@@ -130,9 +131,9 @@ class ContextBudgetManager:
     async def _summarised(self, call: _Call, context: str, progress: Progress | None) -> None:
         """Have the summaries made that the best plan wants."""
         for _ in range(ROUNDS):
-            plan = call.plan(estimating=True)
-            # By the estimates the least may not fit: a summary may turn out shorter.
-            options = plan.within(call.room) or plan.least()
+            options = call.estimated()
+            while call.recounted(options):
+                options = call.estimated()
             wanted = [
                 (candidate, option)
                 for candidate, option in zip(call.candidates, options, strict=True)
@@ -155,7 +156,7 @@ class ContextBudgetManager:
             text, tokens = self._text(parts, call.room)
             if tokens <= call.room:
                 return self._result(call, options, parts, text, tokens)
-            if planned == call.room and call.recounted():
+            if planned == call.room and call.recounted(options, all_of_them=True):
                 return await self._fitting(call, context, progress)
             # The lines around parts are counted apart from them, which can be off by a token each.
             # With no room at all only the empty prompt is left, if that may be.
@@ -225,9 +226,24 @@ class _Call(NamedTuple):
     room: int
     phase: str
 
-    def recounted(self) -> bool:
-        """Whether some item is not as long as its maker counted it; now it is counted."""
-        return sum(candidate.recounted() for candidate in self.candidates) > 0
+    def estimated(self) -> list[Option]:
+        """The best plan by what levels would cost."""
+        plan = self.plan(estimating=True)
+        # By the estimates the least may not fit: a summary may turn out shorter.
+        return plan.within(self.room) or plan.least()
+
+    def recounted(self, options: Sequence[Option], *, all_of_them: bool = False) -> bool:
+        """Whether some item is not as long as its maker said; now it is counted.
+
+        Those that would be shortened are counted before anything is made of them: what is said to
+        be long could stand whole. The others are taken at their word until the prompt is counted.
+        """
+        doubted = [
+            candidate
+            for candidate, option in zip(self.candidates, options, strict=True)
+            if all_of_them or option.rung is not Rung.RAW
+        ]
+        return sum([candidate.recounted() for candidate in doubted]) > 0
 
     def plan(self, *, estimating: bool = False) -> Plan:
         """A plan of what is there, or also of what could be made."""
@@ -241,6 +257,15 @@ def counter_of(model: str) -> Count:
     if model:
         return lambda text: estimate_tokens(text, model)
     return lambda text: vocabulary.shared.count(VOCABULARY, text)
+
+
+def _whole(budget: float) -> int:
+    """A budget as tokens; one below zero has room for nothing, as zero has."""
+    if not math.isfinite(budget):
+        raise SettingsError(
+            "a budget is no number of tokens", where="budget", fix="Give a whole number."
+        )
+    return max(int(budget), 0)
 
 
 def _refuse_twins(items: Sequence[ContentItem]) -> None:

@@ -27,6 +27,8 @@ _BEATS = 3
 """Heartbeats in a lease: two may be late before it is lost."""
 _FIRST_DELAY_SECONDS = 10.0
 _LONGEST_DELAY_SECONDS = 3600.0
+_LONGEST_ASKED_SECONDS = 86_400.0
+"""What a provider may ask for: `Retry-After: 9999999999` would be never."""
 _GATHER_SECONDS = 0.005
 _STOP_SECONDS = 10.0
 """How long jobs may take to be handed back; then their leases run out."""
@@ -176,15 +178,19 @@ class Worker:
     async def _do(self, job: Job) -> None:
         """One attempt, from its beginning to its record."""
         began = time.monotonic()
-        state, ending, cost, why = await self._handle(job)
-        is_ours = await self._settled(ending)
+        handled = await self._handle(job)
+        try:
+            is_ours = await self._settled(handled.ending)
+        except StoreError as error:  # it is there, and does not take what the handler made
+            handled = self._failure(job, error)
+            is_ours = await self._settled(handled.ending)
         self.told(
             Attempt(
                 kind=job.kind,
-                state=state if is_ours else "running",
+                state=handled.state if is_ours else "running",
                 seconds=time.monotonic() - began,
-                cost=cost,
-                error=why,
+                cost=handled.cost,
+                error=handled.why,
             )
         )
 
@@ -192,21 +198,28 @@ class Worker:
         """Have a job done: what is to be written down of it."""
         self._handled.add(job.id)
         try:
-            outcome = await self._handlers[job.kind](job)
-        except asyncio.CancelledError:
+            return self._outcome(job, await self._handlers[job.kind](job))
+        except KeyboardInterrupt:
+            raise  # the user's, wherever it arrives
+        except asyncio.CancelledError as error:
+            if not _is_cut_off():  # it came from within: released, it would come back at once
+                return self._failure(job, error)
             # What it has cost nobody knows: as much as it may, so that no quota is exceeded. If it
             # is another's by now, nothing changes.
             cost = job.most_cost
             release = partial(self._queue.release, job, cost=cost)
             return _Handled("queued", release, cost, "it was cut off")
-        except Exception as error:  # noqa: BLE001 - a bug in a handler must not end the worker
-            why, cost = _told(error), job.most_cost
-            delay = None if job.is_spent else _delay(job, error)
-            failing = partial(self._queue.fail, job, why, cost=cost, delay_seconds=delay)
-            return _Handled("failed", failing, cost, why)
+        # A bug in a handler must not end the worker, nor a vendor's client that calls `sys.exit`.
+        except BaseException as error:  # noqa: BLE001
+            return self._failure(job, error)
         finally:
             self._handled.discard(job.id)
-        return self._outcome(job, outcome)
+
+    def _failure(self, job: Job, error: BaseException) -> _Handled:
+        why, cost = _told(error), job.most_cost
+        delay = None if job.is_spent else _delay(job, error)
+        failing = partial(self._queue.fail, job, why, cost=cost, delay_seconds=delay)
+        return _Handled("failed", failing, cost, why)
 
     def _outcome(self, job: Job, outcome: Outcome) -> _Handled:
         cost, again = outcome.cost, outcome.again_seconds
@@ -242,7 +255,12 @@ class Worker:
             await asyncio.wait(self._running, timeout=_STOP_SECONDS)
 
 
-def _told(error: Exception) -> str:
+def _is_cut_off() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _told(error: BaseException) -> str:
     """Why an attempt failed: our own errors hold no content, of others only the place is told."""
     if isinstance(error, HoldfastError):
         return f"{type(error).__name__}: {error.what}"
@@ -250,11 +268,11 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
 
 
-def _delay(job: Job, error: Exception) -> float:
-    """Longer from attempt to attempt, and never less than a provider asks for."""
+def _delay(job: Job, error: BaseException) -> float:
+    """Longer from attempt to attempt, and as a provider asks for; a day is the most."""
     told = (error, *getattr(error, "failures", ()))  # of providers that were asked in turn
     asked = [float(getattr(each, "retry_after", None) or 0.0) for each in told]
-    return max(*asked, delay_after(job.attempts, job.id))
+    return max(min(max(asked), _LONGEST_ASKED_SECONDS), delay_after(job.attempts, job.id))
 
 
 def delay_after(attempts: int, spread: int = 0) -> float:

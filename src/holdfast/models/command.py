@@ -1,7 +1,7 @@
 """Models behind programs that are installed here: `[cli]claude:haiku`, `[cli]gemini:flash`.
 
 command: after protocol. A program is run without a shell, in an empty folder of its own, with the
-prompt on its standard input (arguments are shown to everyone by `ps`, and end at 128 KB). It is an
+prompt as its standard input (arguments are shown to everyone by `ps`, and end at 128 KB). It is an
 agent of its own, and what it is given may be a page that somebody wrote to give it orders: it runs
 without tools, or without the right to change anything. When its time is over, or it has said more
 than a summary can have, the whole of its process group is killed.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import shutil
 import signal
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from holdfast.budget.usage import Usage, reported_usage, whole
 from holdfast.errors import (
     ModelAnswerError,
     ModelError,
@@ -31,7 +33,9 @@ from holdfast.settings import environment_for_programs
 
 _MOST_BYTES = 4_194_304
 """Of what a program may print: frames and events around an answer included."""
-_PIECE = 65_536
+_LINGER_SECONDS = 1.0
+"""How long the output of a program that has ended is waited for: what it printed is in the pipe
+already, and reading it takes milliseconds."""
 
 Reply = Callable[[bytes], Completion]
 """What a program printed → its answer; raises ModelError, or anything where it is not that."""
@@ -53,14 +57,14 @@ def _claude_reply(data: bytes) -> Completion:
     answer = json.loads(data)
     if answer["is_error"] or answer.get("subtype", "success") != "success":
         raise ModelUnavailableError("the program tells of an error")
-    usage = answer.get("usage") or {}
-    read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    usage = reported_usage(answer) or Usage()
     cost = answer.get("total_cost_usd")
     return Completion(
         text=str(answer["result"]),
-        input_tokens=sum(int(usage.get(name) or 0) for name in read),
-        output_tokens=int(usage.get("output_tokens") or 0),
-        cost=float(cost) if cost is not None else None,
+        input_tokens=usage.input or 0,
+        output_tokens=usage.output or 0,
+        # NaN and what is below zero are no prices, and would stay in every sum.
+        cost=float(cost) if isinstance(cost, int | float) and 0 <= cost < math.inf else None,
         model=next(iter(answer.get("modelUsage") or {}), ""),
     )
 
@@ -70,31 +74,31 @@ def _gemini_reply(data: bytes) -> Completion:
     if answer.get("error"):
         raise ModelUnavailableError("the program tells of an error")
     models: Mapping[str, Any] = (answer.get("stats") or {}).get("models") or {}
-    tokens = [(of.get("tokens") or {}) for of in models.values()]
+    usages = [(of.get("tokens") or {}) for of in models.values()]
     return Completion(
         text=str(answer["response"]),
-        input_tokens=sum(int(of.get("prompt") or 0) for of in tokens),
-        output_tokens=sum(int(of.get("candidates") or 0) for of in tokens),
+        input_tokens=sum(whole(usage.get("prompt")) or 0 for usage in usages),
+        output_tokens=sum(whole(usage.get("candidates")) or 0 for usage in usages),
         model=next(iter(models), ""),
     )
 
 
 def _codex_reply(data: bytes) -> Completion:
     text = ""
-    usage: dict[str, Any] = {}
+    usage = Usage()
     for event in _events(data):
         if event.get("type") == "item.completed":
             item = event.get("item") or {}
             if item.get("type") == "agent_message":
                 text = str(item["text"])
         elif event.get("type") == "turn.completed":
-            usage = event.get("usage") or {}
+            usage = reported_usage(event) or Usage()
         elif event.get("type") == "turn.failed":
             raise ModelUnavailableError("the program tells of an error")
     return Completion(
         text=text,
-        input_tokens=int(usage.get("input_tokens") or 0),
-        output_tokens=int(usage.get("output_tokens") or 0),
+        input_tokens=usage.input or 0,
+        output_tokens=usage.output or 0,
     )
 
 
@@ -169,7 +173,7 @@ class CommandModel:
                 where=self.name,
                 fix="Raise summarization_timeout, or name a faster provider.",
             ) from None
-        except OSError as error:
+        except (OSError, ValueError) as error:  # of an argument with a zero character in it
             raise ModelRefusedError(
                 f"the program cannot be run ({type(error).__name__})", where=self.name
             ) from None
@@ -191,53 +195,87 @@ class CommandModel:
             ) from None
 
     async def _run(self, program: str, text: bytes) -> tuple[int, bytes]:
-        with tempfile.TemporaryDirectory(prefix="holdfast-", ignore_cleanup_errors=True) as folder:
-            process = await asyncio.create_subprocess_exec(
+        # The prompt is in a file without a name, not in a pipe: a program that reads none of it
+        # holds nobody up, nor does what it may leave behind.
+        with (
+            tempfile.TemporaryDirectory(prefix="holdfast-", ignore_cleanup_errors=True) as folder,
+            tempfile.TemporaryFile() as prompt,
+        ):
+            prompt.write(text)
+            prompt.seek(0)
+            transport, output = await asyncio.get_running_loop().subprocess_exec(
+                _Output,
                 program,
                 *self._command[1:],
-                stdin=asyncio.subprocess.PIPE,
+                stdin=prompt,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 cwd=folder,
                 env=environment_for_programs(),
                 start_new_session=True,
             )
-            feeding = asyncio.create_task(_feed(process, text))
             try:
-                async with asyncio.timeout(self._timeout):
-                    printed = await self._read(process)
-                    return await process.wait(), printed
+                try:
+                    async with asyncio.timeout(self._timeout):
+                        await output.told.wait()
+                finally:
+                    _end(transport.get_pid())
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(output.closed.wait(), _LINGER_SECONDS)
             finally:
-                feeding.cancel()
-                _end(process)
-                await process.wait()
-                await asyncio.gather(feeding, return_exceptions=True)
-
-    async def _read(self, process: asyncio.subprocess.Process) -> bytes:
-        assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-        printed = bytearray()
-        while piece := await process.stdout.read(_PIECE):
-            printed += piece
-            if len(printed) > _MOST_BYTES:
-                raise ModelAnswerError(
-                    f"the program printed more than {_MOST_BYTES:,} bytes", where=self.name
-                )
-        return bytes(printed)
+                transport.close()
+                await output.gone.wait()
+        if output.is_too_long:
+            raise ModelAnswerError(
+                f"the program printed more than {_MOST_BYTES:,} bytes", where=self.name
+            )
+        return transport.get_returncode() or 0, bytes(output.printed)
 
 
-async def _feed(process: asyncio.subprocess.Process, text: bytes) -> None:
-    """Give the program its prompt; one that reads no further has seen what it wanted."""
-    assert process.stdin is not None  # noqa: S101 - a pipe was asked for
-    with suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(text)
-        await process.stdin.drain()
-    process.stdin.close()
+class _Output(asyncio.SubprocessProtocol):
+    """What a program prints, and that it has ended.
+
+    One does not follow from the other: a child that it left behind in a session of its own holds
+    its output open for as long as it likes, and `Process.wait` of asyncio waits for that.
+    """
+
+    def __init__(self) -> None:
+        self.printed = bytearray()
+        self.told = asyncio.Event()
+        """It has ended, or said too much."""
+        self.closed = asyncio.Event()
+        """Nobody can print anything more."""
+        self.gone = asyncio.Event()
+
+    @property
+    def is_too_long(self) -> bool:
+        return len(self.printed) > _MOST_BYTES
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        del fd
+        if not self.is_too_long:
+            self.printed += data
+        if self.is_too_long:
+            self.told.set()
+            self.closed.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        del exc
+        if fd == 1:
+            self.closed.set()
+
+    def process_exited(self) -> None:
+        self.told.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self.gone.set()
 
 
-def _end(process: asyncio.subprocess.Process) -> None:
+def _end(pid: int) -> None:
     """End the program and all that it started: one that was left would go on asking and paying."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)
         else:
-            process.kill()
+            os.kill(pid, signal.SIGTERM)  # which ends a program at once on Windows

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from holdfast.budget import Usage, reported_usage
 from holdfast.errors import (
     ModelAnswerError,
     ModelError,
@@ -79,13 +80,23 @@ class HttpModel:
                 where=self.name,
                 fix="Check openai_upstream, and that somebody listens there.",
             ) from None
+        except ValueError:
+            # A header cannot hold it; its text would quote the key.
+            raise ModelRefusedError(
+                "the request cannot be written",
+                where=self.name,
+                fix="Look for the end of a line in openai_key.",
+            ) from None
         if status != 200:
             raise _failure(status, headers, self.name)
         return _completion(data, self.name)
 
     async def _post(self, body: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+        # What is asked for plain is read plain: a few KB of a compressed answer could become a GB.
         async with (
-            aiohttp.ClientSession() as session,
+            aiohttp.ClientSession(
+                auto_decompress=False, headers={"accept-encoding": "identity"}
+            ) as session,
             session.post(
                 self._url, json=body, headers=self._headers, allow_redirects=False
             ) as answer,
@@ -147,13 +158,13 @@ def _completion(data: bytes, name: str) -> Completion:
         choice = answer["choices"][0]
         message = choice["message"]
         text = message.get("content") or ""
-        usage = answer.get("usage") or {}
+        usage = reported_usage(answer) or Usage()
         if message.get("refusal") or choice.get("finish_reason") == "content_filter":
             raise ModelRefusedError("the model declined to answer", where=name)
         return Completion(
             text=text if isinstance(text, str) else "",
-            input_tokens=int(usage.get("prompt_tokens") or 0),
-            output_tokens=int(usage.get("completion_tokens") or 0),
+            input_tokens=usage.input or 0,
+            output_tokens=usage.output or 0,
             model=str(answer.get("model") or ""),
             cut=choice.get("finish_reason") == "length",
         )

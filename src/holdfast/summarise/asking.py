@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
@@ -26,6 +27,7 @@ from holdfast.errors import (
     ModelRateLimitedError,
     ModelRefusedError,
     ModelTimeoutError,
+    StoreError,
 )
 from holdfast.models.digest import Count, digest
 from holdfast.models.protocol import Completion, CompletionModel
@@ -33,15 +35,16 @@ from holdfast.settings import Settings
 from holdfast.summarise.cache import SummaryCache, cache_key
 from holdfast.summarise.judging import bare, objection
 from holdfast.summarise.levels import SummarizationLevel, target_tokens
-from holdfast.summarise.prompts import prompt
+from holdfast.summarise.prompts import Prompt, prompt
 from holdfast.summarise.support import supported
 from holdfast.tokens import prices
 
 Sleep = Callable[[float], Awaitable[None]]
 
+MOST_OF_TARGET = 1.5
 _SLACK = 64
-"""Tokens that an answer may have beside twice its target: more is an essay, and is cut by its
-provider rather than paid for."""
+"""An answer may have so many times its target, and so many tokens: more is an essay, and is cut by
+its provider rather than paid for. Twice the target of `condensed` would be all of the piece."""
 _LINES = re.compile(r"lines (\d+)-(\d+)")
 _PLACED = 100
 """Sentences of one piece whose places are looked for: each look reads the piece once."""
@@ -112,18 +115,23 @@ class Asker:
             ModelError: the model gave none in all its attempts.
         """
         key = self._key(model, piece)
-        summary = await self._cache.get(key) if self._cache is not None else None
-        if summary is not None:
+        if (draft := await self._kept(key)) is not None:
             self.hits += 1
-            return msgspec.structs.replace(
-                msgspec.msgpack.decode(summary, type=Draft), cached=True, cost=0.0
-            )
+            return msgspec.structs.replace(draft, cached=True, cost=0.0)
         self.misses += 1
         draft = await self._patiently(model, piece)
         if self._cache is not None:
             ttl = self._settings.summarization_cache_ttl_seconds
-            await self._cache.put(key, msgspec.msgpack.encode(draft), ttl)
+            with suppress(StoreError):  # it was paid for: a store that is away must not lose it
+                await self._cache.put(key, msgspec.msgpack.encode(draft), ttl)
         return draft
+
+    async def _kept(self, key: str) -> Draft | None:
+        """What is kept under a key; None also for what another version wrote."""
+        with suppress(StoreError, msgspec.MsgspecError):
+            summary = await self._cache.get(key) if self._cache is not None else None
+            return None if summary is None else msgspec.msgpack.decode(summary, type=Draft)
+        return None
 
     def _key(self, model: CompletionModel, piece: Piece) -> str:
         content = hashlib.sha256(piece.text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -131,10 +139,12 @@ class Asker:
         return cache_key(content, piece.context, piece.level, model.name, version, piece.budget)
 
     async def _patiently(self, model: CompletionModel, piece: Piece) -> Draft:
+        # One prompt for all attempts: what a provider keeps of it, it has not to read again.
+        wanted = prompt(piece.text, piece.level, piece.context, piece.target)
         attempts = 1 + self._settings.summarization_max_retries
         for left in range(attempts - 1, -1, -1):
             try:
-                return await self._once(model, piece)
+                return await self._once(model, piece, wanted)
             except ModelRefusedError:
                 raise  # it was understood, and the answer is no
             except ModelError as error:
@@ -149,13 +159,14 @@ class Asker:
         asked = error.retry_after if isinstance(error, ModelRateLimitedError) else None
         return max(delay, asked or 0.0)
 
-    async def _once(self, model: CompletionModel, piece: Piece) -> Draft:
-        wanted = prompt(piece.text, piece.level, piece.context, piece.target)
+    async def _once(self, model: CompletionModel, piece: Piece, wanted: Prompt) -> Draft:
         try:
             # Models keep their own time; one of another's making may not.
             async with asyncio.timeout(self._settings.summarization_timeout + 1):
                 completion = await model.complete(
-                    wanted.text, system=wanted.system, max_tokens=2 * piece.target + _SLACK
+                    wanted.text,
+                    system=wanted.system,
+                    max_tokens=int(MOST_OF_TARGET * piece.target) + _SLACK,
                 )
         except TimeoutError:
             raise ModelTimeoutError("the model kept no time limit", where=model.name) from None

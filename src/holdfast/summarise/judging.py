@@ -13,7 +13,11 @@ import re
 from holdfast.summarise.support import sentences_of, shared_words
 from holdfast.trim.excerpts import error_line
 
-_THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+# Of an answer that was cut before the thoughts ended, nothing is left: they are no summary.
+_THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)", re.DOTALL)
+# Colours and signs for a terminal, which programs print, and halves of characters, which JSON can
+# hold: nobody reads them, and some stores refuse them.
+_UNREADABLE = re.compile(r"\x1b\[[0-?]*+[ -/]*+[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _FENCED = re.compile(r"\A```[a-z]*\n(.*)\n```\s*\Z", re.DOTALL)
 _INTRODUCTION = re.compile(
     r"\A(?:(?:sure|certainly|of course|okay|ok)\b[^\n:!.,]{0,80}[:!.,]\s*+)?+"
@@ -29,9 +33,18 @@ _REFUSAL = re.compile(
     r"|there is no text|no text (?:was|is) (?:given|provided))",
     re.IGNORECASE,
 )
+# What gateways, SDKs and agents print in the place of an answer, with status 200.
 _FAILURE = re.compile(
     r"\A\s*(?:<!doctype html|<html|\{\s*\"(?:error|errors|detail|message)\"\s*:"
-    r"|(?:previous )?conversation was too long|error generating|(?:rate limit|quota) exceeded"
+    r"|\{\s*\"type\"\s*:\s*\"error\"|(?:http |status |code )?[45]\d\d:? [a-z]"
+    r"|(?:previous )?conversation was too long|error generating"
+    r"|(?:rate limit|quota|usage limit) (?:exceeded|reached)|too many requests"
+    r"|(?:the |your )?(?:model|server|service|engine|api|request) (?:is |was |has |currently )*"
+    r"(?:overloaded|unavailable|busy|timed out|rejected|blocked)"
+    r"|(?:an? )?(?:unexpected |internal |unknown )?error (?:has )?occurred|something went wrong"
+    r"|(?:invalid|incorrect|missing) api key|insufficient[ _]quota|unauthori[sz]ed\b"
+    r"|\W{0,3}(?:null|none|undefined|nan|n/a|no (?:output|response|content|answer|summary))"
+    r"\W{0,3}\Z"
     r"|(?:internal server error|bad gateway|service unavailable|gateway time-?out)\b)",
     re.IGNORECASE,
 )
@@ -42,7 +55,7 @@ than 0.2."""
 
 def bare(answer: str, *, cut: bool) -> str:
     """An answer without thoughts, a fence, an introduction, and a last sentence that is torn."""
-    text = _THOUGHTS.sub("", answer).strip()
+    text = _THOUGHTS.sub("", _UNREADABLE.sub("", answer)).strip()
     fenced = _FENCED.match(text)
     text = fenced[1].strip() if fenced else text
     text = _INTRODUCTION.sub("", text, count=1).strip()

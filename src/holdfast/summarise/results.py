@@ -160,7 +160,7 @@ def exhausted(failures: Sequence[ModelError]) -> SummarizationError:
 
 def check_budget(budget: int | None) -> None:
     """Raise if nothing at all could be said."""
-    if budget is not None and budget < 1:
+    if budget is not None and not budget >= 1:  # which NaN is not
         raise HoldfastError(
             "a budget of no tokens has room for nothing",
             where="target_budget",

@@ -35,7 +35,15 @@ from holdfast.models.opening import EXTRACTIVE, open_model
 from holdfast.models.protocol import CompletionModel
 from holdfast.privacy import apply, find
 from holdfast.settings import Settings
-from holdfast.summarise.asking import Asker, Draft, Piece, Sleep, quoted, quoted_instead
+from holdfast.summarise.asking import (
+    MOST_OF_TARGET,
+    Asker,
+    Draft,
+    Piece,
+    Sleep,
+    quoted,
+    quoted_instead,
+)
 from holdfast.summarise.cache import MemorySummaryCache, SummaryCache
 from holdfast.summarise.chunking import Chunk, chunks
 from holdfast.summarise.levels import (
@@ -196,7 +204,8 @@ class ContentSummarizer:
         visible = await self._off_loop(content, self._visible, content)
         tokens = await self._off_loop(visible, self._counted, visible)
         ref = await self._keep(content) if self._keep is not None else ""
-        wanted = Wanted(visible, tokens, level, context, budget, ref)
+        # The question goes to the provider as well.
+        wanted = Wanted(visible, tokens, level, self._visible(context), budget, ref)
         if fits_as_it_is(wanted):
             return unchanged(wanted)
         failures: list[ModelError] = []
@@ -211,7 +220,9 @@ class ContentSummarizer:
         if not self.settings.summarization_extractive:
             raise exhausted(failures)
         result = await self._off_loop(content, self._extracted, wanted)
-        return with_warnings(result, [f"{error.where}: {error.what}" for error in failures])
+        return with_warnings(
+            result, [f"{error.where}: {error.what}. {error.fix}".rstrip(". ") for error in failures]
+        )
 
     def _visible(self, content: str) -> str:
         """What may be shown of a content, to a provider as well as to who reads the summary."""
@@ -269,8 +280,8 @@ class ContentSummarizer:
         # none of what was kept of them would be found again.
         words = frame.text.replace(frame.boundary, "")
         around = self._counted(frame.system) + self._counted(words) + _SPARE
-        # A piece, and an answer of twice its target, have to find room beside the prompt's words.
-        room = int((model.window * (1 - _MARGIN) - around) / (1 + 2 * RATIO[level]))
+        # A piece, and the longest answer to it, have to find room beside the prompt's words.
+        room = int((model.window * (1 - _MARGIN) - around) / (1 + MOST_OF_TARGET * RATIO[level]))
         if room < _LEAST_PIECE:
             raise ModelRefusedError(
                 f"a window of {model.window:,} tokens is too small to summarise in",

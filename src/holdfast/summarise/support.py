@@ -1,9 +1,10 @@
 """Whether a source says what a summary states: its ids, URLs, numbers, errors and quotations.
 
-support: after levels. Of what a sentence states exactly, each must stand in the source; a sentence
-with one that does not is dropped, for half of a lie is no better. What is only paraphrased is not
-judged here. A summary is held against the very text that it was made of. Work is linear in both:
-the source is cut into words once, and at most 64 statements are looked for as they are.
+support: after measures and denials. Of what a sentence states exactly, each must stand in the
+source; a sentence with one that does not is dropped, for half of a lie is no better. So is one that
+says what the source only denies. What is else put in other words is not judged here. A summary is
+held against the very text that it was made of. Work is linear in both: the source is cut into words
+once, and at most 64 statements are looked for as they are.
 
 The patterns are in `re`, for words of any script. They are linear: what repeats without a limit is
 possessive, or is bounded by what cannot be in it.
@@ -13,29 +14,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
+from holdfast.summarise.denials import denied_only
+from holdfast.summarise.measures import Figure, figure_at, number, plain, spellings_of
+
+_CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
+"""Scripts that put nothing between words, or join all to one: there a number ends where its digits
+do, and two letters tell as much as a word."""
 # A URL, a number with its groups, or a word with what joins words in ids, paths and addresses.
 _EXACT = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>\"'`|]++"
-    r"|\d{1,3}(?:,\d{3})++(?:\.\d++)?+"
-    r"|\w++(?:[-./:@#\\+~]\w++)*+"
+    r"|\d{1,3}(?:,\d{3})++(?!\d)(?:\.\d++)?+"  # `41,2048` are two, in a table
+    rf"|[^\W{_CJK}]++(?:[-./:@#\\+~][^\W{_CJK}]++)*+"
 )
 _JOINERS = re.compile(r"[-./:@#\\+~]")
-_QUOTED = re.compile(r"\"([^\"\n]{3,300})\"|“([^”\n]{3,300})”|`([^`\n]{2,300})`|«([^»\n]{3,300})»")
-_NUMBER = re.compile(r"\d++(?:\.\d++)?")
+_QUOTED = re.compile(
+    r"\"([^\"\n]{3,300})\"|“([^”\n]{3,300})”|`([^`\n]{2,300})`|«([^»\n]{3,300})»"
+    r"|„([^“\n]{3,300})“|「([^」\n]{2,300})」|(?<!\w)'([^'\n]{3,300})'(?!\w)"  # not an apostrophe
+)
 _HUMP = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 _MARKER = re.compile(r"\s*(?:[-*•–]|\d{1,3}[.)]|#{1,6})\s+")  # noqa: RUF001
 _BETWEEN = re.compile(r"((?<=[.!?…。！？])[\"'”’)\]]{0,3}\s++|\n\s*+)")  # noqa: RUF001
-_WORD = re.compile(r"[^\W\d_]{4,}")
-_WORDS_OF_NUMBERS = {
-    word: str(number)
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-        "fifteen sixteen seventeen eighteen nineteen twenty".split()
-    )
-}
+_WORD = re.compile(rf"[^\W\d_{_CJK}]{{4,}}")
+_PAIR = re.compile(f"(?=([{_CJK}]{{2}}))")
+_COMPOUND = re.compile(r"(?:twen|thir|for|fif|six|seven|eigh|nine)ty-[a-z]{3,5}", re.IGNORECASE)
 _LOOKED_FOR = 64
 """Statements that are looked for as they stand; those of a longer list are not believed."""
 _STEM = 5
@@ -60,12 +65,14 @@ class Support(NamedTuple):
 def supported(summary: str, source: str) -> Support:
     """The sentences of a summary without those that state what the source does not say."""
     sentences = list(sentences_of(summary))
-    claims = [list(_claims(sentence.text)) for sentence in sentences]
+    texts, source = [plain(sentence.text) for sentence in sentences], plain(source)
+    claims = [list(_claims(text)) for text in texts]
     unborne = _unborne(set(chain.from_iterable(claims)), source)
+    denied = denied_only(source, texts)
     standing = [
         sentence
-        for sentence, stated in zip(sentences, claims, strict=True)
-        if unborne.isdisjoint(stated)
+        for sentence, text, stated in zip(sentences, texts, claims, strict=True)
+        if unborne.isdisjoint(stated) and text not in denied
     ]
     return Support(tuple(standing), len(sentences), len(sentences) - len(standing))
 
@@ -87,12 +94,14 @@ def sentences_of(text: str) -> Iterator[Sentence]:
 
 
 def shared_words(summary: str, source: str) -> float:
-    """The share of a summary's words that its source has too; 1 if it has next to none."""
-    words = {word[:_STEM].lower() for word in _WORD.findall(summary)}
-    if len(words) < 5:
-        return 1.0
-    stems = {word[:_STEM].lower() for word in _WORD.findall(source)}
-    return len(words & stems) / len(words)
+    """The share of a summary's words that its source has too; 1 if it has none."""
+    words = _stems(summary)
+    return len(words & _stems(source)) / len(words) if words else 1.0
+
+
+def _stems(text: str) -> set[str]:
+    stems = {word[:_STEM].lower() for word in _WORD.findall(text)}
+    return stems if text.isascii() else stems | set(_PAIR.findall(text))
 
 
 # --- what a sentence states ----------------------------------------------------------------------
@@ -101,17 +110,23 @@ def shared_words(summary: str, source: str) -> float:
 class _Claim(NamedTuple):
     text: str
     quoted: bool = False
+    figure: Figure | None = None
 
 
 def _claims(sentence: str) -> Iterator[_Claim]:
     marker = _MARKER.match(sentence)
-    body = sentence[marker.end() :] if marker else sentence  # `1.` before a point is no number
-    for match in _QUOTED.finditer(body):
+    begin = marker.end() if marker else 0  # `1.` before a point is no number
+    for match in _QUOTED.finditer(sentence, begin):
         text = next(group for group in match.groups() if group is not None)
         yield _Claim(" ".join(text.split()).rstrip(",.;:"), quoted=True)
-    for match in _EXACT.finditer(body):
+    for match in _EXACT.finditer(sentence, begin):
         text = match[0].rstrip(".,;:!?)]}")
-        if text and _is_exact(text):
+        if not text or text.lower() == "one":  # `one of them` counts nothing
+            continue
+        figure = figure_at(sentence, match.start(), match.start() + len(text))
+        if figure is not None:
+            yield _Claim(text, figure=figure)
+        elif _is_exact(text):
             yield _Claim(text)
 
 
@@ -125,6 +140,7 @@ def _is_exact(text: str) -> bool:
         or "\\" in text
         or text.count("/") > 1
         or _HUMP.search(text) is not None
+        or _COMPOUND.fullmatch(text) is not None
     )
 
 
@@ -135,67 +151,81 @@ def _unborne(claims: set[_Claim], source: str) -> set[_Claim]:
     """The claims that the source does not bear out."""
     if not claims:
         return set()
-    exact = {claim.text for claim in claims if not claim.quoted}
-    numbers = {number for text in exact if (number := _number(text)) is not None}
-    words, values = _standing(source, exact, numbers)
-    open_claims = {
-        claim
-        for claim in claims
-        if claim.quoted or not (claim.text in words or _is_borne(claim.text, values))
-    }
+    words, figures = _standing(source, claims)
+    open_claims = {claim for claim in claims if not _is_borne(claim, words, figures, source)}
     # A number is there or not; parts of ids and paths, and quotations, are looked for.
-    sought = sorted(claim for claim in open_claims if claim.quoted or _number(claim.text) is None)
+    sought = sorted(claim for claim in open_claims if claim.figure is None)
     if not sought:
         return open_claims
     spaced = " ".join(source.split())
     return open_claims - {claim for claim in sought[:_LOOKED_FOR] if _stands(claim, spaced)}
 
 
-def _standing(source: str, exact: set[str], numbers: set[str]) -> tuple[set[str], set[str]]:
+_Figures = dict[str, set[tuple[str, ...]]]
+"""The numbers of a source, and the marks with which each stands there."""
+
+
+def _standing(source: str, claims: set[_Claim]) -> tuple[set[str], _Figures]:
     """Those of the words and of the numbers that stand in the source."""
+    exact = {claim.text for claim in claims if not claim.quoted}
+    figures: _Figures = {claim.figure.value: set() for claim in claims if claim.figure}
+    figures |= {value: set() for text in exact for value in _numbers_in(text)}
     words: set[str] = set()
-    values: set[str] = set()
     for match in _EXACT.finditer(source):
         text = match[0]
         if text in exact:
             words.add(text)
-        if not any(map(str.isdigit, text)):
-            value = _WORDS_OF_NUMBERS.get(text.lower())
-            if value is not None:
-                values.add(value)
-        elif (value := _number(text)) is not None:
-            values.add(value)
-        else:
-            parts = _JOINERS.split(text)
-            words.update(part for part in parts if part in exact)
-            values.update(number for part in parts if (number := _number(part)) is not None)
-    return words, values & (numbers | _parts_of(exact))
+        figure = figure_at(source, *match.span(), wanted=figures)
+        if figure is not None:
+            if figure.value in figures:
+                figures[figure.value].add(figure.marks)
+        elif any(map(str.isdigit, text)):
+            words.update(part for part in _JOINERS.split(text) if part in exact)
+            for value in _numbers_in(text):
+                if value in figures:
+                    figures[value].add(())
+    return words, figures
 
 
-def _parts_of(exact: set[str]) -> set[str]:
-    parts = chain.from_iterable(map(_JOINERS.split, exact))
-    return {number for part in parts if (number := _number(part)) is not None}
+def _numbers_in(text: str) -> list[str]:
+    """The numbers that are joined to one word: `10-year`, `2024-03-15`."""
+    return [value for part in _JOINERS.split(text) if (value := number(part)) is not None]
 
 
-def _is_borne(text: str, values: set[str]) -> bool:
-    """Whether a number stands there, also in another spelling, or in `10-year`."""
-    number = _number(text)
-    if number is not None:
-        return number in values
-    parts = _JOINERS.split(text)
-    counts = [number for part in parts if (number := _number(part)) is not None]
-    plain = all(part.islower() and part.isalpha() for part in parts if _number(part) is None)
-    return len(counts) == 1 and len(parts) > 1 and plain and counts[0] in values
+def _is_borne(claim: _Claim, words: set[str], figures: _Figures, source: str) -> bool:
+    """Whether the source says so, in these words or, of a number, in another spelling."""
+    if claim.quoted:
+        return False  # looked for later
+    if claim.figure is not None:
+        return _is_measured(claim.figure, figures[claim.figure.value], source)
+    if claim.text in words:
+        return True
+    parts = _JOINERS.split(claim.text)
+    counts = _numbers_in(claim.text)
+    simple = all(part.islower() and part.isalpha() for part in parts if number(part) is None)
+    return len(counts) == 1 and len(parts) > 1 and simple and bool(figures[counts[0]])
 
 
-def _number(text: str) -> str | None:
-    """A number in one spelling: `1,200.50` is 1200.5; None if the text is none."""
-    plain = text.replace(",", "")
-    if not _NUMBER.fullmatch(plain):
-        return None
-    whole, _, rest = plain.partition(".")
-    rest = rest.rstrip("0")
-    return f"{whole.lstrip('0') or '0'}.{rest}" if rest else whole.lstrip("0") or "0"
+def _is_measured(figure: Figure, standing: set[tuple[str, ...]], source: str) -> bool:
+    """Whether a number stands in the source, and with the same unit, currency or month.
+
+    A table says `latency_ms` once and then numbers alone: such a number may have any unit that the
+    source names, and no number a unit that it has not.
+    """
+    if not standing:
+        return False
+    beside = set(chain.from_iterable(standing))
+    return all(
+        mark in beside or (() in standing and _names(mark).search(source) is not None)
+        for mark in figure.marks
+    )
+
+
+@cache
+def _names(unit: str) -> re.Pattern[str]:
+    """All spellings of a unit as a word, or as a part of `latency_ms` and `30ms`."""
+    spellings = "|".join(map(re.escape, spellings_of(unit)))
+    return re.compile(f"(?<![^\\W\\d_])(?:{spellings})(?![^\\W\\d_])")
 
 
 def _stands(claim: _Claim, spaced: str) -> bool:

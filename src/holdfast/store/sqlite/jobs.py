@@ -188,9 +188,13 @@ def _debit(db: apsw.Connection, job: Job, quotas: Quotas, now: Moment) -> str:
     limits = {queue.day_quota(now.today): quotas.day}
     if job.scope.session:
         limits[queue.session_quota(job.scope.session)] = quotas.session
-    debits = spent(db, job.scope)
     for name, limit in limits.items():
-        if debits.get(name, 0) + job.most_cost > limit:
+        # Not all that were ever spent: a user has a row for each day and each session.
+        debit = db.execute(
+            "SELECT spent FROM quotas WHERE workspace = ? AND owner = ? AND name = ?",
+            (job.scope.workspace, job.scope.user, name),
+        ).get
+        if (debit or 0) + job.most_cost > limit:
             return queue.over_quota(name.partition(" ")[0])
     for name in limits:
         db.execute(

@@ -12,6 +12,8 @@ from holdfast.errors import HoldfastError, LimitError
 from holdfast.settings import Settings
 from holdfast.wire import Limits
 
+from ._output import remark
+
 FileArgument = Annotated[
     str, typer.Argument(metavar="FILE", help="A request body as JSON; - reads standard input.")
 ]
@@ -63,6 +65,19 @@ def read_content(file: str, settings: Settings) -> bytes:
             fix="Raise the setting max_body_bytes.",
         )
     return content
+
+
+def read_text(file: str, settings: Settings) -> str:
+    """Return a content as text, and say beside the result what of it is none."""
+    content = read_content(file, settings)
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        text = content.decode("utf-8", "replace")
+        remark(
+            f"{file}: is not UTF-8; what is no text is read and stored as \N{REPLACEMENT CHARACTER}"
+        )
+        return text
 
 
 def write_body(body: bytes, path: Path | None) -> None:

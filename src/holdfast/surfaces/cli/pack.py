@@ -32,7 +32,7 @@ from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.summarise import ContentSummarizer
 
-from ._input import WriteOption, read_content, write_body
+from ._input import WriteOption, read_text, write_body
 from ._output import ColorOption, one_line, remark, table
 from ._store import DEFAULT, Progress, StoreOption, UserOption, WorkspaceOption, with_store
 
@@ -145,18 +145,15 @@ def _items(files: list[str], settings: Settings) -> list[tuple[ContentItem, bool
     """The items, and of each whether its priority is still to be found out."""
     items: list[tuple[ContentItem, bool]] = []
     for file in files:
-        text = _text(file, settings)
+        text = read_text(file, settings)
         if file.endswith(".jsonl"):
-            for number, line in enumerate(text.splitlines(), 1):
+            # Not splitlines: a string of JSON may hold U+2028 as it is.
+            for number, line in enumerate(text.split("\n"), 1):
                 if line.strip():
                     items.append(_of_line(line, f"{file}:{number}"))
         else:
             items.append((_of_file(file, text), True))
     return items
-
-
-def _text(file: str, settings: Settings) -> str:
-    return read_content(file, settings).decode("utf-8", "replace")
 
 
 def _of_file(file: str, text: str) -> ContentItem:

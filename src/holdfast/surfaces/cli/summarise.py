@@ -18,7 +18,7 @@ from holdfast.summarise import (
     SummarizationResult,
 )
 
-from ._input import read_content
+from ._input import read_text
 from ._output import ColorOption, Output, OutputOption, remark
 from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
 from ._text import print_text
@@ -78,7 +78,7 @@ def summarise(
     settings = Settings.load(
         output=output, color=color, store_url=store, summarization_provider=provider
     )
-    items = [_Item(file, _read(file, settings)) for file in files]
+    items = [_Item(file, read_text(file, settings)) for file in files]
     scope = Scope(user, workspace)
 
     async def work(opened: Store) -> list[SummarizationResult]:
@@ -99,10 +99,6 @@ def summarise(
     for item, result in zip(items, results, strict=True):
         for warning in result.warnings:
             remark(f"{item.name}: {warning}")
-
-
-def _read(file: str, settings: Settings) -> str:
-    return read_content(file, settings).decode("utf-8", "replace")
 
 
 def _draw(console: Console, items: list[_Item], results: list[SummarizationResult]) -> None:
