@@ -174,10 +174,6 @@ async def _made_lines(rows: Callable[[LiteralString], Any]) -> AsyncIterator[tra
             yield transfer.SummaryLine.of(summary)
     async for row in rows(jobs.ALL):
         yield transfer.JobLine.of(jobs.job_of(row))
-    async for row in rows(CALIBRATION):
-        yield transfer.CalibrationLine(row["data"])
-    async for row in rows(_AUDIT):
-        yield transfer.AuditLine(upkeep.entry_of(row))
     async for line in _fact_lines(rows(facts.ALL)):
         yield line
     async for row in rows(answers.ALL):
