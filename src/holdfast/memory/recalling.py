@@ -152,6 +152,26 @@ class Memory:
         ranked = rank(arrays, question, vector, weights)
         return ranked, choose(arrays, ranked, room, self._count)
 
+    async def reindex(self) -> int:
+        """Read turns again that another version or embedder has read; how many there were.
+
+        Until then they are recalled by their words alone.
+        """
+        maker, after, anew = maker_of(self._embedder), 0, 0
+        while part := await self._shelf.indexed(self._scope, after=after):
+            after = part[-1].place
+            others = [turn.place for turn in part if turn.maker != maker]
+            opened = await self._shelf.turns(self._scope, others)
+            sessions: dict[str, list[NewTurn]] = {}
+            for turn in opened.values():
+                again = _new_turn(turn, turn.at)
+                sessions.setdefault(turn.session, []).append(again)
+            for session, turns in sessions.items():
+                indexed = await off_loop(True, partial(self._indexed, turns))
+                await self._shelf.add(self._scope.of(session), indexed)
+            anew += len(opened)
+        return anew
+
     async def recent(self, session: str, pairs: int = 4) -> list[Remembered]:
         """The last messages of a session in order: so many of the user's, and what followed."""
         turns: list[Remembered] = []
