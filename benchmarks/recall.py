@@ -23,7 +23,7 @@ from benchmarks.recall_data import DATA, Asked, Talk, locomo, long_chats
 from holdfast.cite import count as count_tokens
 from holdfast.memory import HeldArrays, Memory
 from holdfast.memory.arrays import Floats, ScopeArrays
-from holdfast.memory.packing import Room, choose, packed, passage_of
+from holdfast.memory.packing import Room, choose, packed, passages_of
 from holdfast.memory.pieces import sentences_of
 from holdfast.memory.question import Question, read_question
 from holdfast.memory.ranking import Ranked, signals_of
@@ -71,8 +71,8 @@ def prepare(talk: Talk, embedder: Embedder | None) -> Prepared:
             sessions.setdefault(str(turn["session"]), []).append(turn)
         for session, turns in sessions.items():
             await memory.remember(session, turns)
-        arrays = await held.of(store.remembered, scope, embedder)
-        places = [int(place) for place in arrays.place.all]
+        async with held.of(store.remembered, scope, embedder) as arrays:
+            places = [int(place) for place in arrays.place.all]
         opened = await store.remembered.turns(scope, places)
         return Prepared(talk, arrays, [opened[place] for place in places])
 
@@ -114,9 +114,8 @@ def texts_of(query: Query, ranked: Ranked, budget: int = BUDGET) -> dict[str, st
     """What is shown of each turn, by its id; never over the budget."""
     arrays = query.prepared.arrays
     chosen = choose(arrays, ranked, Room(budget, None, None), count_tokens)
-    passages = [
-        passage_of(arrays, ranked, each, query.prepared.turns[each.turn]) for each in chosen
-    ]
+    opened = {int(arrays.place.all[each.turn]): query.prepared.turns[each.turn] for each in chosen}
+    passages = passages_of(arrays, ranked, chosen, opened)
     ordered, text, tokens = packed(passages, budget, count_tokens)
     assert tokens <= budget
     assert count_tokens(text) == tokens
