@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from typing import Literal
 
 from holdfast.answers import vectors
@@ -178,7 +179,8 @@ class Answers:
         return True
 
     async def _answer(self, stored: StoredAnswer, similarity: float) -> Answer:
-        await self._store.answers.hit(self._scope, stored.id)
+        with suppress(StoreError):  # a count is worth no failure
+            await self._store.answers.hit(self._scope, stored.id)
         given = unpacked(stored.answer)
         return Answer(
             id=stored.id,
