@@ -45,7 +45,7 @@ def quantized(vector: Sequence[float]) -> bytes:
 def cosines(vector: bytes, others: Iterable[bytes]) -> list[float]:
     """How near a vector is to others; 0 to those that it cannot be compared with.
 
-    In plain Python, 1,000 of them in 10 ms: no library for numbers is needed, and whoever has more
+    In plain Python, 1,000 of them in 15 ms: no library for numbers is needed, and whoever has more
     questions in one context than that compares the newest.
     """
     if not vector:

@@ -21,7 +21,7 @@ from holdfast.store.scope import Scope
 
 DAMAGE = "a kept answer did not match its hash; it was removed, and will be asked for again"
 MOST_CANDIDATES = 1_000
-"""Answers of one signature that are compared with a question: 10 ms of work."""
+"""Answers of one signature that are compared with a question: 15 ms of work."""
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
