@@ -109,8 +109,8 @@ def _pair(
         one,
         other,
         row["id"],
-        *cosines(plain[one], [plain[other]]),
-        *cosines(vectors.get(one, b""), [vectors.get(other, b"")]),
+        cosines(plain[one], [plain[other]])[0],
+        cosines(vectors.get(one, b""), [vectors.get(other, b"")])[0],
         differs,
     )
 
