@@ -20,7 +20,7 @@ from rich.table import Table
 from holdfast.answers.guards import GUARDS, disagreement
 from holdfast.answers.reading import Reading, read
 from holdfast.answers.sharing import unshared_because
-from holdfast.answers.vectors import cosine, quantized, vector_of
+from holdfast.answers.vectors import cosines, quantized, vector_of
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
 from tests.recorded import DATA
@@ -109,8 +109,8 @@ def _pair(
         one,
         other,
         row["id"],
-        cosine(plain[one], plain[other]),
-        cosine(vectors.get(one, b""), vectors.get(other, b"")),
+        cosines(plain[one], [plain[other]])[0],
+        cosines(vectors.get(one, b""), [vectors.get(other, b"")])[0],
         differs,
     )
 
@@ -217,8 +217,7 @@ def _speed(console: Console, pairs: Sequence[Pair], embedder: Embedder) -> None:
         times["vector"].append(time.process_time() - began)
     for vector in vectors[:20]:
         began = time.process_time()
-        for n in range(1_000):
-            cosine(vector, vectors[n % len(vectors)])
+        cosines(vector, (vectors[n % len(vectors)] for n in range(1_000)))
         times["1,000 cosines"].append(time.process_time() - began)
     table = Table(title="CPU time of a lookup, milliseconds")
     for column in ("", "median", "p90"):

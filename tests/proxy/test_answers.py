@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.answers.embedding import WordsEmbedder
 from tests.fitting.test_citing import chat, log
 from tests.privacy.made import UPPER, run
 from tests.proxy import faults
@@ -235,6 +236,9 @@ def test_a_hit_is_in_the_record_and_the_request_can_be_rebuilt() -> None:
         assert proxy.do(session.rebuild(1)) == body
         told = json.loads(ask(f"{proxy.url}/stats").body)
         assert told["totals"]["answered"] == 1
+        assert b"(1 from memory)" in ask(f"{proxy.url}/").body
+        page = ask(f"{proxy.url}/sessions/again/turns/1").body
+        assert b"an equal request was answered" in page
         counters = ask(f"{proxy.url}/metrics").body
         assert b'holdfast_answers_total{tier="exact"} 1.0' in counters
         assert b'holdfast_answers_total{tier="miss"} 1.0' in counters
@@ -308,6 +312,47 @@ def test_an_answer_with_a_secret_is_not_kept_where_the_policy_says_so(policy: st
             answer = asked(proxy, body_of("openai-chat"))
             assert answer.headers["x-holdfast-answer"] == "miss"
         assert len(upstream.requests) == 2
+
+
+LIKE = "What is the height of the tower?", "What's the height of a tower"
+
+
+def test_a_like_question_is_answered_where_nothing_stands_against_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.answers.cache.open_embedder", WordsEmbedder)
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
+    with proxied(enable_semantic_cache=True) as (proxy, upstream):
+        for more, tier in (
+            ({"temperature": 0}, "semantic"),
+            ({}, "miss"),
+            ({"temperature": 0.7}, "miss"),
+            ({"temperature": 0, "tools": tools}, "miss"),
+        ):
+            for question, expected in zip(LIKE, ("miss", tier), strict=True):
+                body = body_of("openai-chat", question, **more)
+                answer = asked(proxy, body, answers="semantic")
+                assert answer.headers["x-holdfast-answer"] == expected, more
+            assert asked(proxy, body, answers="exact").headers["x-holdfast-answer"] != "semantic"
+        like = asked(proxy, body_of("openai-chat", LIKE[1], temperature=0), answers="refresh")
+        assert like.headers["x-holdfast-answer"] == "miss"
+        for question in ("When does my last order arrive?", "When will my last order arrive?"):
+            body = body_of("openai-chat", question, temperature=0)
+            assert asked(proxy, body, answers="semantic").headers["x-holdfast-answer"] == "miss"
+        assert upstream.refused == []
+
+
+def test_without_an_embedder_the_semantic_tier_is_not_there_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.answers.cache.open_embedder", lambda: None)
+    for enabled, why in ((True, "holdfast[embeddings]"), (False, "enable_semantic_cache")):
+        with proxied(enable_semantic_cache=enabled) as (proxy, _):
+            for question, tier in ((LIKE[0], "miss"), (LIKE[1], "miss"), (LIKE[0], "exact")):
+                body = body_of("openai-chat", question, temperature=0)
+                answer = asked(proxy, body, answers="semantic")
+                assert answer.headers["x-holdfast-answer"] == tier
+                assert tier == "exact" or why in answer.headers["x-holdfast-warning"]
 
 
 def test_a_header_that_says_nothing_known_is_refused() -> None:

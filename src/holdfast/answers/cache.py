@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from typing import Literal
 
 from holdfast.answers import vectors
@@ -178,7 +179,8 @@ class Answers:
         return True
 
     async def _answer(self, stored: StoredAnswer, similarity: float) -> Answer:
-        await self._store.answers.hit(self._scope, stored.id)
+        with suppress(StoreError):  # a count is worth no failure
+            await self._store.answers.hit(self._scope, stored.id)
         given = unpacked(stored.answer)
         return Answer(
             id=stored.id,
@@ -207,9 +209,8 @@ class Answers:
         candidates = await self._store.answers.candidates(self._scope, signature, name)
 
         def weighed() -> list[tuple[float, str]]:
-            scored = [
-                (_below_one(vectors.cosine(vector, each.vector)), each.id) for each in candidates
-            ]
+            near = vectors.cosines(vector, (each.vector for each in candidates))
+            scored = zip(map(_below_one, near), (each.id for each in candidates), strict=True)
             return sorted(pair for pair in scored if pair[0] >= self.policy.similarity)[::-1]
 
         return await asyncio.to_thread(weighed)
@@ -238,7 +239,7 @@ class Answers:
         matches = []
         async for stored in self._all(AnswerFilter()):
             same = stored.prompt == prompt
-            similarity = 1.0 if same else _below_one(vectors.cosine(vector, stored.vector))
+            similarity = 1.0 if same else _below_one(*vectors.cosines(vector, [stored.vector]))
             differs = "" if same else because or _difference(prompt, stored.prompt)
             serves = same or (not differs and similarity >= self.policy.similarity)
             matches.append(

@@ -158,7 +158,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """What is embedded: the wording of two questions that ask the same is the same."""
-        return " ".join((*self.asked.split(), *self.words, *self.numbers))
+        return " ".join(dict.fromkeys((*self.asked.split(), *self.words, *self.numbers)))
 
 
 @lru_cache(maxsize=4_096)

@@ -20,8 +20,8 @@ from holdfast.store.refs import parse
 from holdfast.store.scope import Scope
 
 DAMAGE = "a kept answer did not match its hash; it was removed, and will be asked for again"
-MOST_CANDIDATES = 2_000
-"""Answers of one signature that are compared with a question: 0.5 MB of vectors."""
+MOST_CANDIDATES = 1_000
+"""Answers of one signature that are compared with a question: 15 ms of work."""
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,6 +50,7 @@ def stats(
 
     \b
     requests    all of them; failed are those without an answer, which save nothing
+    answered    of them from memory, which costs nothing; shown where there are any
     untouched   input tokens as the clients asked
     billed      input tokens over all calls of an answer, as providers report them (else as
                 we count them): what models opened and read again is in it
@@ -111,7 +112,8 @@ def _watch(out: Output, look: Callable[[], dict[str, Any]], by: By) -> None:
 
 
 def _drawn(figures: dict[str, Any], by: By, width: int) -> RenderableType:
-    shown = _COLUMNS if width >= _WIDE else {name: _COLUMNS[name] for name in _NARROW}
+    names = [name for name in _COLUMNS if name != "answered" or figures["totals"].get(name)]
+    shown = {name: _COLUMNS[name] for name in (names if width >= _WIDE else _NARROW)}
     columns = [Column(name, justify="right", no_wrap=True) for name in shown]
     rows = [
         (row["name"] or "unknown", *(write(row) for write in shown.values()))
@@ -133,6 +135,7 @@ def _share(part: int, total: int) -> str:
 _COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "requests": lambda row: _number(row["turns"]),
     "failed": lambda row: _number(row["failed"]),
+    "answered": lambda row: _number(row["answered"]),
     "untouched": lambda row: _number(row["untouched"]),
     "billed": lambda row: _number(row["input"]),
     "saved": lambda row: _share(row["saved"], row["untouched"]),

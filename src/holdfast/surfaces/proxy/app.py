@@ -25,13 +25,14 @@ from holdfast.errors import (
     WireError,
 )
 from holdfast.surfaces.proxy.counting import count_answer
+from holdfast.surfaces.proxy.delivery import Outcome
 from holdfast.surfaces.proxy.encodings import (
     ACCEPTED,
     UnknownEncodingError,
     unpacked,
     without_encoding,
 )
-from holdfast.surfaces.proxy.exchange import Handling, Outcome
+from holdfast.surfaces.proxy.exchange import Handling
 from holdfast.surfaces.proxy.heap import LARGE_BYTES, give_back_after
 from holdfast.surfaces.proxy.incoming import Incoming, Receive, TooSlowError, Upload
 from holdfast.surfaces.proxy.logs import Fields, log

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.engine import Holdfast
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
-from holdfast.surfaces.proxy.exchange import Outcome
+from holdfast.surfaces.proxy.delivery import Outcome
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Preparing
 from holdfast.surfaces.proxy.service import READING, Service

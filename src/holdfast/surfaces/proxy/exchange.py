@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.answers import Answer
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.expand.recalling import OUR_TOOLS
 from holdfast.fitting import Fitted
+from holdfast.surfaces.proxy.delivery import Outcome, Pieces, account
 from holdfast.surfaces.proxy.expansions import Expansions
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
@@ -42,7 +43,6 @@ from holdfast.wire.answers import (
     Kept,
     Relay,
     add_usage,
-    input_tokens,
     join_answers,
     read_answer,
     turn_calls,
@@ -60,14 +60,6 @@ must not hold answers back."""
 _LARGE_EVENT = 250_000
 """Bytes of one event that are not read on the event loop: two milliseconds."""
 _HELD_BY_THE_PROVIDER = ("previous_response_id", "conversation", "prompt", "cachedContent")
-
-
-class Outcome(NamedTuple):
-    """What the client gets: an answer in one piece, or a stream."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes | AsyncIterable[bytes]
 
 
 class Handling:
@@ -144,7 +136,7 @@ class Handling:
             if reply.status < 400 and is_stream(reply):
                 headers = returned_headers(reply.headers, changed=True) | headers
                 held = calls.pop_all()
-                stream = _Pieces(self._stream(prepared, reply, held), held, self._remembering)
+                stream = Pieces(self._stream(prepared, reply, held), held, self._remembering)
                 return Outcome(reply.status, headers, stream)
             first = await received(reply, self.service.most_bytes)
         finally:
@@ -191,7 +183,7 @@ class Handling:
         body, headers = got.body, got.headers
         if self._offered:  # else there was one answer, and it cannot hide anything
             body = join_answers(bodies, self.dialect, self._is_hidden)
-            headers = headers | _account(billed, len(bodies))
+            headers = headers | account(billed, len(bodies))
         self._remembering.add(body)
         self._keep(prepared, answer.stop_reason, answer.turn, answer.calls, billed)
         return Outcome(got.status, headers, body)
@@ -437,35 +429,3 @@ class Handling:
 def _added_tools(asked: Conversation, sent: Conversation) -> frozenset[str]:
     names = {tool.name for tool in offered_tools(sent)}
     return frozenset(names - {tool.name for tool in offered_tools(asked)})
-
-
-def _account(billed: dict[str, Any], calls: int) -> dict[str, str]:
-    """What all calls of an answer were shown, where there were several.
-
-    The usage in the answer is of the last one: clients take it for the size of their conversation.
-    """
-    if calls < 2:
-        return {}
-    shown = str(input_tokens(billed))
-    return {f"{PREFIX}calls": str(calls), f"{PREFIX}input-tokens": shown}
-
-
-class _Pieces:
-    """A stream that gives its upstream call back even if nobody ever reads from it."""
-
-    def __init__(
-        self, pieces: AsyncGenerator[bytes], calls: AsyncExitStack, remembering: Remembering
-    ) -> None:
-        self._pieces = pieces
-        self._calls = calls
-        self._remembering = remembering
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._pieces
-
-    async def aclose(self) -> None:
-        """End it, read or not."""
-        await self._pieces.aclose()
-        await self._calls.aclose()
-        if not self._remembering.is_kept:
-            self._remembering.end()

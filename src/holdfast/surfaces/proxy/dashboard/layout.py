@@ -99,7 +99,8 @@ MEANINGS = {
     "money saved": "What the requests would have cost as asked, with what the vendors' caches "
     "would have held of them, less what they did cost. A minus is a loss. Only of models whose "
     "prices are known.",
-    "requests": "Those that failed have no answer: they save nothing, and cost what was reported.",
+    "requests": "Those that failed have no answer: they save nothing, and cost what was reported. "
+    "Those from memory went nowhere, and cost nothing.",
     "read from vendors' caches": "Of the tokens billed, and their share of these.",
 }
 
@@ -116,8 +117,10 @@ def savings(sums: Totals) -> list[tuple[str, str]]:
 
 
 def requests(sums: Totals) -> str:
-    """How many requests, and how many of them failed."""
-    return f"{sums.requests:,}" + (f" ({sums.failed:,} failed)" if sums.failed else "")
+    """How many requests, how many of them failed, and how many were answered from memory."""
+    apart = {"failed": sums.failed, "from memory": sums.answered}
+    told = ", ".join(f"{count:,} {what}" for what, count in apart.items() if count)
+    return f"{sums.requests:,}" + (f" ({told})" if told else "")
 
 
 def figures(name: str, sums: Totals) -> Html:

@@ -23,6 +23,8 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     requests: int = 0
     failed: int = 0
     """Of these, without an answer."""
+    answered: int = 0
+    """Of these, from memory."""
     untouched: int = 0
     """Input tokens as the clients asked."""
     billed: int = 0
@@ -42,6 +44,7 @@ def totals(parts: Iterable[UsageTotal]) -> Totals:
     return Totals(
         requests=usage.turns,
         failed=usage.failed,
+        answered=usage.answered,
         untouched=usage.untouched,
         billed=usage.input,
         saved=usage.saved,
