@@ -238,6 +238,8 @@ class ScopeArrays:
         held = self.vectors.all if self.vectors is not None else np.zeros((0, len(vector)))
         alike = np.empty(len(held), np.float32)
         for start in range(0, len(held), _BLOCK):
-            alike[start : start + _BLOCK] = held[start : start + _BLOCK].astype(np.float32) @ vector
+            # Not with `@`: what BLAS would share out among threads waits for the busiest of them.
+            block = held[start : start + _BLOCK].astype(np.float32)
+            np.einsum("ij,j->i", block, vector, out=alike[start : start + _BLOCK])
         alike /= self.lengths.all
         return alike

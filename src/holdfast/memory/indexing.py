@@ -33,10 +33,10 @@ _PATTERNS = {
     ),
     FIRST_PERSON: re2.compile(r"\b(?:I|I'm|I've|I'd|I'll|my|My|we|We|our|Our|me|mine|us)\b"),
     WISH: re2.compile(
-        r"(?i)\bi (?:\w+ ){0,2}(?:prefer|want|like|love|hate|need|wish|enjoy)\b|"
-        r"\bi'd (?:rather|like|prefer|love)\b|\bmy (?:preference|favou?rite)|\bpreferabl|"
-        r"\brather than\b|\bmake sure\b|"
-        r"\bremember (?:to|that)\b|\bwithout (?:using|compromising|relying)\b|\binstead of\b"
+        r"(?i)\bprefer|\bi'd rather\b|\bmy (?:personal )?favou?rite|\brather than\b|\binstead of\b|"
+        r"\bi (?:really |usually |always |never |don't |also ){0,2}"
+        r"(?:like|love|hate|enjoy|avoid)\b|"
+        r"\bwithout (?:using|compromising|relying|losing)\b|\bi (?:can't|cannot) stand\b"
     ),
     # A rule is said at the beginning of a sentence, or with what it is to hold for.
     RULE: re2.compile(

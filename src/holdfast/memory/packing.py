@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.memory.arrays import ScopeArrays
+from holdfast.memory.arrays import Floats, Ints, ScopeArrays
 from holdfast.memory.passages import Passage, in_order, rendered, shown
 from holdfast.memory.ranking import Ranked
 from holdfast.memory.weights import DENSITY
@@ -56,53 +56,75 @@ def choose(
     if room.session is not None:
         number = arrays.sessions.get(room.session, -1)
         worth = np.where((arrays.session.all == number)[arrays.turn.all], worth, -np.inf)
+    best = _best(worth, _LOOKED_AT)
+    turns = arrays.turn.all[best]
+    rows = zip(
+        best.tolist(),
+        turns.tolist(),
+        worth[best].tolist(),
+        tokens[best].tolist(),
+        arrays.day.all[turns].tolist(),
+        arrays.name.all[turns].tolist(),
+        strict=True,
+    )
     chosen: dict[int, Chosen] = {}
     days: set[int] = set()
     left, misses = room.budget, 0
-    for piece in _best(worth, _LOOKED_AT):
-        if not np.isfinite(worth[piece]) or misses > _MISSES:
+    for piece, turn, value, size, day, name in rows:
+        if value == -np.inf or misses > _MISSES:
             break
-        turn = int(arrays.turn.all[piece])
-        day = int(arrays.day.all[turn])
         is_new = turn not in chosen
-        cost = int(tokens[piece]) + (lines[arrays.name.all[turn]] if is_new else _GAP_TOKENS)
+        cost = size + (lines[name] if is_new else _GAP_TOKENS)
         cost += 0 if day in days else _HEADER_TOKENS
         if cost > left or (is_new and room.most is not None and len(chosen) >= room.most):
             misses += 1
             continue
         left, misses = left - cost, 0
         days.add(day)
-        chosen.setdefault(turn, Chosen(turn, [], float(worth[piece]))).pieces.append(int(piece))
+        chosen.setdefault(turn, Chosen(turn, [], value)).pieces.append(piece)
     return list(chosen.values())
 
 
-def _best(worth: np.ndarray[tuple[int], np.dtype[np.float32]], most: int) -> Sequence[int]:
+def _best(worth: Floats, most: int) -> Ints:
     """The best places, best first; of equals the later."""
     is_long = len(worth) > most
     places = np.argpartition(-worth, most)[:most] if is_long else np.arange(len(worth))
-    order = np.lexsort((-places, -worth[places]))
-    best: Sequence[int] = places[order].tolist()
+    best: Ints = places[np.lexsort((-places, -worth[places]))].astype(np.int32)
     return best
 
 
-def passage_of(arrays: ScopeArrays, ranked: Ranked, chosen: Chosen, turn: Remembered) -> Passage:
-    """A chosen turn, opened."""
-    best = max(chosen.pieces, key=lambda piece: ranked.scores[piece])
-    spans = [(int(arrays.start.all[p]), int(arrays.end.all[p])) for p in chosen.pieces]
-    whole = len(chosen.pieces) == int(arrays.pieces.all[chosen.turn])
-    parts = {name: float(values[best]) for name, values in ranked.signals.items()}
-    return Passage(
-        turn_id=turn.id,
-        session=turn.session,
-        role=turn.role,
-        name=turn.name,
-        at=turn.at,
-        number=turn.number,
-        text=shown(turn, spans),
-        whole=whole and max(end for _, end in spans) >= len(turn.content),
-        score=float(ranked.scores[best]),
-        signals=_strongest(parts),
-    )
+def passages_of(
+    arrays: ScopeArrays,
+    ranked: Ranked,
+    chosen: Sequence[Chosen],
+    opened: Mapping[int, Remembered],
+) -> list[Passage]:
+    """Chosen turns, opened: by their places in the store; those that went meanwhile are missing."""
+    scores, start, end = ranked.scores, arrays.start.all, arrays.end.all
+    best = [max(each.pieces, key=scores.__getitem__) for each in chosen]
+    parts = np.stack([values[best] for values in ranked.signals.values()], axis=1).tolist()
+    passages = []
+    for each, piece, values in zip(chosen, best, parts, strict=True):
+        turn = opened.get(int(arrays.place.all[each.turn]))
+        if turn is None:
+            continue
+        spans = list(zip(start[each.pieces].tolist(), end[each.pieces].tolist(), strict=True))
+        is_all = len(each.pieces) == int(arrays.pieces.all[each.turn])
+        passages.append(
+            Passage(
+                turn_id=turn.id,
+                session=turn.session,
+                role=turn.role,
+                name=turn.name,
+                at=turn.at,
+                number=turn.number,
+                text=shown(turn, spans),
+                whole=is_all and max(stop for _, stop in spans) >= len(turn.content),
+                score=float(scores[piece]),
+                signals=_strongest(dict(zip(ranked.signals, values, strict=True))),
+            )
+        )
+    return passages
 
 
 def _strongest(parts: Mapping[str, float]) -> dict[str, float]:

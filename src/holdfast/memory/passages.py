@@ -7,16 +7,21 @@ whose further lines are set in: so nothing that was said can pass for a line of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import date
+from functools import lru_cache
 from itertools import groupby
 
 import msgspec
 
 from holdfast import voice
+from holdfast.memory.dates import day_of
 from holdfast.store.turn_shelf import Remembered
 
 GAP = " … "
 """Between pieces of a turn that do not follow each other, and where one begins or ends inside."""
+
+
+_MONTHS = " Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ")  # in every locale
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,11 +87,13 @@ def header_of(at: float) -> str:
 
 def day_named(at: float) -> str:
     """A day as people write it: few tokens, and no doubt which number is the month."""
-    try:
-        day = datetime.fromtimestamp(at, UTC)
-    except (ValueError, OverflowError, OSError):
-        return "no date"
-    return f"{day.day} {day:%b %Y}"
+    return _named(day_of(at))
+
+
+@lru_cache(maxsize=4_096)
+def _named(day: int) -> str:
+    named = date.fromordinal(day)
+    return f"{named.day} {_MONTHS[named.month]} {named.year}"
 
 
 def in_order(passages: Iterable[Passage]) -> list[Passage]:

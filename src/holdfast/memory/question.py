@@ -26,6 +26,12 @@ _OF_THE_ASSISTANT = re2.compile(
     r"response|plan)|\b(?:plan|schedule|steps?|approach|organi[sz]e[ds]?|breakdown|strateg)"
 )
 
+# A wish that was said before counts where advice is asked for.
+_FOR_ADVICE = re2.compile(
+    r"(?i)\b(?:suggest|recommend|advi[cs]e|should i|could i|can you|could you|would you|help me|"
+    r"how (?:do|can|would) i|what (?:\w+ ){0,4}(?:would|should|do you think)|planning|ideas?)\b"
+)
+
 
 class Question(NamedTuple):
     """What is looked for."""
@@ -40,6 +46,8 @@ class Question(NamedTuple):
     """Of those who speak, whom it names."""
     days: tuple[dates.Span, ...]
     asks_assistant: bool
+    """What an assistant said is looked for."""
+    asks_advice: bool
 
 
 def read_question(text: str, speakers: Iterable[str], today: int) -> Question:
@@ -62,6 +70,7 @@ def read_question(text: str, speakers: Iterable[str], today: int) -> Question:
         speakers=asked,
         days=tuple(dates.spans_in(text, today)),
         asks_assistant=_OF_THE_ASSISTANT.search(text) is not None,
+        asks_advice=_FOR_ADVICE.search(text) is not None,
     )
 
 

@@ -23,8 +23,9 @@ _RAREST = 6
 
 _SCALED = frozenset(
     {
-        *("words", "words_and_names", "words_around", "words_of_episode", "rarest_words"),
-        *("meaning", "meaning_around", "length", "pieces", "names"),
+        *("words", "words_around", "words_of_episode"),
+        *("rarest_words", "meaning", "meaning_around"),
+        *("length", "pieces", "names"),
     }
 )
 """Signals that are measured in deviations from their mean."""
@@ -67,16 +68,19 @@ def signals_of(arrays: ScopeArrays, question: Question, vector: Floats | None) -
         of_turns = np.bincount(turn, weights=meaning, minlength=len(arrays)) / np.maximum(
             arrays.pieces.all, 1
         )
-        signals["meaning"] = meaning
+        signals["meaning"] = of_turns.astype(np.float32)[turn]
         signals["meaning_around"] = _mean_around(arrays, of_turns)[turn]
     speakers = np.zeros(len(arrays.names) + 1, np.float32)
     for name, number in arrays.names.items():
         speakers[number] = name in question.speakers
     signals["speaker"] = speakers[arrays.name.all][turn]
     signals["date"] = _dated(arrays, question)
+    scaled = {name: _scaled(name, values) for name, values in signals.items()}
+    if question.asks_advice:
+        scaled["wish"] = ((arrays.marks.all & WISH) > 0).astype(np.float32)
     if question.asks_assistant:
-        signals["assistant_asked"] = arrays.is_assistant.all[turn].astype(np.float32)
-    return {name: _scaled(name, values) for name, values in signals.items()}
+        scaled["assistant"] = arrays.is_assistant.all[turn].astype(np.float32)
+    return scaled
 
 
 def _scaled(name: str, values: Floats) -> Floats:
@@ -102,7 +106,6 @@ def _static(arrays: ScopeArrays) -> dict[str, Floats]:
         "answers": answers.astype(np.float32)[turn],
         "time": ((marks & TIME) > 0).astype(np.float32),
         "first_person": ((marks & FIRST_PERSON) > 0).astype(np.float32),
-        "wish": ((marks & WISH) > 0).astype(np.float32),
         "rule": ((marks & RULE) > 0).astype(np.float32),
     }
 
@@ -152,8 +155,7 @@ class _Words:
         """The signals of a question's words."""
         arrays, pieces = self._arrays, len(self._turn)
         full = np.zeros(pieces, np.float32)
-        about = np.zeros(pieces, np.float32)
-        around = np.zeros(len(arrays) + 1, np.float32)
+        around = np.zeros(len(arrays), np.float32)
         episodes = np.zeros(arrays.episodes, np.float32)
         holdings: list[tuple[float, Ints]] = []
         for term in question.full:
@@ -165,7 +167,6 @@ class _Words:
             full[holding] += gains
             if term not in question.about:
                 continue
-            about[holding] += gains
             holdings.append((rarity, holding))
             turns, per_turn = _summed(self._turn[holding], counts)
             near = _neighbours(arrays, turns)
@@ -178,8 +179,7 @@ class _Words:
             norm = self._norms[2][eras]
             episodes[eras] += rarity * era_counts * (_K1 + 1) / (era_counts + norm)
         return {
-            "words": about,
-            "words_and_names": full,
+            "words": full,
             "words_around": around[self._turn],
             "words_of_episode": episodes[arrays.episode.all][self._turn],
             "rarest_words": _rarest(holdings, pieces),

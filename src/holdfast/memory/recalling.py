@@ -19,7 +19,7 @@ from holdfast.memory import dates
 from holdfast.memory.arrays import Floats, ScopeArrays
 from holdfast.memory.held import MOST_TURNS, HeldArrays
 from holdfast.memory.indexing import Readable, indexes_of, maker_of
-from holdfast.memory.packing import Room, choose, packed, passage_of
+from holdfast.memory.packing import Room, choose, packed, passages_of
 from holdfast.memory.passages import Recalled
 from holdfast.memory.question import Question, read_question
 from holdfast.memory.ranking import Ranked, rank
@@ -107,11 +107,7 @@ class Memory:
         chosen = choose(arrays, ranked, room, self._count)
         places = [int(arrays.place.all[each.turn]) for each in chosen]
         opened = await self._shelf.turns(self._scope, places)
-        passages = [
-            passage_of(arrays, ranked, each, opened[place])
-            for each, place in zip(chosen, places, strict=True)
-            if place in opened
-        ]
+        passages = passages_of(arrays, ranked, chosen, opened)
         ordered, text, tokens = packed(passages, room.budget, self._count)
         return Recalled(
             passages=tuple(ordered),
