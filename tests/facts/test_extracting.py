@@ -124,7 +124,8 @@ def test_a_fact_knows_its_message_and_its_place() -> None:
         ("next month", "next month [June 2023]"),
         ("two years ago", "two years ago [2021]"),
         ("3 days ago", "3 days ago [5 May 2023]"),
-        ("in 2 weeks", "in 2 weeks [week of 22 May 2023]"),
+        ("2 weeks from now", "2 weeks from now [week of 22 May 2023]"),
+        ("read in 2 weeks", "read in 2 weeks"),
         ("this weekend", "this weekend [weekend of 13 May 2023]"),
         ("last weekend", "last weekend [weekend of 6 May 2023]"),
         ("tomorrow and today", "tomorrow [9 May 2023] and today [8 May 2023]"),
@@ -165,8 +166,11 @@ def test_things_with_ids_are_taken_from_a_result_with_their_exact_values() -> No
     text = json.dumps(ORDER).replace("100.0", "100.00")
     facts = from_result(text, "ref:json:1", "get_order", AT)
     assert [(fact.text, fact.place) for fact in facts] == [
-        ("get_order: order #W2378156: status = pending, total = 100.00", "$"),
-        ("get_order: item 1151293680: name = Keyboard, price = 272.33", "$.items[0]"),
+        ("order #W2378156: status = pending, total = 100.00", "$"),
+        (
+            "item 1151293680 of order #W2378156: name = Keyboard, price = 272.33",
+            "$.items[0]",
+        ),
     ]
 
 
