@@ -47,16 +47,18 @@ EXCEPT: dict[str, tuple[float, int]] = {
     "xml": (1.0, 36),
     # What is known of each: a header of a mail, a statement, a result in each 20 bytes.
     "email_list": (1.0, 24),
-    "sql_dump": (1.0, 28),
+    "sql_dump": (2.0, 28),
     "web_search": (1.0, 20),
     "diff": (1.0, 28),
-    # One row of a million cells.
-    "csv": (1.0, 14),
-    "markdown": (1.0, 10),
+    # One row of a million cells; a million empty lines, which a quoted value may go on through.
+    "csv": (3.0, 14),
+    "json_rows": (2.0, 10),
+    "markdown": (1.0, 14),
     "stack_trace": (1.0, 28),
-    "log": (1.0, 24),
+    "log": (2.0, 28),
     "text": (1.0, 20),
     "test_output": (1.0, 24),
+    "code": (1.0, 28),
     # Read token by token, in Python.
     "python": (4.0, 110),
 }

@@ -23,7 +23,7 @@ from holdfast.surfaces.proxy.routes import Route
 from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.server import listen
 from holdfast.surfaces.proxy.switches import Switches
-from holdfast.surfaces.proxy.tenants import credential_of
+from holdfast.surfaces.proxy.tenants import credentials
 from tests.fitting.test_citing import chat, log
 from tests.proxy.faults import stall
 from tests.proxy.gatekeeper import KEY, Got
@@ -421,7 +421,7 @@ def test_tenants_that_were_let_go_lose_nothing(
 def test_a_request_is_known_by_all_keys_that_it_carries(
     headers: list[tuple[str, str]], query: str, keys: set[str]
 ) -> None:
-    assert credential_of(request_with(*headers, query=query)) == keys
+    assert credentials(headers, query) == keys
 
 
 TOKENS: dict[str, Any] = {

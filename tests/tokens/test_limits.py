@@ -275,10 +275,8 @@ def test_unknown_limit_is_none_where_it_would_clamp() -> None:
     registry = ModelContextRegistry()
     assert registry.resolve("nobody:knows").context_window == 128_000
     assert registry.known_window("nobody:knows") is None
-    assert registry.known_output("nobody:knows") is None
     assert registry.known_window("ollama:llama3.2") is None
     assert registry.known_window("claude:sonnet") == 200_000
-    assert registry.known_output("claude:sonnet") == 64_000
 
 
 def test_provider_that_fails_to_answer_is_passed_over_with_a_warning() -> None:

@@ -166,7 +166,7 @@ def _define(dump: _Dump, text: str, found: re.Match[str], end: int) -> None:
     table.start, table.end = found.start(), close + 1 if close > 0 else end
     begin = text.find("(", found.start(), table.end) + 1
     spans = line_spans(text, begin, table.end)
-    lines = (text[start : min(stop, start + _NOTE_CHARS)] for start, stop in spans)
+    lines = (text[start : min(stop, start + _NOTE_CHARS)] for start, stop in spans if start < stop)
     columns = [column for line in lines if (column := _column(line))]
     table.columns, table.width = tuple(columns[:_MOST_COLUMNS]), len(columns)
 

@@ -96,9 +96,11 @@ class Elements(Sequence[Member]):
     @overload
     def __getitem__(self, index: slice) -> list[Member]: ...
     def __getitem__(self, index: int | slice) -> Member | list[Member]:
+        numbers = range(len(self))
         if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
-        at = range(len(self))[index]
+            starts = self._starts[index]
+            return list(map(Member, numbers[index], starts, starts, self._ends[index]))
+        at = numbers[index]
         return Member(at, self._starts[at], self._starts[at], self._ends[at])
 
 

@@ -103,7 +103,9 @@ class Records(Sequence[list[str]]):
     def _from(self, index: int) -> Iterator[list[str]]:
         start = self._marks[index // _MARKED] if self._count else len(self._text)
         records = filter(None, csv.reader(_Lines(self._text, start), delimiter=self._separator))
-        return islice(records, index % _MARKED, None)
+        # Not past the last: a million empty lines may stand behind it.
+        behind_mark = self._count - index // _MARKED * _MARKED
+        return islice(records, index % _MARKED, behind_mark)
 
 
 class _DrawnLines(Sequence[_T]):

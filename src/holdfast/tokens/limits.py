@@ -275,13 +275,6 @@ class ModelContextRegistry:
         limits, origins = self.trace(provider_id, session=session)
         return None if origins["context_window"] == "default" else limits.context_window
 
-    def known_output(
-        self, provider_id: str, *, session: Mapping[str, object] | None = None
-    ) -> int | None:
-        """Return the longest answer somebody states for this model; None rather than a guess."""
-        limits, origins = self.trace(provider_id, session=session)
-        return None if origins["max_output_tokens"] == "default" else limits.max_output_tokens
-
     def overhead(self, provider_id: str) -> int:
         """Return the tokens that the id's command-line program puts before the user's text.
 

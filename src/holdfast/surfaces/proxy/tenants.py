@@ -50,11 +50,6 @@ class Asking(NamedTuple):
     """The tenant that it names itself."""
 
 
-def credential_of(incoming: Incoming) -> frozenset[str]:
-    """The keys that a request carries, wherever its dialect puts them."""
-    return credentials(incoming.headers, incoming.query)
-
-
 def credentials(headers: Iterable[tuple[str, str]], query: str = "") -> frozenset[str]:
     """All that could be a key: in headers, or in Gemini's query.
 
