@@ -71,8 +71,8 @@ def prepare(talk: Talk, embedder: Embedder | None) -> Prepared:
             sessions.setdefault(str(turn["session"]), []).append(turn)
         for session, turns in sessions.items():
             await memory.remember(session, turns)
-        arrays = await held.of(store.remembered, scope, embedder)
-        places = [int(place) for place in arrays.place.all]
+        async with held.of(store.remembered, scope, embedder) as arrays:
+            places = [int(place) for place in arrays.place.all]
         opened = await store.remembered.turns(scope, places)
         return Prepared(talk, arrays, [opened[place] for place in places])
 

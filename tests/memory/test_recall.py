@@ -330,6 +330,22 @@ def test_forgetting_shows_first_what_would_go(opener: Opener) -> None:
     opener.run(work)
 
 
+def test_turns_of_another_embedder_go_by_words_until_they_are_read_again(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await memory_of(store).remember("s", TALK)
+        memory = memory_of(store, embedder=Letters())
+        before = await memory.recall("blue bowl", k=1)
+        assert "bowl" in before.text
+        assert "meaning" not in before.passages[0].signals
+        assert await memory.reindex() == len(TALK)
+        assert await memory.reindex() == 0
+        after = await memory.recall("blue bowl", k=1)
+        assert "bowl" in after.text
+        assert after.passages[0].score != before.passages[0].score
+
+    opener.run(work)
+
+
 # --- the engine ----------------------------------------------------------------------------------
 
 

@@ -8,18 +8,28 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from holdfast.memory.arrays import ScopeArrays
 from holdfast.memory.indexing import maker_of
 from holdfast.models.protocol import Embedder
 from holdfast.store import Scope
-from holdfast.store.turn_shelf import MOST_AT_ONCE, Changes, TurnShelf
+from holdfast.store.turn_shelf import Changes, TurnShelf
 
 MOST_BYTES = 256_000_000
 """Of all scopes together: 500,000 turns of a dialogue, with vectors."""
 MOST_TURNS = 300_000
 """Of one scope: of a larger one only what shares words with a question is looked at."""
+_AT_ONCE = 5_000
+"""Turns that are read and added at once: some 50 ms."""
+_ON_LOOP = 100
+"""Turns that are added on the spot: that takes less than a millisecond or two."""
+
+T = TypeVar("T")
 
 
 class HeldArrays:
@@ -35,10 +45,14 @@ class HeldArrays:
         """The memory that they take."""
         return sum(arrays.nbytes for _, arrays in self._held.values())
 
-    async def of(self, shelf: TurnShelf, scope: Scope, embedder: Embedder | None) -> ScopeArrays:
-        """The arrays of a scope as its turns are now."""
+    @asynccontextmanager
+    async def of(
+        self, shelf: TurnShelf, scope: Scope, embedder: Embedder | None
+    ) -> AsyncIterator[ScopeArrays]:
+        """The arrays of a scope as its turns are now; nobody adds to them inside the block."""
         key = (scope.workspace, scope.user)
-        # One at a time: two who add to the same arrays would add twice.
+        # One at a time: two who add to the same arrays would add twice, and who ranks in a thread
+        # must not see them grow.
         lock = self._reading.setdefault(key, asyncio.Lock())
         async with lock:
             changes = await shelf.changes(scope)
@@ -52,7 +66,7 @@ class HeldArrays:
             self._held[key] = (changes, arrays)
             self._held.move_to_end(key)
             self._shrink()
-            return arrays
+            yield arrays
 
     def _shrink(self) -> None:
         while len(self._held) > 1 and self.nbytes > self._most_bytes:
@@ -62,7 +76,12 @@ class HeldArrays:
 async def _catch_up(shelf: TurnShelf, scope: Scope, arrays: ScopeArrays) -> None:
     """Add what was remembered since the arrays were built."""
     while True:
-        part = await shelf.indexed(scope, after=arrays.last_place, limit=10 * MOST_AT_ONCE)
-        arrays.add(part)
-        if len(part) < 10 * MOST_AT_ONCE:
+        part = await shelf.indexed(scope, after=arrays.last_place, limit=_AT_ONCE)
+        await off_loop(len(part) > _ON_LOOP, partial(arrays.add, part))
+        if len(part) < _AT_ONCE:
             return
+
+
+async def off_loop(is_long: bool, work: Callable[[], T]) -> T:
+    """Do what takes long in a thread, so that others are answered meanwhile."""
+    return await asyncio.to_thread(work) if is_long else work()

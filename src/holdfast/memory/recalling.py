@@ -8,7 +8,9 @@ no candidate is left out before it is ranked, unless the scope is too large to b
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,11 +19,11 @@ import numpy as np
 from holdfast.errors import HoldfastError
 from holdfast.memory import dates
 from holdfast.memory.arrays import Floats, ScopeArrays
-from holdfast.memory.held import MOST_TURNS, HeldArrays
+from holdfast.memory.held import MOST_TURNS, HeldArrays, off_loop
 from holdfast.memory.indexing import Readable, indexes_of, maker_of
-from holdfast.memory.packing import Room, choose, packed, passages_of
+from holdfast.memory.packing import Chosen, Room, choose, packed, passages_of
 from holdfast.memory.passages import Recalled
-from holdfast.memory.question import Question, read_question
+from holdfast.memory.question import read_question
 from holdfast.memory.ranking import Ranked, rank
 from holdfast.memory.weights import WITH_VECTORS, WORDS_ONLY
 from holdfast.memory.words import words_of
@@ -31,6 +33,10 @@ from holdfast.store.turn_shelf import MOST_AT_ONCE, NewTurn, Remembered, TurnFil
 
 _CANDIDATES = 2_000
 """Turns that are ranked of a scope too large to be held."""
+_READ_ON_LOOP = 4_000
+"""Characters that are read on the spot, in a millisecond or two."""
+_RANKED_ON_LOOP = 5_000
+"""Pieces that are ranked on the spot; of more it takes longer than to wake a thread."""
 
 
 class Memory:
@@ -70,7 +76,9 @@ class Memory:
             if not known_as.is_here
         ]
         for start in range(0, len(new), MOST_AT_ONCE):
-            await self._shelf.add(scope, self._indexed(new[start : start + MOST_AT_ONCE]))
+            part = new[start : start + MOST_AT_ONCE]
+            is_long = sum(len(turn.content) for turn in part) > _READ_ON_LOOP
+            await self._shelf.add(scope, await off_loop(is_long, partial(self._indexed, part)))
         return [known_as.id for known_as in known]
 
     def _indexed(self, turns: Sequence[NewTurn]) -> list[NewTurn]:
@@ -101,10 +109,10 @@ class Memory:
         in the question is reckoned from.
         """
         today = dates.day_of(self._clock() if now is None else now)
-        arrays, question = await self._arrays(query, session, today)
-        ranked = self.ranked(arrays, question)
         room = Room(max(token_budget, 0), k, session)
-        chosen = choose(arrays, ranked, room, self._count)
+        async with self._arrays(query, session) as arrays:
+            work = partial(self._chosen, arrays, query, today, room)
+            ranked, chosen = await off_loop(len(arrays.turn) > _RANKED_ON_LOOP, work)
         places = [int(arrays.place.all[each.turn]) for each in chosen]
         opened = await self._shelf.turns(self._scope, places)
         passages = passages_of(arrays, ranked, chosen, opened)
@@ -117,28 +125,52 @@ class Memory:
             turns=len(arrays),
         )
 
-    async def _arrays(
-        self, query: str, session: str | None, today: int
-    ) -> tuple[ScopeArrays, Question]:
-        """What is to be ranked, and the question to it."""
+    @asynccontextmanager
+    async def _arrays(self, query: str, session: str | None) -> AsyncIterator[ScopeArrays]:
+        """What is to be ranked."""
         changes = await self._shelf.changes(self._scope)
         if changes.added <= MOST_TURNS:
-            arrays = await self._held.of(self._shelf, self._scope, self._embedder)
+            async with self._held.of(self._shelf, self._scope, self._embedder) as arrays:
+                yield arrays
         else:
             scope = self._scope.of(session or "")
             likely = await self._shelf.with_words(scope, words_of(query), limit=_CANDIDATES)
             dimensions = 0 if self._embedder is None else self._embedder.dimensions
             arrays = ScopeArrays(maker_of(self._embedder), dimensions)
-            arrays.add(sorted(likely, key=lambda turn: turn.place))
-        return arrays, read_question(query, arrays.names, today)
+            await off_loop(True, partial(arrays.add, sorted(likely, key=lambda turn: turn.place)))
+            yield arrays
 
-    def ranked(self, arrays: ScopeArrays, question: Question) -> Ranked:
-        """Score every piece of what is held."""
+    def _chosen(
+        self, arrays: ScopeArrays, query: str, today: int, room: Room
+    ) -> tuple[Ranked, list[Chosen]]:
+        """Score every piece of what is held, and choose."""
+        question = read_question(query, arrays.names, today)
         vector: Floats | None = None
         if self._embedder is not None:
             vector = np.asarray(self._embedder.embed([question.text])[0], np.float32)
         weights = WORDS_ONLY if vector is None else WITH_VECTORS
-        return rank(arrays, question, vector, weights)
+        ranked = rank(arrays, question, vector, weights)
+        return ranked, choose(arrays, ranked, room, self._count)
+
+    async def reindex(self) -> int:
+        """Read turns again that another version or embedder has read; how many there were.
+
+        Until then they are recalled by their words alone.
+        """
+        maker, after, anew = maker_of(self._embedder), 0, 0
+        while part := await self._shelf.indexed(self._scope, after=after):
+            after = part[-1].place
+            others = [turn.place for turn in part if turn.maker != maker]
+            opened = await self._shelf.turns(self._scope, others)
+            sessions: dict[str, list[NewTurn]] = {}
+            for turn in opened.values():
+                again = _new_turn(turn, turn.at)
+                sessions.setdefault(turn.session, []).append(again)
+            for session, turns in sessions.items():
+                indexed = await off_loop(True, partial(self._indexed, turns))
+                await self._shelf.add(self._scope.of(session), indexed)
+            anew += len(opened)
+        return anew
 
     async def recent(self, session: str, pairs: int = 4) -> list[Remembered]:
         """The last messages of a session in order: so many of the user's, and what followed."""

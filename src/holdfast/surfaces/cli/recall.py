@@ -42,6 +42,12 @@ def recall(
     preview: Annotated[
         bool, typer.Option("--preview", help="Show what would be forgotten; nothing is.")
     ] = False,
+    reindex: Annotated[
+        bool,
+        typer.Option(
+            "--reindex", help="First read again what was remembered with another embedder."
+        ),
+    ] = False,
     store: StoreOption = None,
     user: UserOption = DEFAULT.user,
     workspace: WorkspaceOption = DEFAULT.workspace,
@@ -69,9 +75,10 @@ def recall(
         raise HoldfastError("there is no question", fix='Write: holdfast recall "QUESTION"')
 
     async def work(opened: Store) -> Recalled:
-        return await Holdfast(opened, scope).recall(
-            question, session=session or None, k=k, token_budget=budget
-        )
+        engine = Holdfast(opened, scope)
+        if reindex:
+            remark(f"{await engine.memory.reindex():,} turns were read again.")
+        return await engine.recall(question, session=session or None, k=k, token_budget=budget)
 
     recalled = with_store(settings, work)
     if text:
