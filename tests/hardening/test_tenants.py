@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from holdfast.errors import HoldfastError
 from holdfast.store import Scope, Store, open_store
+from holdfast.store.fact_shelf import Fact, FactFilter, FactShelf, FactSource, NewFact
 from holdfast.store.queue import Job, JobQueue, NewJob
 from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
 from holdfast.surfaces.proxy.server import PREFIXES, application
@@ -75,6 +76,35 @@ async def _put_summary(store: Store, scope: Scope, chance: random.Random) -> Any
     return await store.put_summary(scope, chance.choice("kl"), chance.randbytes(2), source=source)
 
 
+def _fact(chance: random.Random) -> Fact:
+    """One of few, so that ids, words and subjects meet, whoever adds them."""
+    number = chance.randrange(4)
+    ref = chance.choice(["m", *_names(chance)])
+    return Fact(
+        id=f"f{number}",
+        text=f"{chance.choice('xy')} {number}",
+        sources=(FactSource(ref, "", chance.choice(["", "s1"])),),
+        subject=chance.choice(["", "", "home"]),
+        tags=chance.choice([(), ("t",)]),
+        created_at=float(chance.randrange(3)),
+    )
+
+
+async def _add_facts(store: Store, scope: Scope, chance: random.Random) -> Any:
+    fact = _fact(chance)
+    known = await store.facts.get(scope, [fact.id])
+    return None if known else await store.facts.add(scope, [NewFact(fact=fact)])
+
+
+async def _changed(store: Store, scope: Scope) -> Any:
+    return sorted(row.id for row in (await store.facts.changes(scope)).rows)
+
+
+async def _confirmed(store: Store, scope: Scope, fact_id: str) -> Any:
+    counter = (await store.facts.changes(scope)).counter
+    return await store.facts.confirm(scope, [fact_id], counter)
+
+
 async def _restore(store: Store, scope: Scope, _: random.Random) -> Any:
     return await store.restore(scope, lines_of(await exported(store, scope)))
 
@@ -94,6 +124,20 @@ CALLS: dict[str, Call] = {
     ),
     "jobs.latest": lambda store, scope, _: store.jobs.latest(scope),
     "jobs.spent": lambda store, scope, _: store.jobs.spent(scope),
+    "facts.add": _add_facts,
+    "facts.get": lambda store, scope, chance: store.facts.get(scope, [_fact(chance).id]),
+    "facts.latest": lambda store, scope, chance: store.facts.latest(
+        scope, current=chance.random() < 0.5, tag=chance.choice(["", "t"])
+    ),
+    "facts.before": lambda store, scope, chance: store.facts.before(scope, [_fact(chance).id]),
+    "facts.page": lambda store, scope, chance: store.facts.page(scope, _fact(chance).id),
+    "facts.remove": lambda store, scope, chance: store.facts.remove(scope, [_fact(chance).id]),
+    "facts.changes": lambda store, scope, _: _changed(store, scope),
+    "facts.confirm": lambda store, scope, chance: _confirmed(store, scope, _fact(chance).id),
+    "facts.history": lambda store, scope, chance: store.facts.history(scope, _fact(chance).id),
+    "facts.matching": lambda store, scope, chance: store.facts.matching(
+        scope, FactFilter(session=scope.session, words=chance.choice("xy"))
+    ),
     "session": lambda store, scope, _: store.session(scope),
     "sessions": lambda store, scope, chance: store.sessions(
         scope, before=chance.choice(["", "s1"])
@@ -161,7 +205,7 @@ def info_without_accesses(info: RefInfo) -> dict[str, Any]:
 def test_every_method_that_a_scope_is_given_to_is_asked() -> None:
     scoped = {
         prefix + name
-        for prefix, kind in (("", Store), ("jobs.", JobQueue))
+        for prefix, kind in (("", Store), ("jobs.", JobQueue), ("facts.", FactShelf))
         for name, method in inspect.getmembers(kind, inspect.isfunction)
         if "scope" in inspect.signature(method).parameters
     }

@@ -134,7 +134,8 @@ def test_a_file_of_before_gets_a_place_for_summaries(sqlite: Opener) -> None:
 
     sqlite.run(fill)
     db = apsw.Connection(str(file))
-    for table in ("summaries", "jobs", "quotas", "clock"):
+    facts = ("fact_sources", "facts", "fact_counters")
+    for table in ("summaries", "jobs", "quotas", "clock", *facts):
         db.execute(f"DROP TABLE IF EXISTS {table}")
     db.execute("PRAGMA user_version = 3")
     assert db.execute("PRAGMA application_id").get == APPLICATION_ID

@@ -24,7 +24,17 @@ from tests.allocate.made import allocated, item
 from tests.fitting.test_citing import chat
 from tests.store.harness import Clock
 from tests.wiring.summaries import SUMMARIES
-from tests.wiring.wired import LARGE, LONG, MEDIUM, PROSE, SECRET, Wired, lifetime, worker_memory
+from tests.wiring.wired import (
+    LARGE,
+    LONG,
+    MEDIUM,
+    ORDERS,
+    PROSE,
+    SECRET,
+    Wired,
+    lifetime,
+    worker_memory,
+)
 
 _T = TypeVar("_T")
 HOUR = 3600
@@ -109,6 +119,19 @@ def fit_cites(enabled: bool, _: Path) -> object:
     except BudgetExceededError:
         cites = False
     return "citations" in message["content"], cites
+
+
+def facts_are_taken(enabled: bool, _: Path) -> object:
+    """How many facts are known of a result that was cited, and of one in a request that was fit."""
+
+    async def work(engine: Holdfast) -> list[int]:
+        await engine.cite(ORDERS)
+        counts = [len(await engine.facts.latest())]
+        await engine.fit(chat(ORDERS.replace("ORD", "PUR")), session="s")
+        await engine.settle()
+        return [*counts, len(await engine.facts.latest())]
+
+    return with_engine(work, enable_facts_ledger=enabled, cite_policy="always")
 
 
 def workers_are_started(processes: int, _: Path) -> object:
@@ -304,6 +327,7 @@ LIBRARY: dict[str, Wired | str] = {
     "allow_content_dropping": Wired(levels_by("allow_content_dropping", 80), True, False),
     "min_items_per_phase": Wired(levels_by("min_items_per_phase", 60), 1, 3),
     "enable_content_citations": Wired(fit_cites, True, False),
+    "enable_facts_ledger": Wired(facts_are_taken, True, False),
     "content_archive_enabled": Wired(archived, True, False),
     "content_archive_ttl_hours": Wired(archived_after_a_day, 23.0, 25.0),
     "research_archive_dir": Wired(folder_of_the_archive, "", "mine"),

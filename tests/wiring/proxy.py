@@ -27,6 +27,7 @@ from tests.wiring.wired import (
     LARGE,
     LONG,
     MEDIUM,
+    ORDERS,
     PROSE,
     SECRET,
     Observe,
@@ -115,6 +116,14 @@ def proxy_reads_large(seconds: float, _: Path) -> object:
 def proxy_has_a_worker(enabled: bool, _: Path) -> object:
     with running_proxy({"background_jobs": enabled}) as proxy:
         return proxy.service.engine.jobs is not None
+
+
+def proxy_takes_facts(enabled: bool, _: Path) -> object:
+    with running_proxy({"enable_facts_ledger": enabled, "cite_policy": "always"}) as proxy:
+        asked(proxy, chat(ORDERS))
+        proxy.settled()
+        proxy.do(proxy.service.engine.settle())
+        return len(proxy.do(proxy.service.engine.facts.latest()))
 
 
 def memory_of_proxy_workers(megabytes: int, _: Path) -> object:
@@ -412,6 +421,7 @@ PROXY: dict[str, Wired | str] = {
     "allow_content_dropping": PHASES,
     "min_items_per_phase": PHASES,
     "enable_content_citations": Wired(proxy_cites_results, True, False),
+    "enable_facts_ledger": Wired(proxy_takes_facts, True, False),
     "content_archive_enabled": ARCHIVE,
     "content_archive_ttl_hours": ARCHIVE,
     "research_archive_dir": ARCHIVE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +33,10 @@ PROSE = "\n\n".join(
     f"Chapter {n} tells of {run(5 + n % 7)} and of {run(9 + n % 5)[::-1]}, who met {n} times."
     for n in range(200)
 )
+ORDERS = json.dumps(
+    [{"order_id": f"ORD{n}", "status": "pending", "total": f"{n}.50"} for n in range(10, 90)]
+)
+"""A result that names things."""
 SECRET = "AKIA" + run(16, UPPER)
 
 

@@ -6,10 +6,11 @@ citation is shown; what may take long is done off the event loop: see workers/.
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Self
@@ -29,10 +30,12 @@ from holdfast.engine.session import (
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand.tool import NAME
+from holdfast.facts import Indexes, Ledger
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.jobs import Opened, Worker, asker, background
+from holdfast.models.embedding import open_embedder
 from holdfast.settings import Settings
-from holdfast.store import Scope, Store, Turn, open_store
+from holdfast.store import Content, Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
 from holdfast.tokens import Calibration, ModelContextRegistry
 from holdfast.wire import Conversation
@@ -70,6 +73,12 @@ class Holdfast:
         """Sessions that are kept in memory; others come back from the store."""
         self.workers = workers or Workers(WorkLimits(processes=0))
         """Who reads large contents; without any, this process does."""
+        indexes, privacy = Indexes(store, open_embedder()), self.options.rules.privacy
+        self.facts = Ledger(store, self.scope, indexes, privacy=privacy, clock=clock)
+        """What was said, as statements that stand on their own."""
+        self.learns = False
+        """Whether facts are taken from what is cited."""
+        self._learning: set[asyncio.Task[None]] = set()
         self.opened: Opened | None = None
         """Hears of contents that are opened, to have them summarised; None if nobody does."""
         self.jobs: Worker | None = None
@@ -112,6 +121,7 @@ class Holdfast:
                     clock=clock,
                     workers=workers,
                 )
+                engine.learns = settings.enable_facts_ledger
                 engine.opened = asker(store, settings)
                 engine.jobs = worker
                 yield engine
@@ -130,6 +140,7 @@ class Holdfast:
             clock=self._clock,
             workers=self.workers,
         )
+        engine.facts, engine.learns = self.facts.of(scope), self.learns
         engine.opened = self.opened
         engine.live = self.live  # one bound for the memory of all
         return engine
@@ -163,7 +174,24 @@ class Holdfast:
             except RefCollisionError:
                 rules = longer_refs(rules)
             else:
+                await self._learn(self._scope(session), made.content)
                 return made
+
+    async def _learn(self, scope: Scope, content: Content) -> None:
+        """Take the facts from a result that was stored (004-33); that is no reason to fail."""
+        if self.learns:
+            text, tool = content.data.decode("utf-8", "replace"), content.meta.get("tool", "")
+            with suppress(StoreError):
+                await self.facts.extract(
+                    text, session=scope.session, source_ref=content.ref_id, tool=tool
+                )
+
+    def _learn_soon(self, scope: Scope, contents: Sequence[Content]) -> None:
+        """Take the facts from the results of a request, which does not wait for that."""
+        for content in contents if self.learns else ():
+            task = asyncio.create_task(self._learn(scope, content))
+            self._learning.add(task)
+            task.add_done_callback(self._learning.discard)
 
     async def expand_ref(
         self,
@@ -203,7 +231,11 @@ class Holdfast:
         return session
 
     def _unkept(self, scope: Scope) -> Session:
-        return Session(self.store, scope, self.options, self.calibration, self._clock, self.workers)
+        session = Session(
+            self.store, scope, self.options, self.calibration, self._clock, self.workers
+        )
+        session.told = self._learn_soon
+        return session
 
     async def session_of(self, conversation: Conversation) -> Session:
         """The session whose last request a conversation goes on from; a new one if none does.
@@ -295,8 +327,9 @@ class Holdfast:
             self.live.weigh(known, await known.weighed())
             return fitted
         work = partial(fit_request, body, calibration=self.calibration)
+        told, workers = self._learn_soon, self.workers
         return await fit_and_store(
-            self.store, self.scope, self.workers, size_of(body), options, work
+            self.store, self.scope, workers, size_of(body), options, work, told=told
         )
 
     async def observe(
@@ -326,6 +359,7 @@ class Holdfast:
 
     async def settle(self) -> None:
         """Keep what was learnt since it was last saved, if that can be."""
+        await asyncio.gather(*self._learning)
         if self.calibration.dump() != self._saved:
             with suppress(StoreError):  # a store that is full or gone is no reason not to end
                 await self.save()

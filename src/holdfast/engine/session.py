@@ -6,7 +6,7 @@ session: after writer, before holdfast.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -26,7 +26,7 @@ from holdfast.engine.vendor_cache import Life, cache_lives
 from holdfast.engine.writer import TurnWriter, answers_before
 from holdfast.errors import RefCollisionError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
-from holdfast.store import Scope, SessionRecord, Store, Turn
+from holdfast.store import Content, Scope, SessionRecord, Store, Turn
 from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
@@ -62,6 +62,8 @@ class Session:
         self._clock = clock
         self._workers = workers
         self._writer = TurnWriter(store, scope, workers)
+        self.told: Told | None = None
+        """Hears of contents that were stored."""
         self._put_any = False
         self._loaded = False
         self._caught_up = False
@@ -169,7 +171,7 @@ class Session:
             work = partial(self._fitted, body)
             size = _size(body, self.state)
             fitted = await fit_and_store(
-                self._store, self.scope, self._workers, size, options, work
+                self._store, self.scope, self._workers, size, options, work, told=self.told
             )
             self.state = fitted.state
             self._put_any = self._put_any or bool(fitted.contents)
@@ -301,13 +303,19 @@ def _size(body: object, state: FitState | None) -> int:
     return size_of(_new(body, state)) + around
 
 
-async def fit_and_store(
+Told = Callable[[Scope, Sequence[Content]], None]
+"""Hears of contents that were stored, while their bytes are still held."""
+
+
+async def fit_and_store(  # noqa: PLR0913 - all that a request goes through
     store: Store,
     scope: Scope,
     workers: Workers,
     size: int,
     options: FitOptions,
     work: Callable[[FitOptions], Fitted],
+    *,
+    told: Told | None = None,
 ) -> Fitted:
     """Make a request fit; what left it is stored when this returns."""
     while True:
@@ -319,6 +327,8 @@ async def fit_and_store(
         except RefCollisionError:
             options = msgspec.structs.replace(options, rules=longer_refs(options.rules))
         else:
+            if told is not None and fitted.contents:
+                told(scope, fitted.contents)
             asked = size_of(fitted.state.asked)
             return await workers.off_loop(asked // COMPARING, partial(_stored, fitted))
 

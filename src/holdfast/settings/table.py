@@ -252,6 +252,13 @@ class Settings(Definitions, frozen=True, kw_only=True):
         bool,
         Meta(description="Whether results of an agent's actions are cited; else they stay whole."),
     ] = True
+    enable_facts_ledger: Annotated[
+        bool,
+        Meta(
+            description="Whether facts are taken from results when they are cited, and from "
+            "messages when they are remembered; off: only what is added by hand is known."
+        ),
+    ] = True
     content_archive_enabled: Annotated[
         bool, Meta(description="Whether the content archive keeps originals on the disk.")
     ] = False

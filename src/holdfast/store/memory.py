@@ -15,6 +15,8 @@ import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
+from holdfast.store.fact_shelf import FactShelf
+from holdfast.store.memory_facts import MemoryFacts
 from holdfast.store.memory_queue import MemoryQueue
 from holdfast.store.moving import add_line, lines_of
 from holdfast.store.protocol import GRACE_SECONDS, Progress
@@ -49,6 +51,9 @@ class MemoryStore:
         self._queue = MemoryQueue(moment, self._keep_summary, self._retell)
         self.jobs: JobQueue = self._queue
         """Work for the background."""
+        self._facts = MemoryFacts()
+        self.facts: FactShelf = self._facts
+        """What was said."""
         self._secret = secrets.token_bytes(rules.SECRET_BYTES)
 
     def _hand_set(self) -> Moment:
@@ -183,6 +188,7 @@ class MemoryStore:
             self._note(scope, "removed", ref, self._clock())
         self._shelf(scope).drop_summaries_of(ref.sha256)
         self._queue.drop_of_ref(scope, ref.content.ref_id)
+        self._facts.drop_of_ref(scope, ref.content.ref_id)
         self._sweep(scope, ref.sha256)
 
     def _sweep(self, scope: Scope, sha256: str) -> int:
@@ -330,6 +336,7 @@ class MemoryStore:
         for name in [name for name, session in shelf.links.items() if session == scope.session]:
             del shelf.links[name]
         self._queue.drop_of_session(scope)
+        self._facts.drop_of_session(scope)
         shelf.turns.pop(scope.session, None)
         shelf.sessions.pop(scope.session, None)
         return len(only)
@@ -421,8 +428,8 @@ class MemoryStore:
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""
-        jobs = self._queue.of(scope)
-        for line in lines_of(self._shelf(scope), self._workspace(scope), jobs):
+        jobs, facts = self._queue.of(scope), self._facts.of(scope)
+        for line in lines_of(self._shelf(scope), self._workspace(scope), jobs, facts):
             yield transfer.encode(line)
 
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
@@ -435,6 +442,8 @@ class MemoryStore:
             for line in batch:
                 if isinstance(line, transfer.JobLine):
                     new += self._queue.restore(scope, line)
+                elif isinstance(line, transfer.FactLine):
+                    new += self._facts.restore(scope, line)
                 else:
                     new += add_line(shelf, workspace, line)
         return new

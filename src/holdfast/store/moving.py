@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from holdfast.store import transfer
+from holdfast.store.fact_shelf import Fact
 from holdfast.store.queue import Job
 from holdfast.store.shelf import Ref, Shelf, Workspace
 
 
-def lines_of(shelf: Shelf, workspace: Workspace, jobs: Iterable[Job]) -> Iterator[transfer.Line]:
-    """Every record of a shelf, and the jobs of its owner, behind a header."""
+def lines_of(
+    shelf: Shelf, workspace: Workspace, jobs: Iterable[Job], facts: Iterable[Fact]
+) -> Iterator[transfer.Line]:
+    """Every record of a shelf, and the jobs and facts of its owner, behind a header."""
     yield transfer.Header()
     for record in sorted(shelf.sessions.values(), key=lambda record: record.session):
         yield transfer.SessionLine(record)
@@ -34,6 +37,8 @@ def lines_of(shelf: Shelf, workspace: Workspace, jobs: Iterable[Job]) -> Iterato
         yield transfer.SummaryLine.of(summary)
     for job in jobs:
         yield transfer.JobLine.of(job)
+    for fact in facts:
+        yield transfer.FactLine(fact)
     if shelf.calibration is not None:
         yield transfer.CalibrationLine(shelf.calibration)
     for entry in sorted(shelf.audit, key=lambda entry: entry.at):

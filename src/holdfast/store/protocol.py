@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
@@ -44,6 +45,8 @@ class Store(Protocol):
     """What it was opened with, without a password."""
     jobs: JobQueue
     """Work for the background."""
+    facts: FactShelf
+    """What was said, as statements that stand on their own."""
 
     # Contents and refs. Equal content is stored once per workspace.
 

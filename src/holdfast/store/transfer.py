@@ -12,11 +12,13 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from holdfast.errors import StoreError
+from holdfast.store import fact_shelf
+from holdfast.store.fact_shelf import Fact, NewFact
 from holdfast.store.queue import PRIORITIES, Job, JobState
 from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
 from holdfast.store.refs import KIND, digest, parse
 
-VERSION = 3
+VERSION = 4
 
 _MOST_RECORDS = 200
 _MOST_BYTES = 4_000_000
@@ -144,6 +146,12 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
         return cls(session=job.scope.session, **fields)
 
 
+class FactLine(msgspec.Struct, frozen=True, tag="fact"):
+    """A fact of the ledger; its vector is made again. Since version 4."""
+
+    fact: Fact
+
+
 class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
     """An entry of the audit trail."""
 
@@ -159,6 +167,7 @@ Line = (
     | MessageLine
     | SummaryLine
     | JobLine
+    | FactLine
     | CalibrationLine
     | AuditLine
 )
@@ -223,6 +232,8 @@ def _is_sound(line: Line) -> bool:
             return digest(line.data) == line.sha256
         case JobLine():
             return line.priority in PRIORITIES
+        case FactLine(fact=fact):
+            return fact_shelf.is_sound(NewFact(fact=fact))
         case _:
             return True
 

@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules, transfer
-from holdfast.store.postgres import blobs, jobs, originals, sessions, summaries, text, upkeep
+from holdfast.store.postgres import blobs, facts, jobs, originals, sessions, summaries, text, upkeep
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import Turn
 from holdfast.store.scope import Scope
@@ -152,6 +152,14 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
         yield transfer.CalibrationLine(row["data"])
     async for row in rows(_AUDIT):
         yield transfer.AuditLine(upkeep.entry_of(row))
+    async for line in _fact_lines(rows(facts.ALL)):
+        yield line
+
+
+async def _fact_lines(rows: AsyncIterator[Any]) -> AsyncIterator[transfer.Line]:
+    async for row in rows:
+        for fact in facts.facts_of([row]):
+            yield transfer.FactLine(fact)
 
 
 def _ref_line(row: Any) -> transfer.RefLine:
@@ -202,6 +210,8 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
             return await _is_new(connection, jobs.RESTORE, *who, *msgspec.structs.astuple(line))
         case transfer.SummaryLine(summary=summary):
             return await _is_new(connection, summaries.ADD, *summaries.values(scope, summary))
+        case transfer.FactLine(fact=fact):
+            return await facts.restore(connection, scope, fact)
         case _:
             return await _restore_told(connection, scope, line)
 

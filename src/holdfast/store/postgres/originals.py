@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, LiteralString
 
 from holdfast.store import rules
-from holdfast.store.postgres import blobs, jobs, summaries
+from holdfast.store.postgres import blobs, facts, jobs, summaries
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import Content, RefInfo, Stored
 from holdfast.store.refs import RefName, parse
@@ -241,6 +241,7 @@ async def drop(connection: Connection, scope: Scope, rows: Iterable[Any], now: f
     await summaries.remove_of(connection, scope, hashes)
     refs = [row["ref_id"] for row in gone]
     await connection.execute(jobs.OF_REF, scope.workspace, scope.user, refs)
+    await facts.drop_of_refs(connection, scope, refs)
     await blobs.sweep(connection, scope, hashes)
     return len(gone)
 

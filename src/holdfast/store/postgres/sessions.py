@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules
-from holdfast.store.postgres import blobs, jobs, originals, text
+from holdfast.store.postgres import blobs, facts, jobs, originals, text
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import SessionRecord, Turn
 from holdfast.store.scope import Scope
@@ -329,6 +329,7 @@ async def delete_session(database: Database, scope: Scope, now: float) -> int:
         gone = await originals.drop(connection, scope, only, now)
         for statement in (*_DELETE, *jobs.OF_SESSION):
             await connection.execute(statement, *_key(scope))
+        await facts.drop_of_session(connection, scope)
         named = await connection.fetch(_DELETE_MESSAGES, *_key(scope))
         await blobs.sweep(connection, scope, [row["sha256"] for row in named])
         return gone

@@ -12,8 +12,10 @@ from typing import Literal, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
+from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.postgres import moving, originals, sessions, summaries, upkeep
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
+from holdfast.store.postgres.facts import PostgresFacts
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.protocol import GRACE_SECONDS, Progress
@@ -57,6 +59,8 @@ class PostgresStore:
         self.url = database.url
         self.jobs: JobQueue = PostgresQueue(database, clock)
         """Work for the background."""
+        self.facts: FactShelf = PostgresFacts(database)
+        """What was said."""
 
     @classmethod
     async def open(

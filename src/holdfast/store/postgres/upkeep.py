@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
-from holdfast.store.postgres import blobs, summaries
+from holdfast.store.postgres import blobs, facts, summaries
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.protocol import Progress
 from holdfast.store.records import AuditEntry, Cleaned, Damage, StoreStats, UsageTotal
@@ -203,7 +203,8 @@ async def verify(
                 progress(done, number)
         unsound = await summaries.unsound(connection, scope)
     await blobs.mark(database, scope, damaged, now)
-    return damages + await summaries.remove(database, scope, unsound)
+    damages += await summaries.remove(database, scope, unsound)
+    return damages + await facts.remove_unsound(database, scope)
 
 
 async def gc(database: Database, scope: Scope, now: float, grace_seconds: float) -> Cleaned:

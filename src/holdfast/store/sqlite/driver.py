@@ -215,6 +215,8 @@ def connect(path: Path, *, busy_seconds: float, read_only: bool = False) -> apsw
     # Each connection keeps as much once a large content went through it. The inner pages of a store
     # of 10 GB take less, and the system has the others.
     db.execute("PRAGMA cache_size = -4000")
+    # What is removed is overwritten: "forget" means that the file does not hold it either.
+    db.execute("PRAGMA secure_delete = ON")
     if read_only:
         db.execute("PRAGMA query_only = ON")
     return db

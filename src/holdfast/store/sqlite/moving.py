@@ -15,7 +15,7 @@ from holdfast.store import rules, transfer
 from holdfast.store.pack import Packed
 from holdfast.store.records import AuditEntry, SessionRecord, Turn
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import jobs, originals, sessions, summaries
+from holdfast.store.sqlite import facts, jobs, originals, sessions, summaries
 from holdfast.store.sqlite.ticking import Ticking
 
 PAGE = 50
@@ -146,6 +146,12 @@ def job_lines(ticking: Ticking, db: apsw.Connection, scope: Scope, after: Any) -
     return [transfer.JobLine.of(job) for job in page], last or None
 
 
+def fact_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
+    """Facts by their ids."""
+    page = facts.page(db, scope, after or "", PAGE)
+    return [transfer.FactLine(fact) for fact in page], page[-1].id if page else None
+
+
 def calibration_lines(db: apsw.Connection, scope: Scope, _: Any) -> Page:
     """What was learnt, if anything was."""
     data = sessions.calibration(db, scope)
@@ -174,6 +180,7 @@ ALL: tuple[Read, ...] = (
     ref_lines,
     message_lines,
     summary_lines,
+    fact_lines,
     calibration_lines,
     audit_lines,
 )
@@ -210,6 +217,8 @@ def _restore(
             return is_new
         case transfer.SummaryLine(summary=summary):
             return summaries.add(db, scope, summary)
+        case transfer.FactLine(fact=fact):
+            return facts.restore(db, scope, fact)
         case _:
             return _restore_told(db, scope, line)
 

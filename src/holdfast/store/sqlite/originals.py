@@ -17,7 +17,7 @@ from holdfast.store.pack import Packed, unpack
 from holdfast.store.records import AuditEntry, Content, RefInfo
 from holdfast.store.refs import RefName, parse
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import jobs, summaries
+from holdfast.store.sqlite import facts, jobs, summaries
 from holdfast.store.transfer import RefLine
 
 _COLUMNS = (
@@ -392,6 +392,7 @@ def drop(db: apsw.Connection, scope: Scope, row: RefRow, now: float) -> None:
         sweep(db, row.content)
     summaries.remove_of(db, scope, row.sha256)
     jobs.drop_of_ref(db, scope, row.ref_id)
+    facts.drop_of_ref(db, scope, row.ref_id)
 
 
 def sweep(db: apsw.Connection, content: int) -> int:

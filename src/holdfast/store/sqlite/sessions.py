@@ -16,7 +16,7 @@ from holdfast.store import rules
 from holdfast.store.pack import Packed, unpack
 from holdfast.store.records import AuditEntry, SessionRecord, Turn, UsageTotal
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import jobs, originals
+from holdfast.store.sqlite import facts, jobs, originals
 
 _OF_SESSION = "WHERE workspace = ? AND owner = ? AND session = ?"
 
@@ -217,6 +217,7 @@ def delete(db: apsw.Connection, scope: Scope, now: float) -> int:
     for content in named:
         originals.sweep(db, content)
     jobs.drop_of_session(db, scope)
+    facts.drop_of_session(db, scope)
     return len(rows)
 
 

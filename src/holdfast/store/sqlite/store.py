@@ -17,6 +17,7 @@ from typing import Any, Literal, Self, TypeVar
 import apsw
 
 from holdfast.store import rules, transfer
+from holdfast.store.fact_shelf import FactShelf, damage_of
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -34,7 +35,7 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import copying, moving, originals, sessions, summaries, upkeep
+from holdfast.store.sqlite import copying, facts, moving, originals, sessions, summaries, upkeep
 from holdfast.store.sqlite.driver import (
     BUSY_SECONDS,
     Job,
@@ -44,6 +45,7 @@ from holdfast.store.sqlite.driver import (
     prepare,
     secret_beside,
 )
+from holdfast.store.sqlite.facts import SqliteFacts
 from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Readers, Writer
@@ -75,6 +77,8 @@ class SqliteStore:
         self._ticking = Ticking.of(clock)
         self.jobs: JobQueue = SqliteQueue(writer, readers, self._ticking)
         """Work for the background."""
+        self.facts: FactShelf = SqliteFacts(writer, readers)
+        """What was said."""
         self._noting: Future[None] | None = None
         """The access noted last, until it is written."""
 
@@ -304,7 +308,11 @@ class SqliteStore:
         unsound = await self._read(partial(summaries.unsound, scope=scope))
         if unsound:
             await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
-        return damages + [rules.damaged_summary(sha256) for sha256 in unsound.values()]
+        damages += [rules.damaged_summary(sha256) for sha256 in unsound.values()]
+        torn = await self._read(partial(facts.unsound, scope=scope))
+        if torn:
+            await self._write(partial(facts.remove, scope=scope, ids=list(torn)))
+        return damages + [damage_of(key) for key in torn.values()]
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""

@@ -24,6 +24,7 @@ from . import (
     convert,
     count,
     expand,
+    facts,
     fit,
     jobs,
     models,
@@ -55,6 +56,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(store.app, name="store")
+app.add_typer(facts.app, name="facts")
 
 
 def _print_version(wanted: bool) -> None:
@@ -92,6 +94,7 @@ def _holdfast(
     Rebuild a request: holdfast rebuild SESSION TURN > asked.json
     See the jobs:      holdfast jobs
     See the models:    holdfast models claude
+    See what is known: holdfast facts list
     See what is kept:  holdfast store stats
     See the settings:  holdfast config
 

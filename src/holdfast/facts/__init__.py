@@ -1,0 +1,20 @@
+"""Facts: what was said, as statements that stand on their own, with their sources and history.
+
+words · dates · question · clauses · pronouns → statements · values → extracting, vectors → index →
+indexes → ledger, each using only what stands before it.
+"""
+
+from holdfast.facts.indexes import Indexes
+from holdfast.facts.ledger import Ledger, RankedFact, get_top_facts
+from holdfast.store.fact_shelf import Fact, FactFilter, FactKind, FactSource
+
+__all__ = [
+    "Fact",
+    "FactFilter",
+    "FactKind",
+    "FactSource",
+    "Indexes",
+    "Ledger",
+    "RankedFact",
+    "get_top_facts",
+]

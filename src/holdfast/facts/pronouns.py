@@ -1,0 +1,81 @@
+"""pronouns: whether a statement holds a word whose meaning stands elsewhere.
+
+pronouns: beside clauses, before statements. `I` and `we` are the speaker's, who is named with the
+statement. `You` is somebody else. `It`, `they`, `he` and `she` need something before them in the
+same statement that they can mean; `this` and `those` point out of it, unless they name a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import re2  # type: ignore[import-untyped]
+
+from holdfast.condense.question import is_stop_word
+
+_OF_OTHERS = frozenset("you your yours you're you've you'll you'd u ur yourself y'all".split())
+_POINTING = frozenset("this these those here".split())
+_REFERRING = frozenset(
+    "it its it's itself it'll they them their theirs they're they've they'll he him his himself"
+    " he's she her hers herself she's there".split()
+)
+_TIMES = frozenset(
+    "week month year morning afternoon evening weekend summer winter spring fall autumn semester"
+    " quarter past coming monday tuesday wednesday thursday friday saturday sunday january february"
+    " march april may june july august september october november december".split()
+)
+_NAMING = frozenset(
+    "a an the my our some any each every two three four five six no another".split()
+)
+_SAYING = frozenset(
+    """said say says told tell believe realize realized decided decide learned heard found mean
+    means ensure confirm confirmed noticed agreed shows show suggests so fact given now proves
+    showed saying idea chance something anything everything someone people place places""".split()
+)
+_ELSEWHERE = re2.compile(
+    r"(?i)\b(?:the same|the former|the latter|the others?|the ones?|this one|that one"
+    r"|new ones?|another one|one of them|the above|the following|like that|like this"
+    r"|do so|did so|doing so|me too|mentioned|as you|otherwise|accordingly|therefore|as well$|too$"
+    r"|either$|instead$|together$|again$|the first one|the second one|such things|the rest"
+    r"|what happened)"
+)
+_LEAST_BEFORE = 4
+"""Words before a pronoun, so that one of them can be what it means: `I told her` has none."""
+
+
+def stands_alone(text: str, words: Sequence[str]) -> bool:
+    """Whether a text, with its words in lower case, holds no word that means something outside."""
+    if _ELSEWHERE.search(text.rstrip(".! ")):
+        return False
+    return all(_is_clear(words, at) for at in range(len(words)))
+
+
+def _is_clear(words: Sequence[str], at: int) -> bool:
+    word = words[at]
+    following = words[at + 1] if at + 1 < len(words) else ""
+    if word in _OF_OTHERS:
+        return False
+    if word in _POINTING:
+        return following in _TIMES
+    if word == "that":
+        return _joins(words, at)
+    if word == "there" and following in ("is", "are", "was", "were"):
+        return True
+    return word not in _REFERRING or _names_something(words[:at])
+
+
+def _joins(words: Sequence[str], at: int) -> bool:
+    """Whether a `that` joins a clause to what stands before it, and does not point."""
+    if at == 0 or at + 2 >= len(words):
+        return False
+    return words[at - 1] in _SAYING or any(
+        word in _NAMING for word in words[max(0, at - 4) : at - 1]
+    )
+
+
+def _names_something(words: Sequence[str]) -> bool:
+    """Whether something stands there that a pronoun behind it can mean."""
+    return len(words) >= _LEAST_BEFORE and any(
+        word in _NAMING and not is_stop_word(following) for word, following in pairwise(words)
+    )

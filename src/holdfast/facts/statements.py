@@ -1,0 +1,212 @@
+"""statements: which clauses of a message are facts: declarative, of something named, on their own.
+
+statements: after clauses, before extracting. Junk is worse than nothing: a clause must begin with
+who it is about (the speaker, what is the speaker's, or a name), must state and not ask, guess,
+greet or praise, and must hold no pronoun whose meaning stands elsewhere: see `pronouns`. English
+only: of other languages only what tools say is recognised.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import re2  # type: ignore[import-untyped]
+
+from holdfast.condense.question import is_stop_word
+from holdfast.facts.clauses import LEAST_CHARACTERS, Clause
+from holdfast.facts.pronouns import stands_alone
+from holdfast.store.fact_shelf import FactKind
+
+_MOST_CHARACTERS = 320
+_LEAST_TELLING = 3
+"""Words of a statement that are neither stop words nor the speaker."""
+
+_WORD = re2.compile(r"[A-Za-z0-9_$€£#@%+&/.:-]*[A-Za-z0-9%](?:'[A-Za-z]+)?")
+
+# --- who it is about -----------------------------------------------------------------------------
+
+_TIME = (
+    r"(?:(?:yesterday|today|tonight|tomorrow|recently|lately|currently|now|right now|this morning"
+    r"|last night|last \w+|next \w+|this \w+|on \w+day|in \d{4}|in \w+ \d{4}|on \w+ \d{1,2}"
+    r"|\w+ \w+ ago|the other day|these days|nowadays|years ago|since \d{4}),? )?"
+)
+_VERB = (
+    r"(?:is|are|was|were|has|have|had|will|goes|went|works|worked|lives|lived|loves|got|gets|takes"
+    r"|took|costs|cost|starts|started|ends|ended|runs|needs|includes|moved|bought|owns|joined|left"
+    r"|graduated|turned|gave|made|came|said|told|decided|agreed|wants|wanted|suggested|recommended)"
+)
+_ABOUT_SPEAKER = re2.compile(
+    rf"(?i)^{_TIME}(?:just |also |even |already )*(?:I|I'm|I've|I'd|I'll|we|we're|we've|we'll)\s"
+)
+_ABOUT_OWN = re2.compile(rf"(?i)^{_TIME}(?:My|Our) (?:[\w'&-]+ ){{1,5}}?{_VERB}\s")
+_ABOUT_NAMED = re2.compile(
+    rf"^(?:[A-Z][\w'.-]*[a-z0-9]|[A-Z]{{2,}})(?: (?:of|the|and|[A-Z][\w'.-]*)){{0,4}} {_VERB}\s"
+)
+_ABOUT_THE = re2.compile(
+    r"^(?:The|Our|My) (?:[\w'&.#/-]+ ){1,6}?(?:is|are|was|were|costs?|will be|has|starts?|ends?) "
+)
+_NO_NAMES = frozenset(
+    """the this that these those there here it he she they we you i what which who how why when
+    where thanks thank wow hey hi hello yes no yeah great good nice cool awesome sure okay ok
+    sounds looks seems glad happy sorry congrats congratulations love can could would should
+    will do does did is are was were have has had if so but and or as at by for from in of on
+    to with let lets please maybe perhaps anyway one some any all every each both most many
+    much more another such not never always being having getting making taking everything
+    something anything nothing everyone someone my our your his her its their""".split()
+)
+
+# --- what is no statement of fact ----------------------------------------------------------------
+
+_ADVERB = (
+    r"(?:just|really|also|still|totally|completely|definitely|truly|so|do|always|have|am|was|did"
+    r"|kinda|kind of|sort of|actually|honestly|only|absolutely|even|often|sometimes|now|been|very"
+    r"|super|too|more|quite|pretty|all|a bit|a little|always been|feeling|getting)"
+)
+_NO_FACT = re2.compile(
+    rf"(?i)^(?:.{{0,40}} )?(?:I|I'm|I'd|I'll|I've|we|we're|we'll|we've)\s+(?:{_ADVERB} )*(?:"
+    # thinking, feeling and wishing
+    r"agree|guess|suppose|wonder|wondering|mean|meant|bet|see|understand|appreciate|hear|heard"
+    r"|think|thinking|thought|know|knew|believe|imagine|doubt|promise|glad|sorry|sure|unsure"
+    r"|curious|hope|hoping|wish|proud|feel|felt|excited|grateful|thankful|happy|stoked|thrilled"
+    r"|blessed|lucky|worry|worried|concerned|confused|stuck|struggling|figure|figured|reckon"
+    r"|assume|assuming|passionate|inspired|amazed|impressed|honored|humbled|touched|speechless"
+    r"|interested|admire|respect|trust|value|dunno|swear|remember|realized?|noticed|look forward"
+    r"|looking forward|in love|into|keen|eager|nervous|anxious|stressed|afraid|scared|surprised"
+    # talking
+    r"|wanted to (?:ask|tell|know|share|let|say|check|see|thank)|have to (?:say|admit)|must (?:say"
+    r"|admit)|gotta say|would say|let|remind|ask|asking|say|said|talking about|referring|recommend"
+    r"|suggest|saw|want(?:ed)? (?:you|it|this|that|them)|need (?:you|it|this|that|help|your|some"
+    r"|advice|a little)|get (?:it|that|you)|got (?:it|you|this|that)|told|mentioned|call"
+    # what passes within the hour
+    r"|here|with you|in|down|good|fine|ok|okay|doing|back|off|done|ready|swamped|busy|tired"
+    r"|exhausted|bad|well|great|better|on it|wait|try|check|be sure|keep|be there|missed?|forgot"
+    r"|forget|consider|up|out|sick|hungry"
+    # what is not, or may be
+    r"|not|never|couldn't|can't|cannot|could|might|may|should|would|won't|wouldn't|didn't|don't"
+    r"|can|haven't|hadn't|wasn't|'d"
+    r")\b"
+)
+_PREFERRING = re2.compile(
+    r"(?i)\b(?:I|I'd|we) (?:(?:really|usually|generally|also|always|still|much|would|strongly) )*"
+    r"(?:prefer|rather have|insist on|hate|dislike|can't stand)\b|\bmy favou?rite\b"
+    r"|\bI'm (?:allergic to|a vegetarian|a vegan|vegetarian|vegan|lactose|gluten)\b"
+    r"|\bI (?:never|always) (?:eat|drink|use|want|buy|take|work|fly)\b"
+    r"|\bI (?:don't|do not) (?:eat|drink)\b"
+)
+_INSTRUCTING = re2.compile(
+    r"(?i)^(?:please,? )?(?:always|never|from now on|going forward|in (?:the )?future|whenever I"
+    r"|when I ask|every time I|any time I|remember (?:to|that I)"
+    r"|make sure (?:to |that |you )?always"
+    r"|don't ever|do not ever|call me|address me as|refer to me as|stop (?:using|adding|calling)"
+    r"|only (?:use|answer|reply|respond)|use metric|answer (?:in|me in)|reply in|respond in)\b"
+)
+_DECIDING = re2.compile(
+    r"(?i)\b(?:(?:I|we)(?:'ve| have)? (?:\w+ )?(?:decided|chose|chosen|agreed|opted|settled on"
+    r"|went with|picked|switched (?:to|from)|committed to|finali[sz]ed|approved|rejected|declined"
+    r"|cancelled)|(?:I|we)'(?:m|re) (?:going with|switching to|sticking with)"
+    r"|(?:the|our|my) decision (?:is|was))\b"
+)
+_TO_DO = re2.compile(
+    r"(?i)\b(?:(?:I|we) (?:\w+ )?(?:need to|have to|must|plan to|want to|intend to|aim to|hope to)"
+    r"|(?:I|we)'(?:m|re) (?:\w+ )?(?:going to|gonna|planning|about to|trying to|preparing"
+    r"|working on|aiming|supposed to|scheduled|considering)|(?:I|we)'ll|deadline"
+    r"|due (?:on|by|in|date)|to-?do)\b"
+)
+_BEING = re2.compile(
+    r"(?i)\b(?:my (?:[\w'-]+ ){1,4}(?:is (?:called|named|a|an)|are (?:called|named)|works|lives)"
+    r"|my (?:full )?name(?: is|'s)|I'm (?:a|an|from|married|single|divorced|engaged|based)"
+    r"|I (?:am (?:a|an|from)|live|work (?:as|at|for)|grew up|was born|have (?:two|three|four|a|an"
+    r"|\d+)|own|graduated|studied|majored))\b"
+)
+LINK = re2.compile(r"https?://[^\s<>\"'`)\]}]+[^\s<>\"'`)\]}.,;:!?]")
+AMOUNT = re2.compile(
+    r"(?i)(?:[$€£]\s?\d[\d,.]*\d?(?:\s?[kmb]\b|\s(?:million|billion|thousand))?|\b\d[\d,.]*\s?(?:%"
+    r"|percent|ms|s|sec|seconds?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?|km|kms"
+    r"|miles?|mi|m|cm|mm|kg|lbs?|pounds?|grams?|g|oz|ml|l|liters?|litres?|gb|mb|kb|tb|tokens?"
+    r"|dollars?|euros?|usd|eur|gbp|degrees?|°[cf]|mph|rows?|users?|requests?|people|words?|pages?"
+    r"|points?|calories|kcal|steps?)(?:\b|\s|$))"
+)
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_DATE = re2.compile(
+    rf"(?i)\b(?:\d{{4}}-\d\d-\d\d|\d{{1,2}}/\d{{1,2}}/\d{{2,4}}|{_MONTH} \d{{1,2}}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH})\b"
+)
+_SPEAKERS = frozenset("i i'm i've i'd i'll we we're we've we'll just really".split())
+_UNFINISHED = (
+    ":",
+    "…",
+    "...",
+    ",",
+    " and",
+    " or",
+    " but",
+    " to",
+    " of",
+    " the",
+    " a",
+    " so",
+    " in",
+)
+_CLOSED = (("(", ")"), ("“", "”"), ("[", "]"))
+
+
+class Statement(NamedTuple):
+    """A clause that is a fact."""
+
+    text: str
+    kind: FactKind
+    standing: bool
+    start: int
+    stop: int
+
+
+def statement_of(clause: Clause) -> Statement | None:
+    """A clause of a user as a fact; None if it is none, or none on its own."""
+    text = clause.plain
+    if clause.asks or not LEAST_CHARACTERS <= len(text) <= _MOST_CHARACTERS:
+        return None
+    if clause.alone and _INSTRUCTING.match(text):
+        return _stated(clause, "decision", standing=True)
+    words = [word.lower() for word in _WORD.findall(text)]
+    if not _is_about_something(text, words):
+        return None
+    prefers = _PREFERRING.search(text) is not None
+    if (_NO_FACT.match(text) and not prefers) or not _is_whole(text):
+        return None
+    if sum(map(_is_telling, words)) < _LEAST_TELLING or not stands_alone(text, words):
+        return None
+    return _stated(clause, _kind(text), standing=prefers)
+
+
+def _stated(clause: Clause, kind: FactKind, *, standing: bool) -> Statement:
+    return Statement(clause.text, kind, standing, clause.start, clause.stop)
+
+
+def _kind(text: str) -> FactKind:
+    kinds: tuple[tuple[object, FactKind], ...] = (
+        (LINK.search(text), "link"),
+        (_DECIDING.search(text), "decision"),
+        (_TO_DO.search(text), "task"),
+        (AMOUNT.search(text), "metric"),
+        (_BEING.search(text), "entity"),
+    )
+    return next((kind for is_one, kind in kinds if is_one), "fact")
+
+
+def _is_about_something(text: str, words: list[str]) -> bool:
+    if _ABOUT_SPEAKER.match(text) or _ABOUT_OWN.match(text):
+        return True
+    if bool(words) and words[0] not in _NO_NAMES and _ABOUT_NAMED.match(text):
+        return True
+    return bool(_ABOUT_THE.match(text)) and bool(AMOUNT.search(text) or _DATE.search(text))
+
+
+def _is_telling(word: str) -> bool:
+    return len(word) > 2 and not is_stop_word(word) and word not in _SPEAKERS
+
+
+def _is_whole(text: str) -> bool:
+    """Whether nothing that was opened stays open, and nothing goes on behind it."""
+    if text.rstrip("\"'”)").endswith(_UNFINISHED) or text.count('"') % 2 or text.count("`") % 2:
+        return False
+    return all(text.count(opened) == text.count(closed) for opened, closed in _CLOSED)

@@ -1,0 +1,1 @@
+SELECT 1;  -- the turns that are remembered: replaced when the two are merged

@@ -1,0 +1,1 @@
+-- The turns that are remembered: see the lead's merge.
