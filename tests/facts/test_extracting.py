@@ -165,8 +165,11 @@ def test_things_with_ids_are_taken_from_a_result_with_their_exact_values() -> No
     text = json.dumps(ORDER).replace("100.0", "100.00")
     facts = from_result(text, "ref:json:1", "get_order", AT)
     assert [(fact.text, fact.place) for fact in facts] == [
-        ("get_order: order #W2378156: status = pending, total = 100.00", "$"),
-        ("get_order: item 1151293680: name = Keyboard, price = 272.33", "$.items[0]"),
+        ("order #W2378156: status = pending, total = 100.00", "$"),
+        (
+            "item 1151293680 of order #W2378156: name = Keyboard, price = 272.33",
+            "$.items[0]",
+        ),
     ]
 
 

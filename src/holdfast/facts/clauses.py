@@ -32,7 +32,7 @@ _NO_PROSE = re2.compile(
 _IMAGE = re2.compile(r"\[[^\]\n]*\]")
 _END = re2.compile(r"[.!?…]+[\"'”)]*(?:\s+|$)")
 _ABBREVIATION = re2.compile(
-    r"(?i)(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|etc|no|approx|inc|ltd|jr|sr|u\.s|a\.m"
+    r"(?i)(?:^|[\s(.])(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|etc|no|approx|inc|ltd|jr|sr|u\.s|a\.m"
     r"|p\.m|[a-z])\.$"
 )
 _SPEAKER = r"(?:I|I'm|I've|I'd|I'll|my|we|we're|we've|we'll|our)"
@@ -46,7 +46,8 @@ _PARTING = re2.compile(
     rf"(?:({_SPEAKER}\s)|((?:{_QUESTION})\b))"
 )
 # The same without a comma, where only a statement of the speaker's own can follow.
-_JOINED = re2.compile(r"\s(?:and|but|so)\s+((?:I|I'm|I've)\s)")
+# Not with `and`: what `Ann and I did`, `I` did not do alone.
+_JOINED = re2.compile(r"\s(?:but|so)\s+((?:I|I'm|I've)\s)")
 _LEAD = re2.compile(
     r"(?i)^(?:(?:yeah|yes|yep|yup|no|nope|well|oh|ooh|aw|wow|so|and|but|also|plus|by the way|btw"
     r"|actually|anyway|anyways|hey|hi|hello|sure|okay|ok|haha|lol|thanks|thank you|true|definitely"
@@ -68,8 +69,10 @@ class Clause(NamedTuple):
     """Where it stands in the message, in characters."""
     asks: bool
     """It belongs to a question, or is one."""
-    alone: bool
-    """It is the whole of its sentence."""
+    first: bool
+    """Its sentence begins with it."""
+    last: bool
+    """Its sentence ends with it."""
 
     @property
     def stop(self) -> int:
@@ -133,7 +136,8 @@ def _parts(sentence: str, start: int, message: str) -> Iterator[Clause]:
         skipped += len(part[skipped:]) - len(part[skipped:].lstrip())
         plain, begin = part[skipped:], start + cut.begin + skipped
         asks = cut.asks or (is_question and is_last)
-        yield Clause(message[begin : begin + len(plain)], plain, begin, asks, len(cuts) == 1)
+        text = message[begin : begin + len(plain)]
+        yield Clause(text, plain, begin, asks, first=not number, last=is_last)
         if cut.asks:  # what follows a request belongs to it
             return
 

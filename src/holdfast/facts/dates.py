@@ -20,8 +20,8 @@ _COUNTS = {
     )
 } | {"a": 1, "an": 1, "a couple of": 2}
 _NUMBER = r"(\d{1,3}|" + "|".join(sorted(_COUNTS, key=len, reverse=True)) + ")"
-_WEEKDAYS = [name.lower() for name in calendar.day_name]
-_DAY = "(" + "|".join(_WEEKDAYS) + ")"
+_WEEKDAYS = [name.lower()[:3] for name in calendar.day_name]
+_DAY = "((?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?)"
 _RELATIVE = re2.compile(
     r"(?i)\b(?:"
     r"(day before yesterday|yesterday|last night|today|tonight|this (?:morning|afternoon|evening)"
@@ -40,6 +40,14 @@ _DAYS = {
     "day after tomorrow": 2,
 }
 _MOST_YEARS = 100
+# What can be reckoned only by who knows when it was said: that is told too.
+_VAGUE = re2.compile(
+    r"(?i)\b(?:on the \d{1,2}(?:st|nd|rd|th)|recently|lately|the other day|soon|these days"
+    r"|nowadays|currently|right now|so far"
+    r"|(?:on|since|until|by|every other) (?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|later this (?:week|month|year)|earlier this (?:week|month|year)|this (?:summer|winter|spring"
+    r"|fall|autumn|season)|last (?:summer|winter|spring|fall|autumn|season))\b"
+)
 
 
 def with_dates(text: str, at: float | None) -> str:
@@ -57,6 +65,8 @@ def with_dates(text: str, at: float | None) -> str:
         if meant:
             pieces += text[end : match.end()], f" [{meant}]"
             end = match.end()
+    if not pieces and _VAGUE.search(text):
+        return f"{text} [said {told(said)}]"
     return "".join([*pieces, text[end:]])
 
 
@@ -68,7 +78,7 @@ def _meant(groups: tuple[str | None, ...], said: date) -> str:
         if day:
             return told(said + timedelta(_DAYS.get(day, 0)))
         if weekday:
-            return _weekday(which_day, _WEEKDAYS.index(weekday), said)
+            return _weekday(which_day, _WEEKDAYS.index(weekday[:3]), said)
         if unit:
             return _period(which, unit, said)
         count = ago or ahead

@@ -8,7 +8,7 @@ days that are meant. A text that holds a secret gives no fact.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import re2  # type: ignore[import-untyped]
 
 from holdfast.facts.clauses import clauses
 from holdfast.facts.dates import with_dates
+from holdfast.facts.pronouns import stands_alone
 from holdfast.facts.statements import Statement, statement_of
 from holdfast.facts.values import things_in
 from holdfast.store.fact_shelf import MOST_CHARACTERS, FactKind
@@ -32,6 +33,7 @@ _DONE = re2.compile(
     r"|added|changed|moved|renamed|committed|pushed|published|uploaded|paid|ordered|reserved"
     r"|assigned|processed|exchanged|modified)\b"
 )
+_YOUR = re2.compile(r"(?i)\byour\b")
 _NAMED_VALUE = re2.compile(r"[#\w./-]*\d[\w./-]*|`[^`]+`|https?://")
 _OWN = re2.compile(
     r"(?i)\b(?:my|our|the) ((?:[\w'-]+ ){1,4}?)(?:is|are|will be|was|were)"
@@ -68,6 +70,7 @@ class Candidate(NamedTuple):
     said_by: str = ""
     standing: bool = False
     at: float | None = None
+    tags: tuple[str, ...] = ()
 
 
 def said(message: Mapping[str, Any], session: str) -> Said:
@@ -97,6 +100,19 @@ def _text_of(content: object) -> str:
     return ""
 
 
+def from_messages(messages: Iterable[Mapping[str, Any]], session: str) -> list[Candidate]:
+    """What the messages of a session state, and the results among them."""
+    facts: list[Candidate] = []
+    for each in messages:
+        message = said(each, session)
+        if str(each.get("role")) in ("tool", "function"):
+            tool = str(each.get("name") or "")
+            facts += from_result(message.text, message.ref, tool, message.at)
+        else:
+            facts += from_message(message)
+    return facts
+
+
 def from_message(message: Said) -> list[Candidate]:
     """What a message states, in its order."""
     statements = _stated(message) if message.is_user else _done(message)
@@ -115,7 +131,10 @@ def _done(message: Said) -> Iterator[Statement]:
     for clause in clauses(message.text):
         if clause.asks or len(clause.text) > MOST_CHARACTERS // 2:
             continue
-        if _DONE.match(clause.plain) and _NAMED_VALUE.search(clause.plain):
+        of_user = _YOUR.sub("the user's", clause.plain)
+        if not _DONE.match(of_user) or not _NAMED_VALUE.search(of_user):
+            continue
+        if stands_alone(of_user, of_user.lower().split()):
             yield Statement(clause.text, "fact", False, clause.start, clause.stop)
 
 
@@ -170,10 +189,10 @@ def from_result(content: str, ref: str, tool: str, at: float | None) -> list[Can
             kind=thing.kind,
             ref=ref,
             place=thing.place,
-            subject=f"{tool}: {thing.subject}"[:200],
-            said_by=tool,
+            subject=thing.subject[:200],
+            tags=(tool,) if tool else (),
             at=at,
         )
-        for thing in things_in(content, tool)
+        for thing in things_in(content)
         if len(thing.text) <= MOST_CHARACTERS and thing.text.isprintable()
     ]

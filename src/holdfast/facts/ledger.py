@@ -11,13 +11,14 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from holdfast.errors import PrivacyError, StoreError
-from holdfast.facts.extracting import Candidate, from_message, from_result, said
+from holdfast.facts.extracting import Candidate, from_messages, from_result
 from holdfast.facts.indexes import Indexes
 from holdfast.facts.question import Question
 from holdfast.privacy import Policy, apply, find
@@ -142,33 +143,7 @@ class Ledger:
 
         A message has `role` and `content`, and may have `name`, `at` and `id`. No model is asked.
         """
-        work = partial(
-            self.candidates, content, session=session, source_ref=source_ref, tool=tool, at=at
-        )
-        is_long = (
-            len(content) > _LONG_CHARACTERS
-            if isinstance(content, str)
-            else len(content) > _MANY_MESSAGES
-        )
-        candidates = await asyncio.to_thread(work) if is_long else work()
-        news = []
-        for candidate in candidates:
-            try:
-                news.append(self._new(candidate, self._session(session), tags=tags))
-            except PrivacyError:
-                continue
-        return await self._store.facts.add(self._scope, news) if news else []
-
-    def candidates(
-        self,
-        content: str | Sequence[Mapping[str, Any]],
-        *,
-        session: str | None = None,
-        source_ref: str = "",
-        tool: str = "",
-        at: float | None = None,
-    ) -> list[Candidate]:
-        """What `extract` would store, as it was found."""
+        here = self._session(session)
         if isinstance(content, str):
             if not source_ref:
                 raise StoreError(
@@ -176,17 +151,16 @@ class Ledger:
                     where="source_ref",
                     fix="Give the ref of the stored content, or the message it came with.",
                 )
-            return from_result(content, source_ref, tool, at)
-        facts: list[Candidate] = []
-        for each in content:
-            message = said(each, self._session(session))
-            if str(each.get("role")) in ("tool", "function"):
-                facts += from_result(
-                    message.text, message.ref, str(each.get("name") or "tool"), message.at
-                )
-            else:
-                facts += from_message(message)
-        return facts
+            work = partial(from_result, content, source_ref, tool, at)
+            is_long = len(content) > _LONG_CHARACTERS
+        else:
+            work = partial(from_messages, content, here)
+            is_long = len(content) > _MANY_MESSAGES
+        news = []
+        for candidate in await asyncio.to_thread(work) if is_long else work():
+            with suppress(PrivacyError):  # a secret is no fact, and no reason to lose the others
+                news.append(self._new(candidate, here, tags=tags))
+        return await self._store.facts.add(self._scope, news) if news else []
 
     def _new(
         self,
@@ -204,7 +178,7 @@ class Ledger:
             sources=(FactSource(candidate.ref, candidate.place, session),),
             subject=" ".join(candidate.subject.casefold().split()),
             said_by=candidate.said_by,
-            tags=tuple(sorted({" ".join(tag.casefold().split()) for tag in tags} - {""})),
+            tags=_tags((*candidate.tags, *tags)),
             standing=candidate.standing,
             created_at=self._clock() if candidate.at is None else candidate.at,
             decay_weight=decay_weight,
@@ -244,7 +218,7 @@ class Ledger:
         question = Question(
             text=query,
             session=session or "",
-            tags=frozenset(" ".join(tag.casefold().split()) for tag in tags or ()),
+            tags=frozenset(_tags(tags or ())),
             limit=k,
             now=self._clock() if now is None else now,
         )
@@ -309,6 +283,11 @@ class Ledger:
         if not preview and facts:
             await self._store.facts.remove(self._scope, [fact.id for fact in facts])
         return facts
+
+
+def _tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Tags as they are compared, sorted."""
+    return tuple(sorted({" ".join(tag.casefold().split()) for tag in tags} - {""}))
 
 
 async def get_top_facts(

@@ -25,20 +25,44 @@ _TIMES = frozenset(
     " quarter past coming monday tuesday wednesday thursday friday saturday sunday january february"
     " march april may june july august september october november december".split()
 )
-_NAMING = frozenset(
-    "a an the my our some any each every two three four five six no another".split()
-)
+_NAMING = frozenset("a an the my our two three four five six".split())
 _SAYING = frozenset(
-    """said say says told tell believe realize realized decided decide learned heard found mean
+    """said say says told tell believe realize realized decided decide mean
     means ensure confirm confirmed noticed agreed shows show suggests so fact given now proves
     showed saying idea chance something anything everything someone people place places""".split()
+)
+_BEFORE_A_THING = frozenset(
+    "from of at in on for about with like to by after during before than love loved".split()
 )
 _ELSEWHERE = re2.compile(
     r"(?i)\b(?:the same|the former|the latter|the others?|the ones?|this one|that one"
     r"|new ones?|another one|one of them|the above|the following|like that|like this"
     r"|do so|did so|doing so|me too|mentioned|as you|otherwise|accordingly|therefore|as well$|too$"
-    r"|either$|instead$|together$|again$|the first one|the second one|such things|the rest"
+    r"|(?:\d+|a few|few|some|any|one|two|three) more|everything else|anything else|someone else"
+    r"|again"
+    r"|(?:on|got|get|have|had|made|make|bought|for|with|like|of|need|want|see|saw|tried"
+    r"|finished) one"
+    r"|(?:for|about|with|on|in|of|to|at|from|like) it$|our last|my last|my other|another"
+    r"|favou?rite ones?|\bone$|both [a-z]+s|the [a-z]+ of the [a-z]+,|the thought|afterwards?"
+    r"|later on$|top pick|an experience|of them|of it|of those|(?:am|'m|been|was|be) one"
+    r"|something|stuff|some things|so that was"
+    r"|that was|that's|that is|since we|so many things|since then|ever since|back then|then$"
+    r"|below|above|earlier$|so far$|all of them"
+    r"|either$|instead$|together$|the first one|the second one|such things|the rest"
     r"|what happened)"
+)
+# Things that a conversation is about: named with `the` and nothing more, it is the one it is about.
+_KNOWN_HERE = re2.compile(
+    r"(?i)\bthe (?:[\w-]+ ){0,2}(?:draft|sprint|deadline|project|app|event|team|meeting|session"
+    r"|plan|idea"
+    r"|show|game|class|book|story|movie|trip|job|offer|issue|problem|code|function|file|error"
+    r"|command"
+    r"|task|list|feedback|refund|order|item|website|platform|results?|changes?|details|process"
+    r"|place"
+    r"|group|language|structure|series|novel|application|essay|interview|role|position|company"
+    r"|test|script|page|store)"
+    r"(?:[.,!;)]|$| (?:and|but|so|by|because|if|as|it|is|was|has|will|within|which|yesterday"
+    r"|today)\b)"
 )
 _LEAST_BEFORE = 4
 """Words before a pronoun, so that one of them can be what it means: `I told her` has none."""
@@ -46,7 +70,7 @@ _LEAST_BEFORE = 4
 
 def stands_alone(text: str, words: Sequence[str]) -> bool:
     """Whether a text, with its words in lower case, holds no word that means something outside."""
-    if _ELSEWHERE.search(text.rstrip(".! ")):
+    if _ELSEWHERE.search(text.rstrip(".! ")) or _KNOWN_HERE.search(text):
         return False
     return all(_is_clear(words, at) for at in range(len(words)))
 
@@ -60,14 +84,14 @@ def _is_clear(words: Sequence[str], at: int) -> bool:
         return following in _TIMES
     if word == "that":
         return _joins(words, at)
-    if word == "there" and following in ("is", "are", "was", "were"):
-        return True
+    if word == "there":
+        return following in ("is", "are", "was", "were")
     return word not in _REFERRING or _names_something(words[:at])
 
 
 def _joins(words: Sequence[str], at: int) -> bool:
     """Whether a `that` joins a clause to what stands before it, and does not point."""
-    if at == 0 or at + 2 >= len(words):
+    if at == 0 or at + 2 >= len(words) or words[at - 1] in _BEFORE_A_THING:
         return False
     return words[at - 1] in _SAYING or any(
         word in _NAMING for word in words[max(0, at - 4) : at - 1]

@@ -36,11 +36,13 @@ _VERB = (
     r"|graduated|turned|gave|made|came|said|told|decided|agreed|wants|wanted|suggested|recommended)"
 )
 _ABOUT_SPEAKER = re2.compile(
-    rf"(?i)^{_TIME}(?:just |also |even |already )*(?:I|I'm|I've|I'd|I'll|we|we're|we've|we'll)\s"
+    rf"(?i)^{_TIME}(?:just |also |even |already |[a-z]+ and |my [a-z]+ and |my [a-z]+ [a-z]+ and )*"
+    r"(?:I|I'm|I've|I'd|I'll|we|we're|we've|we'll)\s"
 )
 _ABOUT_OWN = re2.compile(rf"(?i)^{_TIME}(?:My|Our) (?:[\w'&-]+ ){{1,5}}?{_VERB}\s")
 _ABOUT_NAMED = re2.compile(
-    rf"^(?:[A-Z][\w'.-]*[a-z0-9]|[A-Z]{{2,}})(?: (?:of|the|and|[A-Z][\w'.-]*)){{0,4}} {_VERB}\s"
+    # One word alone may be any word that begins a sentence: only names of two words are sure.
+    rf"^(?:[A-Z][a-z'.-]+(?: (?:of|the|de|van))?(?: [A-Z][\w'.-]+){{1,3}}|[A-Z]{{2,}}) {_VERB}\s"
 )
 _ABOUT_THE = re2.compile(
     r"^(?:The|Our|My) (?:[\w'&.#/-]+ ){1,6}?(?:is|are|was|were|costs?|will be|has|starts?|ends?) "
@@ -59,7 +61,8 @@ _NO_NAMES = frozenset(
 
 _ADVERB = (
     r"(?:just|really|also|still|totally|completely|definitely|truly|so|do|always|have|am|was|did"
-    r"|kinda|kind of|sort of|actually|honestly|only|absolutely|even|often|sometimes|now|been|very"
+    r"|kinda|kind of|sort of|sorta|actually|honestly|only|absolutely|even|often|sometimes|now"
+    r"|been|very"
     r"|super|too|more|quite|pretty|all|a bit|a little|always been|feeling|getting)"
 )
 _NO_FACT = re2.compile(
@@ -71,9 +74,16 @@ _NO_FACT = re2.compile(
     r"|blessed|lucky|worry|worried|concerned|confused|stuck|struggling|figure|figured|reckon"
     r"|assume|assuming|passionate|inspired|amazed|impressed|honored|humbled|touched|speechless"
     r"|interested|admire|respect|trust|value|dunno|swear|remember|realized?|noticed|look forward"
-    r"|looking forward|in love|into|keen|eager|nervous|anxious|stressed|afraid|scared|surprised"
+    r"|looking forward|feeling|lost|have no doubt|no doubt|torn|a bit|leaning|open to|all about"
+    r"|in love|into|keen|eager|nervous|anxious|stressed|afraid|scared|surprised"
+    # asking for help with something
+    r"|like (?:to )?(?:know|see|understand|some|help|advice|your|hear|learn|get)|figuring"
+    r"|want (?:to )?(?:make sure|ensure|know|see|understand|be sure|get|learn|avoid|be able|focus)"
+    r"|need to (?:know|understand|make sure|ensure|figure|see)|wanting to|frustrated|overwhelmed"
+    r"|having (?:trouble|issues|problems|a hard time|difficulty)|getting an? error|facing"
+    r"|(?:gonna|going to) (?:keep|be|stay|try|make|continue|stick|do|manage|take it)"
     # talking
-    r"|wanted to (?:ask|tell|know|share|let|say|check|see|thank)|have to (?:say|admit)|must (?:say"
+    r"|wanted to|have to (?:say|admit)|must (?:say"
     r"|admit)|gotta say|would say|let|remind|ask|asking|say|said|talking about|referring|recommend"
     r"|suggest|saw|want(?:ed)? (?:you|it|this|that|them)|need (?:you|it|this|that|help|your|some"
     r"|advice|a little)|get (?:it|that|you)|got (?:it|you|this|that)|told|mentioned|call"
@@ -87,14 +97,16 @@ _NO_FACT = re2.compile(
     r")\b"
 )
 _PREFERRING = re2.compile(
-    r"(?i)\b(?:I|I'd|we) (?:(?:really|usually|generally|also|always|still|much|would|strongly) )*"
-    r"(?:prefer|rather have|insist on|hate|dislike|can't stand)\b|\bmy favou?rite\b"
+    r"(?i)\b(?:I|we) (?:(?:really|usually|generally|also|always|still|much|would|strongly) )*"
+    r"(?:prefer|insist on|hate|dislike|can't stand)\b|\bmy favou?rite (?:[\w'-]+ ){1,4}?(?:is"
+    r"|are) |\bis my favou?rite [a-z]"
     r"|\bI'm (?:allergic to|a vegetarian|a vegan|vegetarian|vegan|lactose|gluten)\b"
     r"|\bI (?:never|always) (?:eat|drink|use|want|buy|take|work|fly)\b"
     r"|\bI (?:don't|do not) (?:eat|drink)\b"
 )
 _INSTRUCTING = re2.compile(
-    r"(?i)^(?:please,? )?(?:always|never|from now on|going forward|in (?:the )?future|whenever I"
+    r"(?i)^(?:please,? )?(?:(?:always|never) [a-z]{3,}|from now on|going forward"
+    r"|in (?:the )?future|whenever I"
     r"|when I ask|every time I|any time I|remember (?:to|that I)"
     r"|make sure (?:to |that |you )?always"
     r"|don't ever|do not ever|call me|address me as|refer to me as|stop (?:using|adding|calling)"
@@ -114,9 +126,12 @@ _TO_DO = re2.compile(
 )
 _BEING = re2.compile(
     r"(?i)\b(?:my (?:[\w'-]+ ){1,4}(?:is (?:called|named|a|an)|are (?:called|named)|works|lives)"
-    r"|my (?:full )?name(?: is|'s)|I'm (?:a|an|from|married|single|divorced|engaged|based)"
-    r"|I (?:am (?:a|an|from)|live|work (?:as|at|for)|grew up|was born|have (?:two|three|four|a|an"
-    r"|\d+)|own|graduated|studied|majored))\b"
+    r"|my (?:full )?name(?: is|'s)|I'm (?:from|married|single|divorced|engaged|based)"
+    r"|(?:I'm|I am) an? (?:[a-z]+ )?(?:[a-z]{3,}(?:er|or|ist|ian|ant|ent)|fan)"
+    r"|I (?:am from|live|work (?:as|at|for)|grew up|was born|own|graduated|studied|majored"
+    r"|have (?:a|an|two|three|four|\d+) (?:[a-z]+ )?(?:brothers?|sisters?|sons?|daughters?|kids?"
+    r"|children|dogs?|cats?|pets?|turtles?|degree|house|car|job|company|business|store|studio"
+    r"|allergy)))\b"
 )
 LINK = re2.compile(r"https?://[^\s<>\"'`)\]}]+[^\s<>\"'`)\]}.,;:!?]")
 AMOUNT = re2.compile(
@@ -131,21 +146,52 @@ _DATE = re2.compile(
     rf"(?i)\b(?:\d{{4}}-\d\d-\d\d|\d{{1,2}}/\d{{1,2}}/\d{{2,4}}|{_MONTH} \d{{1,2}}"
     rf"|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH})\b"
 )
+_REMARKING = re2.compile(
+    r"(?i)^(?:always|never|don't ever) (?:good|nice|great|happy|fun|been|better|too|know|knew|mind"
+    r"|thought|heard|had|would|really|gets?|wanted|felt|feels|there|ready|here|saw|did|was|is"
+    r"|were|said|went|got"
+    r"|[a-z]+(?:ing|ed))\b|\b(?:you|your|yourself)\b"
+)
+_PRAISING = re2.compile(
+    r"(?i)^(?:my|our) (?:[\w'&-]+ ){1,5}?(?:is|are|was|were|has been|have been) (?:(?:so|really"
+    r"|pretty"
+    r"|very|super|just|like|always|such|truly|quite|the|a|an|my|our) )*(?:awesome|great|amazing"
+    r"|cool"
+    r"|nice|wonderful|important|fun|good|incredible|special|priceless|everything|best|half|rock"
+    r"|lovely"
+    r"|fantastic|excited|happy|proud|supportive|adorable|cute|lifesaver|blast|joy|inspiring)\b"
+)
+_TRYING = re2.compile(r"(?i)\b(?:trying|tried|try) to (\w+)")
+_BUILDING = frozenset(
+    """set implement build create integrate migrate switch design deploy cut reduce save tailor
+    finalize
+    optimize plan launch file sell buy rent hire raise publish release finish complete cancel book
+    move organize quit start open lose gain exchange return pay schedule apply""".split()
+)
+_NUMBER = re2.compile(r"\d")
+_OWNING = re2.compile(r"(?i)\bmy [a-z]")
+_WHEN = re2.compile(
+    r"(?i)\b(?:yesterday|today|tonight|tomorrow|(?:last|next|this|every|each) (?:week|weekend"
+    r"|month|year"
+    r"|summer|winter|spring|fall|night|morning|day|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+    r"|(?:days?|weeks?|months?|years?) ago|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)\b"
+    r"|\"[^\"]{3,}\""
+)
+_SHARING = re2.compile(rf"(?i)^{_TIME}(?:we|we're|we've|our)\s")
+_NAME_INSIDE = re2.compile(r"\s(?:\W?[A-Z][a-z]+|[A-Z]{2,})")
+_DANGLING = re2.compile(
+    r"(?i),? (?:and |but )?(?:given that|now that|since|because|while|although|as|if|when|which"
+    r"|so that|where|after)"
+    r" [^,]*$"
+)
+_VOWING = re2.compile(r"(?i)^(?:I'll|we'll|I will|we will)\s")
 _SPEAKERS = frozenset("i i'm i've i'd i'll we we're we've we'll just really".split())
 _UNFINISHED = (
-    ":",
-    "…",
-    "...",
-    ",",
-    " and",
-    " or",
-    " but",
-    " to",
-    " of",
-    " the",
-    " a",
-    " so",
-    " in",
+    *(":", "…", "...", ","),
+    *(
+        f" {word}"
+        for word in "and or but to of the a so in is was are that um umm uh ah with for as".split()
+    ),
 )
 _CLOSED = (("(", ")"), ("“", "”"), ("[", "]"))
 
@@ -165,13 +211,15 @@ def statement_of(clause: Clause) -> Statement | None:
     text = clause.plain
     if clause.asks or not LEAST_CHARACTERS <= len(text) <= _MOST_CHARACTERS:
         return None
-    if clause.alone and _INSTRUCTING.match(text):
+    if clause.first and clause.last and _INSTRUCTING.match(text) and not _REMARKING.search(text):
         return _stated(clause, "decision", standing=True)
     words = [word.lower() for word in _WORD.findall(text)]
     if not _is_about_something(text, words):
         return None
     prefers = _PREFERRING.search(text) is not None
-    if (_NO_FACT.match(text) and not prefers) or not _is_whole(text):
+    if (_NO_FACT.match(text) and not prefers) or _is_idle(text) or not _is_whole(clause):
+        return None
+    if not (prefers or _is_specific(text)):
         return None
     if sum(map(_is_telling, words)) < _LEAST_TELLING or not stands_alone(text, words):
         return None
@@ -201,12 +249,47 @@ def _is_about_something(text: str, words: list[str]) -> bool:
     return bool(_ABOUT_THE.match(text)) and bool(AMOUNT.search(text) or _DATE.search(text))
 
 
+def _is_specific(text: str) -> bool:
+    """Whether a statement says more than what many people could say on many days.
+
+    In dialogues a third of the statements without a name, a day or a quotation were worth nothing
+    to who had not read what was said before; of those with one, hardly any. A number alone needs
+    something of the speaker's that it is the number of.
+    """
+    if any(pattern.search(text) for pattern in (_DATE, _NAME_INSIDE, _WHEN, _BEING)):
+        return True
+    return bool(_NUMBER.search(text) or _DECIDING.search(text)) and bool(_OWNING.search(text))
+
+
+def _is_asking_for_help(text: str) -> bool:
+    """Whether somebody tries what an assistant is asked for: no plan of theirs, and soon over."""
+    attempt = _TRYING.search(text)
+    return attempt is not None and attempt[1].lower() not in _BUILDING
+
+
+def _is_idle(text: str) -> bool:
+    """Whether somebody praises, or says neither when nor with whom of what is vowed or was shared.
+
+    Who `we` are is told by what they did, or not at all.
+    """
+    if _PRAISING.match(text) or _is_asking_for_help(text):
+        return True
+    if _VOWING.match(text):
+        return not _DATE.search(text)
+    return bool(_SHARING.match(text)) and not (_NAME_INSIDE.search(text) or _DATE.search(text))
+
+
 def _is_telling(word: str) -> bool:
     return len(word) > 2 and not is_stop_word(word) and word not in _SPEAKERS
 
 
-def _is_whole(text: str) -> bool:
+def _is_whole(clause: Clause) -> bool:
     """Whether nothing that was opened stays open, and nothing goes on behind it."""
+    text = clause.plain
+    if not clause.first and _SHARING.match(text):  # who `we` are stands before it
+        return False
+    if not clause.last and _DANGLING.search(text):  # what follows from it stands behind it
+        return False
     if text.rstrip("\"'”)").endswith(_UNFINISHED) or text.count('"') % 2 or text.count("`") % 2:
         return False
     return all(text.count(opened) == text.count(closed) for opened, closed in _CLOSED)

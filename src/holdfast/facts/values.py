@@ -8,7 +8,7 @@ result, never rounded. What has no id of its own is a part of something: it is l
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import re2  # type: ignore[import-untyped]
@@ -25,12 +25,19 @@ _MOST_FIELDS = 8
 _MOST_VALUE = 100
 _MOST_TEXT = 400
 _LEAST_FIELDS = 2
-_ID = re2.compile(r"(?i)^(?:(.*?)[_-]?(?:id|key|number|uuid|sha|ref|slug|code)|iid)$")
+_ID = re2.compile(r"(?i)^(?:(.*?)[_-]?(?:id|number|uuid|sha)|iid)$")
 _USELESS = re2.compile(
-    r"(?i)(?:node_id|gravatar|avatar|etag|cursor|_links|token|hash|href|_url|position|color|icon|object|type"
+    r"(?i)(?:node_id|request_id|gravatar|avatar|etag|cursor|_links|token|hash|href|_url|position"
+    r"|color|icon|object|type"
     r"|page|offset|index|row|line)$"
 )
 _ID_VALUE = re2.compile(r"^[#\w][\w.:/@#-]{1,63}$")
+_TIMES = re2.compile(r"(?i)(?:time|_at|_on|date|timestamp|login|_by)$")
+_NO_LABELS = frozenset(
+    "result results data response value object entry node edge record row".split()
+)
+_PASSING = frozenset({"available", "unavailable", "ok", "success", "online", "offline"})
+"""States that are those of the moment at which somebody asked, and of nothing else."""
 _NAMES = ("name", "title", "full_name", "subject", "label")
 
 
@@ -45,7 +52,7 @@ class Thing(NamedTuple):
     """The path to it in the result."""
 
 
-def things_in(content: str, tool: str) -> list[Thing]:
+def things_in(content: str) -> list[Thing]:
     """The things that some JSON names, the outer ones first; of anything else, none."""
     if len(content) > MOST_BYTES or content.lstrip()[:1] not in ("{", "["):
         return []
@@ -54,8 +61,8 @@ def things_in(content: str, tool: str) -> list[Thing]:
     except (ValueError, RecursionError):
         return []
     things: dict[str, Thing] = {}
-    for place, key, node in _objects(value):
-        thing = _thing(node, key, place, tool)
+    for place, key, node, owner in _objects(value):
+        thing = _thing(node, key, place, owner)
         if thing is not None and thing.subject not in things:
             things[thing.subject] = thing
         if len(things) >= MOST_THINGS:
@@ -69,67 +76,102 @@ class _Number(str):
     __slots__ = ()
 
 
-def _objects(value: Any) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Objects with their paths and the key that leads to them, breadth first."""
-    level: list[tuple[str, str, Any]] = [("$", "", value)]
+class _Node(NamedTuple):
+    place: str
+    key: str
+    """That leads to it."""
+    value: Any
+    owner: str
+    """The thing of which it is a part; empty if there is none."""
+
+
+def _objects(value: Any) -> Iterator[tuple[str, str, Mapping[str, Any], str]]:
+    """Objects with their paths, the keys that lead to them and what they are a part of."""
+    level = [_Node("$", "", value, "")]
     nodes = 0
-    while level:
-        below: list[tuple[str, str, Any]] = []
-        for place, key, node in level:
+    while level:  # breadth first, so that the outer ones come first
+        below: list[_Node] = []
+        for node in level:
             nodes += 1
             if nodes > _MOST_NODES:
                 return
-            if isinstance(node, dict):
-                yield place, key, node
-                below += (
-                    (f"{place}.{name}", name, child)
-                    for name, child in node.items()
-                    if isinstance(child, dict | list)
-                )
-            elif isinstance(node, list):
-                below += (
-                    (f"{place}[{at}]", key, child)
-                    for at, child in enumerate(node)
-                    if isinstance(child, dict | list)
-                )
+            if isinstance(node.value, dict):
+                yield node.place, node.key, node.value, node.owner
+            below += _children(node)
         level = below
 
 
-def _thing(node: Mapping[str, Any], key: str, place: str, tool: str) -> Thing | None:
+def _children(node: _Node) -> Iterator[_Node]:
+    if isinstance(node.value, dict):
+        identity = _identity(node.value, node.key)
+        owner = f"{identity[1]} {identity[2]}" if identity else node.owner
+        for name, child in node.value.items():
+            if isinstance(child, dict | list):
+                yield _Node(f"{node.place}.{name}", name, child, owner)
+    elif isinstance(node.value, list):
+        for at, child in enumerate(node.value):
+            if isinstance(child, dict | list):
+                yield _Node(f"{node.place}[{at}]", node.key, child, node.owner)
+
+
+def _thing(node: Mapping[str, Any], key: str, place: str, owner: str) -> Thing | None:
     identity = _identity(node, key)
-    if identity is None:
+    if identity is None or len(place) > _MOST_VALUE:
         return None
     id_key, label, id_value = identity
-    fields = [
-        f"{name} = {_told(value)}"
+    plain = [
+        (name, _told(value))
         for name, value in _ranked(node)
-        if name != id_key and _is_plain(value)
-    ][:_MOST_FIELDS]
-    if len(fields) < _LEAST_FIELDS:
+        if name != id_key and _is_plain(value) and value not in _PASSING
+    ]
+    if not _says_something(plain):
         return None
-    head = f"{label} {id_value}"
-    text = f"{tool}: {head}: " if tool else f"{head}: "
-    while fields and len(text) + len(", ".join(fields)) > _MOST_TEXT:
+    # The price of a flight is that of a booking, the state of an item that of an order.
+    head = f"{label} {id_value} of {owner}" if owner else f"{label} {id_value}"
+    text = f"{head}: "
+    fields = [f"{name} = {value}" for name, value in plain][:_MOST_FIELDS]
+    while len(fields) > _LEAST_FIELDS and len(text) + len(", ".join(fields)) > _MOST_TEXT:
         fields.pop()
-    if len(fields) < _LEAST_FIELDS or len(place) > _MOST_VALUE:
-        return None
     text += ", ".join(fields)
+    # A flight of another day is another flight.
+    days = " ".join(value for name, value in plain if name == "date")
     kind: FactKind = "link" if LINK.search(text) else "entity"
-    return Thing(text, kind, head.lower(), place)
+    return Thing(text, kind, f"{head} {days}".strip().lower(), place)
+
+
+def _says_something(fields: Sequence[tuple[str, str]]) -> bool:
+    """Whether there is more than when a record was made, switches and addresses of machines."""
+    telling = [
+        name
+        for name, value in fields
+        if value not in ("true", "false") and _TIMES.search(name) is None and "://" not in value
+    ]
+    has_name = any(_rank(name) <= 1 for name, _ in fields)
+    return len(fields) >= _LEAST_FIELDS and (has_name or len(telling) >= _LEAST_FIELDS)
 
 
 def _identity(node: Mapping[str, Any], key: str) -> tuple[str, str, str] | None:
-    """The key, the name and the value of what tells an object from its like."""
-    for name, value in node.items():
-        match = _ID.match(name)
-        if match is None or _USELESS.search(name) or not isinstance(value, str):
-            continue
-        own = (match[1] or "").strip("_-")
-        # `user_id` inside an order is another's; its own comes first, or is called after the key.
-        if _ID_VALUE.match(value) and any(map(str.isdigit, value)):
-            label = own or _singular(key)
-            return (name, label.replace("_", " "), value) if label else None
-    return None
+    """The key, the name and the value of what tells an object from its like.
+
+    Of several ids its own is the one called after the key that leads to it (`items` has an
+    `item_id`), or plainly `id`, or the first: a `user_id` behind it is whose it is.
+    """
+    ids = {
+        name: (match[1] or "").strip("_-")
+        for name, value in node.items()
+        if (match := _ID.match(name)) and not _USELESS.search(name) and isinstance(value, str)
+    }
+    if not ids:
+        return None
+    called = _singular(key)
+    own = next((name for name, label in ids.items() if label and label == called), None)
+    plain = next((name for name, label in ids.items() if not label), None)
+    name = own or plain or next(iter(ids))
+    value, label = str(node[name]), ids[name] or called
+    if not _ID_VALUE.match(value) or (value.isalpha() and not value.isupper()):
+        return None
+    label = "id" if not label or label in _NO_LABELS or any(map(str.isdigit, label)) else label
+    return name, label.replace("_", " "), value
 
 
 def _singular(key: str) -> str:
