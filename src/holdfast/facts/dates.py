@@ -29,7 +29,6 @@ _RELATIVE = re2.compile(
     rf"|(last|this|next|this past|this coming) {_DAY}"
     r"|(last|this|next|this past) (week|weekend|month|year)"
     rf"|{_NUMBER} (day|week|month|year)s? (ago|from now)"
-    rf"|in {_NUMBER} (day|week|month|year)s?"
     r")\b"
 )
 _DAYS = {
@@ -71,7 +70,7 @@ def with_dates(text: str, at: float | None) -> str:
 
 
 def _meant(groups: tuple[str | None, ...], said: date) -> str:
-    day, which_day, weekday, which, unit, ago, ago_unit, direction, ahead, ahead_unit = (
+    day, which_day, weekday, which, unit, count, counted, direction = (
         group.lower() if group else "" for group in groups
     )
     try:
@@ -81,10 +80,9 @@ def _meant(groups: tuple[str | None, ...], said: date) -> str:
             return _weekday(which_day, _WEEKDAYS.index(weekday[:3]), said)
         if unit:
             return _period(which, unit, said)
-        count = ago or ahead
         number = _COUNTS[count] if count in _COUNTS else int(count)
         sign = -1 if direction == "ago" else 1
-        return _STEPS[ago_unit or ahead_unit](said, sign * number)
+        return _STEPS[counted](said, sign * number)
     except (ValueError, OverflowError):
         return ""
 

@@ -17,7 +17,7 @@ import re2  # type: ignore[import-untyped]
 from holdfast.facts.clauses import clauses
 from holdfast.facts.dates import with_dates
 from holdfast.facts.pronouns import stands_alone
-from holdfast.facts.statements import Statement, statement_of
+from holdfast.facts.statements import Statement, is_whole, statement_of
 from holdfast.facts.values import things_in
 from holdfast.store.fact_shelf import MOST_CHARACTERS, FactKind
 
@@ -134,7 +134,7 @@ def _done(message: Said) -> Iterator[Statement]:
         of_user = _YOUR.sub("the user's", clause.plain)
         if not _DONE.match(of_user) or not _NAMED_VALUE.search(of_user):
             continue
-        if stands_alone(of_user, of_user.lower().split()):
+        if is_whole(clause) and stands_alone(of_user, of_user.lower().split()):
             yield Statement(clause.text, "fact", False, clause.start, clause.stop)
 
 

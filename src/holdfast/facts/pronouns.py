@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import re2  # type: ignore[import-untyped]
 
@@ -51,18 +52,18 @@ _ELSEWHERE = re2.compile(
     r"|either$|instead$|together$|the first one|the second one|such things|the rest"
     r"|what happened)"
 )
-# Things that a conversation is about: named with `the` and nothing more, it is the one it is about.
+# Things that conversations are about: named with `the` alone, it is the one of this conversation.
 _KNOWN_HERE = re2.compile(
     r"(?i)\bthe (?:[\w-]+ ){0,2}(?:draft|sprint|deadline|project|app|event|team|meeting|session"
-    r"|plan|idea"
-    r"|show|game|class|book|story|movie|trip|job|offer|issue|problem|code|function|file|error"
-    r"|command"
-    r"|task|list|feedback|refund|order|item|website|platform|results?|changes?|details|process"
-    r"|place"
-    r"|group|language|structure|series|novel|application|essay|interview|role|position|company"
-    r"|test|script|page|store)"
-    r"(?:[.,!;)]|$| (?:and|but|so|by|because|if|as|it|is|was|has|will|within|which|yesterday"
-    r"|today)\b)"
+    r"|plan"
+    r"|idea|show|game|class|book|story|movie|trip|job|offer|issue|problem|code|function|file|error"
+    r"|command|task|list|feedback|refunds?|payment|contract|progress|flights?|orders?|items?|color"
+    r"|address|website|platform|results?|changes?|details|process|place|group|language|structure"
+    r"|series|novel|application|essay|interview|role|position|company|test|script|page|store|return"
+    r"|exchange|product|ticket|price|difference)\b[.,!;)]?(?: ([\w#']+))?"
+)
+_SAYING_WHICH = frozenset(
+    """of for from in on at with about called named due starting that i we number #""".split()
 )
 _LEAST_BEFORE = 4
 """Words before a pronoun, so that one of them can be what it means: `I told her` has none."""
@@ -70,9 +71,18 @@ _LEAST_BEFORE = 4
 
 def stands_alone(text: str, words: Sequence[str]) -> bool:
     """Whether a text, with its words in lower case, holds no word that means something outside."""
-    if _ELSEWHERE.search(text.rstrip(".! ")) or _KNOWN_HERE.search(text):
+    if _ELSEWHERE.search(text.rstrip(".! ")) or not all(
+        map(_says_which, _KNOWN_HERE.finditer(text))
+    ):
         return False
     return all(_is_clear(words, at) for at in range(len(words)))
+
+
+def _says_which(match: Any) -> bool:
+    """Whether what follows a thing tells which one it is."""
+    following = match[1] or ""
+    is_name = following[:1].isupper() or any(map(str.isdigit, following))
+    return is_name or following.lower() in _SAYING_WHICH
 
 
 def _is_clear(words: Sequence[str], at: int) -> bool:

@@ -150,7 +150,7 @@ _REMARKING = re2.compile(
     r"(?i)^(?:always|never|don't ever) (?:good|nice|great|happy|fun|been|better|too|know|knew|mind"
     r"|thought|heard|had|would|really|gets?|wanted|felt|feels|there|ready|here|saw|did|was|is"
     r"|were|said|went|got"
-    r"|[a-z]+(?:ing|ed))\b|\b(?:you|your|yourself)\b"
+    r"|[a-z]+(?:ing|ed))\b|\b(?:you|your|yourself)\b|, (?:found|got|but) "
 )
 _PRAISING = re2.compile(
     r"(?i)^(?:my|our) (?:[\w'&-]+ ){1,5}?(?:is|are|was|were|has been|have been) (?:(?:so|really"
@@ -180,9 +180,8 @@ _WHEN = re2.compile(
 _SHARING = re2.compile(rf"(?i)^{_TIME}(?:we|we're|we've|our)\s")
 _NAME_INSIDE = re2.compile(r"\s(?:\W?[A-Z][a-z]+|[A-Z]{2,})")
 _DANGLING = re2.compile(
-    r"(?i),? (?:and |but )?(?:given that|now that|since|because|while|although|as|if|when|which"
-    r"|so that|where|after)"
-    r" [^,]*$"
+    r"(?i)(?:,? (?:and |but )?(?:given that|now that|since|because|while|although|as|if|when|which"
+    r"|so that|where|after)|, (?:and |but )?with) [^,]*$"
 )
 _VOWING = re2.compile(r"(?i)^(?:I'll|we'll|I will|we will)\s")
 _SPEAKERS = frozenset("i i'm i've i'd i'll we we're we've we'll just really".split())
@@ -217,7 +216,7 @@ def statement_of(clause: Clause) -> Statement | None:
     if not _is_about_something(text, words):
         return None
     prefers = _PREFERRING.search(text) is not None
-    if (_NO_FACT.match(text) and not prefers) or _is_idle(text) or not _is_whole(clause):
+    if (_NO_FACT.match(text) and not prefers) or _is_idle(text) or not is_whole(clause):
         return None
     if not (prefers or _is_specific(text)):
         return None
@@ -283,7 +282,7 @@ def _is_telling(word: str) -> bool:
     return len(word) > 2 and not is_stop_word(word) and word not in _SPEAKERS
 
 
-def _is_whole(clause: Clause) -> bool:
+def is_whole(clause: Clause) -> bool:
     """Whether nothing that was opened stays open, and nothing goes on behind it."""
     text = clause.plain
     if not clause.first and _SHARING.match(text):  # who `we` are stands before it

@@ -107,7 +107,9 @@ def _children(node: _Node) -> Iterator[_Node]:
         owner = f"{identity[1]} {identity[2]}" if identity else node.owner
         for name, child in node.value.items():
             if isinstance(child, dict | list):
-                yield _Node(f"{node.place}.{name}", name, child, owner)
+                # What it has one of may be another's too: the repository of many commits.
+                whose = owner if isinstance(child, list) else ""
+                yield _Node(f"{node.place}.{name}", name, child, whose)
     elif isinstance(node.value, list):
         for at, child in enumerate(node.value):
             if isinstance(child, dict | list):
