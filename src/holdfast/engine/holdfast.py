@@ -30,7 +30,8 @@ from holdfast.engine.session import (
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand.tool import NAME
-from holdfast.facts import Indexes, Ledger
+from holdfast.facts import Indexes, Ledger, fact_jobs
+from holdfast.facts.reading import job_of, reads
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.jobs import Opened, Worker, asker, background
 from holdfast.models.embedding import open_embedder
@@ -78,6 +79,8 @@ class Holdfast:
         """What was said, as statements that stand on their own."""
         self.learns = False
         """Whether facts are taken from what is cited."""
+        self.reading: Settings | None = None
+        """By which a model reads results for facts in the background; None: none does."""
         self._learning: set[asyncio.Task[None]] = set()
         self.opened: Opened | None = None
         """Hears of contents that are opened, to have them summarised; None if nobody does."""
@@ -112,7 +115,8 @@ class Holdfast:
         )
         workers = Workers(work_limits(settings))
         try:
-            async with background(store, settings, clock=clock) as worker:
+            reading = fact_jobs(store, settings)
+            async with background(store, settings, clock=clock, more=reading) as worker:
                 engine = cls(
                     store,
                     scope,
@@ -122,6 +126,7 @@ class Holdfast:
                     workers=workers,
                 )
                 engine.learns = settings.enable_facts_ledger
+                engine.reading = settings if reading else None
                 engine.opened = asker(store, settings)
                 engine.jobs = worker
                 yield engine
@@ -141,6 +146,7 @@ class Holdfast:
             workers=self.workers,
         )
         engine.facts, engine.learns = self.facts.of(scope), self.learns
+        engine.reading = self.reading
         engine.opened = self.opened
         engine.live = self.live  # one bound for the memory of all
         return engine
@@ -185,6 +191,8 @@ class Holdfast:
                 await self.facts.extract(
                     text, session=scope.session, source_ref=content.ref_id, tool=tool
                 )
+                if self.reading is not None and reads(content):
+                    await self.store.jobs.enqueue(scope, [job_of(content, self.reading)])
 
     def _learn_soon(self, scope: Scope, contents: Sequence[Content]) -> None:
         """Take the facts from the results of a request, which does not wait for that."""

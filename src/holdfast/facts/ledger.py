@@ -95,7 +95,7 @@ class Ledger:
             PrivacyError: it holds a secret, or what the policy refuses.
             StoreError: it has no source, or is too long.
         """
-        new = self._new(
+        new = self.new(
             Candidate(text, kind, source_ref, place, subject, said_by, standing, at),
             self._session(session),
             tags=tags,
@@ -125,7 +125,7 @@ class Ledger:
         )
         session = self._session(more.pop("session", None))
         tags = more.pop("tags", earlier.tags if earlier else ())
-        new = self._new(candidate, session, tags=tags, **more)
+        new = self.new(candidate, session, tags=tags, **more)
         new = msgspec.structs.replace(new, supersedes=(old_id,))
         return (await self._store.facts.add(self._scope, [new]))[0]
 
@@ -159,10 +159,10 @@ class Ledger:
         news = []
         for candidate in await asyncio.to_thread(work) if is_long else work():
             with suppress(PrivacyError):  # a secret is no fact, and no reason to lose the others
-                news.append(self._new(candidate, here, tags=tags))
+                news.append(self.new(candidate, here, tags=tags))
         return await self._store.facts.add(self._scope, news) if news else []
 
-    def _new(
+    def new(
         self,
         candidate: Candidate,
         session: str,
@@ -170,6 +170,11 @@ class Ledger:
         tags: Iterable[str] = (),
         decay_weight: float = 1.0,
     ) -> NewFact:
+        """A candidate as a fact that can be stored.
+
+        Raises:
+            PrivacyError: it holds a secret, or what the policy refuses.
+        """
         text = self._allowed(candidate.text.strip())
         fact = Fact(
             id=uuid.uuid4().hex,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from holdfast.errors import StoreError
@@ -26,9 +26,11 @@ def worker_of(
     *,
     slots: int = 4,
     clock: Callable[[], float] = time.time,
+    more: Mapping[str, Handler] | None = None,
 ) -> Worker:
-    """A worker for everything that the settings allow."""
-    return Worker(store.jobs, handlers(store, settings, clock), rules_of(settings, slots))
+    """A worker for everything that the settings allow, and what more is given."""
+    by_kind = handlers(store, settings, clock) | dict(more or {})
+    return Worker(store.jobs, by_kind, rules_of(settings, slots))
 
 
 def handlers(
@@ -68,12 +70,13 @@ async def background(
     *,
     clock: Callable[[], float] = time.time,
     patience: float = IDLE_SECONDS,
+    more: Mapping[str, Handler] | None = None,
 ) -> AsyncIterator[Worker | None]:
     """A worker beside other work, unless it is switched off; in the end it hands its jobs back."""
     if not settings.background_jobs:
         yield None
         return
-    worker = worker_of(store, settings, clock=clock)
+    worker = worker_of(store, settings, clock=clock, more=more)
     running = asyncio.create_task(_run(worker, store, settings, patience))
     try:
         yield worker

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from holdfast.errors import StoreError
+from holdfast.facts import fact_jobs
 from holdfast.jobs import Attempt, worker_of
 from holdfast.jobs.running import begin
 from holdfast.settings import Settings
@@ -60,7 +61,8 @@ def worker(
         )
 
     async def work(opened: Store) -> None:
-        working = worker_of(opened, settings, slots=slots)
+        more = fact_jobs(opened, settings)
+        working = worker_of(opened, settings, slots=slots, more=more)
         working.told = told
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError):  # on Windows, Ctrl-C ends the loop
