@@ -13,7 +13,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple
 
 import apsw
@@ -26,15 +26,14 @@ from holdfast.facts import Indexes, Ledger
 from holdfast.facts.words import terms_of
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
-from holdfast.store import Scope, Store, open_store
-from holdfast.store.fact_shelf import Fact, FactSource, NewFact
+from holdfast.store import Scope, open_store
+from holdfast.store.fact_shelf import key_of
 from tests.store.postgres_server import running_server
 
 FACTS = 100_000
 ASKED = 200
 GOALS = {"sqlite": 3.0, "postgresql": 5.0}
 _SCOPE = Scope("bench", "facts")
-_PART = 2_000
 _WORDS = 8_000
 _SPEAKERS = ("Ann", "Bob", "Cem", "Dora")
 
@@ -69,7 +68,7 @@ async def _measure(
 ) -> None:
     store = await open_store(url)
     if not (await store.facts.changes(_SCOPE)).counter:
-        await _fill(store, count)
+        await _fill(kind, url, count)
     ledger = Ledger(store, _SCOPE, Indexes(store, embedder))
     began = time.perf_counter()
     await ledger.top("begin")
@@ -112,24 +111,53 @@ def _questions(chance: random.Random, count: int) -> list[str]:
     ]
 
 
-async def _fill(store: Store, count: int) -> None:
-    chance = random.Random(1)
-    now = time.time()
-    for start in range(0, count, _PART):
-        facts = [
-            NewFact(
-                fact=Fact(
-                    id=f"{start + n:032x}",
-                    text=f"{_text(chance)} ({start + n})",
-                    said_by="",
-                    sources=(FactSource(f"m{start + n}", "", f"s{n % 50}"),),
-                    standing=n % 500 == 0,
-                    created_at=now - chance.random() * 3e7,
-                )
+def _rows(count: int) -> Iterator[tuple[object, ...]]:
+    """Facts as the rows of both stores."""
+    chance, now = random.Random(1), time.time()
+    for n in range(count):
+        text = f"{_text(chance)} ({n})"
+        yield (
+            *(_SCOPE.workspace, _SCOPE.user, f"{n:032x}", "fact", text, key_of(text), "", "", "[]"),
+            *(n % 500 == 0, now - chance.random() * 3e7, 1.0, "", 1, "", b""),
+        )
+
+
+_COLUMNS = (
+    "id, kind, text, key, subject, said_by, tags, standing, created_at, decay_weight,"
+    " superseded_by, version, embedder, vector"
+)
+
+
+async def _fill(kind: str, url: str, count: int) -> None:
+    """Bare statements: one by one through the store would take minutes."""
+    rows = list(_rows(count))
+    if kind == "sqlite":
+        db = apsw.Connection(url.removeprefix("sqlite:///"))
+        with db:
+            db.executemany(
+                f"INSERT INTO facts (workspace, owner, {_COLUMNS})"  # noqa: S608 - constants
+                f" VALUES ({', '.join('?' * 16)})",
+                rows,
             )
-            for n in range(min(_PART, count - start))
-        ]
-        await store.facts.add(_SCOPE, facts)
+            db.execute(
+                "INSERT INTO fact_sources (workspace, owner, fact, session, ref, place)"
+                " SELECT workspace, owner, number, 's' || number % 50, 'm' || number, '' FROM facts"
+            )
+            db.execute("INSERT INTO fact_counters VALUES (?, ?, 1, 0)", rows[0][:2])
+        db.close()
+        return
+    server = await asyncpg.connect(url)
+    columns = ["workspace", "username", *_COLUMNS.split(", ")]
+    await server.copy_records_to_table(
+        "facts", schema_name="holdfast", records=rows, columns=columns
+    )
+    await server.execute(
+        "INSERT INTO holdfast.fact_sources (workspace, username, fact, session, ref, place)"
+        " SELECT workspace, username, number, 's' || number % 50, 'm' || number, ''"
+        " FROM holdfast.facts; ANALYZE holdfast.facts; ANALYZE holdfast.fact_sources"
+    )
+    await server.execute("INSERT INTO holdfast.fact_counters VALUES ($1, $2, 1, 0)", *rows[0][:2])
+    await server.close()
 
 
 def _fts(url: str, questions: list[str]) -> Timing:

@@ -7,9 +7,10 @@ and when half of them are, the ledger builds anew. It is used by one thread at a
 
 from __future__ import annotations
 
+import math
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,13 +40,26 @@ _WORDS_SHARE = 0.6
 """Of similarity, where there are vectors too: names and numbers match by their letters."""
 _UNRELATED = 0.3
 """The cosine that texts have that have nothing to do with each other."""
-_CANDIDATES = 256
-"""Facts that are compared exactly; the first twelve of a search by words and signs were always
-among them in 1,000 searches of 100,000 facts."""
+_CANDIDATES = 512
+"""Facts that are compared exactly, of those nearest by their telling words and signs."""
+_STANDING = 64
+"""Standing facts that are compared, of those there are."""
+_COMMON = 0.2
+"""A word in more than this share of the facts chooses none, such as who speaks; among the chosen it
+counts."""
 _NEW_TEXTS = 512
 """Texts that are embedded at once."""
 
 Numbers = npt.NDArray[Any]
+
+
+class _Term(NamedTuple):
+    """A word of a question."""
+
+    places: Numbers
+    """The rows of the facts that hold it, in order."""
+    worth: float
+    """The more, the fewer they are."""
 
 
 class FactIndex:
@@ -145,22 +159,22 @@ class FactIndex:
         if not self._row_of or question.limit < 1:
             return []
         allowed = self._allowed(question.session)
-        words = self._by_words(question.text)
+        terms = self._terms(question.text)
         vector = self._vector(question.text)
-        rough = words if vector is None else _mixed(words, self._by_signs(vector))
-        overlap = self._overlap(question.tags)
-        rough = rough + np.float32(1e-3) * overlap + self._freshness()
-        rough[~allowed] = -1.0
-        chosen = _largest(rough, max(_CANDIDATES, 2 * question.limit))
+        rough = self._rough(terms, vector)
+        for tag in question.tags:
+            rough[self._places(self._tags, tag)] += np.float32(1e-3)
+        rough *= allowed
+        chosen = self._candidates(rough, allowed, max(_CANDIDATES, 2 * question.limit))
         standing = _view(self._standing, np.uint32)
         standing = standing[allowed[standing]]
-        chosen = np.union1d(chosen[allowed[chosen]], standing[_largest(rough[standing], 64)])
-        similarity = words[chosen]
+        chosen = np.union1d(chosen, standing[_largest(rough[standing], _STANDING)])
+        similarity = self._by_words(terms, chosen)
         if vector is not None:
             similarity = _mixed(similarity, cosines(vector, self._bytes_of(chosen)))
-        score = self._scores(chosen, similarity, overlap[chosen], question.now)
-        is_standing = np.isin(chosen, standing)
-        picked = _picked(score, is_standing, question.limit)
+        overlap = self._overlap(question.tags, chosen)
+        score = self._scores(chosen, similarity, overlap, question.now)
+        picked = _picked(score, np.isin(chosen, standing).tolist(), question.limit)
         return [self._hit(int(chosen[at]), score[at], similarity[at]) for at in picked]
 
     def _allowed(self, session: str) -> Numbers:
@@ -174,18 +188,44 @@ class FactIndex:
     def _places(self, table: dict[str, array[int]], name: str) -> Numbers:
         return _view(table.get(name, array("I")), np.uint32)
 
-    def _by_words(self, text: str) -> Numbers:
-        """The share of what the question's words are worth that a fact holds."""
-        scores = np.zeros(self.rows, np.float32)
-        worth = 0.0
-        for term in terms_of(text):
-            places = self._places(self._words, term)
-            if len(places):
-                rarity = float(np.log1p((self.rows - len(places) + 0.5) / (len(places) + 0.5)))
-                scores[places] += np.float32(rarity)
-                worth += rarity
-        share: Numbers = np.minimum(scores * _view(self._norm, np.float32) / max(worth, 1e-9), 1.0)
-        return share
+    def _terms(self, text: str) -> list[_Term]:
+        """The words of a question that any fact holds, and what each is worth."""
+        places = (self._places(self._words, term) for term in terms_of(text))
+        return [
+            _Term(held, math.log1p((self.rows - len(held) + 0.5) / (len(held) + 0.5)))
+            for held in places
+            if len(held)
+        ]
+
+    def _rough(self, terms: list[_Term], vector: bytes | None) -> Numbers:
+        """About how similar each fact is: by the words that tell facts apart, and by signs."""
+        telling = [term for term in terms if len(term.places) <= _COMMON * self.rows] or terms
+        rough = np.zeros(self.rows, np.float32)
+        for term in telling:
+            rough[term.places] += np.float32(term.worth)
+        rough *= _view(self._norm, np.float32)
+        if vector is None:
+            return rough
+        return _mixed(rough / max(_worth(telling), 1e-9), self._by_signs(vector))
+
+    def _candidates(self, rough: Numbers, allowed: Numbers, count: int) -> Numbers:
+        """The facts to be compared exactly; if too few have any similarity, the newest too."""
+        hits = np.flatnonzero(rough > 0)
+        if len(hits) >= count:
+            return hits[_largest(rough[hits], count)]
+        rest = np.flatnonzero(allowed & (rough <= 0))
+        newest = _largest(_view(self._created, np.float64)[rest], count - len(hits))
+        return np.concatenate([hits, rest[newest]])
+
+    def _by_words(self, terms: list[_Term], chosen: Numbers) -> Numbers:
+        """The share of what the question's words are worth that facts hold."""
+        scores = np.zeros(len(chosen), np.float32)
+        for term in terms:  # places grow, for rows are only added
+            at = np.searchsorted(term.places, chosen)
+            at[at == len(term.places)] = 0
+            scores += np.float32(term.worth) * (term.places[at] == chosen)
+        share: Numbers = scores * _view(self._norm, np.float32)[chosen] / max(_worth(terms), 1e-9)
+        return share.clip(max=1.0)
 
     def _vector(self, text: str) -> bytes | None:
         """The question as a vector, without the names of those who said something."""
@@ -203,19 +243,11 @@ class FactIndex:
     def _bytes_of(self, chosen: Numbers) -> Numbers:
         return _view(self._bytes, np.int8).reshape(-1, self._dimensions)[chosen]
 
-    def _overlap(self, tags: frozenset[str]) -> Numbers:
-        overlap = np.zeros(self.rows, np.float32)
+    def _overlap(self, tags: frozenset[str], chosen: Numbers) -> Numbers:
+        overlap = np.zeros(len(chosen), np.float32)
         for tag in tags:
-            overlap[self._places(self._tags, tag)] += np.float32(1.0 / len(tags))
+            overlap += np.isin(chosen, self._places(self._tags, tag)) / np.float32(len(tags))
         return overlap
-
-    def _freshness(self) -> Numbers:
-        """Less than any similarity: only among those that have none the newest are chosen."""
-        created = _view(self._created, np.float64)
-        oldest, newest = created.min(), created.max()
-        span = max(newest - oldest, 1.0)
-        fresh: Numbers = ((created - oldest) * (1e-5 / span)).astype(np.float32)
-        return fresh
 
     def _scores(
         self, chosen: Numbers, similarity: Numbers, overlap: Numbers, now: float
@@ -240,6 +272,10 @@ _USUAL_WORDS = 10
 """Of a fact: what is longer matches by chance more often."""
 
 
+def _worth(terms: list[_Term]) -> float:
+    return sum(term.worth for term in terms)
+
+
 def _are_names(word: str, speakers: set[str]) -> bool:
     terms = terms_of(word)
     return bool(terms) and speakers.issuperset(terms)
@@ -262,9 +298,10 @@ def _largest(numbers: Numbers, count: int) -> Numbers:
     return np.argpartition(numbers, -count)[-count:]
 
 
-def _picked(score: Numbers, is_standing: Numbers, limit: int) -> Iterable[int]:
+def _picked(score: Numbers, is_standing: list[bool], limit: int) -> list[int]:
     """The places of the best, with room for what stands whatever is asked."""
-    order = np.argsort(-score, kind="stable")
-    standing = [int(at) for at in order if is_standing[at]][: max(1, limit // 3)]
-    others = [int(at) for at in order if int(at) not in set(standing)]
-    return sorted(standing + others[: limit - len(standing)], key=lambda at: (-score[at], at))
+    order: list[int] = np.argsort(-score, kind="stable").tolist()
+    standing = [at for at in order if is_standing[at]][: max(1, limit // 3)]
+    others = [at for at in order[: limit + len(standing)] if at not in standing]
+    chosen = {*standing, *others[: limit - len(standing)]}
+    return [at for at in order if at in chosen]

@@ -6,13 +6,13 @@ a word. What stop words say is left out, unless there is nothing else.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
-
-import re2  # type: ignore[import-untyped]
 
 from holdfast.condense.question import fold, is_stop_word, stem
 
-_WORD = re2.compile(r"[\p{L}\p{N}]+")
+# `re`: each word ends where its run of letters does, and RE2 takes thrice as long for few words.
+_WORD = re.compile(r"[^\W_]+")
 _WITHOUT_SPACES = "\u2e80"
 """From here on stand scripts that put no space between words."""
 _MOST_LETTERS = 40

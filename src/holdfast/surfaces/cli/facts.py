@@ -233,7 +233,9 @@ def forget(
         return await ledger.forget(which, preview=preview)
 
     gone = _with_ledger(settings, Scope(user, workspace), work)
-    remark(f"{len(gone):,} facts {'would go' if preview else 'are forgotten'}.")
+    named = "1 fact" if len(gone) == 1 else f"{len(gone):,} facts"
+    done = "is forgotten" if len(gone) == 1 else "are forgotten"
+    remark(f"{named} {'would go' if preview else done}.")
     _show(settings, gone)
 
 
