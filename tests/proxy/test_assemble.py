@@ -276,6 +276,17 @@ def test_what_a_policy_refuses_to_store_is_not_taken_out() -> None:
         assert secret not in remembered.text
 
 
+def test_a_client_that_asks_for_a_count_is_told_what_a_turn_has_at_most() -> None:
+    body = request_in("anthropic", asking(history(60)))
+    with running_proxy({"mode": "assemble"}) as proxy:
+        counts = [
+            ask(f"{proxy.url}/v1/messages/count_tokens", body, {**HEADERS, "x-holdfast-mode": mode})
+            for mode in ("assemble", "fit")
+        ]
+    assembled, fitted = (answered.json["input_tokens"] for answered in counts)
+    assert assembled == BUDGET < fitted
+
+
 def chat_through(turns: int, url: str) -> Chat:
     chat = Chat(url, stream=False)
     for n in range(turns):

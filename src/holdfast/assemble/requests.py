@@ -35,7 +35,7 @@ from holdfast.store.records import Edit
 from holdfast.summarise.fidelity import Rung
 from holdfast.tokens.counting import Correction
 from holdfast.trim.anchors import asks
-from holdfast.trim.standing import STAND, Fold
+from holdfast.trim.standing import STAND, Fold, Stand
 from holdfast.wire import (
     DIALECTS,
     Conversation,
@@ -49,6 +49,7 @@ from holdfast.wire import (
 )
 from holdfast.wire.chained import held_under
 from holdfast.wire.rules.openai_chat import MOST_TOOLS
+from holdfast.wire.running import RunningNote
 from holdfast.wire.strict import encode
 
 
@@ -90,7 +91,15 @@ def spoken(asked: Conversation) -> Spoken | None:
     start = 0
     while start < stop and messages[start].role == "system":
         start += 1
-    return None if any(map(stays, messages)) else Spoken(start, stop)
+    return None if _STAYS.over(asked) else Spoken(start, stop)
+
+
+def _any_stays(known: bool, messages: Sequence[Message]) -> bool:
+    return known or any(map(stays, messages))
+
+
+_STAYS: RunningNote[bool] = RunningNote("any stays", False, _any_stays)
+"""Whether a request has a message that acts by its place: only what was added is looked at."""
 
 
 def said_in(message: Message) -> str:
@@ -243,6 +252,8 @@ class _Writing:
         self._parts = parts
         self._places = turn.places
         self._measure = measure
+        self._each = measure.count(draft.asked).message_tokens
+        """Of each of the client's messages; nothing where a counter of its own counts the whole."""
         self._why = f"the turn is assembled within {measure.most:,} tokens"
         self.opener = expansion_tool(draft.now)[0] if expansion_tool(draft.now)[1] else ""
         self._recall = recall_tool(draft.now)[0] if recall_tool(draft.now)[1] else ""
@@ -281,7 +292,7 @@ class _Writing:
         message = self._composed("user", text)
         start = self._parts.start
         stop = start + len(left_out)
-        tokens = self._tokens(left_out)
+        tokens = sum(self._each[start:stop]) if self._each else self._tokens(left_out)
         edit = Edit(
             action="assemble",
             what="quoted memory stands for earlier messages",
@@ -293,11 +304,9 @@ class _Writing:
             stop=stop,
         )
         refs = tuple(summary.id for summary in working.summaries)
-        standing_for(message, left_out, (edit,), refs)
-        stand = STAND.get(message)
-        if stand is not None and left_out:  # it is a digest, and may be folded as one
-            fold = Fold(start, stop, tokens, refs=refs)
-            STAND.put(message, msgspec.structs.replace(stand, fold=fold))
+        # It is a digest of what the client sent, and may be folded as one.
+        fold = Fold(start, stop, tokens, refs=refs) if left_out else None
+        STAND.put(message, Stand(left_out, (edit,), refs, fold))
         return message
 
     def _added(self, said: Piece) -> Message:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from holdfast.assemble.requests import spoken
 from holdfast.engine import Holdfast
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
 from holdfast.surfaces.proxy.delivery import Outcome
@@ -36,12 +37,15 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
     conversation = await off_loop(size // READING, partial(_read, service, incoming))
     session = await engine.look_up(conversation, incoming.switches.session)
     model = incoming.route.model or conversation.model or ""
-    options = Preparing(service, incoming, engine).options(conversation)
+    preparing = Preparing(service, incoming, engine)
+    options, budget = preparing.options(conversation), preparing.turn_budget
     try:
         tokens = (await session.preview(conversation, options)).tokens
     except (BudgetExceededError, ContextOptimizationError):  # which the client wants to know
         counted = partial(count, conversation, model=model, calibration=engine.calibration)
         tokens = (await off_loop(size, counted)).tokens
+    if budget is not None and spoken(conversation) is not None:
+        tokens = min(tokens, budget)  # what it would be exactly is known once it is assembled
     return _told(dialect, tokens)
 
 

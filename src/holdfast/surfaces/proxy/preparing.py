@@ -92,20 +92,28 @@ class Preparing:
             log.debug(context_line(self.incoming.seen, session.name, fitted))
         return Prepared(conversation, fitted.body, session, fitted, told=fitted, warnings=warnings)
 
+    @property
+    def turn_budget(self) -> int | None:
+        """Most tokens of a turn that is assembled; None where requests are fitted."""
+        settings, switches = self.service.settings, self.incoming.switches
+        if (switches.mode or settings.mode) == "fit":
+            return None
+        limits = (switches.limit, settings.request_limit, settings.assemble_tokens)
+        return min(filter(None, limits))
+
     async def _made(
         self, session: Session, conversation: Conversation
     ) -> tuple[Fitted, tuple[str, ...]]:
         """The request as it goes out, in the mode that is asked for; and what to tell of that."""
-        options, settings = self.options(conversation), self.service.settings
-        if (self.incoming.switches.mode or settings.mode) == "fit":
+        options, budget = self.options(conversation), self.turn_budget
+        if budget is None:
             fitted = await session.fit(conversation, options)
             return fitted, fitted.warnings
-        limits = (self.incoming.switches.limit, settings.request_limit, settings.assemble_tokens)
         # The budget is that of a turn: what the model opens in it may go up to its own limit.
-        options = msgspec.structs.replace(options, limit=settings.request_limit or None)
-        turn = await self.engine.histories.assemble(
-            session, conversation, options, min(filter(None, limits))
+        options = msgspec.structs.replace(
+            options, limit=self.service.settings.request_limit or None
         )
+        turn = await self.engine.histories.assemble(session, conversation, options, budget)
         return turn.fitted, (*turn.fitted.warnings, *filter(None, [turn.warning]))
 
     def options(self, conversation: Conversation) -> FitOptions:
