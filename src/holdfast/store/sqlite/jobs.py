@@ -134,11 +134,8 @@ def claim(
 def _due(db: apsw.Connection, asked: Claim, now: Moment, turns: Turns) -> Iterator[Job]:
     """The jobs that are due, one after the other: each changes before the next is looked for."""
     for place in queue.places(asked):
-        while (row := _oldest(db, place, now)) is not None:
-            if place not in turns:
-                turns[place] = (row[1], row[2])
-            else:
-                row = _next_in_turn(db, place, now, turns) or row
+        while (row := _next_in_turn(db, place, now, turns) or _oldest(db, place, now)) is not None:
+            turns.setdefault(place, (row[1], row[2]))
             yield _job(row, now)
 
 
@@ -158,11 +155,13 @@ def _next_in_turn(
     db: apsw.Connection, place: tuple[str, int], now: Moment, turns: Turns
 ) -> tuple[Any, ...] | None:
     """The oldest job of the first owner behind the last one served; None if none is near."""
-    for _ in range(queue.LOOKED_AT):
-        owner = _owner_behind(db, place, turns[place]) or _owner_behind(db, place, ("", ""))
-        if owner is None:
+    first: tuple[str, str] | None = None
+    for _ in range(queue.LOOKED_AT if place in turns else 0):
+        owner = _owner_behind(db, place, turns[place])
+        if owner is None or owner == first:
             return None
         turns[place] = owner
+        first = first or owner
         if (row := _oldest(db, place, now, owner)) is not None:
             return row
     return None
@@ -171,10 +170,12 @@ def _next_in_turn(
 def _owner_behind(
     db: apsw.Connection, place: tuple[str, int], owner: tuple[str, str]
 ) -> tuple[str, str] | None:
-    """The next owner who has jobs that wait, due or not."""
+    """The next owner who has jobs that wait, due or not; behind the last comes the first."""
     return db.execute(
-        "SELECT workspace, owner FROM jobs WHERE kind = ? AND priority = ? AND due IS NOT NULL"
-        " AND (workspace, owner) > (?, ?) ORDER BY workspace, owner LIMIT 1",
+        "SELECT * FROM (SELECT workspace, owner FROM jobs WHERE kind = ?1 AND priority = ?2"
+        " AND due IS NOT NULL AND (workspace, owner) > (?3, ?4) ORDER BY 1, 2 LIMIT 1)"
+        " UNION ALL SELECT * FROM (SELECT workspace, owner FROM jobs WHERE kind = ?1"
+        " AND priority = ?2 AND due IS NOT NULL ORDER BY 1, 2 LIMIT 1) LIMIT 1",
         (*place, *owner),
     ).fetchone()
 
