@@ -24,7 +24,7 @@ from holdfast.errors import AllocationError, BudgetExceededError, PrivacyError, 
 from holdfast.facades import ContentArchive
 from holdfast.settings import Settings
 from holdfast.store import Scope
-from holdfast.summarise import SummarizationLevel, SummarizationResult
+from holdfast.summarise import RATIO, SummarizationLevel, SummarizationResult
 from tests.allocate.made import allocated, item, item_sets, random_case, read_prompt, words
 from tests.allocate.summarisers import Honest, Moody, count_words
 from tests.wiring.wired import SECRET
@@ -79,6 +79,27 @@ def test_the_choice_is_made_again_with_the_real_lengths() -> None:
     items = [item(f"s{n}", 200, 0.5) for n in range(6)]
     terse, honest = allocated(items, 330, summarizer=Terse()), allocated(items, 330)
     assert terse.weighted_fidelity > honest.weighted_fidelity
+
+
+def test_one_odd_summary_does_not_make_the_others_tiny() -> None:
+    """A page of one sentence, sixty times over, is said in eleven words; that tells of no other."""
+
+    class Odd(Honest):
+        def extract(
+            self,
+            content: str,
+            level: SummarizationLevel,
+            context: str = "",
+            budget: int | None = None,
+        ) -> SummarizationResult:
+            budgets.append((budget or 0) / (RATIO[level] * len(content.split())))
+            return super().extract(content, level, context, 11 if "odd" in content else budget)
+
+    budgets: list[float] = []
+    items = [item("a", 1_500, 0.65), item("b", 1_500, 0.65), item("odd", 660, 0.5)]
+    result = allocated(items, 600, summarizer=Odd())
+    assert min(budgets) >= 1, "a level is asked for with the tokens that it aims at"
+    assert result.tokens > 450
 
 
 def test_findings_come_first_and_whole_and_sources_are_compressed_harder() -> None:

@@ -107,6 +107,13 @@ def test_without_a_provider_the_content_is_quoted(level: SummarizationLevel) -> 
     assert result == ContentSummarizer().extract(REPORT, level, "the Cleo")
 
 
+def test_quotations_fill_a_budget_between_two_levels() -> None:
+    most = target_tokens(KEY_POINTS, count(REPORT)) - 1
+    result = ContentSummarizer().extract(REPORT, KEY_POINTS, budget=most)
+    assert most - 30 < result.tokens_to <= most
+    assert result.level is HEADLINE, "it is less than key points aim at"
+
+
 def test_raw_is_the_content_if_it_fits() -> None:
     result = asyncio.run(ContentSummarizer().summarize(REPORT, RAW))
     assert (result.text, result.level, result.ratio, result.provider) == (REPORT, RAW, 1.0, "")

@@ -82,6 +82,25 @@ def test_a_line_of_json_may_hold_every_character_that_json_allows(cli: Cli) -> N
     assert content in packed["text"]
 
 
+def test_what_cannot_be_packed_is_told_by_its_name(cli: Cli, sources: list[str]) -> None:
+    nothing = cli("pack", cli.write("none.jsonl", "\n\n"), "--budget", "99")
+    assert (nothing.code, "there is nothing to pack" in nothing.err) == (2, True)
+    twice = cli("pack", sources[0], sources[0], "--budget", "99")
+    assert f"more than one item ({sources[0]})" in twice.err
+    bad = cli("pack", cli.write("bad.jsonl", '{"content": "x", "priority": 7}'), "--budget", "99")
+    assert "between 0 and 1" in bad.err
+    assert "bad.jsonl:1" in bad.err
+    assert "Give a number" in bad.err
+
+
+def test_a_file_that_is_not_utf_8_is_told(cli: Cli) -> None:
+    path = cli.write("latin1.txt", b"caf\xe9 au lait. " * 40)
+    for command in (["pack", path, "--budget", "99"], ["summarise", path]):
+        told = cli(*command)
+        assert told.code == 0
+        assert "latin1.txt: is not UTF-8" in told.err
+
+
 def test_newer_files_have_the_higher_priority(cli: Cli, sources: list[str]) -> None:
     os.utime(sources[0], (0, 0))
     packed = cli("pack", *sources, "--budget", "700", "--json").json

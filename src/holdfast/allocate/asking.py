@@ -13,7 +13,7 @@ from holdfast.allocate.candidates import Candidate
 from holdfast.allocate.choosing import Option
 from holdfast.allocate.fidelity import Rung
 from holdfast.allocate.originals import Originals
-from holdfast.summarise import Summarizer
+from holdfast.summarise import Summarizer, target_tokens
 
 AT_ONCE = 8
 """Summaries that are asked for at a time; a summariser may have a limit of its own."""
@@ -63,8 +63,10 @@ async def _ask(candidate: Candidate, option: Option, summarizer: Summarizer, con
     level, original = option.asked, candidate.original
     assert level is not None  # noqa: S101 - of those that are wanted, and for the checker
     assert original is not None  # noqa: S101
+    # Never less than the level aims at: that others came out short says nothing of this one.
+    budget = max(option.tokens, target_tokens(level, candidate.tokens))
     try:
-        result = await summarizer.summarize(original.visible, level, context, option.tokens)
+        result = await summarizer.summarize(original.visible, level, context, budget)
         candidate.add(level, result)
     except Exception as error:  # noqa: BLE001 - another's code, which may raise anything
         candidate.failures[level] = f"the summariser failed ({type(error).__name__})"

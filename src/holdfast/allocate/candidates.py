@@ -32,6 +32,8 @@ LEAST_WEIGHT = 0.1
 """What the item of the lowest priority counts where the highest counts 1. Priorities themselves lie
 close together: 70 % of one is quality and confidence, which mostly nobody knows. Taken as they are
 they hardly tell a source that answers the question from one that does not."""
+_LEAST_RATIO = 0.5
+"""Of what a level aims at: a content that can be said in less is odd, and tells of no other."""
 _SOME_REF = ref_id(KIND, "0123456789abcdef" * 4, DIGITS)
 _SUMMARIES = tuple((level, Rung(level)) for level in LADDER[1:])
 _PLACE = {rung: place for place, rung in enumerate(Rung)}
@@ -194,5 +196,6 @@ def measured(candidates: Sequence[Candidate]) -> Ratios:
     for level, _ in _SUMMARIES:
         holders = [each for each in candidates if level in each.summaries]
         if total := sum(each.tokens for each in holders):
-            ratios[level] = sum(each.summaries[level].tokens for each in holders) / total
+            ratio = sum(each.summaries[level].tokens for each in holders) / total
+            ratios[level] = max(ratio, _LEAST_RATIO * RATIO[level])
     return ratios

@@ -56,7 +56,11 @@ class ContentItem(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.priority) and 0 <= self.priority <= 1):
-            raise SettingsError("a priority is not between 0 and 1", where=self.source_id)
+            raise SettingsError(
+                "a priority is not between 0 and 1",
+                where=self.source_id,
+                fix="Give a number between, or none: then it is computed.",
+            )
         if self.token_count < 0:
             raise SettingsError("a count of tokens is below zero", where=self.source_id)
 

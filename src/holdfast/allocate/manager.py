@@ -270,10 +270,11 @@ def _whole(budget: float) -> int:
 
 def _refuse_twins(items: Sequence[ContentItem]) -> None:
     times = Counter(item.source_id for item in items)
-    if twins := sum(count > 1 for count in times.values()):
+    twin, count = next(iter(times.most_common(1)), ("", 0))
+    if count > 1:
         raise SettingsError(
-            f"{twins} ids stand for more than one item",
-            where="source_id",
+            "an id stands for more than one item",
+            where=twin,
             fix="Give each item an id of its own: the record is kept by it.",
         )
 

@@ -118,11 +118,13 @@ class Plan:
 def too_little(plan: Plan, rules: Rules, room: int, phase: str) -> AllocationError:
     """The error for a room that not even the least fits in."""
     how = "truncated" if rules.truncates else "in their tightest form"
+    is_one = rules.least_items == 1
+    items = "1 item" if is_one else f"{rules.least_items:,} items"
     what = (
-        f"{rules.least_items:,} items must stay and need at least {plan.least_cost:,} tokens "
+        f"{items} must stay and need{'s' * is_one} at least {plan.least_cost:,} tokens "
         f"{how}, of {room:,} that there are"
         if plan.possible
-        else f"{rules.least_items:,} items must stay, and some of them could not be summarised"
+        else f"{items} must stay, and some of them could not be summarised"
     )
     ways = ["Raise the budget", "lower min_items_per_phase", "switch allow_content_dropping on"]
     if not rules.truncates:

@@ -47,6 +47,7 @@ from holdfast.summarise.asking import (
 from holdfast.summarise.cache import MemorySummaryCache, SummaryCache
 from holdfast.summarise.chunking import Chunk, chunks
 from holdfast.summarise.levels import (
+    LADDER,
     RATIO,
     SummarizationLevel,
     SummarizationResult,
@@ -323,7 +324,10 @@ class ContentSummarizer:
             return unchanged(wanted)
         level = affordable(wanted)
         most = target_tokens(level, wanted.tokens)
-        most = most if wanted.budget is None else min(most, wanted.budget)
+        if wanted.budget is not None:
+            # Quotations fill a budget that lies between two levels, up to the one that is wanted.
+            asked = max(wanted.level, SummarizationLevel.CONDENSED, key=LADDER.index)
+            most = min(target_tokens(asked, wanted.tokens), wanted.budget)
         quoted = digest(wanted.content, most, wanted.context, counted=self._counted)
         while quoted.torn and wanted.budget is None and most < wanted.tokens:
             # Without a budget the ratio is only a target, and a whole sentence better than half.

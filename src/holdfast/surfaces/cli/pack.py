@@ -153,6 +153,12 @@ def _items(files: list[str], settings: Settings) -> list[tuple[ContentItem, bool
                     items.append(_of_line(line, f"{file}:{number}"))
         else:
             items.append((_of_file(file, text), True))
+    if not items:
+        raise HoldfastError(
+            "there is nothing to pack",
+            where=files[0],
+            fix="Give files with text, or lines of JSON, each with a content.",
+        )
     return items
 
 
