@@ -8,7 +8,8 @@ stands beside what was asked, and shares no word with the question. Vectors like
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -60,22 +61,22 @@ def rank(
 def signals_of(arrays: ScopeArrays, question: Question, vector: Floats | None) -> dict[str, Floats]:
     """Every signal of every piece."""
     turn = arrays.turn.all
-    signals = _static(arrays)
-    words = _Words(arrays)
-    signals |= words.signals(question)
+    standing = _standing(arrays)
+    signals = _word_signals(arrays, standing, question)
     if vector is not None and arrays.vectors is not None:
         meaning = arrays.alike(vector)
         of_turns = np.bincount(turn, weights=meaning, minlength=len(arrays)) / np.maximum(
             arrays.pieces.all, 1
         )
         signals["meaning"] = of_turns.astype(np.float32)[turn]
-        signals["meaning_around"] = _mean_around(arrays, of_turns)[turn]
+        signals["meaning_around"] = _mean_around(standing.around, of_turns)[turn]
     speakers = np.zeros(len(arrays.names) + 1, np.float32)
     for name, number in arrays.names.items():
         speakers[number] = name in question.speakers
     signals["speaker"] = speakers[arrays.name.all][turn]
     signals["date"] = _dated(arrays, question)
     scaled = {name: _scaled(name, values) for name, values in signals.items()}
+    scaled |= standing.signals
     if question.asks_advice:
         scaled["wish"] = ((arrays.marks.all & WISH) > 0).astype(np.float32)
     if question.asks_assistant:
@@ -93,8 +94,37 @@ def _scaled(name: str, values: Floats) -> Floats:
     return scaled.astype(np.float32, copy=False)
 
 
+class _Standing(NamedTuple):
+    """What no question changes."""
+
+    around: Ints
+    """Of each turn: itself, two before and two behind."""
+    norms: tuple[Floats, Floats, Floats]
+    """BM25's for pieces, turns with their neighbours, and episodes."""
+    signals: dict[str, Floats]
+
+
+_standings: WeakKeyDictionary[ScopeArrays, tuple[int, _Standing]] = WeakKeyDictionary()
+
+
+def _standing(arrays: ScopeArrays) -> _Standing:
+    """What no question changes, made again when turns were added."""
+    pieces, standing = _standings.get(arrays, (-1, None))
+    if standing is None or pieces != len(arrays.turn):
+        around = _neighbours(arrays, np.arange(len(arrays), dtype=np.int32))
+        words: Floats = arrays.words.all.astype(np.float32)
+        of_turns = np.bincount(arrays.turn.all, weights=words, minlength=len(arrays))
+        windows = np.append(of_turns, 0.0)[around].sum(axis=0)
+        episodes = np.bincount(arrays.episode.all, weights=of_turns, minlength=arrays.episodes)
+        norms = (_norm(words), _norm(windows), _norm(episodes))
+        signals = {name: _scaled(name, values) for name, values in _static(arrays).items()}
+        standing = _Standing(around, norms, signals)
+        _standings[arrays] = (len(arrays.turn), standing)
+    return standing
+
+
 def _static(arrays: ScopeArrays) -> dict[str, Floats]:
-    """Signals that no question changes."""
+    """Signals of the turns alone."""
     turn, marks = arrays.turn.all, arrays.marks.all
     before = arrays.before.all
     answers = np.where(before >= 0, arrays.asks.all[before], False)
@@ -128,75 +158,63 @@ def _neighbours(arrays: ScopeArrays, turns: Ints) -> Ints:
     return np.stack((turns, first, before[first], next_, behind[next_]))
 
 
-def _mean_around(arrays: ScopeArrays, of_turns: Floats) -> Floats:
+def _mean_around(around: Ints, of_turns: Floats) -> Floats:
     """The mean over each turn and its neighbours."""
-    around = _neighbours(arrays, np.arange(len(arrays), dtype=np.int32))
     there = around >= 0
     values = np.append(of_turns, 0.0)[around]
     mean: Floats = ((values * there).sum(axis=0) / there.sum(axis=0)).astype(np.float32)
     return mean
 
 
-class _Words:
+def _word_signals(
+    arrays: ScopeArrays, standing: _Standing, question: Question
+) -> dict[str, Floats]:
     """BM25 over pieces, over turns with their neighbours, and over episodes."""
-
-    def __init__(self, arrays: ScopeArrays) -> None:
-        self._arrays = arrays
-        turns = len(arrays)
-        self._turn = arrays.turn.all
-        words = arrays.words.all.astype(np.float32)
-        of_turns = np.bincount(self._turn, weights=words, minlength=turns).astype(np.float32)
-        around = _neighbours(arrays, np.arange(turns, dtype=np.int32))
-        windows = np.append(of_turns, 0.0)[around].sum(axis=0)
-        episodes = np.bincount(arrays.episode.all, weights=of_turns, minlength=arrays.episodes)
-        self._norms = tuple(map(_norm, (words, windows, episodes)))
-
-    def signals(self, question: Question) -> dict[str, Floats]:
-        """The signals of a question's words."""
-        arrays, pieces = self._arrays, len(self._turn)
-        full = np.zeros(pieces, np.float32)
-        around = np.zeros(len(arrays), np.float32)
-        episodes = np.zeros(arrays.episodes, np.float32)
-        holdings: list[tuple[float, Ints]] = []
-        for term in question.full:
-            holding, counts = arrays.postings.of(term)
-            if not len(holding):
-                continue
-            rarity = float(np.log1p((pieces - len(holding) + 0.5) / (len(holding) + 0.5)))
-            gains = rarity * counts * (_K1 + 1) / (counts + self._norms[0][holding])
-            full[holding] += gains
-            if term not in question.about:
-                continue
-            holdings.append((rarity, holding))
-            turns, per_turn = _summed(self._turn[holding], counts)
-            near = _neighbours(arrays, turns)
-            near_turns, near_counts = _summed(near.ravel(), np.tile(per_turn, len(near)))
-            inside = near_turns >= 0
-            near_turns, near_counts = near_turns[inside], near_counts[inside]
-            norm = self._norms[1][near_turns]
-            around[near_turns] += rarity * near_counts * (_K1 + 1) / (near_counts + norm)
-            eras, era_counts = _summed(arrays.episode.all[turns], per_turn)
-            norm = self._norms[2][eras]
-            episodes[eras] += rarity * era_counts * (_K1 + 1) / (era_counts + norm)
-        return {
-            "words": full,
-            "words_around": around[self._turn],
-            "words_of_episode": episodes[arrays.episode.all][self._turn],
-            "rarest_words": _rarest(holdings, pieces),
-        }
+    turn, pieces = arrays.turn.all, len(arrays.turn)
+    norms = standing.norms
+    full = np.zeros(pieces, np.float32)
+    around = np.zeros(len(arrays), np.float32)
+    episodes = np.zeros(arrays.episodes, np.float32)
+    holdings: list[tuple[float, Ints]] = []
+    for term in question.full:
+        holding, counts = arrays.postings.of(term)
+        if not len(holding):
+            continue
+        rarity = float(np.log1p((pieces - len(holding) + 0.5) / (len(holding) + 0.5)))
+        gains = rarity * counts * (_K1 + 1) / (counts + norms[0][holding])
+        full[holding] += gains
+        if term not in question.about:
+            continue
+        holdings.append((rarity, holding))
+        turns, per_turn = _summed(turn[holding], counts, len(arrays))
+        near = standing.around[:, turns]
+        repeated = np.tile(per_turn, len(near))
+        near_turns, near_counts = _summed(near.ravel(), repeated, len(arrays))
+        norm = norms[1][near_turns]
+        around[near_turns] += rarity * near_counts * (_K1 + 1) / (near_counts + norm)
+        eras, era_counts = _summed(arrays.episode.all[turns], per_turn, arrays.episodes)
+        norm = norms[2][eras]
+        episodes[eras] += rarity * era_counts * (_K1 + 1) / (era_counts + norm)
+    return {
+        "words": full,
+        "words_around": around[turn],
+        "words_of_episode": episodes[arrays.episode.all][turn],
+        "rarest_words": _rarest(holdings, pieces),
+    }
 
 
-def _norm(lengths: Floats) -> Floats:
+def _norm(lengths: np.ndarray[Any, Any]) -> Floats:
     """What BM25 adds to a count, for texts of these lengths."""
     mean = float(lengths.mean()) if len(lengths) else 1.0
     norm: Floats = (_K1 * (1 - _B + _B * lengths / max(mean, 1e-6))).astype(np.float32)
     return norm
 
 
-def _summed(places: Ints, counts: Floats) -> tuple[Ints, Floats]:
-    """Counts summed by place, each place once."""
-    unique, inverse = np.unique(places, return_inverse=True)
-    return unique, np.bincount(inverse, weights=counts).astype(np.float32)
+def _summed(places: Ints, counts: Floats, size: int) -> tuple[Ints, Floats]:
+    """Counts summed by place, each place once; what is at no place (-1) is left out."""
+    sums = np.bincount(places + 1, weights=counts, minlength=size + 1)[1:]
+    occupied = np.flatnonzero(sums)
+    return occupied.astype(np.int32), sums[occupied].astype(np.float32)
 
 
 def _rarest(holdings: list[tuple[float, Ints]], pieces: int) -> Floats:
