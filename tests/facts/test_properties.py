@@ -68,8 +68,10 @@ class Ledgers(RuleBasedStateMachine):
     @rule(who=whose, text=texts, subject=subjects, session=sessions)
     def add(self, who: int, text: str, subject: str, session: str) -> None:
         self.time += 1.0
-        told = {"subject": subject, "session": session, "at": self.time}
-        self._noted(who, self.do(self.ledgers[who].add(text, source_ref="m", **told)), set())
+        adding = self.ledgers[who].add(
+            text, source_ref="m", subject=subject, session=session, at=self.time
+        )
+        self._noted(who, self.do(adding), set())
 
     @rule(who=whose, text=texts, data=st.data())
     def supersede(self, who: int, text: str, data: st.DataObject) -> None:
