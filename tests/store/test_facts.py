@@ -73,6 +73,9 @@ def test_a_fact_comes_back_as_it_was_added(opener: Opener) -> None:
         assert await store.facts.latest(HERE, tag="pla") == []
         assert await store.facts.latest(HERE.of("s2")) == []
         assert (whole.session, whole.source_ref, whole.place) == ("s1", "m1", "characters 3-40")
+        assert await store.scopes() == [ALONE]
+        await store.facts.remove(HERE, [whole.id])
+        assert await store.scopes() == []
 
     opener.run(work)
 

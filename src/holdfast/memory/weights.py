@@ -4,10 +4,10 @@ weights: beside ranking, which says what each signal is. The sum is linear. Sign
 meaning and of shape are measured in deviations from their mean in the scope, others are 0 or 1.
 
 The numbers were chosen by hand, in steps of a quarter up to one and of a half beyond it, and are
-not fitted: the conversations at hand that have questions with evidence may be used to measure, not
-to make what is shipped from them. FriendsQA (Apache-2.0) allows that, but has neither assistants
-nor dates nor wishes. What a fit would bring stands in docs/discussions/recall.md: about half a
-point in a hundred.
+no fit's: the conversations at hand that have questions with evidence may be used to measure, not to
+make what is shipped from them. A fit on them was looked at first, and the steps stand near it.
+FriendsQA (Apache-2.0) allows more, but has neither assistants nor dates nor wishes. What each would
+bring stands in docs/discussions/recall.md.
 """
 
 from __future__ import annotations

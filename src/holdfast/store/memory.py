@@ -475,7 +475,7 @@ class MemoryStore:
             for names, shelf in self._shelves.items()
             if shelf.sessions or any(not ref.removed for ref in shelf.refs.values())
         }
-        for owner in self._answers.owners:
+        for owner in (*self._answers.owners, *self._facts.owners()):
             used.setdefault(owner, 0.0)
         latest = sorted(((at, *names) for names, at in used.items()), reverse=True)
         return [Scope(user, workspace) for _, workspace, user in latest]

@@ -172,6 +172,10 @@ class MemoryFacts(FactShelf):
         """Remove what only a content says that goes without a trace."""
         self._drop_sources(scope, lambda source: source.ref == ref_id)
 
+    def owners(self) -> list[tuple[str, str]]:
+        """Workspaces and users who have facts here."""
+        return [owner for owner, here in self._shelves.items() if here.facts]
+
     def drop_of_session(self, scope: Scope) -> None:
         """Remove what was said in a session only."""
         self._drop_sources(scope, lambda source: source.session == scope.session)

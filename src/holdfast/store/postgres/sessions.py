@@ -123,6 +123,10 @@ SELECT workspace, username FROM (
         SELECT FROM holdfast.remembered AS r
         WHERE (r.workspace, r.username) = (c.workspace, c.username))
     UNION ALL
+    SELECT workspace, username, 0.0::float8 FROM holdfast.fact_counters AS c WHERE EXISTS (
+        SELECT FROM holdfast.facts AS f
+        WHERE (f.workspace, f.username) = (c.workspace, c.username))
+    UNION ALL
     SELECT DISTINCT workspace, username, 0.0::float8 FROM holdfast.answers
 ) AS used
 GROUP BY 1, 2

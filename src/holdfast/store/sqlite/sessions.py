@@ -190,6 +190,8 @@ def scopes(db: apsw.Connection) -> list[Scope]:
         " UNION ALL SELECT DISTINCT workspace, owner, 0 FROM refs WHERE content IS NOT NULL"
         " UNION ALL SELECT workspace, owner, 0 FROM remembered_changes AS c WHERE EXISTS ("
         "SELECT 1 FROM remembered AS r WHERE r.workspace = c.workspace AND r.owner = c.owner)"
+        " UNION ALL SELECT workspace, owner, 0 FROM fact_counters AS c WHERE EXISTS ("
+        "SELECT 1 FROM facts AS f WHERE f.workspace = c.workspace AND f.owner = c.owner)"
         " UNION ALL SELECT DISTINCT workspace, owner, 0 FROM answers"
         ") GROUP BY 1, 2 ORDER BY max(used) DESC, 1 DESC, 2 DESC"
     )
