@@ -79,6 +79,13 @@ def test_everything_but_postgresql_works_without_the_extras() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_importing_it_loads_nothing_that_takes_long() -> None:
+    slow = ("numpy", "aiohttp", "pydantic_ai", "rich", "wordllama")
+    code = f"import sys, holdfast; print(*(set({slow!r}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not done.stdout.strip()
+
+
 VAGUE = frozenset("found made known one said kept got listed".split())
 """Names that say that something was found, and not what."""
 _MOST_VAGUE = 0.03

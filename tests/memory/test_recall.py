@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from holdfast import Holdfast, Scope
 from holdfast.cite import count
 from holdfast.errors import HoldfastError
-from holdfast.memory import Memory, recalling
+from holdfast.memory import recalling
 from holdfast.memory.held import HeldArrays
+from holdfast.memory.recalling import Memory
 from holdfast.models.protocol import Embedder
 from holdfast.store import Store, open_store
 from holdfast.store.memory import MemoryStore

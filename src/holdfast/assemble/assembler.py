@@ -7,6 +7,7 @@ of a session when its user speaks is what the turn is made of.
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,9 +23,11 @@ from holdfast.errors import SettingsError
 from holdfast.expand import recalling, tool
 from holdfast.facts import Ledger
 from holdfast.fitting.leaving import Leaving
-from holdfast.memory import Memory
 from holdfast.store import Scope, Store
 from holdfast.store.records import Edit
+
+if TYPE_CHECKING:
+    from holdfast.memory.recalling import Memory
 
 _MOST_HEADERS = 1_000
 _CUT = Edit(

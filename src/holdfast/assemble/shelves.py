@@ -7,19 +7,22 @@ how much of it goes out is not decided here. With the policy to mask, what is qu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from holdfast.assemble.working_set import Piece, piece
 from holdfast.expand import stale_line
 from holdfast.facts import Ledger, RankedFact
-from holdfast.memory import Memory
 from holdfast.memory.passages import Passage, day_named
 from holdfast.privacy import Policy, find, mask
 from holdfast.store import RefInfo, Scope, Store
 from holdfast.store.turn_shelf import Remembered
 from holdfast.summarise.fidelity import Rung
 from holdfast.voice import bracketed
+
+if TYPE_CHECKING:
+    from holdfast.memory.recalling import Memory
 
 _SPEAKERS = ("user", "assistant")
 _LOOKED_AT = 50

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -55,7 +55,7 @@ from holdfast.jobs import (
     background,
     fold_summaries,
 )
-from holdfast.memory import HeldArrays, Memory, Recalled
+from holdfast.memory import HeldArrays, Recalled
 from holdfast.models.embedding import open_embedder
 from holdfast.settings import Settings
 from holdfast.store import Content, Scope, Store, Turn, open_store
@@ -66,6 +66,9 @@ from holdfast.wire import Conversation
 from holdfast.wire.chained import held_under
 from holdfast.wire.places import heads
 from holdfast.workers import Workers, WorkLimits
+
+if TYPE_CHECKING:
+    from holdfast.memory.recalling import Memory
 
 _MOST_HEADS = 1_000
 _SAVE_EVERY = 50
@@ -118,6 +121,8 @@ class Holdfast:
         """Sessions whose history a provider holds."""
         self.held = HeldArrays()
         """What recall keeps in memory of scopes that were asked lately."""
+        self.assembling = AssembleOptions()
+        """What turns are assembled of, as whoever assembles the first begins with."""
         self.answers = Answers(store, self.scope, answers, clock=clock)
         """Answers that may be given again."""
         self._observed = 0
@@ -161,7 +166,7 @@ class Holdfast:
                 engine.opened = asker(store, settings)
                 engine.summaries = fold_summaries(store, settings)
                 engine.jobs = worker
-                engine.assembler.options = assemble_options(settings)
+                engine.assembling = assemble_options(settings)
                 yield engine
                 await engine.settle()
         finally:
@@ -185,7 +190,7 @@ class Holdfast:
         engine.summaries = self.summaries
         engine.live = self.live  # one bound for the memory of all
         engine.held = self.held
-        engine.assembler.options = self.assembler.options
+        engine.assembling = self.assembling
         return engine
 
     # --- contents --------------------------------------------------------------------------------
@@ -269,6 +274,8 @@ class Holdfast:
     @property
     def memory(self) -> Memory:
         """What was said in this scope, to be recalled."""
+        from holdfast.memory.recalling import Memory  # noqa: PLC0415 - numpy takes 80 ms to load
+
         return Memory(
             self.store,
             self.scope,
@@ -326,7 +333,7 @@ class Holdfast:
     @cached_property
     def assembler(self) -> Assembler:
         """Who assembles turns; its `options` say what their headers hold."""
-        return Assembler(self.memory, self.facts, self.store, self.scope)
+        return Assembler(self.memory, self.facts, self.store, self.scope, self.assembling)
 
     @cached_property
     def histories(self) -> Histories:

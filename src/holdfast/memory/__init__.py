@@ -1,7 +1,9 @@
-"""Recall: what was said, found again by a question and packed under a budget of tokens."""
+"""Recall: what was said, found again by a question and packed under a budget of tokens.
+
+`Memory` stands in `recalling`: with it comes numpy, which takes 80 ms to load.
+"""
 
 from holdfast.memory.held import HeldArrays
 from holdfast.memory.passages import Passage, Recalled
-from holdfast.memory.recalling import Memory
 
-__all__ = ["HeldArrays", "Memory", "Passage", "Recalled"]
+__all__ = ["HeldArrays", "Passage", "Recalled"]

@@ -11,14 +11,15 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakValueDictionary
 
-from holdfast.memory.arrays import ScopeArrays
-from holdfast.memory.indexing import maker_of
 from holdfast.models.protocol import Embedder
 from holdfast.store import Scope
 from holdfast.store.turn_shelf import Changes, TurnShelf
+
+if TYPE_CHECKING:
+    from holdfast.memory.arrays import ScopeArrays
 
 MOST_BYTES = 256_000_000
 """Of all scopes together: 500,000 turns of a dialogue, with vectors."""
@@ -50,6 +51,10 @@ class HeldArrays:
         self, shelf: TurnShelf, scope: Scope, embedder: Embedder | None
     ) -> AsyncIterator[ScopeArrays]:
         """The arrays of a scope as its turns are now; nobody adds to them inside the block."""
+        # Only who recalls waits for numpy.
+        from holdfast.memory.arrays import ScopeArrays  # noqa: PLC0415
+        from holdfast.memory.indexing import maker_of  # noqa: PLC0415
+
         key = (scope.workspace, scope.user)
         # One at a time: two who add to the same arrays would add twice, and who ranks in a thread
         # must not see them grow.
