@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from holdfast import Holdfast, count, read
 from holdfast.cite import CitingRules
-from holdfast.engine.holdfast import fit_options
+from holdfast.engine import fit_options
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, HoldfastError
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.settings import Settings

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property, partial
@@ -23,17 +22,17 @@ from holdfast.assemble import (
     AssembledContext,
     AssembleOptions,
     Assembler,
-    HeaderParts,
     Intent,
 )
 from holdfast.assemble.context import PLAIN
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite import count as count_text
 from holdfast.engine.chains import Chains
+from holdfast.engine.finding import SessionFinder
 from holdfast.engine.live import LiveSessions
+from holdfast.engine.options import assemble_options, fit_options, work_limits
 from holdfast.engine.remembering import Histories
 from holdfast.engine.session import (
-    COMPARING,
     Session,
     fit_and_store,
     longer_refs,
@@ -51,7 +50,6 @@ from holdfast.jobs import (
     Opened,
     Worker,
     asker,
-    asks_models,
     background,
     fold_summaries,
 )
@@ -61,20 +59,14 @@ from holdfast.settings import Settings
 from holdfast.store import Content, Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
 from holdfast.store.turn_shelf import Remembered
-from holdfast.tokens import Calibration, ModelContextRegistry
+from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
-from holdfast.wire.chained import held_under
-from holdfast.wire.places import heads
 from holdfast.workers import Workers, WorkLimits
 
 if TYPE_CHECKING:
     from holdfast.memory.recalling import Memory
 
-_MOST_HEADS = 1_000
 _SAVE_EVERY = 50
-_BEGUN = "head:"
-"""Before the name of a place at which a session began, among the names it is linked by: its first
-turn is written down when it is answered, and another process may be asked on before that."""
 
 
 class Holdfast:
@@ -115,8 +107,7 @@ class Holdfast:
         """Who has messages summarised that its sessions fold; None if nobody does."""
         self.jobs: Worker | None = None
         """Who does the jobs of the queue beside this; None if nobody was asked to."""
-        self._heads: OrderedDict[str, str] = OrderedDict()
-        """Sessions by the places of their requests, also of earlier ones: there others part."""
+        self._finder = SessionFinder(self)
         self.chains = Chains(store, self.scope)
         """Sessions whose history a provider holds."""
         self.held = HeldArrays()
@@ -375,11 +366,12 @@ class Holdfast:
         scope = self.scope.of(name or uuid.uuid4().hex)
         session = self.live.get(scope)
         if session is None:
-            session = self._unkept(scope)
+            session = self.unkept(scope)
             self.live.add(session)
         return session
 
-    def _unkept(self, scope: Scope) -> Session:
+    def unkept(self, scope: Scope) -> Session:
+        """A session that is not kept in memory."""
         how = (self.options, self.calibration, self._clock, self.workers)
         session = Session(self.store, scope, *how)
         session.summaries = self.summaries
@@ -387,73 +379,12 @@ class Holdfast:
         return session
 
     async def session_of(self, conversation: Conversation) -> Session:
-        """The session whose last request a conversation goes on from; a new one if none does.
-
-        Where the provider holds the history, only its name tells: another conversation may well
-        have begun with the same few messages.
-        """
-        if held := held_under(conversation):
-            chained = await self.session(await self.chains.session_of(held)).load()
-            self.chains.remember(held, chained.name)  # should the client send it once more
-            return chained
-        places = await self._places(conversation)
-        session, parted = await self._gone_on_from(places)
-        if session is None:
-            messages = len(conversation.messages)
-            known = next((n for n, head in enumerate(places) if head in self._heads), messages)
-            session = self.session().begin(parted, messages - known, messages)
-            if places:
-                await self.store.link(session.scope, [_BEGUN + places[0]])
-        if places:  # at once: the next request may come before this one is written down
-            session.head = places[0]
-            self._heads[places[0]] = session.name
-            self._heads.move_to_end(places[0])
-            while len(self._heads) > _MOST_HEADS:
-                self._heads.popitem(last=False)
-        return session
+        """The session whose last request a conversation goes on from; a new one if none does."""
+        return await self._finder.session_of(conversation)
 
     async def look_up(self, conversation: Conversation, name: str = "") -> Session:
         """The session that a conversation would go on in, for a look: none begins by this."""
-        session: Session | None = None
-        if not name and (held := held_under(conversation)):
-            name = await self.chains.session_of(held)
-        elif not name:
-            session, _ = await self._gone_on_from(await self._places(conversation))
-        if session is None and name:
-            scope = self.scope.of(name)
-            session = self.live.get(scope) or await self._unkept(scope).load()
-        return session or self._unkept(self.scope.of(uuid.uuid4().hex)).begin()
-
-    async def _places(self, conversation: Conversation) -> list[str]:
-        work = partial(heads, conversation)
-        return await self.workers.off_loop(size_of(conversation) // COMPARING, work)
-
-    async def _gone_on_from(self, places: list[str]) -> tuple[Session | None, Session | None]:
-        """The session whose last request was at one of these places; else one that has left them.
-
-        The latter has gone on differently from there: what follows is another conversation.
-        """
-        name = next((self._heads[head] for head in places if head in self._heads), "")
-        parted = await self._caught_up(name) if name else None
-        if parted is not None and parted.head in places:
-            return parted, None
-        if places and (record := await self.store.session_with_head(self.scope, places)):
-            session = await self._caught_up(record.session)
-            if session.head in places:
-                return session, None
-            parted = parted or session
-        elif places and (name := await self._begun_at(places)):
-            return await self._caught_up(name), None
-        return None, parted
-
-    async def _caught_up(self, name: str) -> Session:
-        return await (await self.session(name).load()).catch_up()
-
-    async def _begun_at(self, places: list[str]) -> str:
-        """A session whose first request another process is still working on."""
-        name = await self.store.session_linked(self.scope, *(_BEGUN + head for head in places))
-        record = await self.store.session(self.scope.of(name)) if name else None
-        return name if record is None or record.head in places else ""
+        return await self._finder.look_up(conversation, name)
 
     async def fit(
         self,
@@ -527,47 +458,3 @@ async def _learnt(store: Store, scope: Scope) -> Calibration:
 
 def _plain(message: Mapping[str, Any] | Remembered) -> Mapping[str, Any]:
     return msgspec.structs.asdict(message) if isinstance(message, Remembered) else message
-
-
-def work_limits(settings: Settings) -> WorkLimits:
-    """What reading large contents may take, as the settings say."""
-    return WorkLimits(
-        settings.worker_processes, settings.work_seconds, settings.work_memory_mb * 1_000_000
-    )
-
-
-def assemble_options(settings: Settings) -> AssembleOptions:
-    """How turns are assembled, as the settings say."""
-    return AssembleOptions(
-        header=HeaderParts(profile=settings.profile),
-        lists_tools=settings.use_tool_directory,
-        shows_facts=settings.enable_facts_ledger,
-        shows_refs=settings.enable_cas_refs,
-        tokens=settings.assemble_tokens,
-        rules=fit_options(settings).rules,
-    )
-
-
-def fit_options(settings: Settings) -> FitOptions:
-    """How requests are made to fit, as the settings say."""
-    hours = settings.content_ttl_hours
-    rules = CitingRules(
-        threshold=settings.cite_threshold,
-        most_tokens=settings.cite_max_tokens,
-        privacy=settings.privacy_policy,
-        ttl_seconds=hours * 3600 if hours else None,
-        policy=settings.cite_policy,
-        tokens=settings.cite_tokens or None,
-        share=settings.cite_share or None,
-        tools=tuple(settings.cite_tools.items()),
-    )
-    return FitOptions(
-        rules=rules,
-        cites=settings.enable_content_citations,
-        opens=True,
-        offer_expand=settings.offer_expand,
-        offer_inline=settings.offer_inline,
-        summary_tokens=settings.summary_tokens_per_artifact if asks_models(settings) else 0,
-        debug=settings.context_debug,
-        registry=ModelContextRegistry(settings),
-    )
