@@ -1,8 +1,9 @@
 """settings: the only room that reads the environment and the settings file.
 
-keys → sources → definitions → table, each using only what stands before it.
+keys → sources → definitions → content → background → table, each using only what stands before it.
 """
 
+from holdfast.settings.content import ModelLimits
 from holdfast.settings.definitions import Definitions
 from holdfast.settings.keys import PREFIX, Key, Secret, Traced
 from holdfast.settings.sources import (
@@ -11,7 +12,7 @@ from holdfast.settings.sources import (
     environment_for_programs,
     user_data_folder,
 )
-from holdfast.settings.table import ModelLimits, Settings
+from holdfast.settings.table import Settings
 
 __all__ = [
     "FILE_NAME",

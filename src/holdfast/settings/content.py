@@ -1,0 +1,164 @@
+"""Settings of what is read, kept and cited.
+
+content: after definitions; table goes on from background, which goes on from here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from holdfast.settings.definitions import Definitions
+from holdfast.settings.keys import Secret
+
+_Tokens = Annotated[int, Meta(ge=0)]
+
+
+class ModelLimits(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """What `model_context_overrides` says of a model or provider; None leaves it as it is."""
+
+    context_window: Annotated[int, Meta(ge=1)] | None = None
+    max_output_tokens: _Tokens | None = None
+    output_reserved: _Tokens | None = None
+    """Room kept for an answer whose size the request does not give."""
+    mode: Literal["input_only", "combined"] | None = None
+    """Whether the window is for input alone, or shared with output."""
+    cli_overhead: _Tokens | None = None
+    """What a command-line program puts before the user's text."""
+
+
+class ContentSettings(Definitions, frozen=True, kw_only=True):
+    """What is read, where it is kept, and what takes its place in a request."""
+
+    max_body_bytes: Annotated[
+        int, Meta(ge=1, description="Largest request body that is read, in bytes.")
+    ] = 33_554_432
+    max_json_keys: Annotated[
+        int, Meta(ge=1, description="Most object keys that a request body may hold.")
+    ] = 800_000
+    color: Annotated[
+        Literal["auto", "always", "never"],
+        Meta(description="When the command line uses colour; auto: in a terminal."),
+    ] = "auto"
+    output: Annotated[
+        Literal["auto", "table", "json"],
+        Meta(description="What commands print; auto: a table in a terminal, JSON in a pipe."),
+    ] = "auto"
+    data_dir: Annotated[
+        str,
+        Meta(
+            description="Folder for what Holdfast keeps, ~ being your home; auto: the user's "
+            "data folder."
+        ),
+    ] = "auto"
+    store_url: Annotated[
+        Secret[str],
+        Meta(
+            description="Where originals are kept: memory:, sqlite:///path or postgresql://…; "
+            "empty: holdfast.db in data_dir."
+        ),
+    ] = ""
+    model_context_overrides: Annotated[
+        dict[str, ModelLimits],
+        Meta(
+            description="Limits that win over our own, by model or provider: "
+            '{ "gemini:flash" = { context_window = 1000000, output_reserved = 8192 } }.'
+        ),
+    ] = msgspec.field(default_factory=dict)
+    cite_policy: Annotated[
+        Literal["auto", "always", "never"],
+        Meta(
+            description="Which tool results are cited when they arrive: where it pays, every one "
+            "over cite_threshold, or none."
+        ),
+    ] = "auto"
+    cite_threshold: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Content of more characters than this is cited; with cite_policy auto, "
+            "shorter tool results never are.",
+        ),
+    ] = 1000
+    cite_tokens: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="With cite_policy auto: results of more tokens are cited, whatever they "
+            "are; 0: each is weighed.",
+        ),
+    ] = 0
+    cite_share: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="With cite_policy auto: share of the window that one result may take, "
+            "less as it fills; 0: the policy's own.",
+        ),
+    ] = 0.0
+    cite_tools: Annotated[
+        dict[str, Literal["auto", "always", "never"] | Annotated[int, Meta(ge=1)]],
+        Meta(
+            description="Other rules for some tools, by name or pattern; a number is the most "
+            'tokens that stay whole: { Read = "never", "mcp__*" = "always", web_fetch = 2000 }.'
+        ),
+    ] = msgspec.field(default_factory=dict)
+    cite_max_tokens: Annotated[
+        int,
+        Meta(
+            ge=60,
+            description="Most tokens that a citation may cost: 400 of them always, more as the "
+            "content is longer and the window has room.",
+        ),
+    ] = 2000
+    offer_expand: Annotated[
+        Literal["always", "when_cited", "never"],
+        Meta(
+            description="When requests get the tool that opens refs: with their own tools from the "
+            "start, with the first citation (which breaks the vendor's cache once), or not at all."
+        ),
+    ] = "always"
+    offer_inline: Annotated[
+        Literal["auto", "always", "never"],
+        Meta(
+            description="Whether that tool comes in a message instead, behind what is cached, with "
+            "the first citation: where the client's own request shows that its API takes tools "
+            "there, always with OpenAI's own models on Responses too, or never."
+        ),
+    ] = "auto"
+    privacy_policy: Annotated[
+        Literal["allow", "mask", "refuse"],
+        Meta(
+            description="Secrets and personal data in what is cited: allow, "
+            "mask them in citations, or refuse to store it."
+        ),
+    ] = "allow"
+    content_ttl_hours: Annotated[
+        float, Meta(ge=0, description="How long originals stay fresh, in hours; 0 is for good.")
+    ] = 0.0
+    worker_processes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=64,
+            description="Processes that large contents are read in, started when needed; 0: they "
+            "are read in the program itself, without the two limits that follow.",
+        ),
+    ] = 2
+    work_seconds: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="How long the large contents of one request may be read, or one of them "
+            "be opened; then a citation shows their ends.",
+        ),
+    ] = 30.0
+    work_memory_mb: Annotated[
+        int,
+        Meta(ge=100, description="Most memory that reading a large content may take, in MB."),
+    ] = 1000
