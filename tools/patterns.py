@@ -49,6 +49,7 @@ ARGUED = {
     "privacy.detector.compiled()": Argument("those of CREDENTIALS and PERSONAL, which are listed"),
     "tokens.price_list._check_clause()": Argument("only compiled; the price list is ours"),
     "fitting.policy._compiled()": Argument("RE2, of the settings or a header, on names of tools"),
+    "summarise.support._names()": Argument("spellings of one unit, which are ours; no repeats"),
     "tokens.price_list.matches()": Argument("of the price list, on the names of models"),
 }
 """By place: patterns that are not proven, and those that no list can show."""

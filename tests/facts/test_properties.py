@@ -47,6 +47,8 @@ class Ledgers(RuleBasedStateMachine):
         self.ledgers = [Ledger(self.store, scope, indexes) for scope in SCOPES]
         self.current: list[dict[str, Fact]] = [{} for _ in SCOPES]
         self.superseded: list[set[str]] = [set() for _ in SCOPES]
+        self.added: list[dict[str, None]] = [{} for _ in SCOPES]
+        """Ids in the order of adding: they are random, and the order of a set of them would be."""
         self.time = 0.0
 
     def do(self, work: Any) -> Any:
@@ -64,6 +66,7 @@ class Ledgers(RuleBasedStateMachine):
         self.superseded[who] |= replaced - {fact.id}
         self.current[who] = {i: f for i, f in current.items() if i not in replaced}
         self.current[who][fact.id] = fact
+        self.added[who][fact.id] = None
 
     @rule(who=whose, text=texts, subject=subjects, session=sessions)
     def add(self, who: int, text: str, subject: str, session: str) -> None:
@@ -75,10 +78,11 @@ class Ledgers(RuleBasedStateMachine):
 
     @rule(who=whose, text=texts, data=st.data())
     def supersede(self, who: int, text: str, data: st.DataObject) -> None:
-        known = sorted({*self.current[who], *self.superseded[who]})
-        if not known:
+        there = self.current[who].keys() | self.superseded[who]
+        candidates = [fact_id for fact_id in self.added[who] if fact_id in there]
+        if not candidates:
             return
-        old = data.draw(st.sampled_from(known))
+        old = data.draw(st.sampled_from(candidates))
         self.time += 1.0
         call = self.ledgers[who].supersede(old, text, source_ref="m", at=self.time)
         if old in self.current[who]:

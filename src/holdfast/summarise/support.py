@@ -27,7 +27,8 @@ do, and two letters tell as much as a word."""
 # A URL, a number with its groups, or a word with what joins words in ids, paths and addresses.
 _EXACT = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>\"'`|]++"
-    r"|\d{1,3}(?:,\d{3})++(?!\d)(?:\.\d++)?+"  # `41,2048` are two, in a table
+    # `41,2048` are two, in a table. Bounded: else each of many groups would look at all behind it.
+    r"|\d{1,3}(?:,\d{3}){1,12}+(?!\d)(?:\.\d++)?+"
     rf"|[^\W{_CJK}]++(?:[-./:@#\\+~][^\W{_CJK}]++)*+"
 )
 _JOINERS = re.compile(r"[-./:@#\\+~]")
