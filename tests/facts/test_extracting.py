@@ -13,6 +13,7 @@ from holdfast.facts import Indexes, Ledger
 from holdfast.facts.clauses import clauses
 from holdfast.facts.dates import with_dates
 from holdfast.facts.extracting import from_message, from_result, said, subject_of
+from holdfast.facts.values import MOST_BYTES
 from holdfast.store.memory import MemoryStore
 from tests.store.harness import HERE
 
@@ -215,3 +216,10 @@ def test_a_later_result_supersedes_what_an_earlier_one_said_of_a_thing() -> None
 def test_hostile_messages_give_few_facts(text: str) -> None:
     assert len(facts_of(text)) <= 50
     assert sum(clause.stop - clause.start for clause in clauses(text)) <= 2 * len(text)
+
+
+def test_a_result_that_would_hold_up_others_is_left_to_be_opened() -> None:
+    row = {"order_id": "W-1234567", "status": "shipped", "total": 12}
+    padded = json.dumps([row, {"note": "x" * MOST_BYTES}])
+    assert from_result(json.dumps([row]), "r", "t", None)
+    assert from_result(padded, "r", "t", None) == []

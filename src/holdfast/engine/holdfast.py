@@ -44,6 +44,7 @@ from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand.tool import NAME
 from holdfast.facts import Indexes, Ledger, fact_jobs
 from holdfast.facts.reading import job_of, reads
+from holdfast.facts.values import MOST_BYTES
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.jobs import (
     FoldSummaries,
@@ -218,14 +219,16 @@ class Holdfast:
 
     async def _learn(self, scope: Scope, content: Content) -> None:
         """Take the facts from a result that was stored (004-33); that is no reason to fail."""
-        if self.learns:
-            text, tool = content.data.decode("utf-8", "replace"), content.meta.get("tool", "")
-            with suppress(StoreError):
+        if not self.learns:
+            return
+        with suppress(StoreError):
+            if len(content.data) <= MOST_BYTES:
+                text, tool = content.data.decode("utf-8", "replace"), content.meta.get("tool", "")
                 await self.facts.extract(
                     text, session=scope.session, source_ref=content.ref_id, tool=tool
                 )
-                if self.reading is not None and reads(content):
-                    await self.store.jobs.enqueue(scope, [job_of(content, self.reading)])
+            if self.reading is not None and reads(content):
+                await self.store.jobs.enqueue(scope, [job_of(content, self.reading)])
 
     def _learn_soon(self, scope: Scope, contents: Sequence[Content]) -> None:
         """Take the facts from the results of a request, which does not wait for that."""
