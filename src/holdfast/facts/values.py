@@ -17,7 +17,7 @@ from holdfast.facts.statements import LINK
 from holdfast.store.fact_shelf import FactKind
 
 MOST_BYTES = 200_000
-"""Of a result that is read for things: its JSON is read in one go, for which all others wait 7 ms."""
+"""Of a result that is read for things: all others wait while its JSON is read, up to 7 ms."""
 MOST_THINGS = 20
 """Of one result: the first ones; a list of hundreds is opened, not learnt by heart."""
 _MOST_NODES = 20_000
