@@ -17,8 +17,10 @@ from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
+from holdfast.store.journal import JournalShelf
 from holdfast.store.memory_answers import MemoryAnswers
 from holdfast.store.memory_facts import MemoryFacts
+from holdfast.store.memory_journal import MemoryJournal
 from holdfast.store.memory_queue import MemoryQueue
 from holdfast.store.memory_turns import MemoryTurns
 from holdfast.store.moving import add_line, lines_of
@@ -64,6 +66,9 @@ class MemoryStore:
         self._answers = MemoryAnswers(clock)
         self.answers: AnswerShelf = self._answers
         """Answers that may be given again."""
+        self._journal = MemoryJournal(clock)
+        self.journal: JournalShelf = self._journal
+        """What was done, entry behind entry."""
         self._secret = secrets.token_bytes(rules.SECRET_BYTES)
 
     def _hand_set(self) -> Moment:
@@ -350,6 +355,7 @@ class MemoryStore:
         self._remembered.drop_of_session(scope)
         self._facts.drop_of_session(scope)
         self._answers.drop_of_session(scope)
+        self._journal.drop_of_session(scope)
         shelf.turns.pop(scope.session, None)
         shelf.sessions.pop(scope.session, None)
         return len(only)
@@ -447,6 +453,8 @@ class MemoryStore:
             yield transfer.encode(line)
         for turn in self._remembered.lines(scope):
             yield transfer.encode(turn)
+        for entry in self._journal.lines(scope):
+            yield transfer.encode(entry)
 
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
         """Read what `export` wrote."""
@@ -464,6 +472,8 @@ class MemoryStore:
                     new += self._facts.restore(scope, line)
                 elif isinstance(line, transfer.AnswerLine):
                     new += self._answers.restore(scope, line)
+                elif isinstance(line, transfer.JournalLine):
+                    new += self._journal.restore(scope, line)
                 else:
                     new += add_line(shelf, workspace, line)
         return new
@@ -475,7 +485,7 @@ class MemoryStore:
             for names, shelf in self._shelves.items()
             if shelf.sessions or any(not ref.removed for ref in shelf.refs.values())
         }
-        for owner in (*self._answers.owners, *self._facts.owners()):
+        for owner in (*self._answers.owners, *self._facts.owners(), *self._journal.owners):
             used.setdefault(owner, 0.0)
         latest = sorted(((at, *names) for names, at in used.items()), reverse=True)
         return [Scope(user, workspace) for _, workspace, user in latest]

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
+from holdfast.store.journal import JournalShelf
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
@@ -53,6 +54,8 @@ class Store(Protocol):
     """What was said, as statements that stand on their own."""
     answers: AnswerShelf
     """Answers that may be given again."""
+    journal: JournalShelf
+    """What was done, entry behind entry, to be gone on from."""
 
     # Contents and refs. Equal content is stored once per workspace.
 

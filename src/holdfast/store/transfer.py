@@ -15,12 +15,13 @@ from holdfast.errors import StoreError
 from holdfast.store import fact_shelf
 from holdfast.store.answer_shelf import StoredAnswer
 from holdfast.store.fact_shelf import Fact, NewFact
+from holdfast.store.journal import JournalEntry
 from holdfast.store.queue import PRIORITIES, Job, JobState
 from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
 from holdfast.store.refs import KIND, digest, parse
 from holdfast.store.turn_shelf import Remembered
 
-VERSION = 4
+VERSION = 5
 
 _MOST_RECORDS = 200
 _MOST_BYTES = 4_000_000
@@ -190,6 +191,14 @@ class AnswerLine(msgspec.Struct, frozen=True, tag="answer"):
     answer: StoredAnswer
 
 
+class JournalLine(msgspec.Struct, frozen=True, kw_only=True, tag="journal"):
+    """An entry of a journal; since version 5."""
+
+    session: str
+    name: str
+    entry: JournalEntry
+
+
 class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
     """An entry of the audit trail."""
 
@@ -208,6 +217,7 @@ Line = (
     | RememberedLine
     | FactLine
     | AnswerLine
+    | JournalLine
     | CalibrationLine
     | AuditLine
 )

@@ -17,6 +17,7 @@ from holdfast.store.postgres import (
     blobs,
     facts,
     jobs,
+    journal,
     originals,
     sessions,
     shelf,
@@ -140,6 +141,9 @@ async def export(database: Database, scope: Scope) -> AsyncIterator[bytes]:
         async for row in connection.cursor(turns.ALL, *asked, prefetch=_AT_A_TIME):
             for remembered in turns.lines_of(row):
                 yield transfer.encode(remembered)
+        async for row in connection.cursor(journal.ALL, *asked, prefetch=_AT_A_TIME):
+            if (entry := journal.line_of(row)) is not None:
+                yield transfer.encode(entry)
 
 
 async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer.Line]:
@@ -257,6 +261,8 @@ async def _restore_told(connection: Connection, scope: Scope, line: transfer.Lin
             return await _is_new(connection, sessions.ADD_TURN, *values)
         case transfer.LinkLine(name=name, session=session):
             return await _is_new(connection, _ADD_LINK, *who, name, session)
+        case transfer.JournalLine():
+            return await journal.restore(connection, scope, line)
         case transfer.CalibrationLine(data=data):
             return await _is_new(connection, _ADD_CALIBRATION, *who, data)
         case transfer.AuditLine(entry=entry):

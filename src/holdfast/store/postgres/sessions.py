@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules
-from holdfast.store.postgres import answers, blobs, facts, jobs, originals, text
+from holdfast.store.postgres import answers, blobs, facts, jobs, journal, originals, text
 from holdfast.store.postgres import turns as remembered
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import SessionRecord, Turn
@@ -128,6 +128,8 @@ SELECT workspace, username FROM (
         WHERE (f.workspace, f.username) = (c.workspace, c.username))
     UNION ALL
     SELECT DISTINCT workspace, username, 0.0::float8 FROM holdfast.answers
+    UNION ALL
+    SELECT DISTINCT workspace, username, 0.0::float8 FROM holdfast.journal
 ) AS used
 GROUP BY 1, 2
 ORDER BY max(used) DESC, 1 DESC, 2 DESC
@@ -339,8 +341,8 @@ async def delete_session(database: Database, scope: Scope, now: float) -> int:
         await blobs.lock_to_remove(connection, scope)
         only = await connection.fetch(_ONLY_ITS_REFS, *_key(scope))
         gone = await originals.drop(connection, scope, only, now)
-        of_shelves = (*jobs.OF_SESSION, remembered.OF_SESSION, answers.OF_SESSION)
-        for statement in (*_DELETE, *of_shelves):
+        of_shelves = (remembered.OF_SESSION, answers.OF_SESSION, journal.OF_SESSION)
+        for statement in (*_DELETE, *jobs.OF_SESSION, *of_shelves):
             await connection.execute(statement, *_key(scope))
         await facts.drop_of_session(connection, scope)
         named = await connection.fetch(_DELETE_MESSAGES, *_key(scope))

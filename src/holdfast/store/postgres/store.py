@@ -14,10 +14,12 @@ from holdfast.errors import StoreError
 from holdfast.store import rules
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
+from holdfast.store.journal import JournalShelf
 from holdfast.store.postgres import moving, originals, sessions, summaries, upkeep
 from holdfast.store.postgres.answers import PostgresAnswers
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.facts import PostgresFacts
+from holdfast.store.postgres.journal import PostgresJournal
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.postgres.shelf import PostgresTurns
@@ -69,6 +71,8 @@ class PostgresStore:
         """What was said."""
         self.answers: AnswerShelf = PostgresAnswers(database, clock)
         """Answers that may be given again."""
+        self.journal: JournalShelf = PostgresJournal(database, clock)
+        """What was done, entry behind entry."""
 
     @classmethod
     async def open(

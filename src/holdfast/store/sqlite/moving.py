@@ -15,7 +15,16 @@ from holdfast.store import rules, transfer
 from holdfast.store.pack import Packed
 from holdfast.store.records import AuditEntry, SessionRecord, Turn
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import answers, facts, jobs, originals, sessions, summaries, turns
+from holdfast.store.sqlite import (
+    answers,
+    facts,
+    jobs,
+    journal,
+    originals,
+    sessions,
+    summaries,
+    turns,
+)
 from holdfast.store.sqlite.ticking import Ticking
 
 PAGE = 50
@@ -164,6 +173,12 @@ def answer_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     return [transfer.AnswerLine(answer) for answer in page], last or None
 
 
+def journal_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
+    """Journals by session and name, entry behind entry."""
+    lines, last = journal.page(db, scope, after or ("", "", 0), PAGE)
+    return [*lines], last
+
+
 def calibration_lines(db: apsw.Connection, scope: Scope, _: Any) -> Page:
     """What was learnt, if anything was."""
     data = sessions.calibration(db, scope)
@@ -197,6 +212,7 @@ ALL: tuple[Read, ...] = (
     calibration_lines,
     audit_lines,
     remembered_lines,
+    journal_lines,
 )
 
 
@@ -237,6 +253,8 @@ def _restore(
             return facts.restore(db, scope, fact)
         case transfer.AnswerLine(answer=answer):
             return answers.restore(db, scope, answer)
+        case transfer.JournalLine():
+            return journal.restore(db, scope, line)
         case _:
             return _restore_told(db, scope, line)
 

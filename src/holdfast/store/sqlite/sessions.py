@@ -16,7 +16,7 @@ from holdfast.store import rules
 from holdfast.store.pack import Packed, unpack
 from holdfast.store.records import AuditEntry, SessionRecord, Turn, UsageTotal
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import answers, facts, jobs, originals
+from holdfast.store.sqlite import answers, facts, jobs, journal, originals
 from holdfast.store.sqlite import turns as remembered
 
 _OF_SESSION = "WHERE workspace = ? AND owner = ? AND session = ?"
@@ -193,6 +193,7 @@ def scopes(db: apsw.Connection) -> list[Scope]:
         " UNION ALL SELECT workspace, owner, 0 FROM fact_counters AS c WHERE EXISTS ("
         "SELECT 1 FROM facts AS f WHERE f.workspace = c.workspace AND f.owner = c.owner)"
         " UNION ALL SELECT DISTINCT workspace, owner, 0 FROM answers"
+        " UNION ALL SELECT DISTINCT workspace, owner, 0 FROM journal"
         ") GROUP BY 1, 2 ORDER BY max(used) DESC, 1 DESC, 2 DESC"
     )
     return [Scope(owner, workspace) for workspace, owner in rows]
@@ -227,6 +228,7 @@ def delete(db: apsw.Connection, scope: Scope, now: float) -> int:
     remembered.drop_of_session(db, scope)
     facts.drop_of_session(db, scope)
     answers.remove_of_session(db, scope)
+    journal.remove_of_session(db, scope)
     return len(rows)
 
 

@@ -19,6 +19,7 @@ import apsw
 from holdfast.store import answer_shelf, rules, transfer
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf, damage_of
+from holdfast.store.journal import JournalShelf
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -40,6 +41,7 @@ from holdfast.store.sqlite import (
     answers,
     copying,
     facts,
+    journal,
     moving,
     originals,
     sessions,
@@ -96,6 +98,8 @@ class SqliteStore:
         """What was said."""
         self.answers: AnswerShelf = answers.SqliteAnswers(writer, readers, clock)
         """Answers that may be given again."""
+        self.journal: JournalShelf = journal.SqliteJournal(writer, readers, clock)
+        """What was done, entry behind entry."""
         self._noting: Future[None] | None = None
         """The access noted last, until it is written."""
 
@@ -327,6 +331,7 @@ class SqliteStore:
             await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
         damages += [rules.damaged_summary(sha256) for sha256 in unsound.values()]
         damages += await self._read(partial(turns.unsound, scope=scope))
+        damages += await self._read(partial(journal.unsound, scope=scope))
         torn = await self._read(partial(facts.unsound, scope=scope))
         if torn:
             await self._write(partial(facts.remove, scope=scope, ids=list(torn)))
