@@ -196,9 +196,8 @@ class _Thread(Generic[M]):
                 break
         del lines[len(messages) :]
         [key] = DIALECTS[self._form.dialect].LISTS[0]
-        head = to_bytes({**around, key: []}, Limits())[
-            :-2
-        ]  # the list stands last, and is still open
+        hollow: dict[str, Any] = {**around, str(key): []}
+        head = to_bytes(hollow, Limits())[:-2]  # the list stands last, and is still open
         return head + b",".join([line.span for line in lines]) + b"]}"
 
     def shown(self, state: FitState, messages: Sequence[M]) -> list[M]:
