@@ -21,6 +21,7 @@ from rich.table import Table
 
 from benchmarks.recall_data import DATA, Asked, Talk, locomo, long_chats
 from holdfast.cite import count as count_tokens
+from holdfast.condense.words import words_of
 from holdfast.memory import HeldArrays
 from holdfast.memory.arrays import Floats, ScopeArrays
 from holdfast.memory.packing import Room, choose, packed, passages_of
@@ -29,7 +30,6 @@ from holdfast.memory.question import Question, read_question
 from holdfast.memory.ranking import Ranked, signals_of
 from holdfast.memory.recalling import Memory
 from holdfast.memory.weights import WITH_VECTORS, WORDS_ONLY
-from holdfast.memory.words import words_of
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
 from holdfast.store import Scope

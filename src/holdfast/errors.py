@@ -20,6 +20,7 @@
     │   └── DamagedContentError       what is stored is not what was stored
     ├── ExpandError                   an expansion asks for what cannot be given
     ├── PrivacyError                  a policy forbids to store the content
+    ├── ToolError                     a tool is not there, or its definition cannot be read
     └── ProviderError                 the provider refused or failed
         └── ModelError                a model that we asked gave no usable answer
             ├── ModelTimeoutError     it took too long
@@ -167,6 +168,10 @@ class ExpandError(HoldfastError):
 
 class PrivacyError(HoldfastError):
     """A policy forbids to store the content."""
+
+
+class ToolError(HoldfastError):
+    """A tool is not there, or its definition cannot be read."""
 
 
 class ProviderError(HoldfastError):

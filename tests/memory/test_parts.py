@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cite import count
+from holdfast.condense.words import terms_of, words_of
 from holdfast.memory.dates import spans_in, without_dates
 from holdfast.memory.pieces import RUN_TOKENS, pieces_of
 from holdfast.memory.question import read_question
-from holdfast.memory.words import terms_of, words_of
 
 MONDAY = date(2023, 5, 8)
 

@@ -14,10 +14,11 @@ import msgspec
 import numpy as np
 import re2  # type: ignore[import-untyped]
 
+from holdfast.condense.words import terms_of, words_of
 from holdfast.memory import dates
 from holdfast.memory.pieces import Span, pieces_of
-from holdfast.memory.words import terms_of, words_of
 from holdfast.models.protocol import Embedder
+from holdfast.models.vectors import quantised
 
 VERSION = 1
 TIME, FIRST_PERSON, WISH, RULE = 1, 2, 4, 8
@@ -121,17 +122,6 @@ def indexes_of(
         )
         indexes.append(msgspec.msgpack.encode(index))
     return indexes
-
-
-def quantised(vectors: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.int8]]:
-    """Vectors of length 1 as whole numbers to 127, each by its own greatest."""
-    exact = np.asarray(vectors, dtype=np.float32)
-    if exact.size == 0:
-        return np.zeros((0, 0), dtype=np.int8)
-    greatest = np.abs(exact).max(axis=1, keepdims=True)
-    whole: np.ndarray[tuple[int, int], np.dtype[np.int8]]
-    whole = np.rint(exact * (127.0 / np.maximum(greatest, 1e-9))).astype(np.int8)
-    return whole
 
 
 def _piece(text: str, span: Span, said_on: int) -> PieceIndex:

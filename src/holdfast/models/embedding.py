@@ -48,7 +48,7 @@ class WordLlamaEmbedder:
 @cache
 def _weights() -> Any:
     """The weights, read once: they take 40 ms."""
-    import wordllama  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - optional
+    import wordllama  # type: ignore[import-not-found,import-untyped,unused-ignore] # noqa: PLC0415 - optional
 
     # Its own folder holds both; anywhere else it would look for them, and then fetch them.
     folder = Path(wordllama.__file__).parent

@@ -1,8 +1,8 @@
-"""Words as recall compares them: lower case, without endings, as numbers.
+"""Words as searches compare them: lower case, without endings, as numbers.
 
-words: the first of memory; it knows neither turns nor questions. A word is kept as a 32-bit number
-made of its stem: 50,000 words share one with a chance of a quarter, and an array of numbers is all
-that a search has to look at.
+words: after question; memory and toolbox search with it, and it knows neither turns nor tools. A
+word is kept as a 32-bit number made of its stem: 50,000 words share one with a chance of a quarter,
+and an array of numbers is all that a search has to look at.
 """
 
 from __future__ import annotations

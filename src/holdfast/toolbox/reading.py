@@ -1,0 +1,171 @@
+"""What a search reads in a tool when it comes in: words by field, parts of words, and its vectors.
+
+reading: after tool. A tool is read once, and what is read is kept beside it under the name of its
+maker: of another version or another embedder it is made again, and never compared. A schema is
+walked without recursion and without following `$ref`, up to so many nodes: one that is nested ten
+thousand deep or refers to itself costs what its first nodes cost.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from holdfast.condense.question import fold, parts_of
+from holdfast.condense.words import terms_of, words_of
+from holdfast.models.protocol import Embedder
+from holdfast.models.vectors import quantised
+from holdfast.toolbox.tool import Tool
+
+VERSION = 1
+FIELDS = ("name", "description", "parameters", "server")
+_MOST_CHARACTERS = 4_000
+"""Of one field: what a description says first is what it is about."""
+_MOST_NODES = 400
+"""Of a schema; the largest real one at hand has 250 with a name or a description."""
+_GRAM = 4
+_MOST_COUNT = 255
+_EMBEDDED = 1_000
+"""Characters of a description that its vector is made of."""
+
+
+class Read(msgspec.Struct, frozen=True, array_like=True):
+    """What is read in a tool."""
+
+    fields: tuple[bytes, ...]
+    """The words of each field, each once, as numbers of 4 bytes."""
+    counts: tuple[bytes, ...]
+    """How often each stands there."""
+    grams: bytes
+    """Runs of four letters of name and description, each once."""
+    vectors: bytes
+    """Of the name with the description, and of the name alone; none without an embedder."""
+
+
+def maker_of(embedder: Embedder | None) -> str:
+    """Who reads with this embedder."""
+    return f"{VERSION} {'words' if embedder is None else embedder.name}"
+
+
+_decoder = msgspec.msgpack.Decoder(Read)
+
+
+def decoded(read: bytes) -> Read:
+    """What `read_all` encoded."""
+    return _decoder.decode(read)
+
+
+def read_all(tools: Sequence[Tool], embedder: Embedder | None) -> list[bytes]:
+    """What is read in each tool, encoded; the texts of all are embedded together."""
+    vectors = None
+    if embedder is not None and tools:
+        texts = [text for tool in tools for text in _embedded(tool)]
+        vectors = quantised(embedder.embed(texts)).reshape(len(tools), -1)
+    return [
+        msgspec.msgpack.encode(_read(tool, b"" if vectors is None else vectors[n].tobytes()))
+        for n, tool in enumerate(tools)
+    ]
+
+
+def _read(tool: Tool, vectors: bytes) -> Read:
+    texts = (tool.name, tool.description, schema_text(tool.parameters), tool.server)
+    counts = [Counter(terms_in(text[:_MOST_CHARACTERS])) for text in texts]
+    return Read(
+        fields=tuple(_numbers(each) for each in counts),
+        counts=tuple(bytes(min(n, _MOST_COUNT) for n in each.values()) for each in counts),
+        grams=_numbers(grams_in(f"{tool.name} {tool.description[:_MOST_CHARACTERS]}")),
+        vectors=vectors,
+    )
+
+
+def _numbers(values: Iterable[int]) -> bytes:
+    return np.fromiter(values, dtype=np.uint32).tobytes()
+
+
+def _embedded(tool: Tool) -> tuple[str, str]:
+    name = " ".join(spoken(tool.name))
+    about = tool.description[:_EMBEDDED]
+    return f"{name}: {about}", name
+
+
+def spoken(name: str) -> list[str]:
+    """A name as words: `searchIssues_v2` is search, issues, v and 2."""
+    return [fold(part) for part in parts_of(name)] or [fold(name)]
+
+
+def terms_in(text: str) -> list[int]:
+    """The words of a text as numbers; a word of several parts stands for itself and for them."""
+    words: list[str] = []
+    for word in words_of(text):
+        words.append(word)
+        # `ID` and `Search` are one word; `searchIssues` and `utf8` are made of two.
+        if not (word.islower() or word.isupper() or word[1:].islower()) or not word.isalpha():
+            parts = parts_of(word)
+            if len(parts) > 1:
+                words += parts
+    return terms_of(words)
+
+
+_LETTERS = re.compile(r"[^\W_]+")
+
+
+def grams_in(text: str) -> dict[int, None]:
+    """Runs of four letters inside words, as numbers, each once: they see through endings."""
+    grams: dict[int, None] = {}
+    for word in _LETTERS.findall(fold(" ".join(parts_of(text)))):
+        spaced = f" {word} "
+        for at in range(max(1, len(spaced) - _GRAM + 1)):
+            grams[zlib.crc32(spaced[at : at + _GRAM].encode("utf-8", "replace"))] = None
+    return grams
+
+
+def schema_text(schema: Any) -> str:
+    """The names and descriptions in a schema, the outermost first."""
+    texts: list[str] = []
+    size = nodes = 0
+    level: list[Any] = [schema]
+    while level and nodes < _MOST_NODES and size < _MOST_CHARACTERS:
+        inner: list[Any] = []
+        for node in level[: _MOST_NODES - nodes]:
+            nodes += 1
+            for text in _said(node):
+                texts.append(text)
+                size += len(text) + 1
+            inner += _inner(node)
+        level = inner
+    return " ".join(texts)[:_MOST_CHARACTERS]
+
+
+def _said(node: Any) -> list[str]:
+    if not isinstance(node, Mapping):
+        return []
+    properties = node.get("properties")
+    names = [str(name)[:100] for name in properties] if isinstance(properties, Mapping) else []
+    description, choices = node.get("description"), node.get("enum")
+    told = [description[:500]] if isinstance(description, str) else []
+    listed = choices[:20] if isinstance(choices, list) else []
+    return [
+        *names[:_MOST_NODES],
+        *told,
+        *(value[:50] for value in listed if isinstance(value, str)),
+    ]
+
+
+def _inner(node: Any) -> list[Any]:
+    """The schemas inside a schema."""
+    if not isinstance(node, Mapping):
+        return []
+    inner: list[Any] = []
+    for key in ("properties", "$defs", "definitions"):
+        if isinstance(members := node.get(key), Mapping):
+            inner += list(members.values())[:_MOST_NODES]
+    for key in ("items", "additionalProperties", "anyOf", "oneOf", "allOf"):
+        member = node.get(key)
+        inner += member[:_MOST_NODES] if isinstance(member, list) else [member]
+    return inner

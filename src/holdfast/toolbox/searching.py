@@ -1,0 +1,202 @@
+"""Which tools a request needs: signals of each tool, their weighted sum, and the best of each wish.
+
+searching: after index, clauses and weights. Pure and in numbers: the words of a query are looked up
+in the index, its vector is compared with every tool's, and all signals are summed by the weights.
+A query that asks for several things is searched as a whole and clause by clause, and the places are
+filled in turn, so that one wish with many like tools does not push out the others.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from holdfast.condense.question import fold
+from holdfast.models.protocol import Embedder
+from holdfast.toolbox.clauses import bounded, clauses_of
+from holdfast.toolbox.index import Floats, Postings, ToolIndex
+from holdfast.toolbox.reading import grams_in, maker_of, read_all, spoken, terms_in
+from holdfast.toolbox.tool import Tool
+from holdfast.toolbox.weights import FALLS_OFF, WITH_VECTORS, WORDS_ONLY
+
+MOST_POSTINGS = 60_000
+"""Tools that hold a query's runs of letters, summed over these; the rarest are looked at first."""
+_MOST_INDEXES = 32
+_MOST_READ = 50_000
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that a query may need."""
+
+    name: str
+    server: str
+    score: float
+    """The best tool of an exact name has about 1; what has 0 shares nothing with the query."""
+    place: int
+    """Where it stands among the tools that were searched."""
+    signals: Mapping[str, float] = {}
+    """What each signal adds to the score."""
+
+
+class Search:
+    """Tools that are searched: their index, and who embeds the queries."""
+
+    def __init__(self, index: ToolIndex, embedder: Embedder | None) -> None:
+        self.index = index
+        self._embedder = embedder if index.vectors is not None else None
+        self.weights = WORDS_ONLY if self._embedder is None else WITH_VECTORS
+        self._names = [fold(name) for _, name in index.keys]
+        self._spoken = [" ".join(spoken(name)) for _, name in index.keys]
+
+    def __call__(
+        self, query: str, k: int = 10, *, used: Collection[tuple[str, str]] = ()
+    ) -> list[Hit]:
+        """The tools that a query may need, the best first, at most `k`; fewer if scores fall off.
+
+        `used` names tools, by server and name, that were used before.
+        """
+        query = bounded(query)
+        if not self.index.size or not query.strip() or k < 1:
+            return []
+        clauses = clauses_of(query)
+        rows = [query, *clauses] if len(clauses) > 1 else [query]
+        signals = self.signals(rows, used)
+        weights = np.array([self.weights.get(name, 0.0) for name in signals], np.float32)
+        total = sum(self.weights.values()) - self.weights["called"] - self.weights["used"]
+        stacked = np.stack(list(signals.values())) * (weights / total)[:, None, None]
+        scores: Floats = stacked.sum(axis=0)
+        order = _filled(scores, k)
+        best = scores.max(axis=0)
+        return [
+            self._hit(n, float(best[n]), dict(zip(signals, stacked[:, 0, n].tolist(), strict=True)))
+            for n in order
+            if best[n] >= FALLS_OFF * best[order[0]] and best[n] > 0
+        ]
+
+    def _hit(self, n: int, score: float, signals: Mapping[str, float]) -> Hit:
+        server, name = self.index.keys[n]
+        return Hit(name=name, server=server, score=round(score, 4), place=n, signals=signals)
+
+    def signals(
+        self, rows: Sequence[str], used: Collection[tuple[str, str]] = ()
+    ) -> dict[str, Floats]:
+        """Every signal of every tool for each of some texts."""
+        index = self.index
+        terms = [terms_in(row) for row in rows]
+        whole = np.stack([_gained(index.whole, each) for each in terms])
+        signals = {
+            "whole": whole,
+            "parameters": np.stack([_gained(index.fields["parameters"], each) for each in terms]),
+            "name": np.stack([self._named(each) for each in terms]),
+            "grams": np.stack([self._grams(row) for row in rows]),
+            "server": self._of_servers(whole),
+            "called": np.stack([self._called(row) for row in rows]),
+            "used": np.broadcast_to(self._used(used), whole.shape),
+        }
+        if self._embedder is not None and index.vectors is not None:
+            vectors = np.asarray(self._embedder.embed(rows), np.float32)
+            # Not with `@`: what BLAS would share out among threads waits for the busiest of them.
+            alike = [np.einsum("ij,j->i", index.vectors.described, vector) for vector in vectors]
+            signals["meaning"] = np.stack(alike)
+        return signals
+
+    def _named(self, terms: Sequence[int]) -> Floats:
+        """The share of each tool's name that a text says."""
+        postings = self.index.fields["name"]
+        share = postings.shared(postings.places(terms)) / np.maximum(postings.mass, 1e-6)
+        return share.astype(np.float32)
+
+    def _grams(self, text: str) -> Floats:
+        grams = self.index.grams
+        places = grams.rarest(grams.places(list(grams_in(text))), MOST_POSTINGS)
+        mass = float(grams.rarity[places].sum())
+        cosine: Floats = grams.shared(places) / np.sqrt(np.maximum(grams.mass * mass, 1e-6))
+        return cosine
+
+    def _of_servers(self, whole: Floats) -> Floats:
+        """What the tools of each tool's server gain on the mean; nothing if all are of one."""
+        index, number = self.index, len(self.index.servers)
+        if number < 2:
+            return np.zeros_like(whole)
+        sizes = np.maximum(np.bincount(index.server, minlength=number), 1)
+        means = [np.bincount(index.server, row, number) / sizes for row in whole]
+        return np.stack([mean.astype(np.float32)[index.server] for mean in means])
+
+    def _called(self, text: str) -> Floats:
+        """Whether a text is a tool's name, with a server's before it or a part of it left out."""
+        called = np.zeros(self.index.size, np.float32)
+        wanted = fold(text.strip().strip("`'\""))
+        if not wanted or len(wanted.split()) > 4:
+            return called
+        as_words = " ".join(spoken(wanted))
+        for n, (name, words) in enumerate(zip(self._names, self._spoken, strict=True)):
+            if wanted == name or as_words == words:
+                called[n] = 1.0
+            elif words.endswith(f" {as_words}") or as_words.endswith(f" {words}"):
+                called[n] = 0.5
+            elif words.startswith(f"{as_words} "):
+                called[n] = 0.25
+        return called
+
+    def _used(self, used: Collection[tuple[str, str]]) -> Floats:
+        return np.fromiter((key in used for key in self.index.keys), np.float32, self.index.size)
+
+
+def _gained(postings: Postings, terms: Sequence[int]) -> Floats:
+    """BM25 as a share of the most that a text could gain by these words."""
+    places = postings.places(terms)
+    most = float(postings.rarity[places].sum()) * 2.2
+    return postings.gains(places) / np.float32(max(most, 1e-6))
+
+
+def _filled(scores: Floats, k: int) -> list[int]:
+    """At most `k` places, filled in turn: the whole query's best, then that of each clause."""
+    k = min(k, scores.shape[1])
+    tops = []
+    for row in scores:
+        near = np.argpartition(-row, k - 1)[:k]
+        tops.append(near[np.lexsort((near, -row[near]))].tolist())
+    order: dict[int, None] = {}
+    for place in range(k):
+        for top in tops:
+            if len(order) < k:
+                order[top[place]] = None
+    return list(order)
+
+
+_read: OrderedDict[tuple[str, str, str, str], bytes] = OrderedDict()
+_searches: OrderedDict[tuple[str, tuple[tuple[str, str, str], ...]], Search] = OrderedDict()
+
+
+def search_over(tools: Iterable[Tool], embedder: Embedder | None) -> Search:
+    """The search over some tools; the one made before if they are the same."""
+    listed = list(tools)
+    maker = maker_of(embedder)
+    key = (maker, tuple((*tool.key, tool.hash) for tool in listed))
+    if key not in _searches:
+        index = ToolIndex(
+            [tool.key for tool in listed],
+            _reads(listed, maker, embedder),
+            0 if embedder is None else embedder.dimensions,
+        )
+        _searches[key] = Search(index, embedder)
+        while len(_searches) > _MOST_INDEXES:
+            _searches.popitem(last=False)
+    _searches.move_to_end(key)
+    return _searches[key]
+
+
+def _reads(tools: Sequence[Tool], maker: str, embedder: Embedder | None) -> list[bytes]:
+    """What is read in tools; those that were read before are not read again."""
+    keys = [(maker, *tool.key, tool.hash) for tool in tools]
+    new = [n for n, key in enumerate(keys) if key not in _read]
+    reads = dict(zip(new, read_all([tools[n] for n in new], embedder), strict=True))
+    for n, read in reads.items():
+        _read[keys[n]] = read
+    held = [reads.get(n) or _read[key] for n, key in enumerate(keys)]
+    while len(_read) > _MOST_READ:
+        _read.popitem(last=False)
+    return held
