@@ -28,6 +28,7 @@ from holdfast.store.answer_shelf import AnswerShelf, StoredAnswer
 from holdfast.store.fact_shelf import Fact, FactFilter, FactShelf, FactSource, NewFact
 from holdfast.store.queue import Job, JobQueue, NewJob
 from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
+from holdfast.store.tool_shelf import StoredTool, ToolShelf
 from holdfast.store.turn_shelf import IndexedTurn, NewTurn, TurnFilter, TurnShelf
 from holdfast.surfaces.proxy.server import PREFIXES, application
 from tests.hardening.asks import Asked
@@ -161,6 +162,22 @@ async def _restore(store: Store, scope: Scope, _: random.Random) -> Any:
     return await store.restore(scope, lines_of(await exported(store, scope)))
 
 
+def _tool(chance: random.Random) -> StoredTool:
+    name, hash_ = chance.choice("ab"), chance.choice(["h1", "h2"])
+    return StoredTool(server=chance.choice(["", "s"]), name=name, definition=b"{}", hash=hash_)
+
+
+async def _replaced(store: Store, scope: Scope, tool: StoredTool) -> bool:
+    """Whether who saw the last revision, and whether who saw none, may change a tool."""
+    earlier = await store.tools.get(scope, tool.key)
+    seen = 0 if earlier is None else earlier.revision
+    return await store.tools.replace(scope, msgspec.structs.replace(tool, revision=seen))
+
+
+async def _number_of_tools(store: Store, scope: Scope) -> int:
+    return (await store.tools.stamp(scope)).tools
+
+
 CALLS: dict[str, Call] = {
     "put": _put,
     "get": lambda store, scope, chance: store.get(scope, *_names(chance)),
@@ -211,6 +228,13 @@ CALLS: dict[str, Call] = {
     "answers.forget": lambda store, scope, chance: store.answers.forget(
         scope, [chance.choice("vw")]
     ),
+    "tools.add": lambda store, scope, chance: store.tools.add(scope, [_tool(chance)]),
+    "tools.replace": lambda store, scope, chance: _replaced(store, scope, _tool(chance)),
+    "tools.get": lambda store, scope, chance: store.tools.get(scope, _tool(chance).key),
+    "tools.page": lambda store, scope, _: store.tools.page(scope),
+    "tools.stamp": lambda store, scope, _: _number_of_tools(store, scope),
+    "tools.used": lambda store, scope, chance: store.tools.used(scope, [_tool(chance).key]),
+    "tools.forget": lambda store, scope, chance: store.tools.forget(scope, [_tool(chance).key]),
     "session": lambda store, scope, _: store.session(scope),
     "sessions": lambda store, scope, chance: store.sessions(
         scope, before=chance.choice(["", "s1"])
@@ -262,14 +286,20 @@ def _comparable(value: Any) -> Any:
             return {**{name: getattr(value, name) for name in value.__struct_fields__}, "stored": 0}
         case Cleaned():  # users of one workspace keep equal contents together: the last one's go
             return value.refs
-        case Job():  # its number is one of everyone's
-            return value.kind, value.key, value.state
+        case Job() | StoredTool():  # its number is one of everyone's
+            return _unnumbered(value)
         case IndexedTurn():  # likewise its place
             return value.session, value.number, value.index
         case list():
             return [_comparable(part) for part in value]
         case _:
             return value
+
+
+def _unnumbered(value: Job | StoredTool) -> Any:
+    if isinstance(value, Job):
+        return value.kind, value.key, value.state
+    return msgspec.structs.replace(value, revision=0)
 
 
 def info_without_accesses(info: RefInfo) -> dict[str, Any]:
@@ -286,6 +316,7 @@ def test_every_method_that_a_scope_is_given_to_is_asked() -> None:
             ("remembered.", TurnShelf),
             ("facts.", FactShelf),
             ("answers.", AnswerShelf),
+            ("tools.", ToolShelf),
         )
         for name, method in inspect.getmembers(kind, inspect.isfunction)
         if "scope" in inspect.signature(method).parameters

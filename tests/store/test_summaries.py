@@ -135,7 +135,7 @@ def test_a_file_of_before_gets_a_place_for_summaries(sqlite: Opener) -> None:
     sqlite.run(fill)
     db = apsw.Connection(str(file))
     facts = ("fact_sources", "facts", "fact_counters")
-    answers = ("answer_refs", "answers", "journal")
+    answers = ("answer_refs", "answers", "journal", "tools")
     later = ("remembered", "remembered_changes", "remembered_words")
     for table in ("summaries", "jobs", "quotas", "clock", *later, *facts, *answers):
         db.execute(f"DROP TABLE IF EXISTS {table}")

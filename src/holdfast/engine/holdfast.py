@@ -66,6 +66,7 @@ from holdfast.workers import Workers, WorkLimits
 
 if TYPE_CHECKING:
     from holdfast.memory.recalling import Memory
+    from holdfast.toolbox.box import Toolbox
 
 _SAVE_EVERY = 50
 
@@ -321,6 +322,15 @@ class Holdfast:
         return await self.memory.forget_turns(
             ids=ids, session=session, before=before, since=since, preview=preview
         )
+
+    # --- tools -----------------------------------------------------------------------------------
+
+    @cached_property
+    def toolbox(self) -> Toolbox:
+        """The tools of this scope: their pinned definitions, a directory, a search."""
+        from holdfast.toolbox.box import Toolbox  # noqa: PLC0415 - numpy takes 80 ms to load
+
+        return Toolbox(self.store, self.scope, clock=self._clock)
 
     # --- turns -----------------------------------------------------------------------------------
 

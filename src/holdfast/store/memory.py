@@ -22,6 +22,7 @@ from holdfast.store.memory_answers import MemoryAnswers
 from holdfast.store.memory_facts import MemoryFacts
 from holdfast.store.memory_journal import MemoryJournal
 from holdfast.store.memory_queue import MemoryQueue
+from holdfast.store.memory_tools import MemoryTools
 from holdfast.store.memory_turns import MemoryTurns
 from holdfast.store.moving import add_line, lines_of
 from holdfast.store.protocol import GRACE_SECONDS, Progress
@@ -42,6 +43,7 @@ from holdfast.store.records import (
 from holdfast.store.refs import parse
 from holdfast.store.scope import Scope
 from holdfast.store.shelf import Ref, Shelf, Workspace
+from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
 
 
@@ -66,6 +68,9 @@ class MemoryStore:
         self._answers = MemoryAnswers(clock)
         self.answers: AnswerShelf = self._answers
         """Answers that may be given again."""
+        self._tools = MemoryTools(clock)
+        self.tools: ToolShelf = self._tools
+        """Tools and their schemas."""
         self._journal = MemoryJournal(clock)
         self.journal: JournalShelf = self._journal
         """What was done, entry behind entry."""
@@ -455,6 +460,8 @@ class MemoryStore:
             yield transfer.encode(turn)
         for entry in self._journal.lines(scope):
             yield transfer.encode(entry)
+        for tool in self._tools.lines(scope):
+            yield transfer.encode(tool)
 
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
         """Read what `export` wrote."""
@@ -474,6 +481,8 @@ class MemoryStore:
                     new += self._answers.restore(scope, line)
                 elif isinstance(line, transfer.JournalLine):
                     new += self._journal.restore(scope, line)
+                elif isinstance(line, transfer.ToolLine):
+                    new += self._tools.restore(scope, line)
                 else:
                     new += add_line(shelf, workspace, line)
         return new
@@ -485,7 +494,8 @@ class MemoryStore:
             for names, shelf in self._shelves.items()
             if shelf.sessions or any(not ref.removed for ref in shelf.refs.values())
         }
-        for owner in (*self._answers.owners, *self._facts.owners(), *self._journal.owners):
+        owners = (*self._answers.owners, *self._facts.owners(), *self._journal.owners)
+        for owner in (*owners, *self._tools.owners):
             used.setdefault(owner, 0.0)
         latest = sorted(((at, *names) for names, at in used.items()), reverse=True)
         return [Scope(user, workspace) for _, workspace, user in latest]

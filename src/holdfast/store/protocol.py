@@ -32,6 +32,7 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
+from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
 
 GRACE_SECONDS = 3600.0
@@ -54,6 +55,8 @@ class Store(Protocol):
     """What was said, as statements that stand on their own."""
     answers: AnswerShelf
     """Answers that may be given again."""
+    tools: ToolShelf
+    """Tools and their schemas, as they were pinned."""
     journal: JournalShelf
     """What was done, entry behind entry, to be gone on from."""
 

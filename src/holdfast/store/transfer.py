@@ -19,6 +19,7 @@ from holdfast.store.journal import JournalEntry
 from holdfast.store.queue import PRIORITIES, Job, JobState
 from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
 from holdfast.store.refs import KIND, digest, parse
+from holdfast.store.tool_shelf import StoredTool
 from holdfast.store.turn_shelf import Remembered
 
 VERSION = 5
@@ -199,6 +200,12 @@ class JournalLine(msgspec.Struct, frozen=True, kw_only=True, tag="journal"):
     entry: JournalEntry
 
 
+class ToolLine(msgspec.Struct, frozen=True, tag="tool"):
+    """A tool as it was pinned; since version 5."""
+
+    tool: StoredTool
+
+
 class AuditLine(msgspec.Struct, frozen=True, tag="audit"):
     """An entry of the audit trail."""
 
@@ -218,6 +225,7 @@ Line = (
     | FactLine
     | AnswerLine
     | JournalLine
+    | ToolLine
     | CalibrationLine
     | AuditLine
 )

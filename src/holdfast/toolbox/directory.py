@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 from holdfast.cite import count
 from holdfast.toolbox.intents import MOST_INTENT, intent_of
@@ -24,9 +25,17 @@ _MOST_CHARACTERS_PER_TOKEN = 16
 """A text with more characters than that for each token allowed is not counted: it does not fit."""
 
 
-def directory(tools: Sequence[Tool], budget: int = BUDGET) -> str:
+class Listed(NamedTuple):
+    """A tool as a directory lists it."""
+
+    server: str
+    name: str
+    intent: str = ""
+
+
+def directory(tools: Sequence[Tool | Listed], budget: int = BUDGET) -> str:
     """The directory within a budget; empty if not even the number of tools fits, or none is."""
-    ordered = sorted(tools, key=lambda tool: (*tool.key, tool.hash))
+    ordered = sorted({_listed(tool) for tool in tools})
     groups = [(server, list(members)) for server, members in groupby(ordered, lambda t: t.server)]
     for text in _ways(groups):
         if len(text) <= budget * _MOST_CHARACTERS_PER_TOKEN and count(text) <= budget:
@@ -34,7 +43,7 @@ def directory(tools: Sequence[Tool], budget: int = BUDGET) -> str:
     return ""
 
 
-_Groups = list[tuple[str, list[Tool]]]
+_Groups = list[tuple[str, list[Listed]]]
 
 
 def _ways(groups: _Groups) -> Iterator[str]:
@@ -43,36 +52,40 @@ def _ways(groups: _Groups) -> Iterator[str]:
     if not total:
         return
     for length in (MOST_INTENT, _SHORT_INTENT):
-        yield _listed([_described(server, tools, length) for server, tools in groups])
+        yield _headed([_described(server, tools, length) for server, tools in groups])
     shown = max(len(tools) for _, tools in groups)
     while shown:
-        yield _listed([_named(server, tools, shown) for server, tools in groups])
+        yield _headed([_named(server, tools, shown) for server, tools in groups])
         shown = shown * 2 // 3 if shown > 3 else shown - 1
     servers = len(groups)
     while servers:
         lines = [_title(server, len(tools)) for server, tools in groups[:servers]]
         rest = sum(len(tools) for _, tools in groups[servers:])
         more = [f"and {len(groups) - servers} more servers with {rest} tools"] if rest else []
-        yield _listed([*lines, *more])
+        yield _headed([*lines, *more])
         servers = servers * 2 // 3 if servers > 3 else servers - 1
     yield f"{HEADING} {total}"
 
 
-def _listed(lines: Sequence[str]) -> str:
+def _listed(tool: Tool | Listed) -> Listed:
+    return tool if isinstance(tool, Listed) else Listed(tool.server, tool.name, intent_of(tool))
+
+
+def _headed(lines: Sequence[str]) -> str:
     return "\n".join([HEADING, *lines])
 
 
-def _described(server: str, tools: list[Tool], most: int) -> str:
+def _described(server: str, tools: list[Listed], most: int) -> str:
     lines = [f"{shown_name(server)}:"] if server else []
     for tool in tools:
-        intent = before(intent_of(tool), most)
+        intent = before(tool.intent, most)
         lines.append(
             f"- {shown_name(tool.name)}: {intent}" if intent else f"- {shown_name(tool.name)}"
         )
     return "\n".join(lines)
 
 
-def _named(server: str, tools: list[Tool], most: int) -> str:
+def _named(server: str, tools: list[Listed], most: int) -> str:
     names = ", ".join(shown_name(tool.name) for tool in tools[:most])
     rest = f" and {len(tools) - most} more" if len(tools) > most else ""
     return f"- {shown_name(server)}: {names}{rest}" if server else f"- {names}{rest}"

@@ -9,7 +9,7 @@ filled in turn, so that one wish with many like tools does not push out the othe
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -48,22 +48,23 @@ class Search:
         self.index = index
         self._embedder = embedder if index.vectors is not None else None
         self.weights = WORDS_ONLY if self._embedder is None else WITH_VECTORS
+        self._places = {key: n for n, key in enumerate(index.keys)}
         self._names = [fold(name) for _, name in index.keys]
         self._spoken = [" ".join(spoken(name)) for _, name in index.keys]
 
     def __call__(
-        self, query: str, k: int = 10, *, used: Collection[tuple[str, str]] = ()
+        self, query: str, k: int = 10, *, used: Mapping[tuple[str, str], float] | None = None
     ) -> list[Hit]:
         """The tools that a query may need, the best first, at most `k`; fewer if scores fall off.
 
-        `used` names tools, by server and name, that were used before.
+        `used` says of tools, by server and name, how much they were used before: 1 at most.
         """
         query = bounded(query)
         if not self.index.size or not query.strip() or k < 1:
             return []
         clauses = clauses_of(query)
         rows = [query, *clauses] if len(clauses) > 1 else [query]
-        signals = self.signals(rows, used)
+        signals = self.signals(rows, used or {})
         weights = np.array([self.weights.get(name, 0.0) for name in signals], np.float32)
         total = sum(self.weights.values()) - self.weights["called"] - self.weights["used"]
         stacked = np.stack(list(signals.values())) * (weights / total)[:, None, None]
@@ -81,7 +82,7 @@ class Search:
         return Hit(name=name, server=server, score=round(score, 4), place=n, signals=signals)
 
     def signals(
-        self, rows: Sequence[str], used: Collection[tuple[str, str]] = ()
+        self, rows: Sequence[str], used: Mapping[tuple[str, str], float]
     ) -> dict[str, Floats]:
         """Every signal of every tool for each of some texts."""
         index = self.index
@@ -141,8 +142,12 @@ class Search:
                 called[n] = 0.25
         return called
 
-    def _used(self, used: Collection[tuple[str, str]]) -> Floats:
-        return np.fromiter((key in used for key in self.index.keys), np.float32, self.index.size)
+    def _used(self, used: Mapping[tuple[str, str], float]) -> Floats:
+        uses = np.zeros(self.index.size, np.float32)
+        for key, much in used.items():
+            if (place := self._places.get(key)) is not None:
+                uses[place] = min(much, 1.0)
+        return uses
 
 
 def _gained(postings: Postings, terms: Sequence[int]) -> Floats:

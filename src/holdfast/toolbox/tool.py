@@ -149,12 +149,14 @@ def _read(definition: Any, server: str) -> Tool:
         (definition[key] for key in _WRAPS if isinstance(definition.get(key), Mapping)), definition
     )
     name = told.get("name")
-    if not isinstance(name, str) or not name.strip() or len(name) > MOST_NAME:
+    if not isinstance(name, str) or not _is_name(name):
+        kind = definition.get("type")
         raise _no_tool(
-            str(name or definition.get("type", "")), "it has no name, or one that is too long"
+            kind if isinstance(kind, str) else "",
+            f"it has no name of 1 to {MOST_NAME} visible characters",
         )
-    if len(server) > MOST_NAME:
-        raise _no_tool(name, "the name of its server is too long")
+    if server and not _is_name(server):
+        raise _no_tool(name, f"its server has no name of 1 to {MOST_NAME} visible characters")
     description = told.get("description")
     description = description if isinstance(description, str) else ""
     parameters = next((told[key] for key in _SCHEMAS if isinstance(told.get(key), Mapping)), None)
@@ -172,6 +174,10 @@ def _read(definition: Any, server: str) -> Tool:
         hash=hashlib.sha256(_written(pinned, name, ordered=True)).hexdigest(),
         tokens=count(written.decode()),
     )
+
+
+def _is_name(name: str) -> bool:
+    return bool(name.strip()) and len(name) <= MOST_NAME and name.isprintable()
 
 
 def _moved(tool: Tool, server: str) -> Tool:

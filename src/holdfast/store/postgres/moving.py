@@ -23,6 +23,7 @@ from holdfast.store.postgres import (
     shelf,
     summaries,
     text,
+    tools,
     turns,
     upkeep,
 )
@@ -183,6 +184,9 @@ async def _made_lines(rows: Callable[[LiteralString], Any]) -> AsyncIterator[tra
     async for row in rows(answers.ALL):
         if (answer := answers.opened(row)) is not None:
             yield transfer.AnswerLine(answer)
+    async for row in rows(tools.ALL):
+        if (tool := tools.opened(row)) is not None:
+            yield transfer.ToolLine(msgspec.structs.replace(tool, revision=0))
 
 
 async def _fact_lines(rows: AsyncIterator[Any]) -> AsyncIterator[transfer.Line]:
@@ -263,6 +267,8 @@ async def _restore_told(connection: Connection, scope: Scope, line: transfer.Lin
             return await _is_new(connection, _ADD_LINK, *who, name, session)
         case transfer.JournalLine():
             return await journal.restore(connection, scope, line)
+        case transfer.ToolLine(tool=tool):
+            return await _is_new(connection, tools.ADD, *tools.values(scope, tool))
         case transfer.CalibrationLine(data=data):
             return await _is_new(connection, _ADD_CALIBRATION, *who, data)
         case transfer.AuditLine(entry=entry):

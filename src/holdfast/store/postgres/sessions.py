@@ -130,6 +130,8 @@ SELECT workspace, username FROM (
     SELECT DISTINCT workspace, username, 0.0::float8 FROM holdfast.answers
     UNION ALL
     SELECT DISTINCT workspace, username, 0.0::float8 FROM holdfast.journal
+    UNION ALL
+    SELECT DISTINCT workspace, username, 0.0::float8 FROM holdfast.tools
 ) AS used
 GROUP BY 1, 2
 ORDER BY max(used) DESC, 1 DESC, 2 DESC

@@ -23,6 +23,7 @@ from holdfast.store.postgres.journal import PostgresJournal
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.postgres.shelf import PostgresTurns
+from holdfast.store.postgres.tools import PostgresTools
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
@@ -39,6 +40,7 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
+from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
 
 _SAVE_CALIBRATION: LiteralString = """
@@ -71,6 +73,8 @@ class PostgresStore:
         """What was said."""
         self.answers: AnswerShelf = PostgresAnswers(database, clock)
         """Answers that may be given again."""
+        self.tools: ToolShelf = PostgresTools(database, clock)
+        """Tools and their schemas."""
         self.journal: JournalShelf = PostgresJournal(database, clock)
         """What was done, entry behind entry."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import apsw
+import msgspec
 
 from holdfast.store import rules, transfer
 from holdfast.store.pack import Packed
@@ -23,6 +24,7 @@ from holdfast.store.sqlite import (
     originals,
     sessions,
     summaries,
+    tools,
     turns,
 )
 from holdfast.store.sqlite.ticking import Ticking
@@ -200,6 +202,15 @@ def audit_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     return lines, rows[-1][:2] if more else None
 
 
+def tool_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
+    """Tools in the order of their revisions."""
+    page, last = tools.page(db, scope, after or 0, PAGE)
+    lines: list[transfer.Line] = [
+        transfer.ToolLine(msgspec.structs.replace(tool, revision=0)) for tool in page
+    ]
+    return lines, last or None
+
+
 ALL: tuple[Read, ...] = (
     session_lines,
     turn_lines,
@@ -213,6 +224,7 @@ ALL: tuple[Read, ...] = (
     audit_lines,
     remembered_lines,
     journal_lines,
+    tool_lines,
 )
 
 
@@ -278,6 +290,8 @@ def _restore_told(db: apsw.Connection, scope: Scope, line: transfer.Line) -> boo
             if is_new:
                 sessions.link(db, scope.of(session), [name])
             return is_new
+        case transfer.ToolLine(tool=tool):
+            return tools.restore(db, scope, tool)
         case transfer.CalibrationLine(data=data) if sessions.calibration(db, scope) is None:
             sessions.save_calibration(db, scope, data)
             return True

@@ -194,6 +194,7 @@ def scopes(db: apsw.Connection) -> list[Scope]:
         "SELECT 1 FROM facts AS f WHERE f.workspace = c.workspace AND f.owner = c.owner)"
         " UNION ALL SELECT DISTINCT workspace, owner, 0 FROM answers"
         " UNION ALL SELECT DISTINCT workspace, owner, 0 FROM journal"
+        " UNION ALL SELECT DISTINCT workspace, owner, 0 FROM tools"
         ") GROUP BY 1, 2 ORDER BY max(used) DESC, 1 DESC, 2 DESC"
     )
     return [Scope(owner, workspace) for workspace, owner in rows]

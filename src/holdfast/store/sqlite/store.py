@@ -16,7 +16,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import apsw
 
-from holdfast.store import answer_shelf, rules, transfer
+from holdfast.store import answer_shelf, rules, tool_shelf, transfer
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf, damage_of
 from holdfast.store.journal import JournalShelf
@@ -46,6 +46,7 @@ from holdfast.store.sqlite import (
     originals,
     sessions,
     summaries,
+    tools,
     turns,
     upkeep,
 )
@@ -63,6 +64,7 @@ from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.shelf import SqliteTurns
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Readers, Writer
+from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
 
 _PART = 100
@@ -98,6 +100,8 @@ class SqliteStore:
         """What was said."""
         self.answers: AnswerShelf = answers.SqliteAnswers(writer, readers, clock)
         """Answers that may be given again."""
+        self.tools: ToolShelf = tools.SqliteTools(writer, readers, clock)
+        """Tools and their schemas."""
         self.journal: JournalShelf = journal.SqliteJournal(writer, readers, clock)
         """What was done, entry behind entry."""
         self._noting: Future[None] | None = None
@@ -339,7 +343,11 @@ class SqliteStore:
         unsound = await self._read(partial(answers.unsound, scope=scope))
         if unsound:
             await self._write(partial(answers.remove_unsound, scope=scope, unsound=unsound))
-        return damages + [answer_shelf.damaged(sha256) for sha256 in unsound.values()]
+        damages += [answer_shelf.damaged(sha256) for sha256 in unsound.values()]
+        torn_tools = await self._read(partial(tools.unsound, scope=scope))
+        if torn_tools:
+            await self._write(partial(tools.remove_unsound, scope=scope, unsound=torn_tools))
+        return damages + [tool_shelf.damaged(sha256) for sha256 in torn_tools.values()]
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
