@@ -1,0 +1,172 @@
+"""Google ADK: a plugin that makes the requests of every agent of an app fit.
+
+google_adk: over session. ADK builds each request from the events of its session, so what is changed
+in a request changes nothing that ADK keeps. Its contents are Gemini's, whatever model answers, and
+are read as Gemini's. Each user of an app has a scope of their own. Only this module imports
+`google.adk`.
+
+    runner = InMemoryRunner(agent, plugins=[HoldfastPlugin("sqlite:///work.db")])
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.tools.base_tool import BaseTool
+from google.genai import types
+
+from holdfast.engine import Holdfast
+from holdfast.errors import HoldfastError
+from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
+from holdfast.fitting import FitOptions
+from holdfast.integrations._adk_request import (
+    ContentForm,
+    around_of,
+    only_text,
+    usage_of,
+    withhold,
+)
+from holdfast.integrations._host import Host, log
+from holdfast.integrations._results import RESULT_TOKENS, cited
+from holdfast.integrations._session import Fit, Threads
+from holdfast.store import Scope
+from holdfast.wire.strict import encode
+
+if TYPE_CHECKING:
+    from google.adk.agents.callback_context import CallbackContext
+    from google.adk.models.llm_request import LlmRequest
+    from google.adk.models.llm_response import LlmResponse
+    from google.adk.tools.tool_context import ToolContext
+
+_MOST_USERS = 1_000
+_MOST_CHARACTERS = 200
+"""Of a name in a scope."""
+
+
+class HoldfastPlugin(BasePlugin):
+    """Fits each request of an app's agents, and answers the calls that open what was cited."""
+
+    def __init__(
+        self,
+        store: Holdfast | str | None = None,
+        *,
+        limit: int | None = None,
+        options: FitOptions | None = None,
+        result_tokens: int = RESULT_TOKENS,
+        name: str = "holdfast",
+    ) -> None:
+        """Fit requests to `limit` input tokens; without one, to what the model takes.
+
+        A result of more than `result_tokens` is cited before ADK's session has it.
+        """
+        super().__init__(name)
+        self.host = Host(store)
+        self._limit, self._options, self._result_tokens = limit, options, result_tokens
+        self._users: OrderedDict[Scope, Threads[types.Content]] = OrderedDict()
+        self._sent: dict[str, tuple[Threads[types.Content], Fit[types.Content]]] = {}
+        """Requests that are not answered yet, by the session and agent they are of."""
+
+    async def before_model_callback(
+        self, *, callback_context: CallbackContext, llm_request: LlmRequest
+    ) -> LlmResponse | None:
+        """Make the request fit; where what left it cannot be stored, nothing leaves it."""
+        try:
+            threads = await self._of_user(callback_context)
+        except HoldfastError as error:
+            log.warning("a call goes out as it is: %s", error)
+            return None
+        name = _session_name(callback_context)
+        if NAME not in llm_request.tools_dict:
+            llm_request.append_tools([_ExpandRef(threads)])
+        fit = await threads.afit(llm_request.contents, around_of(llm_request), name)
+        llm_request.contents = fit.messages
+        if fit.tools is not None:
+            withhold(llm_request, fit.tools)
+        self._sent[name] = threads, fit
+        return None
+
+    async def after_model_callback(
+        self, *, callback_context: CallbackContext, llm_response: LlmResponse
+    ) -> LlmResponse | None:
+        """Have what was sent written down; a stream reports its usage with its last part."""
+        if not llm_response.partial:
+            threads, fit = self._sent.pop(_session_name(callback_context), (None, None))
+            if threads is not None and fit is not None:
+                threads.observe(fit, usage_of(llm_response))
+        return None
+
+    async def on_model_error_callback(
+        self, *, callback_context: CallbackContext, llm_request: LlmRequest, error: Exception
+    ) -> LlmResponse | None:
+        """A request that failed is not written down: it is asked again, or never."""
+        self._sent.pop(_session_name(callback_context), None)
+        return None
+
+    async def after_tool_callback(
+        self,
+        *,
+        tool: BaseTool,
+        tool_args: dict[str, Any],
+        tool_context: ToolContext,
+        result: dict[str, Any],
+    ) -> dict[str, Any] | None:
+        """Cite a result that is too long for any window before ADK's session has it."""
+        if isinstance(tool, _ExpandRef):
+            return None
+        text = only_text(result)
+        if text is None:
+            try:
+                text = encode(result).decode()
+            except TypeError:  # no JSON: ADK knows how to send it, and it is fitted then
+                return None
+        try:
+            host = (await self._of_user(tool_context)).host
+        except HoldfastError:
+            return None  # said with the request
+        citation = await cited(host, text, tool=tool.name, over=self._result_tokens)
+        return None if citation is None else {"result": citation}
+
+    async def close(self) -> None:
+        """Write down what is still to be written; the runner calls this in its end."""
+        await self.host.asettle()
+        self.host.close()
+
+    async def _of_user(self, context: CallbackContext | ToolContext) -> Threads[types.Content]:
+        """The conversations of a user of an app: no other user can open what they cite."""
+        session = context.session
+        scope = Scope(session.user_id[:_MOST_CHARACTERS], session.app_name[:_MOST_CHARACTERS])
+        if scope not in self._users:
+
+            async def work(engine: Holdfast) -> Threads[types.Content]:
+                host = Host(await engine.of(scope))
+                return Threads(host, ContentForm(), limit=self._limit, options=self._options)
+
+            self._users[scope] = await self.host.wait(work)
+            if len(self._users) > _MOST_USERS:
+                self._users.popitem(last=False)
+        return self._users[scope]
+
+
+class _ExpandRef(BaseTool):
+    """The tool that a model opens refs with, as ADK runs it."""
+
+    def __init__(self, threads: Threads[types.Content]) -> None:
+        super().__init__(name=NAME, description=DESCRIPTION)
+        self._threads = threads
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        return types.FunctionDeclaration(
+            name=self.name, description=self.description, parameters_json_schema=PARAMETERS
+        )
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
+        """Open what a call asks for."""
+        return await self._threads.aexpand(args)
+
+
+def _session_name(context: CallbackContext) -> str:
+    """Each agent of an app sees its session's events in a way of its own."""
+    names = (context.session.id, context.agent_name, context.branch or "")
+    return "/".join(filter(None, names))[-_MOST_CHARACTERS:]

@@ -1,0 +1,199 @@
+"""Pydantic AI through its own function model: the promises, as an agent's requests keep them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import (
+    BinaryContent,
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    RetryPromptPart,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.usage import UsageLimits
+
+from holdfast import Holdfast
+from holdfast.integrations._pydantic_form import PydanticForm
+from holdfast.integrations.pydantic_ai import HoldfastCapability, HoldfastOverflowStore
+from tests.integrations.reading import (
+    ANSWER,
+    LIMIT,
+    LOGS,
+    QUESTIONS,
+    Broken,
+    Reader,
+    check_record,
+    judge,
+    read_log,
+)
+
+MANY = UsageLimits(request_limit=500)
+
+
+def agent(reader: Reader, *capabilities: HoldfastCapability[None]) -> Agent[None, str]:
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        form = PydanticForm()
+        values = [dict(value) for message in messages for value in form.write(message)]
+        tools = [{"function": {"name": tool.name}} for tool in info.function_tools]
+        move = reader({"model": "gpt-4o", "messages": values, "tools": tools})
+        if move.tool:
+            return ModelResponse([ToolCallPart(move.tool, dict(move.arguments))])
+        return ModelResponse([TextPart(move.text)])
+
+    model = FunctionModel(answer, model_name="gpt-4o")
+    return Agent(model, tools=[read_log], instructions="You read logs.", capabilities=capabilities)
+
+
+async def run(reading: Agent[None, str]) -> tuple[str, list[ModelMessage]]:
+    history: list[ModelMessage] = []
+    output = ""
+    for question in QUESTIONS:
+        result = await reading.run(question, message_history=history, usage_limits=MANY)
+        history, output = result.all_messages(), result.output
+    return output, history
+
+
+def results(history: list[ModelMessage]) -> list[str]:
+    parts = [part for message in history for part in message.parts]
+    return [
+        str(part.content)
+        for part in parts
+        if isinstance(part, ToolReturnPart) and part.tool_name == "read_log"
+    ]
+
+
+@pytest.mark.slow
+def test_sixty_calls_in_a_small_window_end_with_the_same_answer() -> None:
+    async def main() -> None:
+        unlimited = Reader()
+        assert (await run(agent(unlimited)))[0] == ANSWER
+        async with Holdfast.open("memory:") as engine:
+            fitted, capability = Reader(), HoldfastCapability[None](engine, limit=LIMIT)
+            output, history = await run(agent(fitted, capability))
+            assert output == ANSWER
+            assert results(history) == [read_log(n) for n in range(LOGS)]  # theirs stays whole
+            judge(fitted, "openai-chat", "gpt-4o")
+            await capability.host.asettle()
+            await check_record(engine, len(fitted.requests))
+
+    asyncio.run(main())
+
+
+def test_a_store_that_fails_does_not_break_the_agent(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        reader = Reader(logs=12)
+        capability = HoldfastCapability[None](Holdfast(Broken()), limit=LIMIT)
+        output, _ = await run(agent(reader, capability))
+        assert output == ANSWER
+        assert max(str(request).count("INFO step") for request in reader.requests) == 12 * 100
+
+    asyncio.run(main())
+    assert "the disk is full" in caplog.text
+    assert "INFO step" not in caplog.text
+
+
+def test_an_agent_that_fits_is_sent_its_own_objects() -> None:
+    sent: list[ModelMessage] = []
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        sent[:] = messages
+        assert [tool.name for tool in info.function_tools] == ["expand_ref"]
+        return ModelResponse([TextPart("Hello.")])
+
+    capability = HoldfastCapability[None]("memory:")
+    model = FunctionModel(answer, model_name="gpt-4o")
+    result = Agent(model, capabilities=[capability]).run_sync("Hello")
+    assert sent[0] is result.all_messages()[0]
+    capability.host.close()
+
+
+def test_a_huge_result_is_cited_before_the_history_has_it() -> None:
+    def dump() -> str:
+        """Gives everything."""
+        return "\n".join(f"{n:06} line" for n in range(20_000))
+
+    async def main() -> None:
+        async with Holdfast.open("memory:") as engine:
+            capability = HoldfastCapability[None](engine)
+            model = TestModel(call_tools=["dump"], model_name="gpt-4o")
+            result = await Agent(model, tools=[dump], capabilities=[capability]).run("Go")
+            parts = [part for message in result.all_messages() for part in message.parts]
+            [back] = [part for part in parts if isinstance(part, ToolReturnPart)]
+            assert len(str(back.content)) < 5_000
+            [ref] = await engine.store.refs(engine.scope)
+            stored = await engine.store.get(engine.scope, ref.ref_id)
+            assert stored is not None
+            assert stored.data.decode() == dump()
+
+    asyncio.run(main())
+
+
+def test_every_kind_of_part_is_written_and_an_edited_one_read_back() -> None:
+    form = PydanticForm()
+    back = ToolReturnPart("look", {"rows": [1, 2]}, "call_1")
+    picture = BinaryContent(b"1234", media_type="image/png")
+    request = ModelRequest(
+        [
+            SystemPromptPart("Be kind."),
+            back,
+            RetryPromptPart("Try again.", tool_name="look", tool_call_id="call_2"),
+            RetryPromptPart("Say it in JSON."),
+            UserPromptPart(["What is this?", ImageUrl("https://example.com/a.png"), picture]),
+        ]
+    )
+    values: list[Any] = list(form.write(request))
+    assert [value["role"] for value in values] == ["system", "tool", "tool", "user", "user"]
+    values[1] = {**values[1], "content": "[ref:json:abc]"}
+    [edited] = form.read([(value, request) for value in values])
+    assert isinstance(edited, ModelRequest)
+    assert edited.parts[0] is request.parts[0]
+    assert edited.parts[2:] == request.parts[2:]
+    assert isinstance(edited.parts[1], ToolReturnPart)
+    assert edited.parts[1].content == "[ref:json:abc]"
+    assert edited.parts[1].tool_call_id == back.tool_call_id
+    response = ModelResponse(
+        [ThinkingPart("Hm."), TextPart("I look."), ToolCallPart("look", {"n": 1}, "call_1")]
+    )
+    [value] = form.write(response)
+    assert form.read([(dict(value), response)])[0] is response
+    [digest] = form.read([({"role": "user", "content": "[Folded: 3 messages]"}, None)])
+    assert isinstance(digest.parts[0], UserPromptPart)
+
+
+def test_the_overflow_store_gives_back_the_very_bytes() -> None:
+    async def main() -> None:
+        async with Holdfast.open("memory:") as engine:
+            store = HoldfastOverflowStore(engine)
+            data = b"\x00\xff spilled \r\n" * 1000
+            handle = await store.write("run/call/0", data)
+            assert await store.read(handle) == data
+            assert handle == await store.write("run/other/0", data)
+            with pytest.raises(FileNotFoundError):
+                await store.read("ref:text:" + "0" * 64)
+        broken = HoldfastOverflowStore(Holdfast(Broken()))
+        with pytest.raises(OSError, match="the disk is full"):
+            await broken.write("run/call/0", b"text")
+
+    asyncio.run(main())
+
+
+def test_the_overflow_store_is_one_of_the_harness() -> None:
+    limits = pytest.importorskip(
+        "pydantic_ai_harness.tool_output_limits", reason="pydantic-ai-harness is not installed"
+    )
+    store: Any = HoldfastOverflowStore("memory:")
+    assert limits.ToolOutputLimits(store=store)
+    store.host.close()
