@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from holdfast import errors
 from holdfast.settings import Settings
-from holdfast.surfaces.cli import app
+from holdfast.surfaces.cli._application import application
 from holdfast.surfaces.cli.tour import broken, bundled_body
 from holdfast.wire import DIALECTS, RULES
 
@@ -55,7 +55,7 @@ def settings_page() -> str:
 def cli_page() -> str:
     """The help of every command, as the command prints it."""
     page = f"{NOTE}# Command line\n"
-    for command in ("", *_commands(typer.main.get_command(app))):
+    for command in ("", *_commands(typer.main.get_command(application()))):
         call = f"holdfast {command}".strip()
         page += f"\n## {call}\n\n```\n{_help(command)}```\n"
     return page
@@ -191,7 +191,7 @@ def stale_files() -> list[str]:
 def _help(command: str) -> str:
     arguments = [*command.split(), "--help"]
     result = CliRunner().invoke(
-        app,
+        application(),
         arguments,
         prog_name="holdfast",
         env={"COLUMNS": HELP_WIDTH, "TERMINAL_WIDTH": HELP_WIDTH},

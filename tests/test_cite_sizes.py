@@ -16,7 +16,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.cite import BRIEF, Citation, CitingRules, allowance, cite, count
+from holdfast.cite import BRIEF, Citation, CitingRules, cite, count
+from holdfast.cite.allowance import allowance
 from holdfast.expand import ExpandOptions, expand
 from holdfast.fitting import FitOptions, fit
 from holdfast.store.refs import canonical

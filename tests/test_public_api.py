@@ -5,6 +5,10 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import subprocess
+import sys
+
+import pytest
 
 import holdfast
 from holdfast import errors
@@ -33,6 +37,33 @@ def test_the_public_names_are_exactly_these() -> None:
 def test_everything_public_says_what_it_is() -> None:
     for name in NAMES:
         assert inspect.getdoc(getattr(holdfast, name)), name
+
+
+def test_importing_holdfast_loads_nothing_that_takes_time() -> None:
+    code = (
+        "import sys, holdfast\n"
+        "heavy = {'numpy', 'aiohttp', 'apsw', 'splintr', 'typer', 'rich', 'msgspec'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        "import holdfast.cite.citing\n"  # the package does not take the function's place
+        "assert holdfast.cite('short').text == 'short'\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_version_is_told_without_loading_the_command_line() -> None:
+    code = (
+        "import sys\n"
+        "from holdfast.surfaces.cli import main\n"
+        "try:\n    main(['--version'])\n"
+        "finally:\n    assert not {'typer', 'rich', 'msgspec'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == f"holdfast {holdfast.__version__}\n"
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        holdfast.nothing  # type: ignore[attr-defined] # noqa: B018
 
 
 def test_every_error_belongs_to_the_one_tree_and_is_drawn_in_it() -> None:

@@ -6,15 +6,41 @@ These are the names that people use first. The rest stands one import deeper: `h
 """
 
 import logging
+from typing import TYPE_CHECKING
 
-from holdfast.cite import cite
-from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError
-from holdfast.fitting import fit
-from holdfast.settings import Settings
-from holdfast.store import Scope
-from holdfast.tokens import count
-from holdfast.wire import convert, read, repair, validate, write
+if TYPE_CHECKING:
+    from holdfast.cite import cite
+    from holdfast.engine import Holdfast
+    from holdfast.errors import HoldfastError
+    from holdfast.fitting import fit
+    from holdfast.settings import Settings
+    from holdfast.store import Scope
+    from holdfast.tokens import count
+    from holdfast.wire import convert, read, repair, validate, write
+else:
+    import holdfast.cite  # noqa: F401 - for its name: see below
+    from holdfast._lazy import lazily
+
+    # `holdfast.cite` is the function. Its package has the same name, and would take that place when
+    # it is first imported; imported here, where it loads nothing yet, it gives way for good.
+    del cite
+    __getattr__ = lazily(
+        __name__,
+        {
+            "Holdfast": "holdfast.engine",
+            "HoldfastError": "holdfast.errors",
+            "Scope": "holdfast.store",
+            "Settings": "holdfast.settings",
+            "cite": "holdfast.cite",
+            "convert": "holdfast.wire",
+            "count": "holdfast.tokens",
+            "fit": "holdfast.fitting",
+            "read": "holdfast.wire",
+            "repair": "holdfast.wire",
+            "validate": "holdfast.wire",
+            "write": "holdfast.wire",
+        },
+    )
 
 __version__ = "0.1.0"
 

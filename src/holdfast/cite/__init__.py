@@ -3,18 +3,40 @@
 cite: after condense, expand and tokens, before fitting. Pure: the same input gives the same bytes.
 """
 
-from holdfast.cite.allowance import BRIEF, allowance
-from holdfast.cite.citation import (
-    Citation,
-    CitePolicy,
-    CitingRules,
-    Excerpt,
-    Fidelity,
-    ToolRule,
-    count,
-    is_long,
-)
-from holdfast.cite.citing import cite
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.cite.allowance import BRIEF
+    from holdfast.cite.citation import (
+        Citation,
+        CitePolicy,
+        CitingRules,
+        Excerpt,
+        Fidelity,
+        ToolRule,
+        count,
+        is_long,
+    )
+    from holdfast.cite.citing import cite
+else:
+    from holdfast._lazy import lazily
+
+    # Loaded when it is used, because `import holdfast` names this package: see there.
+    __getattr__ = lazily(
+        __name__,
+        {
+            "BRIEF": "holdfast.cite.allowance",
+            "Citation": "holdfast.cite.citation",
+            "CitePolicy": "holdfast.cite.citation",
+            "CitingRules": "holdfast.cite.citation",
+            "Excerpt": "holdfast.cite.citation",
+            "Fidelity": "holdfast.cite.citation",
+            "ToolRule": "holdfast.cite.citation",
+            "cite": "holdfast.cite.citing",
+            "count": "holdfast.cite.citation",
+            "is_long": "holdfast.cite.citation",
+        },
+    )
 
 __all__ = [
     "BRIEF",
@@ -24,7 +46,6 @@ __all__ = [
     "Excerpt",
     "Fidelity",
     "ToolRule",
-    "allowance",
     "cite",
     "count",
     "is_long",

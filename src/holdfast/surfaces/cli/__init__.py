@@ -11,109 +11,19 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import holdfast
 from holdfast.errors import HoldfastError
 
-from . import (
-    answers,
-    assemble,
-    cite,
-    compare,
-    config,
-    convert,
-    count,
-    expand,
-    facts,
-    fit,
-    jobs,
-    models,
-    pack,
-    rebuild,
-    recall,
-    refs,
-    serve,
-    show,
-    stats,
-    store,
-    summarise,
-    tour,
-    validate,
-    worker,
-)
-from ._output import abandon_stdout, complain, prepare_streams
-
-app = typer.Typer(
-    name="holdfast",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-for command in (
-    *(tour.tour, serve.serve, stats.stats, show.show, validate.validate, convert.convert),
-    *(count.count, fit.fit, cite.cite, expand.expand, refs.refs, rebuild.rebuild),
-    *(recall.recall, assemble.assemble, compare.compare),
-    *(summarise.summarise, pack.pack, worker.worker, jobs.jobs, models.models, config.config),
-):
-    app.command()(command)
-app.add_typer(answers.app, name="answers")
-app.add_typer(store.app, name="store")
-app.add_typer(facts.app, name="facts")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"holdfast {holdfast.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _holdfast(
-    version: Annotated[  # the callback acts on it
-        bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
-) -> None:
-    """Read, check, count, mend and convert the requests that agents send to LLMs.
-
-    \b
-    New here?          holdfast tour
-    Run the proxy:     holdfast serve
-    See what it saves: holdfast stats
-    See a request:     holdfast show request.json
-    Check it:          holdfast validate request.json
-    Mend it:           holdfast validate --repair request.json > mended.json
-    Change dialect:    holdfast convert request.json --to openai-chat
-    Count its tokens:  holdfast count request.json
-    Make it fit:       holdfast fit request.json --limit 8000 > smaller.json
-    Cite a content:    holdfast cite build.log --question "why did it fail?"
-    Open a part of it: holdfast expand REF --lines 40-80
-    Say less of it:    holdfast summarise report.md --level key_points
-    Pack sources:      holdfast pack *.md --question "why did it fail?" --budget 8000
-    Assemble a turn:   holdfast assemble SESSION "When is my flight?"
-    Compare answers:   holdfast compare request.json
-    List the refs:     holdfast refs
-    Recall a talk:     holdfast recall "what did I decide?"
-    Rebuild a request: holdfast rebuild SESSION TURN > asked.json
-    Answers in memory: holdfast answers list
-    See the jobs:      holdfast jobs
-    See the models:    holdfast models claude
-    See what is known: holdfast facts list
-    See what is kept:  holdfast store stats
-    See the settings:  holdfast config
-
-    FILE can be - for standard input. Results are tables in a terminal and JSON in a pipe.
-    """
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line, with the process's own arguments if none are given, and exit."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if list(arguments) == ["--version"]:  # scripts ask for it often: it waits for no import
+        sys.stdout.write(f"holdfast {holdfast.__version__}\n")
+        sys.exit(0)
+    from ._output import abandon_stdout, complain, prepare_streams  # noqa: PLC0415 - see above
+
     prepare_streams()
     try:
         code = _run(arguments)
@@ -128,9 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
-def _run(arguments: Sequence[str] | None) -> int | str | None:
+def _run(arguments: Sequence[str]) -> int | str | None:
+    from ._application import application, chosen  # noqa: PLC0415 - see main
+    from ._output import complain  # noqa: PLC0415
+
     try:
-        app(arguments, prog_name="holdfast")
+        application(chosen(arguments))(arguments, prog_name="holdfast")
     except SystemExit as end:
         return end.code
     except HoldfastError as error:
