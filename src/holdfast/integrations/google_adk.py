@@ -5,7 +5,7 @@ in a request changes nothing that ADK keeps. Its contents are Gemini's, whatever
 are read as Gemini's. Each user of an app has a scope of their own. Only this module imports
 `google.adk`.
 
-    runner = InMemoryRunner(agent, plugins=[HoldfastPlugin("sqlite:///work.db")])
+    app = App(name="logs", root_agent=agent, plugins=[HoldfastPlugin("sqlite:///work.db")])
 """
 
 from __future__ import annotations
