@@ -383,5 +383,5 @@ def test_changes_around_the_messages_are_undone_one_after_the_other() -> None:
     changes = (FrameEdit(edit, asked.frame), FrameEdit(edit, once.frame))
     patches = patches_of(FitState(asked, twice, ((0, 1),), changes))
     assert [patch.edit.action for patch in patches] == ["usage", "usage"]
-    assert unpatched(pack(twice.frame), patches) == pack(asked.frame)
-    assert unpatched(pack(once.frame), patches[:1]) == pack(asked.frame)
+    assert unpatched(pack(twice.frame), patches, {}) == pack(asked.frame)
+    assert unpatched(pack(once.frame), patches[:1], {}) == pack(asked.frame)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -34,6 +35,7 @@ __all__ = [
     "openai",
 ]
 
+Tools = Sequence[dict[str, Any]]
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 TOOL: dict[str, Any] = {
     "name": "read_log",
@@ -84,8 +86,10 @@ def close_clients() -> None:
 class Chat:
     """openai, Chat Completions."""
 
-    def __init__(self, url: str, *, stream: bool, tool: dict[str, Any] = TOOL) -> None:
-        self.tools: Any = [{"type": "function", "function": tool}]
+    def __init__(
+        self, url: str, *, stream: bool, tool: dict[str, Any] = TOOL, more: Tools = ()
+    ) -> None:
+        self.tools: Any = [{"type": "function", "function": each} for each in (tool, *more)]
         self.client = _closed_later(openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0))
         self.stream = stream
         self.history: list[Any] = []
@@ -94,7 +98,11 @@ class Chat:
         return self._go({"role": "user", "content": words})
 
     def give(self, call: tuple[str, str, dict[str, Any]], result: str) -> Heard:
-        return self._go({"role": "tool", "tool_call_id": call[0], "content": result})
+        return self._go(self.result(call, result))
+
+    @staticmethod
+    def result(call: tuple[str, str, dict[str, Any]], result: str) -> Any:
+        return {"role": "tool", "tool_call_id": call[0], "content": result}
 
     def _go(self, message: Any) -> Heard:
         self.history.append(message)
@@ -124,7 +132,8 @@ class Chat:
 class Responses:
     """openai, Responses."""
 
-    def __init__(self, url: str, *, stream: bool) -> None:
+    def __init__(self, url: str, *, stream: bool, more: Tools = ()) -> None:
+        self.tools = (TOOL, *more)
         self.client = _closed_later(openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0))
         self.stream = stream
         self.history: list[Any] = []
@@ -133,11 +142,15 @@ class Responses:
         return self._go({"role": "user", "content": words})
 
     def give(self, call: tuple[str, str, dict[str, Any]], result: str) -> Heard:
-        return self._go({"type": "function_call_output", "call_id": call[0], "output": result})
+        return self._go(self.result(call, result))
+
+    @staticmethod
+    def result(call: tuple[str, str, dict[str, Any]], result: str) -> Any:
+        return {"type": "function_call_output", "call_id": call[0], "output": result}
 
     def _go(self, item: Any) -> Heard:
         self.history.append(item)
-        tools: Any = [{"type": "function", "strict": False, **TOOL}]
+        tools: Any = [{"type": "function", "strict": False, **tool} for tool in self.tools]
         how: Any = {"model": "gpt-5", "input": self.history, "tools": tools, "store": False}
         if self.stream:
             with self.client.responses.stream(**how) as events:
@@ -162,7 +175,8 @@ class Responses:
 class Messages:
     """anthropic."""
 
-    def __init__(self, url: str, *, stream: bool) -> None:
+    def __init__(self, url: str, *, stream: bool, more: Tools = ()) -> None:
+        self.tools = (TOOL, *more)
         self.client = _closed_later(anthropic.Anthropic(base_url=url, api_key=KEY, max_retries=0))
         self.stream = stream
         self.history: list[Any] = []
@@ -171,13 +185,26 @@ class Messages:
         return self._go([{"type": "text", "text": words}])
 
     def give(self, call: tuple[str, str, dict[str, Any]], result: str) -> Heard:
-        return self._go([{"type": "tool_result", "tool_use_id": call[0], "content": result}])
+        return self.give_parts([self.result(call, result)])
+
+    @staticmethod
+    def result(call: tuple[str, str, dict[str, Any]], result: str) -> Any:
+        return {"type": "tool_result", "tool_use_id": call[0], "content": result}
+
+    def give_parts(self, parts: list[Any]) -> Heard:
+        return self._go(parts)
 
     def _go(self, content: Any) -> Heard:
         self.history.append({"role": "user", "content": content})
-        tool = {"name": "read_log", "description": TOOL["description"], "input_schema": SCHEMA}
         how: Any = {"model": "claude-sonnet-4-5", "max_tokens": 1000, "messages": self.history}
-        how["tools"] = [tool]
+        how["tools"] = [
+            {
+                "name": tool["name"],
+                "description": tool["description"],
+                "input_schema": tool["parameters"],
+            }
+            for tool in self.tools
+        ]
         if self.stream:
             with self.client.messages.stream(**how) as events:
                 for _ in events:
@@ -201,7 +228,8 @@ class Messages:
 class Gemini:
     """google-genai."""
 
-    def __init__(self, url: str, *, stream: bool) -> None:
+    def __init__(self, url: str, *, stream: bool, more: Tools = ()) -> None:
+        self.tools = (TOOL, *more)
         options = gemini_types.HttpOptions(base_url=url)
         self.client = _closed_later(genai.Client(api_key=KEY, http_options=options))
         self.stream = stream
@@ -211,19 +239,29 @@ class Gemini:
         return self._go(gemini_types.Part(text=words))
 
     def give(self, call: tuple[str, str, dict[str, Any]], result: str) -> Heard:
+        return self.give_parts(self.result(call, result))
+
+    @staticmethod
+    def result(call: tuple[str, str, dict[str, Any]], result: str) -> Any:
         response = gemini_types.FunctionResponse(
             id=call[0], name=call[1], response={"result": result}
         )
-        return self._go(gemini_types.Part(function_response=response))
+        return gemini_types.Part(function_response=response)
 
-    def _go(self, part: Any) -> Heard:
-        self.history.append(gemini_types.Content(role="user", parts=[part]))
-        declared: Any = {
-            "name": "read_log",
-            "description": TOOL["description"],
-            "parameters_json_schema": SCHEMA,
-        }
-        tools: Any = [gemini_types.Tool(function_declarations=[declared])]
+    def give_parts(self, *parts: Any) -> Heard:
+        return self._go(*parts)
+
+    def _go(self, *given: Any) -> Heard:
+        self.history.append(gemini_types.Content(role="user", parts=list(given)))
+        declared: Any = [
+            {
+                "name": tool["name"],
+                "description": tool["description"],
+                "parameters_json_schema": tool["parameters"],
+            }
+            for tool in self.tools
+        ]
+        tools: Any = [gemini_types.Tool(function_declarations=declared)]
         off = gemini_types.AutomaticFunctionCallingConfig(disable=True)
         config = gemini_types.GenerateContentConfig(tools=tools, automatic_function_calling=off)
         how: Any = {"model": "gemini-2.5-flash", "contents": self.history, "config": config}

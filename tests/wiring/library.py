@@ -294,6 +294,7 @@ SERVING = "about the proxy's own address and clients; the library listens to nob
 SENDING = "about where the proxy's requests are sent; the library sends none"
 READING = "the library is handed bodies that its caller holds already; `read` takes `limits`"
 
+PROXYS_TOOLS = "schemas are set aside by the proxy alone, which answers find_tools itself"
 LIBRARY: dict[str, Wired | str] = {
     "max_body_bytes": READING,
     "max_json_keys": READING,
@@ -309,6 +310,11 @@ LIBRARY: dict[str, Wired | str] = {
     "cite_max_tokens": Wired(citation_is_short, 100, 800),
     "offer_expand": Wired(fit_offers, "always", "when_cited"),
     "offer_inline": Wired(fit_offers_inline, "always", "auto"),
+    "lazy_tools": PROXYS_TOOLS,
+    "lazy_tool_tokens": PROXYS_TOOLS,
+    "lazy_tool_share": PROXYS_TOOLS,
+    "pinned_tools": PROXYS_TOOLS,
+    "tool_directory_tokens": PROXYS_TOOLS,
     "privacy_policy": Wired(citation_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(lifetime_of_cited, 0.0, 2.0),
     "worker_processes": Wired(workers_are_started, 0, 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import http.server
+import json
 import signal
 import socket
 import threading
@@ -19,6 +20,7 @@ from tests.fitting.test_citing import chat, log
 from tests.proxy.faults import stall
 from tests.proxy.gatekeeper import KEY, Got
 from tests.proxy.harness import Answered, Running, ask, path_of, request_in, running_proxy, turns_of
+from tests.proxy.many_tools import MANY
 from tests.proxy.spoken import call, says, text
 from tests.proxy.test_server import Process
 from tests.proxy.upstream import Upstream
@@ -174,6 +176,19 @@ def proxy_offers_inline(when: str, _: Path) -> object:
     with proxied(offer_inline=when, cite_policy="always") as (proxy, upstream):
         asked(proxy, {**chat(LONG), "model": "gpt-5"}, "openai-responses")
         return b"additional_tools" in upstream.requests[0].body
+
+
+def tools_sent_by(name: str, **others: Any) -> Observe:
+    """What goes out of a request with very many tools."""
+
+    def observe(value: object, _: Path) -> object:
+        body = {**chat("short"), "tools": [{"type": "function", "function": t} for t in MANY]}
+        settings = {"lazy_tool_tokens": 1_000, **others, name: value}
+        with proxied(**settings) as (proxy, upstream):
+            asked(proxy, body)
+            return json.dumps(upstream.requests[0].value["tools"])
+
+    return observe
 
 
 def proxy_shows_secret(policy: str, _: Path) -> object:
@@ -403,6 +418,13 @@ PROXY: dict[str, Wired | str] = {
     "cite_max_tokens": Wired(proxy_citation_is_short, 100, 800),
     "offer_expand": Wired(proxy_offers, "always", "never"),
     "offer_inline": Wired(proxy_offers_inline, "always", "never"),
+    "lazy_tools": Wired(tools_sent_by("lazy_tools"), "auto", "never"),
+    "lazy_tool_tokens": Wired(tools_sent_by("lazy_tool_tokens"), 1_000, 1_000_000),
+    "lazy_tool_share": Wired(
+        tools_sent_by("lazy_tool_share", lazy_tool_tokens=1_000_000), 0.001, 1.0
+    ),
+    "pinned_tools": Wired(tools_sent_by("pinned_tools"), [], ["office_1*"]),
+    "tool_directory_tokens": Wired(tools_sent_by("tool_directory_tokens"), 40, 800),
     "privacy_policy": Wired(proxy_shows_secret, "allow", "mask"),
     "content_ttl_hours": Wired(proxy_lifetime, 0.0, 2.0),
     "worker_processes": Wired(proxy_starts_workers, 0, 1),

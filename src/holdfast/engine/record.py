@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from hashlib import _Hash as Hash
 
 _SHA256: SingleNote[str] = SingleNote("sha256")
+_LONG_PATCH = 2_000
+"""Bytes of what a change has replaced from which on they are stored once, and not with each turn:
+the tools that were set aside are the same in all turns of a session."""
 _EVENED = Edit(
     action="layout",
     what="made the white space between messages even",
@@ -62,6 +65,8 @@ class Before(NamedTuple):
     lines: tuple[Line, ...] = ()
     frame: str = ""
     """Of what stood around the messages that went out."""
+    undone: frozenset[str] = frozenset()
+    """Of what changes have replaced, where it is long."""
     asked: tuple[Message, ...] | None = None
     sent: tuple[Message, ...] | None = None
     summed: Hash | None = None
@@ -129,12 +134,15 @@ def written(state: FitState, before: Before) -> Written:
                 b"" if stand.fold is None else msgspec.json.encode(stand.fold),
             )
         )
+    patches, replaced = _shortened(patches_of(state))
+    messages |= {name: was for name, was in replaced.items() if name not in before.undone}
     summed, end, asked = _summed(state.asked, before)
+    known = Before(lines, frame_name, frozenset(replaced), state.asked.messages, sent, summed, end)
     return Written(
-        Before(lines, frame_name, state.asked.messages, sent, summed, end),
+        known,
         Trail(shared, tuple(line.sha256 for line in lines[shared:]), frame_name),
         tuple(standings),
-        patches_of(state),
+        patches,
         asked,
         messages,
         _share(state.sent, _same_sent(state, before)),
@@ -266,10 +274,25 @@ def _common(one: bytes, other: bytes, most: int) -> int:
     return low
 
 
-def unpatched(frame: bytes, patches: Iterable[Patch]) -> bytes:
+def _shortened(patches: Iterable[Patch]) -> tuple[tuple[Patch, ...], dict[str, bytes]]:
+    """Changes that name what they replaced where it is long; and that, by its names."""
+    short: list[Patch] = []
+    replaced: dict[str, bytes] = {}
+    for patch in patches:
+        if len(patch.was) <= _LONG_PATCH:
+            short.append(patch)
+            continue
+        name = digest(patch.was)
+        replaced[name] = patch.was
+        short.append(msgspec.structs.replace(patch, was=b"", name=name))
+    return tuple(short), replaced
+
+
+def unpatched(frame: bytes, patches: Iterable[Patch], stored: Mapping[str, bytes]) -> bytes:
     """What stood around the messages as the client sent them."""
     for patch in reversed(tuple(patches)):
-        frame = frame[: patch.start] + patch.was + frame[patch.stop :]
+        was = stored[patch.name] if patch.name else patch.was
+        frame = frame[: patch.start] + was + frame[patch.stop :]
     return frame
 
 
@@ -311,7 +334,12 @@ class Sides(NamedTuple):
     @property
     def names(self) -> list[str]:
         """All that must be read to have both sides whole."""
-        return sorted({*self.client, *self.sent, self.frame})
+        return sorted({*self.client, *self.sent, self.frame, *self.undone})
+
+    @property
+    def undone(self) -> set[str]:
+        """What changes around the messages have replaced, where it is long."""
+        return {patch.name for patch in self.patches if patch.name}
 
 
 def last_sides(turns: Sequence[Turn]) -> Sides | None:
@@ -342,13 +370,13 @@ def last_fitted(turns: Sequence[Turn]) -> Sides | None:
 
 def asked_body(sides: Sides, stored: Mapping[str, bytes]) -> bytes:
     """The client's request, byte for byte; DamagedContentError if something of it is gone."""
-    if not stored.keys() >= {sides.frame, *sides.client}:
+    if not stored.keys() >= {sides.frame, *sides.client, *sides.undone}:
         raise DamagedContentError(
             "the request cannot be rebuilt: not all of it was stored, or not all is left",
             where="messages",
             fix="A privacy policy that refuses, or `holdfast store gc`, leaves such gaps.",
         )
-    around = unpack(unpatched(stored[sides.frame], sides.patches))
+    around = unpack(unpatched(stored[sides.frame], sides.patches, stored))
     body = around.around([stored[name] for name in sides.client])
     if digest(body) != sides.asked:
         raise DamagedContentError(

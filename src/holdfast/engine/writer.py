@@ -149,7 +149,9 @@ class TurnWriter:
             turn = msgspec.structs.replace(turn, patches=tuple(map(_emptied, turn.patches)))
             storable.pop(change.trail.frame, None)  # there is no way back from it
         await self._store.add_turn(self._scope, turn, record, storable)
-        before = change.known
+        before = change.known._replace(
+            undone=change.known.undone & (storable.keys() | self._before.undone)
+        )
         if before.frame not in storable and before.frame != self._before.frame:
             before = before._replace(frame="")  # it was kept out: the next turn may bring it
         self.record, self._before = record, before

@@ -20,7 +20,7 @@ OTHER_NAME = "holdfast_recall"
 """For requests that have a tool named `recall` of their own."""
 
 OUR_TOOLS = frozenset({tool.NAME, tool.OTHER_NAME, NAME, OTHER_NAME})
-"""What a tool of ours may be called: whoever offers one answers its calls."""
+"""What the tools that open what was left out may be called."""
 
 DESCRIPTION = "Finds what was said earlier in this conversation."
 PARAMETERS: dict[str, Any] = {

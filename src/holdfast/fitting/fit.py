@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.cite import CitingRules
 from holdfast.fitting.arrival import cite_arrivals, expansion_tool
+from holdfast.fitting.deferring import defer
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.folding import Folded, fold
@@ -52,6 +53,7 @@ def fit_request(
     measure = Measure.of(draft.asked, options, calibration)
     # Before anything is cited: what is, lets go of its texts, and they would be read once more.
     untouched = measure.count(draft.asked)
+    draft = defer(draft, options, state, measure, leaving)
     opener = expansion_tool(draft.asked)[0] if options.opens else ""
     rules = msgspec.structs.replace(options.rules, opener=opener)
     options = msgspec.structs.replace(options, rules=rules)

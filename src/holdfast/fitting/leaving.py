@@ -81,4 +81,5 @@ _SUMMARIES = {
     "tool_result": "A tool result whose middle was cut out of the conversation",
     "message": "Messages as the client sent them, before they were mended",
     "tools": "Tools that were withheld, as JSON",
+    "schemas": "Definitions of tools that a directory stands for, as JSON",
 }

@@ -16,11 +16,11 @@ from holdfast.fitting.options import FitOptions
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
 from holdfast.trim.standing import edits_of, is_ours, names_ref, shows_ref
-from holdfast.wire import Conversation, Message, Thinking
+from holdfast.wire import Conversation, Message
 from holdfast.wire.chained import held_under
 from holdfast.wire.rules.common import openai_answers
 from holdfast.wire.rules.openai_chat import MOST_TOOLS
-from holdfast.wire.thinking import BINDING, is_bound, thinks
+from holdfast.wire.thinking import has_bound_thoughts
 from holdfast.wire.tools import (
     INLINE_BETA,
     adds_tools,
@@ -205,23 +205,13 @@ def _offers_early(draft: Draft, options: FitOptions, measure: Measure, *, offere
         return False
     if offered:
         return True
-    if asked.dialect == "openai-chat" and len(asked.tools) >= MOST_TOOLS:
+    if asked.dialect == "openai-chat" and len(draft.now.tools) >= MOST_TOOLS:
         return False
-    if _has_bound_thoughts(asked, measure.model):
+    if has_bound_thoughts(asked, measure.model):  # it is kept until there is a ref
         return False
     # Nothing is cited yet: what fits without the tool must not be refused for it.
     with_it = measure.count(offer(draft, options, new=True).now)
     return measure.fits(with_it) or not measure.fits(measure.count(draft.now))
-
-
-def _has_bound_thoughts(asked: Conversation, model: str) -> bool:
-    """Whether a new tool would cost thinking, as in a session that began without us.
-
-    Tools stand before all thinking: where it is bound to them, it is kept until there is a ref.
-    """
-    if asked.dialect not in BINDING or not is_bound(model, asked.rest) or not thinks(asked.rest):
-        return False
-    return any(isinstance(block, Thinking) for m in asked.messages for block in m.blocks)
 
 
 def ask_for_usage(draft: Draft, *, new: bool) -> Draft:

@@ -31,6 +31,30 @@ OfferExpand = Literal["always", "when_cited", "never"]
 OfferInline = Literal["auto", "always", "never"]
 """Whether that tool comes in a message, with the first ref and behind all that is cached."""
 
+LazyMode = Literal["auto", "never"]
+"""Whether schemas are set aside where tools are very many."""
+
+
+def _no_directory(definitions: Sequence[bytes], _tokens: int) -> str:
+    """A directory where nobody writes one: what is there is found by asking."""
+    return f"There are {len(definitions)} tools."
+
+
+class LazyRules(msgspec.Struct, frozen=True, kw_only=True):
+    """From when on the schemas of tools are set aside, and which stay all the same."""
+
+    mode: LazyMode = "never"
+    tokens: int = 40_000
+    """Tokens of tools from which on it is done, where a session begins or its tools change."""
+    share: float = 0.5
+    """Share of the limit from which on it is done whatever was sent before: little else fits."""
+    pinned: tuple[str, ...] = ()
+    """Names of tools, or patterns, that stay as they are."""
+    directory_tokens: int = 800
+    directory: Callable[[Sequence[bytes], int], str] = _no_directory
+    """(definitions as JSON, most tokens) → names and intents: see toolbox/."""
+
+
 _BUNDLED = ModelContextRegistry()
 
 
@@ -63,6 +87,9 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it comes in a message instead, behind what is cached, with the first ref. That costs
     nothing until there is one, but the API must know such messages. `auto`: where the client's own
     request shows that it does; `always`: wherever OpenAI's own models answer Responses, too."""
+    lazy: LazyRules = LazyRules()
+    """When schemas of tools are set aside. Someone must answer the calls of the two tools that
+    stand for them, and hand on calls: see surfaces/proxy/finding.py."""
     betas: frozenset[str] = frozenset()
     """What the client's header `anthropic-beta` names."""
     summary_tokens: int = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from holdfast.expand.recalling import OUR_TOOLS
+from holdfast.expand.finding import OUR_TOOLS
 from holdfast.fitting.draft import Draft, Explain, because, client_range, where
 from holdfast.fitting.following import followed
 from holdfast.fitting.leaving import Leaving

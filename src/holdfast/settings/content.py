@@ -131,6 +131,38 @@ class ContentSettings(Definitions, frozen=True, kw_only=True):
             "there, always with OpenAI's own models on Responses too, or never."
         ),
     ] = "auto"
+    lazy_tools: Annotated[
+        Literal["auto", "never"],
+        Meta(
+            description="Whether the proxy sets the schemas of very many tools aside: a directory "
+            "names them, the model finds them with find_tools and calls them with call_tool, and "
+            "the client sees calls of its own tools."
+        ),
+    ] = "auto"
+    lazy_tool_tokens: Annotated[
+        int,
+        Meta(ge=1, description="Tokens of tools from which on their schemas are set aside."),
+    ] = 40_000
+    lazy_tool_share: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=1,
+            description="Share of a request's limit: tools that take more are set aside whatever "
+            "lazy_tool_tokens says.",
+        ),
+    ] = 0.5
+    pinned_tools: Annotated[
+        list[str],
+        Meta(
+            description="Tools whose schemas always stay in the request, by name or pattern: "
+            '["Read", "mcp__github__*"].'
+        ),
+    ] = msgspec.field(default_factory=list)
+    tool_directory_tokens: Annotated[
+        int,
+        Meta(ge=0, description="Most tokens of the directory that stands for schemas set aside."),
+    ] = 800
     privacy_policy: Annotated[
         Literal["allow", "mask", "refuse"],
         Meta(

@@ -106,6 +106,7 @@ EditAction = Literal[
     "thinking",  # thinking that is bound to other messages was taken out
     "words",  # words to the model were added
     "offer",  # a tool was added
+    "defer",  # schemas of tools were set aside: a directory stands for them
     "withhold",  # tools were taken out, or may not be called
     "usage",  # the stream was asked to report its usage
     "layout",  # white space between messages was made even
@@ -206,6 +207,9 @@ class Patch(msgspec.Struct, frozen=True):
     was: bytes
     """What stood there before, in the place of the bytes from start to stop."""
     edit: Edit
+    name: str = ""
+    """SHA-256 of that where it is long, such as a client's tools: then it is stored once, as
+    messages are, and `was` is empty."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):

@@ -114,7 +114,8 @@ def hashes_of(turn: Turn) -> set[str]:
     """Every hash that a turn names: what was sent, what it stands for, what was hidden or told."""
     sent = () if turn.sent is None else (*turn.sent.added, turn.sent.frame)
     originals = (sha256 for standing in turn.standings for sha256 in standing.originals)
-    return {sha256 for sha256 in (*sent, *originals, turn.hidden, turn.told) if sha256}
+    undone = (patch.name for patch in turn.patches)
+    return {sha256 for sha256 in (*sent, *originals, *undone, turn.hidden, turn.told) if sha256}
 
 
 def hash_range(name: RefName) -> tuple[str, str]:

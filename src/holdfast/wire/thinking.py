@@ -35,6 +35,13 @@ def thinks(body: Any) -> bool:
     return _thinking(body).get("type") not in (None, "disabled")
 
 
+def has_bound_thoughts(asked: Conversation, model: str) -> bool:
+    """Whether a change of its tools would cost thinking, as in a session that began without us."""
+    if asked.dialect not in BINDING or not is_bound(model, asked.rest) or not thinks(asked.rest):
+        return False
+    return any(isinstance(block, Thinking) for m in asked.messages for block in m.blocks)
+
+
 def _thinking(body: Any) -> dict[str, Any]:
     """What a request asks for; Converse carries it among the model's own fields."""
     return inner(body, "thinking") or inner(body, "additionalModelRequestFields", "thinking")

@@ -1,4 +1,4 @@
-"""Offer one more tool in a request; everything else keeps its very bytes.
+"""Offer one more tool in a request, or set some aside; everything else keeps its very bytes.
 
 tools: after conversation and running. What a tool's definition says is its owner's business. Tools
 stand first in what vendors cache; two dialects can also take one in a message, from there on.
@@ -7,7 +7,8 @@ stand first in what vendors cache; two dialects can also take one in a message, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -62,6 +63,96 @@ def with_tool(conversation: Conversation, definition: Mapping[str, Any]) -> Conv
     start, stop = offsets(hollow, place)
     listed = _extended(hollow[start:stop], offered, definition)
     return conversation.with_frame(_replace(frame, start, stop, listed))
+
+
+def plain_functions(conversation: Conversation) -> list[Tool]:
+    """The tools of the body that a name, a description and a schema say all of.
+
+    A provider's own tools, what messages add, functions of the old form, and what has a member of
+    unknown meaning are left out: of these nobody knows what else depends on them.
+    """
+    known = _KNOWN.get(conversation.dialect, frozenset())
+    listed = len(conversation.frame.place)
+    plain = []
+    for tool in conversation.tools:
+        if not all(isinstance(step, int) for step in tool.place[listed::2]):
+            continue  # an object that stands for a list of one
+        value = _find(conversation.rest, tool.place)
+        if conversation.dialect == "openai-chat" and isinstance(value, dict):
+            function = value.get("function")
+            value = function if value.keys() == {"type", "function"} else None
+        own = isinstance(value, dict) and not tool.hosted and bool(tool.name)
+        if own and value.keys() <= known and value.get("type") in _PLAIN_TYPES:
+            plain.append(tool)
+    times = Counter(tool.name for tool in plain)
+    return [tool for tool in plain if times[tool.name] == 1]
+
+
+def definitions(conversation: Conversation, tools: Sequence[Tool]) -> list[bytes]:
+    """The definitions of tools that stand in the body's list, as they came."""
+    inside = (*conversation.frame.place[:-1], "tools")
+    start, stop = offsets(conversation.frame.hollow, inside)
+    listed = items(conversation.frame.hollow[start:stop])
+    groups: dict[Any, list[msgspec.Raw]] = {}
+    written = []
+    for tool in tools:
+        steps: tuple[Any, ...] = tool.place[len(inside) :]
+        n, *rest = steps
+        if not rest:
+            written.append(bytes(listed[n]))
+            continue
+        key = (n, rest[0])
+        if key not in groups:  # Gemini's: to read a group for each of its functions takes long
+            groups[key] = items(fields(listed[n])[rest[0]])
+        written.append(bytes(groups[key][rest[1]]))
+    return written
+
+
+def without_tools(conversation: Conversation, tools: Collection[Tool]) -> Conversation:
+    """The request without some of its tools; those that stay keep their very bytes and order."""
+    gone = {tool.place for tool in tools}
+    place: Place = (*conversation.frame.place[:-1], "tools")
+    hollow = conversation.frame.hollow
+    start, stop = offsets(hollow, place)
+    listed = _remaining(hollow[start:stop], place, gone)
+    return conversation.with_frame(_replace(conversation.frame, start, stop, listed))
+
+
+def _remaining(raw: bytes, place: Place, gone: Collection[Place]) -> bytes:
+    """A list of tools without some; of Gemini's groups those go that have nothing left."""
+    entries = []
+    for n, entry in enumerate(map(bytes, items(raw))):
+        at = (*place, n)
+        if at not in gone and (left := _left_of(entry, at, gone)):
+            entries.append(left)
+    return b"[" + b",".join(entries) + b"]"
+
+
+def _left_of(entry: bytes, place: Place, gone: Collection[Place]) -> bytes:
+    """An entry of the list without what is gone from inside it; empty if that was all."""
+    for key in _DECLARATIONS:
+        inside = [member for member in gone if member[:-1] == (*place, key)]
+        if inside:
+            group = fields(entry)
+            listed = _remaining(bytes(group[key]), (*place, key), inside)
+            if listed == b"[]" and len(group) == 1:
+                return b""
+            return splice(entry, (key,), listed)
+    return entry
+
+
+_KNOWN = {
+    "openai-chat": frozenset({"name", "description", "parameters", "strict"}),
+    "openai-responses": frozenset({"type", "name", "description", "parameters", "strict"}),
+    "anthropic": frozenset(
+        {"type", "name", "description", "input_schema", "strict", "cache_control"}
+    ),
+    "gemini": frozenset(
+        {"name", "description", "parameters", "parametersJsonSchema", "parameters_json_schema"}
+    ),
+}
+"""Members of a definition that a schema which is given later can stand for."""
+_PLAIN_TYPES = ("function", "custom", None)
 
 
 def offered_tools(conversation: Conversation) -> tuple[Tool, ...]:
@@ -142,7 +233,10 @@ def _appended(raw: bytes, element: bytes) -> bytes:
 
 def _find(value: Any, place: Place) -> Any:
     for step in place:
-        value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, list) and isinstance(step, int):
+            value = value[step]
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
     return value
 
 

@@ -37,6 +37,23 @@ def withdraw(conversation: Conversation, withdrawn: Withdrawn) -> Conversation:
     return conversation if choice is None else conversation.with_field("tool_choice", choice)
 
 
+def chosen_tools(conversation: Conversation) -> set[str]:
+    """The tools that a request names where it says what may or must be called."""
+    body = conversation.rest
+    config = first(body, "toolConfig", "tool_config")
+    names: set[str] = set()
+    waiting = [body.get("tool_choice"), body.get("function_call"), config]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, str):  # in a list of names, or a word such as `auto`
+            names.add(value)
+        elif isinstance(value, dict):
+            waiting.extend(member for key, member in value.items() if key != "type")
+    return names
+
+
 Named = Callable[[dict[str, Any]], dict[str, Any]]
 """A tool's definition as a choice of tools names it."""
 

@@ -16,10 +16,11 @@ from typing import Any
 from holdfast.answers import Answer
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.expand.recalling import OUR_TOOLS
+from holdfast.expand.finding import CALLERS, OUR_TOOLS
 from holdfast.fitting import Fitted
 from holdfast.surfaces.proxy.delivery import Outcome, Pieces, account
 from holdfast.surfaces.proxy.expansions import Expansions
+from holdfast.surfaces.proxy.finding import ToolFinder
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.surfaces.proxy.remembering import Ended, Remembering, edit_of
@@ -39,6 +40,7 @@ from holdfast.surfaces.proxy.upstreams import returned_headers
 from holdfast.wire import Conversation, write
 from holdfast.wire.answers import (
     Call,
+    Handed,
     Hop,
     Kept,
     Relay,
@@ -84,6 +86,10 @@ class Handling:
         """What went out in the end, where history was folded to make room for an expansion."""
         self._expansions: Expansions | None = None
         """What the model opens, once it does."""
+        self._finder: ToolFinder
+        """The tools that were set aside, once one is looked for."""
+        self._handed: Handed = {}
+        """Calls of the answer that the client gets as calls of its own tools."""
         self._linked = False
         self._said_all = False
         """The client has the end of its stream."""
@@ -182,7 +188,7 @@ class Handling:
         await self._written()
         body, headers = got.body, got.headers
         if self._offered:  # else there was one answer, and it cannot hide anything
-            body = join_answers(bodies, self.dialect, self._is_hidden)
+            body = join_answers(bodies, self.dialect, self._is_hidden, handed=self._handed)
             headers = headers | account(billed, len(bodies))
         self._remembering.add(body)
         self._keep(prepared, answer.stop_reason, answer.turn, answer.calls, billed)
@@ -219,10 +225,8 @@ class Handling:
             if self._said_all and self._remembering.is_keeping:
                 for out in relay.close():  # nothing, unless the client left before it
                     self._remembering.add(out)
-                self._keep(
-                    *(prepared, relay.stop_reason, relay.assistant_turn, relay.visible_calls),
-                    relay.usage,
-                )
+                seen = (*relay.visible_calls, *self._handed.values())
+                self._keep(prepared, relay.stop_reason, relay.assistant_turn, seen, relay.usage)
             else:
                 self._remembering.end()
 
@@ -257,6 +261,7 @@ class Handling:
                     last = []
                 last += relay.finish()
                 following = await self._after(prepared, sent, relay)
+                last += relay.hand(self._handed)
                 if following is None:  # clients leave, or ask on, as soon as they have the end
                     self._hide(prepared)
                     if not relay.failed:
@@ -309,25 +314,38 @@ class Handling:
 
         The turn is written only where it is needed again: most answers hide nothing.
         """
-        hidden = [call for call in asked if self._is_hidden(call.name)]
-        if not hidden:
+        if not any(self._is_hidden(call.name) for call in asked):
             if self.hops:
                 self.hops.append(Hop(turn_of()))
             return None
-        alone = len(hidden) == len(asked)
         turn = with_own_ids(turn_of(), sent, self._is_hidden)
-        hidden = [c for c in turn_calls(turn, self.dialect) if self._is_hidden(c.name)]
-        self._expansions = self._expansions or Expansions(
+        calls = turn_calls(turn, self.dialect)
+        expansions = self._expansions = self._expansions or self._begin_expansions(prepared)
+        handed = self._handed = await self._finder.handed(calls) if self._is_lazy else {}
+        hidden = [c for n, c in enumerate(calls) if self._is_hidden(c.name) and n not in handed]
+        if not hidden:
+            self.hops.append(Hop(turn, handed=dict(handed)))
+            return None
+        step = await expansions.step(sent, turn, hidden, alone=len(hidden) == len(calls))
+        self.hops.append(Hop(step.turn, step.results, dict(handed)))
+        return step.following
+
+    @property
+    def _is_lazy(self) -> bool:
+        """Whether tools were set aside in this request."""
+        return not self._offered.isdisjoint(CALLERS)
+
+    def _begin_expansions(self, prepared: Prepared) -> Expansions:
+        self._finder = ToolFinder(prepared.asked, prepared.sent, self._engine.workers)
+        return Expansions(
             self._engine,
             self.service.caps,
             partial(self._preparing.room, prepared),
             self._is_hidden,
             partial(self._make_room, prepared),
             session=prepared.session.name,
+            finder=self._finder if self._is_lazy else None,
         )
-        step = await self._expansions.step(sent, turn, hidden, alone=alone)
-        self.hops.append(Hop(step.turn, step.results))
-        return step.following
 
     async def _make_room(
         self, prepared: Prepared, sent: Conversation, tokens: int

@@ -16,6 +16,8 @@ from holdfast.cite import count
 from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import parse_call, recalling
+from holdfast.expand.finding import CALLERS, FINDERS
+from holdfast.surfaces.proxy.finding import ToolFinder
 from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOTHING_SAID
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Hidden, continuation
@@ -26,6 +28,8 @@ _LEAST_ROOM = 120
 """Tokens that are worth opening something for: a page's head and a few lines."""
 _RECALLED = 1_000
 """Tokens of earlier turns that a call to find some may bring."""
+_FOUND = 1_000
+"""Tokens of schemas that a call to find tools is given room for."""
 _MOST_TELLINGS = 3
 """Times that a model is told that it may open no more; with the last one the tool is withdrawn.
 
@@ -78,7 +82,7 @@ class _Continued(NamedTuple):
 class Expansions:
     """The calls of one answer, and what they were given."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it needs of one request, once
         self,
         engine: Holdfast,
         caps: Caps,
@@ -87,11 +91,14 @@ class Expansions:
         make_room: MakeRoom | None = None,
         *,
         session: str = "",
+        finder: ToolFinder | None = None,
     ) -> None:
         """Begin; `hidden` says of a tool's name whether it is ours.
 
-        Without `make_room` what does not fit is not opened. Earlier turns are those of `session`.
+        Without `make_room` what does not fit is not opened. Earlier turns are those of `session`;
+        `finder` knows the tools that were set aside.
         """
+        self._finder = finder
         self._session = session
         self._engine = engine
         self._caps = caps
@@ -207,6 +214,8 @@ class Expansions:
         try:
             if call.name in (recalling.NAME, recalling.OTHER_NAME):
                 return await self._recalled(recalling.parse_query(call.arguments), most)
+            if self._finder is not None and call.name in FINDERS | CALLERS:
+                return await self._finder.answer(call, most)
             ref, options = parse_call(call.arguments)
             capped = msgspec.structs.replace(options, max_tokens=min(options.max_tokens, most))
             return (await self._engine.expand_ref(ref, capped, opener=call.name)).text
@@ -226,6 +235,8 @@ class Expansions:
 def _wanted(call: Call) -> int:
     if call.name in (recalling.NAME, recalling.OTHER_NAME):
         return _RECALLED
+    if call.name in FINDERS | CALLERS:
+        return _FOUND
     try:
         return parse_call(call.arguments)[1].max_tokens
     except ExpandError:

@@ -12,8 +12,10 @@ import msgspec
 from holdfast.engine import Holdfast, Session
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted
+from holdfast.fitting.deferring import deferred_tools
 from holdfast.fitting.draft import origins_of
 from holdfast.store.records import Edit, saved_tokens
+from holdfast.surfaces.proxy.finding import lazy_rules
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import log
 from holdfast.surfaces.proxy.service import Service
@@ -57,6 +59,8 @@ class Prepared(NamedTuple):
             headers[f"{PREFIX}edits"] = str(len(self.told.edits))
             if any(edit.action == "assemble" for edit in self.told.edits):
                 headers[f"{PREFIX}mode"] = "assemble"
+            if deferred := deferred_tools(self.told.state):
+                headers[f"{PREFIX}lazy-tools"] = str(deferred)
             if self.told.final:
                 headers[f"{PREFIX}final"] = "true"
         if self.warnings:
@@ -130,6 +134,7 @@ class Preparing:
             cites=defaults.cites and switches.cite and not several,
             opens=defaults.opens and not several,
             offer_expand=switches.offer_expand or defaults.offer_expand,
+            lazy=switches.deferring(lazy_rules(settings)),
             betas=_betas(self.incoming) if route.dialect == "anthropic" else frozenset(),
             reports_usage=True,
         )

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.cite import CitePolicy, CitingRules, ToolRule
 from holdfast.errors import ShapeError
-from holdfast.fitting.options import OfferExpand
+from holdfast.fitting.options import LazyMode, LazyRules, OfferExpand
 
 PREFIX = "x-holdfast-"
 _ON = frozenset({"1", "true", "yes", "on"})
@@ -31,6 +31,8 @@ _ANSWERS: dict[str, AnswerSwitch | None] = {
     **dict.fromkeys(("0", "false", "no"), "off"),
     "": None,
 }
+LazySwitch = LazyMode | int
+"""As the settings say or not at all, or from so many tokens of tools on."""
 Mode = Literal["fit", "assemble"]
 """How a request is made that holds a whole history."""
 
@@ -54,6 +56,9 @@ class Switches(NamedTuple):
     """Whether it may be answered from memory; None is what the settings say."""
     mode: Mode | None = None
     """How the request is made; None is what the settings say."""
+    lazy_tools: LazySwitch | None = None
+    """When schemas of tools are set aside: never, or from so many tokens on; None is what the
+    settings say."""
     cite_policy: CitePolicy | None = None
     cite_tokens: int | None = None
     cite_share: float | None = None
@@ -72,6 +77,12 @@ class Switches(NamedTuple):
             tools=self.cite_tools + rules.tools,
         )
 
+    def deferring(self, rules: LazyRules) -> LazyRules:
+        """The rules of the settings, with what this request wants otherwise."""
+        if isinstance(self.lazy_tools, int):
+            return msgspec.structs.replace(rules, mode="auto", tokens=self.lazy_tools)
+        return msgspec.structs.replace(rules, mode=self.lazy_tools) if self.lazy_tools else rules
+
 
 def read_switches(headers: Mapping[str, str]) -> Switches:
     """The switches of a request, or ShapeError that names the header which is wrong."""
@@ -87,6 +98,7 @@ def read_switches(headers: Mapping[str, str]) -> Switches:
         session=session,
         answers=_answers(headers),
         mode=_mode(headers),
+        lazy_tools=_lazy(headers),
         cite_policy=_policy(headers),
         cite_tokens=_tokens(headers, "cite-tokens"),
         cite_share=_share(headers),
@@ -155,6 +167,18 @@ def _mode(headers: Mapping[str, str]) -> Mode | None:
     choice = next((choice for choice in choices if choice == value), None)
     if value and choice is None:
         raise _bad("mode", "fit or assemble")
+    return choice
+
+
+def _lazy(headers: Mapping[str, str]) -> LazySwitch | None:
+    """Such as `never`, or `12000`."""
+    value = headers.get(f"{PREFIX}lazy-tools", "").strip().lower()
+    if _TOKENS.fullmatch(value):
+        return int(value)
+    choices: tuple[LazyMode, ...] = get_args(LazyMode)
+    choice = next((choice for choice in choices if choice == value), None)
+    if value and choice is None:
+        raise _bad("lazy-tools", "auto, never, or the tokens of tools from which on")
     return choice
 
 

@@ -12,6 +12,7 @@ from holdfast.wire.answers.relay import Relay
 from holdfast.wire.answers.shared import (
     NOTHING_SAID,
     Call,
+    Handed,
     Hidden,
     add_usage,
     context_usage,
@@ -36,6 +37,7 @@ __all__ = [
     "Call",
     "Event",
     "EventParser",
+    "Handed",
     "Hidden",
     "Hop",
     "Kept",

@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.wire.answers.joiner import Joiner, changed
-from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, dicts, joined_usage, load, text
+from holdfast.wire.answers.shared import (
+    NOTHING_SAID,
+    Call,
+    Handed,
+    Hidden,
+    dicts,
+    handed_calls,
+    joined_usage,
+    load,
+    text,
+)
 from holdfast.wire.answers.sse import Event, write_event
 from holdfast.wire.strict import encode
 from holdfast.wire.values import inner, take
@@ -44,7 +54,9 @@ def without(message: Any, hidden: Hidden) -> Any:
     return {**message, "content": kept} if kept else None
 
 
-def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> dict[str, Any]:
+def join_bodies(
+    bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str, handed: Handed
+) -> dict[str, Any]:
     """Several answers as one."""
     blocks = [
         block
@@ -52,6 +64,8 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> 
         for block in dicts(body.get("content"))
         if not _is_hidden(block, hidden)
     ]
+    natives = [b for b in dicts(bodies[-1].get("content")) if b.get("type") == "tool_use"]
+    blocks += [_handed(block, call) for block, call in handed_calls(natives, handed)]
     if not any(block.get("type") == "tool_use" or text(block.get("text")) for block in blocks):
         blocks.append({"type": "text", "text": note or NOTHING_SAID})
     stop = bodies[-1].get("stop_reason")
@@ -64,6 +78,12 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> 
 
 def _is_hidden(block: dict[str, Any], hidden: Hidden) -> bool:
     return block.get("type") == "tool_use" and hidden(text(block.get("name")))
+
+
+def _handed(block: dict[str, Any], call: Call) -> dict[str, Any]:
+    """A call as the client gets it instead."""
+    given = load(call.arguments.encode())
+    return {**block, "id": call.id, "name": call.name, "input": given}
 
 
 def _message(blocks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -167,6 +187,24 @@ class AnthropicJoiner(Joiner):
         out.extend(text_block(self._next, [words]))
         self._next += 1
         self.spoken = True
+
+    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+        """Put whole calls into the stream, as blocks of one piece."""
+        natives = [
+            block.content
+            for _, block in sorted(self._blocks.items())
+            if block.content.get("type") == "tool_use"
+        ]
+        for native, call in handed_calls(natives, handed):
+            start = {**_handed(native, call), "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": call.arguments}
+            at = self._next
+            out += [
+                named({"type": "content_block_start", "index": at, "content_block": start}),
+                named({"type": "content_block_delta", "index": at, "delta": delta}),
+                named({"type": "content_block_stop", "index": at}),
+            ]
+            self._next += 1
 
     def messages(self) -> list[Any]:
         """The assistant's turn of this upstream stream, as the next request has it."""

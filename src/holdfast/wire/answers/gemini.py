@@ -15,10 +15,13 @@ from holdfast.wire.answers.shared import (
     NOTHING_SAID,
     PARAGRAPH,
     Call,
+    Handed,
     Hidden,
     calls_in,
     dicts,
+    handed_calls,
     joined_usage,
+    load,
     text,
 )
 from holdfast.wire.answers.sse import Event, EventParser, write_event
@@ -56,7 +59,9 @@ def without(message: Any, hidden: Hidden) -> Any:
     return {**message, "parts": kept} if kept else None
 
 
-def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> dict[str, Any]:
+def join_bodies(
+    bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str, handed: Handed
+) -> dict[str, Any]:
     """Several answers as one."""
     candidates = [
         _with_parts(one, [part for part in _parts(one) if not _is_hidden(part, hidden)])
@@ -69,6 +74,7 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> 
             p for body in bodies[:-1] for p in _parts(_first(body)) if not _is_hidden(p, hidden)
         ]
         parts = _parted(parts, _parts(candidates[0]))
+        parts += _handed(_parts(_first(bodies[-1])), handed)
         if not any(_says(part) for part in parts):
             parts.append({"text": note or NOTHING_SAID})
         candidates[0] = _with_parts(candidates[0], parts)
@@ -110,6 +116,18 @@ def _with_parts(candidate: dict[str, Any], parts: list[Any]) -> dict[str, Any]:
 
 def _is_hidden(part: dict[str, Any], hidden: Hidden) -> bool:
     return "functionCall" in part and hidden(take(part, "functionCall", "name"))
+
+
+def _handed(parts: Sequence[dict[str, Any]], handed: Handed) -> list[dict[str, Any]]:
+    """Calls as the client gets them instead; what is signed stays so."""
+    natives = [part for part in parts if "functionCall" in part]
+    given = []
+    for part, call in handed_calls(natives, handed):
+        args = load(call.arguments.encode())
+        named = {**part["functionCall"], "name": call.name, "args": args}
+        named |= {"id": call.id} if call.id else {}
+        given.append({**part, "functionCall": named})
+    return given
 
 
 def _is_text(part: dict[str, Any]) -> bool:
@@ -247,10 +265,17 @@ class GeminiJoiner(Joiner):
 
     def say(self, words: str, out: list[bytes]) -> None:
         """Put a text of the proxy's own into the stream."""
-        part = {"text": PARAGRAPH + words if self._wrote else words}
-        content = {"content": {"role": "model", "parts": [part]}, "index": 0}
-        out.append(write_event(encode({**self._identity, "candidates": [content]})))
+        self._give_own([{"text": PARAGRAPH + words if self._wrote else words}], out)
         self.spoken = self._wrote = True
+
+    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+        """Put whole calls into the stream, in one chunk."""
+        self._give_own(_handed(_whole_calls(self._collected), handed), out)
+
+    def _give_own(self, parts: list[Any], out: list[bytes]) -> None:
+        """Give a chunk that the upstream did not send."""
+        content = {"content": {"role": "model", "parts": parts}, "index": 0}
+        out.append(write_event(encode({**self._identity, "candidates": [content]})))
 
     def messages(self) -> list[Any]:
         """The model's turn of this upstream stream, as the next request has it."""

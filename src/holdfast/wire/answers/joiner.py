@@ -11,7 +11,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from holdfast.wire.answers.shared import Call, Hidden, add_usage, context_usage, load, with_account
+from holdfast.wire.answers.shared import (
+    Call,
+    Handed,
+    Hidden,
+    add_usage,
+    context_usage,
+    load,
+    with_account,
+)
 from holdfast.wire.answers.sse import Event, write_event
 from holdfast.wire.strict import encode
 
@@ -38,6 +46,8 @@ class Joiner(ABC):
     def _reset(self) -> None:
         self.secretive = False
         """This upstream stream holds a hidden call."""
+        self.hands = False
+        """One of its hidden calls was handed to the client as a call of its own tool."""
         self.usage: dict[str, Any] = {}
         self.stop_reason = ""
         self.upstream_id = ""
@@ -97,6 +107,15 @@ class Joiner(ABC):
             self.end(value, event, out)
         self.tail = []
 
+    def hand(self, handed: Handed, out: list[bytes]) -> None:
+        """Give the client calls of its own tools, in the place of hidden ones."""
+        self.hands = self.spoken = True
+        self.give_calls(handed, out)
+
+    @abstractmethod
+    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+        """Put whole calls into the stream, behind what came so far."""
+
     @abstractmethod
     def join(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
         """Take an event that is an object."""
@@ -120,7 +139,7 @@ class Joiner(ABC):
     @property
     def visible(self) -> bool:
         """Whether this upstream stream holds a call that the client sees."""
-        return any(not self.hidden(call.name) for call in self.calls())
+        return self.hands or any(not self.hidden(call.name) for call in self.calls())
 
 
 def changed(value: Any, event: Event) -> bytes:

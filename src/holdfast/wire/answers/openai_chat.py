@@ -15,8 +15,10 @@ from holdfast.wire.answers.shared import (
     NOTHING_SAID,
     PARAGRAPH,
     Call,
+    Handed,
     Hidden,
     dicts,
+    handed_calls,
     joined_usage,
     load,
     text,
@@ -62,9 +64,14 @@ def without(message: Any, hidden: Hidden) -> Any:
     return rest if message.get("content") or message.get("refusal") else None
 
 
-def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> dict[str, Any]:
+def join_bodies(
+    bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str, handed: Handed
+) -> dict[str, Any]:
     """Several answers as one."""
-    choices = [_shown(choice, hidden) for choice in dicts(bodies[-1].get("choices"))]
+    choices = [
+        _shown(choice, hidden, handed if n == 0 else {})
+        for n, choice in enumerate(dicts(bodies[-1].get("choices")))
+    ]
     earlier = [inner(_first(body), "message") for body in bodies[:-1]]
     for n, choice in enumerate(choices):
         message = inner(choice, "message")
@@ -81,17 +88,24 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> 
     return {**bodies[-1], **first, "choices": choices, **billed}
 
 
-def _shown(choice: dict[str, Any], hidden: Hidden) -> dict[str, Any]:
-    """A choice without its hidden calls."""
+def _shown(choice: dict[str, Any], hidden: Hidden, handed: Handed) -> dict[str, Any]:
+    """A choice without its hidden calls, and with those that are handed on."""
     message = dict(inner(choice, "message"))
     made = dicts(message.get("tool_calls"))
     kept = [call for call in made if not hidden(name_of(call))]
-    if len(kept) < len(made):
+    kept += [_handed(native, call) for native, call in handed_calls(made, handed)]
+    if kept != made:
         message.pop("tool_calls")
         message |= {"tool_calls": kept} if kept else {}
     stop = choice.get("finish_reason")
     stop = "stop" if stop == "tool_calls" and not kept else stop
     return {**choice, "message": message, "finish_reason": stop}
+
+
+def _handed(native: dict[str, Any], call: Call) -> dict[str, Any]:
+    """A call as the client gets it instead."""
+    function = {**inner(native, "function"), "name": call.name, "arguments": call.arguments}
+    return {**native, "id": call.id, "type": "function", "function": function}
 
 
 def _words(content: Any) -> str:
@@ -308,6 +322,16 @@ class ChatJoiner(Joiner):
         delta = {"content": words if not self.spoken else PARAGRAPH + words}
         out.append(write_event(encode(chunk(self._identity, self._model, delta))))
         self.spoken = True
+
+    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+        """Put whole calls into the stream, numbered on."""
+        slots = self._choices[0].slots
+        for slot, call in handed_calls(slots, handed):
+            numbers = [other.shown for other in slots if other.shown is not None]
+            slot.shown = max(numbers, default=-1) + 1
+            piece = {"index": slot.shown, **_handed(slot.whole(), call)}
+            delta = chunk(self._identity, self._model, {"tool_calls": [piece]})
+            out.append(write_event(encode(delta)))
 
     def messages(self) -> list[Any]:
         """The assistant's turn of this upstream stream, as the next request has it."""

@@ -13,9 +13,11 @@ from holdfast.wire.answers.joiner import Joiner, changed
 from holdfast.wire.answers.shared import (
     NOTHING_SAID,
     Call,
+    Handed,
     Hidden,
     calls_in,
     dicts,
+    handed_calls,
     joined_usage,
     text,
 )
@@ -58,9 +60,12 @@ def without(message: Any, hidden: Hidden) -> Any:
     return None if _is_hidden(message, hidden) else message
 
 
-def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str) -> dict[str, Any]:
+def join_bodies(
+    bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str, handed: Handed
+) -> dict[str, Any]:
     """Several answers as one."""
     items = [item for body in bodies for item in turn_of(body) if not _is_hidden(item, hidden)]
+    items += _handed(turn_of(bodies[-1]), handed)
     if not any(_says(item) for item in items):
         items.append(message_item(_note_id(items), note or NOTHING_SAID))
     usage = joined_usage([usage_of(body) for body in bodies])
@@ -92,6 +97,15 @@ def _unarmed(response: dict[str, Any], hidden: Hidden) -> dict[str, Any]:
 
 def _is_hidden(item: dict[str, Any], hidden: Hidden) -> bool:
     return item.get("type") in _CALLS and hidden(text(item.get("name")))
+
+
+def _handed(items: Sequence[dict[str, Any]], handed: Handed) -> list[dict[str, Any]]:
+    """Calls as the client gets them instead."""
+    natives = [item for item in items if item.get("type") in _CALLS]
+    return [
+        {**item, "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        for item, call in handed_calls(natives, handed)
+    ]
 
 
 def _says(item: dict[str, Any]) -> bool:
@@ -242,7 +256,16 @@ class ResponsesJoiner(Joiner):
     def say(self, words: str, out: list[bytes]) -> None:
         """Put a text of the proxy's own into the stream."""
         item = message_item(_note_id([*self._earlier, *self._items]), words)
-        for value in message_events(item, self._next_index, [words]):
+        self._give_own(item, message_events(item, self._next_index, [words]), out)
+
+    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+        """Put whole calls into the stream, as items of one piece."""
+        for item in _handed(self.messages(), handed):
+            self._give_own(item, call_events(item, self._next_index), out)
+
+    def _give_own(self, item: Any, events: Iterable[dict[str, Any]], out: list[bytes]) -> None:
+        """Give the events of an item that the upstream did not send so."""
+        for value in events:
             self._last_number += 1
             out.append(
                 write_event(
@@ -262,6 +285,19 @@ class ResponsesJoiner(Joiner):
     def calls(self) -> list[Call]:
         """The calls of this upstream stream, hidden ones too."""
         return calls_in(self.messages(), NAME)
+
+
+def call_events(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
+    """The events of a call that comes in one piece, without their numbers."""
+    at = {"item_id": item.get("id", ""), "output_index": index}
+    empty = {**item, "status": "in_progress", "arguments": ""}
+    written = "response.function_call_arguments"
+    return [
+        {"type": "response.output_item.added", "output_index": index, "item": empty},
+        {"type": f"{written}.delta", **at, "delta": item["arguments"]},
+        {"type": f"{written}.done", **at, "name": item["name"], "arguments": item["arguments"]},
+        {"type": "response.output_item.done", "output_index": index, "item": item},
+    ]
 
 
 def message_item(item_id: str, words: str) -> dict[str, Any]:

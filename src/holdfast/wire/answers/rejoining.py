@@ -16,7 +16,7 @@ import msgspec
 
 from holdfast.wire import DIALECTS, Conversation, Message, Text, ToolCall, read, write
 from holdfast.wire.answers.marks import with_marks
-from holdfast.wire.answers.shared import Hidden
+from holdfast.wire.answers.shared import Call, Hidden
 from holdfast.wire.answers.turns import Hop, Kept, results_in, sendable, split, turn_calls
 from holdfast.wire.places import places
 from holdfast.wire.strict import decode, encode, splice
@@ -131,14 +131,15 @@ def _looks(answer: Kept, dialect: str, hidden: Hidden) -> list[Look]:
     shown = [
         _message(raw, dialect) for hop in answer.hops for raw in split(hop.turn, dialect, hidden)
     ]
-    look = _look(shown)
+    look = _look(shown, [call for hop in answer.hops for _, call in sorted(hop.handed.items())])
     if look.uses:
         return [look]
     return [look, look._replace(words=look.words + _squeezed(answer.note))]
 
 
-def _look(messages: Sequence[Message]) -> Look:
-    calls = [call for message in messages for call in message.calls]
+def _look(messages: Sequence[Message], handed: Sequence[Call] = ()) -> Look:
+    calls: list[ToolCall | Call] = [call for message in messages for call in message.calls]
+    calls += handed
     if calls:
         ids = tuple(call.id for call in calls)
         uses = tuple((call.name, _canonical(call.arguments)) for call in calls)
@@ -185,13 +186,13 @@ def _with_hidden(
     last = answer.hops[-1]
     whole.extend(_message(raw, dialect) for raw in sendable(last.turn, conversation))
     whole = with_marks(whole, shown)
+    if dialect == "gemini" and (last.results or last.handed):
+        calls = [call for message in shown for call in message.calls]
+        return [*whole, *_in_order(following, last, calls)]
     if not last.results:
         return [*whole, *following]
     if dialect == "anthropic":
         return [*whole, *_in_one_message(following, last)]
-    if dialect == "gemini":
-        calls = [call for message in shown for call in message.calls]
-        return [*whole, *_in_order(following, last, calls)]
     return [*whole, *_in_front(following, last, dialect)]
 
 
@@ -215,27 +216,32 @@ def _in_one_message(following: list[Message], hop: Hop) -> list[Message]:
 def _in_order(following: list[Message], hop: Hop, seen_calls: Sequence[ToolCall]) -> list[Message]:
     """Gemini: as many responses as calls in one content, in their order, for ids may be missing.
 
-    `seen_calls` are the visible calls as the client has them.
+    `seen_calls` are the visible calls as the client has them: those that were handed to it under
+    names of its own stand last, and are answered under the name that the model has used.
     """
-    [made] = results_in("gemini", hop.results)
+    ours = [part for content in results_in("gemini", hop.results) for part in content["parts"]]
     if not (following and following[0].results):
-        return [_composed(made, "gemini"), *following]
+        added = [_composed({"role": "user", "parts": ours}, "gemini")] if ours else []
+        return [*added, *following]
     given = following[0].value
     parts = given["parts"] if isinstance(given["parts"], list) else [given["parts"]]
     places = {block.place[-1] for block in following[0].results}
     theirs = [part for n, part in enumerate(parts) if n in places or parts is not given["parts"]]
     rest = [part for part in parts if part not in theirs]
-    ours = list(made["parts"])
     hidden = [call for call, _ in hop.results]
-    client_ids = iter([call.id for call in seen_calls])
+    own = len(seen_calls) - len(hop.handed)
+    client_calls = iter(seen_calls[:own])
+    handed_calls = iter(seen_calls[own:])
     ordered = []
-    for call in turn_calls(hop.turn, "gemini"):
+    for n, call in enumerate(turn_calls(hop.turn, "gemini")):
         if call in hidden:
             hidden.remove(call)
             ordered.append(ours.pop(0))
         elif theirs:
-            response = theirs.pop(_answering(theirs, next(client_ids, ""), call.name))
-            ordered.append(_as_answer_to(call.id, response))
+            name = hop.handed[n].name if n in hop.handed else call.name
+            seen = next(handed_calls if n in hop.handed else client_calls, None)
+            response = theirs.pop(_answering(theirs, seen.id if seen else "", name))
+            ordered.append(_as_answer_to(call, response))
     together = {**given, "parts": [*ordered, *ours, *theirs, *rest]}
     return [_composed(together, "gemini"), *following[1:]]
 
@@ -248,13 +254,13 @@ def _answering(responses: Sequence[Any], call_id: str, name: str) -> int:
     return next(by_id, next(by_name, 0))
 
 
-def _as_answer_to(call_id: str, part: Any) -> Any:
-    """A response with the id of its call as the provider gave it, or with none."""
+def _as_answer_to(call: Call, part: Any) -> Any:
+    """A response with the name of its call and its id as the provider gave it, or with none."""
     key, value = _response(part)
-    if take(value, "id") == call_id:
+    if take(value, "id") == call.id and take(value, "name") == call.name:
         return part
-    named = {name: field for name, field in value.items() if name != "id"}
-    return {**part, key: {**({"id": call_id} if call_id else {}), **named}}
+    named = {name: field for name, field in value.items() if name not in ("id", "name")}
+    return {**part, key: {**({"id": call.id} if call.id else {}), "name": call.name, **named}}
 
 
 def _response(part: Any) -> tuple[str, Any]:

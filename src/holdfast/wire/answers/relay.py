@@ -7,6 +7,7 @@ relay: after the dialects' joiners; the proxy drives it. It has no network and n
     relay.hidden_calls and not relay.visible_calls:
         the proxy answers them, calls the provider again with `continuation`, and, once that
         answers, relay.continue_with() and feeds on: the client sees one stream
+    relay.hand(calls)                        or: hidden calls that the client gets as its own
     relay.close()                            the end that was held back, if there is one
 """
 
@@ -21,7 +22,7 @@ from holdfast.wire.answers.gemini import GeminiJoiner
 from holdfast.wire.answers.joiner import Joiner
 from holdfast.wire.answers.openai_chat import ChatJoiner
 from holdfast.wire.answers.openai_responses import ResponsesJoiner
-from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, load
+from holdfast.wire.answers.shared import NOTHING_SAID, Call, Handed, Hidden, load
 from holdfast.wire.answers.sse import MAX_EVENT_BYTES, Event, EventParser
 from holdfast.wire.strict import encode
 
@@ -122,6 +123,13 @@ class Relay:
         self._joiner.restart()
         self._begin()
         return self._whole([])
+
+    def hand(self, handed: Handed) -> list[bytes]:
+        """Give the client some hidden calls of the latest stream, as calls of its own tools."""
+        out: list[bytes] = []
+        if handed:
+            self._joiner.hand(handed, out)
+        return self._whole(out)
 
     def close(self, note: str = "") -> list[bytes]:
         """Give the end that was held back; nothing if it went through already.

@@ -5,7 +5,7 @@ shared: after sse, before the dialects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -36,6 +36,11 @@ class Call(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<Call of {self.name}, {len(self.arguments)} characters>"
+
+
+Handed = Mapping[int, Call]
+"""Hidden calls that are handed to the client all the same, as calls of its own tools: by their
+number among all calls of the turn. They stand behind what else the client sees of it."""
 
 
 def load(data: bytes) -> Any:
@@ -72,6 +77,11 @@ def calls_in(messages: Iterable[Any], dialect: str) -> list[Call]:
         for block in blocks_in(messages, dialect)
         if isinstance(block, ToolCall)
     ]
+
+
+def handed_calls(natives: Sequence[Any], handed: Handed) -> list[tuple[Any, Call]]:
+    """Calls of a turn, as they stand there, each with what the client gets instead."""
+    return [(natives[n], handed[n]) for n in sorted(handed) if n < len(natives)]
 
 
 def _arguments(value: Any) -> str:

@@ -38,6 +38,9 @@ class Hop(msgspec.Struct, frozen=True):
     """The assistant's turn: `Relay.assistant_turn`, `Answer.turn`."""
     results: tuple[tuple[Call, str], ...] = ()
     """The hidden calls with what the proxy answered; none in a last turn without hidden calls."""
+    handed: dict[int, Call] = {}
+    """In a last turn, the hidden calls that the client got as calls of its own tools: see
+    `Handed`."""
 
 
 class Kept(msgspec.Struct, frozen=True):

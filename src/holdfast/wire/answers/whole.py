@@ -13,7 +13,7 @@ import msgspec
 from holdfast.errors import ProviderError
 from holdfast.wire import Text
 from holdfast.wire.answers import anthropic, gemini, openai_chat, openai_responses
-from holdfast.wire.answers.shared import Call, Hidden, blocks_in, calls_in, load
+from holdfast.wire.answers.shared import Call, Handed, Hidden, blocks_in, calls_in, load
 from holdfast.wire.strict import encode
 from holdfast.wire.values import take
 
@@ -64,17 +64,25 @@ def read_answer(body: bytes, dialect: str) -> Answer:
     )
 
 
-def join_answers(bodies: Sequence[bytes], dialect: str, hidden: Hidden, note: str = "") -> bytes:
+def join_answers(
+    bodies: Sequence[bytes],
+    dialect: str,
+    hidden: Hidden,
+    note: str = "",
+    *,
+    handed: Handed | None = None,
+) -> bytes:
     """The answers of several upstream calls as one, without hidden calls; usage: `context_usage`.
 
     One answer that hides nothing is given back byte for byte. None is empty: where all was hidden,
-    `note` or a sentence that says so stands for it.
+    `note` or a sentence that says so stands for it. Hidden calls of the last answer may be
+    `handed` to the client, as calls of its own tools.
     """
     values = [_value(body) for body in bodies]
     spoken = _DIALECTS[dialect]
     if len(bodies) == 1 and not spoken.hides(values[0], hidden):
         return bodies[0]
-    joined: dict[str, Any] = spoken.join_bodies(values, hidden, note)
+    joined: dict[str, Any] = spoken.join_bodies(values, hidden, note, handed or {})
     return encode(joined)
 
 

@@ -118,7 +118,9 @@ class Inspected(msgspec.Struct, frozen=True, kw_only=True):
         if frame is None:
             return None
         if side == CLIENT:
-            frame = unpatched(frame, self.sides.patches)
+            if not self.stored.keys() >= self.sides.undone:
+                return None
+            frame = unpatched(frame, self.sides.patches, self.stored)
         for dialect in (self.dialect, None):  # an earlier turn may have spoken another
             with suppress(WireError):
                 return read(unpack(frame).hollow, dialect)

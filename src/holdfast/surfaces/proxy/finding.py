@@ -1,0 +1,164 @@
+"""The tools that were set aside, for one answer: found for the model, called for the client.
+
+finding: before expansions. A call that fits its tool's schema is handed to the client as a call of
+its own tool; one that does not gets the reason and the schema, a few times, before it is handed on
+as it is: then the client says best what is wrong with it. No name goes to the client that it did
+not declare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, partial
+from typing import Any
+
+from holdfast.cite import count
+from holdfast.errors import ExpandError
+from holdfast.expand.finding import CALLERS, parse_search, parse_tool_call
+from holdfast.fitting.options import LazyRules
+from holdfast.models.embedding import open_embedder
+from holdfast.settings import Settings
+from holdfast.toolbox import Tool, directory, sorted_out
+from holdfast.toolbox.checking import problems
+from holdfast.wire import Conversation
+from holdfast.wire.answers import Call, Handed
+from holdfast.wire.strict import decode, encode
+from holdfast.wire.tools import definitions, plain_functions
+from holdfast.workers import Workers
+
+MOST_FOUND = 4_000
+"""Tokens of schemas that one search may bring."""
+_MOST_HITS = 8
+_MOST_REFUSALS = 3
+"""Times that one answer's calls are sent back for their arguments."""
+_NONE_FITS = "[No tool fits that. Ask in other words, or by a name.]"
+
+
+class ToolFinder:
+    """The client's tools, those that went out in full too, while one answer is made."""
+
+    def __init__(self, asked: Conversation, sent: Conversation, workers: Workers) -> None:
+        self._asked = asked
+        self._shown = {tool.name for tool in sent.tools}
+        self._workers = workers
+        self._refusals = 0
+        self._size = len(asked.frame.head) + len(asked.frame.tail)
+
+    @cached_property
+    def _tools(self) -> dict[str, Tool]:
+        asked = self._asked
+        values = list(map(decode, definitions(asked, plain_functions(asked))))
+        return {tool.name: tool for tool in sorted_out(values)[0]}
+
+    @property
+    def _withheld(self) -> list[Tool]:
+        return [tool for name, tool in self._tools.items() if name not in self._shown]
+
+    async def handed(self, calls: Sequence[Call]) -> Handed:
+        """Those of a turn's calls that go to the client, as calls of its own tools."""
+        size = max(self._size, sum(len(call.arguments) for call in calls))
+        return await self._workers.off_loop(size, partial(self._handed, calls))
+
+    def _handed(self, calls: Sequence[Call]) -> Handed:
+        handed = {}
+        for n, call in enumerate(calls):
+            own = self._own_call(call) if call.name in CALLERS else None
+            if own is not None:
+                handed[n] = own
+        return handed
+
+    def _own_call(self, call: Call) -> Call | None:
+        """The client's call that a call of ours means; None if it goes back to the model."""
+        try:
+            name, arguments = parse_tool_call(call.arguments)
+        except ExpandError:
+            return None
+        tool = self._named(name)
+        if tool is None:
+            return None
+        if self._refusals < _MOST_REFUSALS and problems(tool, arguments):
+            self._refusals += 1
+            return None
+        return Call(call.id, tool.name, encode(arguments).decode())
+
+    def _named(self, name: str) -> Tool | None:
+        """The tool of a name; models leave the part off that names a server."""
+        if name in self._tools:
+            return self._tools[name]
+        alike = [tool for key, tool in self._tools.items() if key.endswith(f"__{name}")]
+        return alike[0] if len(alike) == 1 else None
+
+    async def answer(self, call: Call, most: int) -> str:
+        """What the model is told: the tools it looked for, or what is wrong with its call."""
+        work = self._refused if call.name in CALLERS else self._found
+        return await self._workers.off_loop(self._size, partial(work, call, min(most, MOST_FOUND)))
+
+    def _found(self, call: Call, most: int) -> str:
+        from holdfast.toolbox.searching import search_over  # noqa: PLC0415 - numpy loads slowly
+
+        query, tools = parse_search(call.arguments), self._withheld
+        hits = search_over(tools, open_embedder())(query, k=_MOST_HITS)
+        chosen = [tools[hit.place] for hit in hits]
+        lines: list[str] = []
+        for tool in chosen:
+            line = _told(tool, most)
+            if line is None:
+                continue
+            lines.append(line)
+            most -= count(line) + 1
+        return "\n".join(lines) or f"{_NONE_FITS}\n{directory(tools, max(most // 2, 0))}".rstrip()
+
+    def _refused(self, call: Call, most: int) -> str:
+        name, arguments = parse_tool_call(call.arguments)
+        tool = self._named(name)
+        if tool is None:
+            return f"[There is no tool of this name.]\n{directory(self._withheld, most // 2)}"
+        wrong = "\n".join(problems(tool, arguments))
+        return f"[The call was not made: its arguments do not fit the schema.]\n{wrong}\n" + (
+            _told(tool, most - count(wrong) - 20) or ""
+        )
+
+
+def _told(tool: Tool, most: int) -> str | None:
+    """A tool with its schema, within some tokens: without its descriptions if need be."""
+    for parameters in (tool.parameters, _bare(tool.parameters)):
+        value = {"name": tool.name, "description": tool.description, "parameters": parameters}
+        line = encode(value).decode()
+        if len(line) <= most * 16 and count(line) <= most:
+            return line
+    return None
+
+
+def _bare(node: Any) -> Any:
+    """A schema without what it says in words."""
+    if isinstance(node, list):
+        return [_bare(member) for member in node]
+    if not isinstance(node, dict):
+        return node
+    words = ("description", "title", "examples", "$comment")
+    # A property may be called `description`: only texts are words.
+    return {
+        key: _bare(value)
+        for key, value in node.items()
+        if key not in words or isinstance(value, dict)
+    }
+
+
+def lazy_rules(settings: Settings) -> LazyRules:
+    """When schemas of tools are set aside, as the settings say.
+
+    Only here: the library's callers would have to answer the two tools themselves.
+    """
+    return LazyRules(
+        mode=settings.lazy_tools,
+        tokens=settings.lazy_tool_tokens,
+        share=settings.lazy_tool_share,
+        pinned=tuple(settings.pinned_tools),
+        directory_tokens=settings.tool_directory_tokens,
+        directory=_directory,
+    )
+
+
+def _directory(schemas: Sequence[bytes], tokens: int) -> str:
+    tools, _ = sorted_out(list(map(decode, schemas)))
+    return directory(tools, tokens)
