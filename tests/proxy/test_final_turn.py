@@ -82,10 +82,27 @@ def test_tools_that_leave_no_room_are_withheld_and_that_is_said(dialect: str) ->
 
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses", "anthropic", "gemini"])
-def test_more_tools_than_the_window_takes_are_an_error_that_says_so(dialect: str) -> None:
+def test_more_tools_than_the_window_takes_are_set_aside(dialect: str) -> None:
     with Upstream(SAID) as provider, running_proxy(upstream=provider.url) as proxy:
         body = request_in(dialect, many_tools(chat("a short result")))
         answer = ask(proxy.url + path_of(dialect), body, {**KEYS, "x-holdfast-budget": "900"})
+        assert answer.status == 200
+        assert int(answer.headers["x-holdfast-lazy-tools"]) >= 60
+        assert provider.refused == []
+        assert holdfast.count(provider.requests[0].body, dialect=dialect).tokens <= 900
+        session = proxy.service.engine.session(answer.headers["x-holdfast-session"])
+        proxy.settled()
+        assert proxy.do(session.rebuild(1)) == body
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses", "anthropic", "gemini"])
+def test_more_tools_than_the_window_takes_are_an_error_where_none_may_be_set_aside(
+    dialect: str,
+) -> None:
+    with Upstream(SAID) as provider, running_proxy(upstream=provider.url) as proxy:
+        body = request_in(dialect, many_tools(chat("a short result")))
+        never = {"x-holdfast-budget": "900", "x-holdfast-lazy-tools": "never"}
+        answer = ask(proxy.url + path_of(dialect), body, {**KEYS, **never})
         assert answer.status == 400
         assert "61 tools" in answer.body.decode()
         assert "Offer fewer tools" in answer.body.decode()

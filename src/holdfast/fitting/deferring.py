@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from holdfast.expand.finding import (
@@ -35,6 +36,8 @@ from holdfast.wire.withdrawing import chosen_tools
 
 _MOST_RECENT = 8
 """Tools that a session has called which stay in full when its schemas are first set aside."""
+_DIRECTORY_SHARE = 0.125
+"""Most of the limit that the directory may take: a small window has other things to hold."""
 _PAYS = 0.7
 """Share of the tokens of tools that may be left: else setting some aside is not worth a search."""
 
@@ -57,11 +60,20 @@ def defer(
     schemas = definitions(draft.now, withheld)
     search = _known_finder(draft, before, pair, withheld, state, measure)
     if search is None:
-        directory = options.lazy.directory(schemas, options.lazy.directory_tokens)
+        room = min(options.lazy.directory_tokens, round(_DIRECTORY_SHARE * measure.most))
+        directory = options.lazy.directory(schemas, room)
         search = finder(draft.now.dialect, pair, directory)
     fewer = with_tool(without_tools(draft.now, withheld), search)
     fewer = with_tool(fewer, _marked(caller(draft.now.dialect, pair), draft.now, withheld))
-    return _explained(draft, fewer, schemas, measure, leaving, is_new=before is None)
+    return _explained(
+        draft,
+        fewer,
+        schemas,
+        measure,
+        leaving,
+        begins=before is None,
+        same=_is_same(draft, state, before, fewer),
+    )
 
 
 def deferred_tools(state: FitState) -> int:
@@ -165,21 +177,37 @@ def _marked(
     return {**definition, "cache_control": marks[-1]} if marks else definition
 
 
-def _explained(
+def _is_same(
+    draft: Draft, state: FitState | None, before: Conversation | None, fewer: Conversation
+) -> bool:
+    """Whether the same tools were set aside last time."""
+    if state is None or before is None or _names(fewer.tools) - _names(before.tools):
+        return False
+    return _names(state.asked.tools) == _names(draft.asked.tools)
+
+
+def _explained(  # noqa: PLR0913 - all that was found out, once
     draft: Draft,
     fewer: Conversation,
     schemas: Sequence[bytes],
     measure: Measure,
     leaving: Leaving,
     *,
-    is_new: bool,
+    begins: bool,
+    same: bool,
 ) -> Draft:
-    """The request with fewer tools, if that pays and what left may be stored."""
+    """The request with fewer tools, if that pays and what left may be stored.
+
+    Where the `same` was done last time, it is stored already: 400 tools are not read for secrets
+    with every request.
+    """
     tokens = measure.count(draft.now).parts.tools
     left = measure.count(fewer).parts.tools
-    if is_new and left > _PAYS * tokens:
+    if begins and left > _PAYS * tokens:
         return draft
-    ref = leaving.keep("schemas", b"[" + b",".join(schemas) + b"]", tokens - left)
+    whole = b"[" + b",".join(schemas) + b"]"
+    kept = leaving.name_of if same else partial(leaving.keep, tokens=tokens - left)
+    ref = kept("schemas", whole)
     if not ref:
         return draft
     edit = Edit(
@@ -191,4 +219,4 @@ def _explained(
         to_tokens=left,
         ref_id=ref,
     )
-    return draft.with_frame(fewer, edit, new=is_new)
+    return draft.with_frame(fewer, edit, new=not same)

@@ -30,6 +30,10 @@ class Leaving:
         """Note the original of a citation."""
         self._cited[content.ref_id] = content
 
+    def name_of(self, kind: str, original: bytes) -> str:
+        """The ref of an original that was stored before."""
+        return ref_id(kind, digest(original), self._rules.ref_digits)
+
     def keep(self, kind: str, original: bytes, tokens: float) -> str:
         """Note an original that is taken out; its ref, or nothing where it may not be stored.
 
