@@ -46,9 +46,11 @@ def defer(
     draft: Draft, options: FitOptions, state: FitState | None, measure: Measure, leaving: Leaving
 ) -> Draft:
     """The request with a directory in the place of most of its tools, where these are very many."""
+    if not _may_be_lazy(draft.asked, options):
+        return draft
     before = _lazy_before(draft, state)
     pair = free_pair(draft.asked)
-    if pair is None or not _may_be_lazy(draft.asked, options):
+    if pair is None:
         return draft
     candidates = plain_functions(draft.now)
     if before is None and not (candidates and _is_due(draft, options.lazy, state, measure)):
