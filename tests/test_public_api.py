@@ -14,6 +14,8 @@ import holdfast
 from holdfast import errors
 
 NAMES = [
+    "Agent",
+    "Client",
     "Holdfast",
     "HoldfastError",
     "Scope",

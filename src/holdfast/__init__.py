@@ -9,7 +9,9 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.agent import Agent
     from holdfast.cite import cite
+    from holdfast.client import Client
     from holdfast.engine import Holdfast
     from holdfast.errors import HoldfastError
     from holdfast.fitting import fit
@@ -27,6 +29,8 @@ else:
     __getattr__ = lazily(
         __name__,
         {
+            "Agent": "holdfast.agent",
+            "Client": "holdfast.client",
             "Holdfast": "holdfast.engine",
             "HoldfastError": "holdfast.errors",
             "Scope": "holdfast.store",
@@ -49,6 +53,8 @@ __version__ = "0.1.0"
 logging.getLogger("holdfast").addHandler(logging.NullHandler())
 
 __all__ = [
+    "Agent",
+    "Client",
     "Holdfast",
     "HoldfastError",
     "Scope",
@@ -62,3 +68,4 @@ __all__ = [
     "validate",
     "write",
 ]
+

@@ -20,6 +20,8 @@
     │   └── DamagedContentError       what is stored is not what was stored
     ├── ExpandError                   an expansion asks for what cannot be given
     ├── PrivacyError                  a policy forbids to store the content
+    ├── AgentError                    an agent's run cannot go on
+    │   └── ToolFailureError          a tool failed again and again with the same arguments
     ├── ToolError                     a tool is not there, or its definition cannot be read
     └── ProviderError                 the provider refused or failed
         └── ModelError                a model that we asked gave no usable answer
@@ -172,6 +174,14 @@ class PrivacyError(HoldfastError):
 
 class ToolError(HoldfastError):
     """A tool is not there, or its definition cannot be read."""
+
+
+class AgentError(HoldfastError):
+    """An agent's run cannot go on; what it did is in its journal."""
+
+
+class ToolFailureError(AgentError):
+    """A tool failed again and again with the same arguments: the model does not get past it."""
 
 
 class ProviderError(HoldfastError):

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from holdfast.surfaces.proxy.sending import HttpSending, Reply
+from holdfast.calling.network import HttpSending, Reply
 from tests.hardening.shapes import refused
 from tests.provider.request import Got
 from tests.proxy.gatekeeper import error

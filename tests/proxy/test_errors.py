@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from holdfast.surfaces.proxy.sending import BrokenOffError, failure, place_of
+from holdfast.calling.network import BrokenOffError, failure, place_of
 from holdfast.wire.answers import overflow_message
 from tests.fitting.test_citing import chat, log
 from tests.proxy.gatekeeper import KEY

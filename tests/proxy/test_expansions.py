@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.calling.expansions import Caps, Expansions, MakeRoom, OpeningStep
 from holdfast.cite import count
 from holdfast.engine import Holdfast
 from holdfast.store.memory import MemoryStore
-from holdfast.surfaces.proxy.expansions import Caps, Expansions, MakeRoom, OpeningStep
 from holdfast.wire import Conversation, read
 from holdfast.wire.answers import Call
 from tests.fitting.test_citing import chat, log

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.calling.upstreams import Upstream, configured
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
-from holdfast.surfaces.proxy.upstreams import Upstream, address, configured, outgoing_headers
+from holdfast.surfaces.proxy.upstreams import address, outgoing_headers
 from tests.fitting.test_citing import chat
 from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import ask, request_in, running_proxy

@@ -46,7 +46,7 @@ def open_model(provider_id: str, settings: Settings) -> CompletionModel:
         return CommandModel(name, command, program.reply, window=window, timeout=timeout)
     url = _address(id_, settings)
     if url:
-        if not _is_here(url):
+        if not is_here(url):
             _refuse_if_forbidden(settings, name)
         from holdfast.models.http import HttpModel  # noqa: PLC0415 - its client takes 200 ms
 
@@ -97,7 +97,7 @@ def _refuse_if_forbidden(settings: Settings, name: str) -> None:
         )
 
 
-def _is_here(url: str) -> bool:
+def is_here(url: str) -> bool:
     """Whether an address is this machine's own."""
     host = urlsplit(url).hostname or ""
     try:

@@ -13,7 +13,7 @@ from ._output import remark
 from ._store import StoreOption
 
 if TYPE_CHECKING:
-    from holdfast.surfaces.proxy.routes import Family
+    from holdfast.calling.upstreams import Family
     from holdfast.surfaces.proxy.server import Started
 
 _CURL = """\

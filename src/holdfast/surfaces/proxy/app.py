@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from holdfast.calling.network import BrokenOffError, UpstreamError
 from holdfast.errors import (
     BudgetExceededError,
     ContextOptimizationError,
@@ -38,7 +39,6 @@ from holdfast.surfaces.proxy.incoming import Incoming, Receive, TooSlowError, Up
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.routes import Route, family_of, meant, route
 from holdfast.surfaces.proxy.seen import RequestSeen
-from holdfast.surfaces.proxy.sending import BrokenOffError, UpstreamError
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX, Switches, read_switches
 from holdfast.surfaces.proxy.tenants import own_tokens

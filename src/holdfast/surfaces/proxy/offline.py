@@ -8,28 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
 
-from holdfast import models
+from holdfast.calling.network import Reply
+from holdfast.calling.offline import OfflineModel, random_id
 from holdfast.errors import WireError
-from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
 from holdfast.surfaces.proxy.routes import Route, route
-from holdfast.surfaces.proxy.sending import Reply
 from holdfast.tokens import count
 from holdfast.wire import Conversation, read
-from holdfast.wire.answers import Call, Said, compose_answer, error_body, stream_answer
+from holdfast.wire.answers import error_body
 from holdfast.wire.strict import Limits, encode
-from holdfast.wire.tools import offered_tools
 
-MODEL = "holdfast-offline"
 _LARGE_BYTES = 100_000
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex[:24]
 
 
 class OfflineSending:
@@ -40,11 +31,10 @@ class OfflineSending:
         *,
         limits: Limits | None = None,
         clock: Callable[[], float] = time.time,
-        new_id: Callable[[], str] = _new_id,
+        new_id: Callable[[], str] = random_id,
     ) -> None:
         self._limits = limits or Limits()
-        self._clock = clock
-        self._new_id = new_id
+        self._model = OfflineModel(clock=clock, new_id=new_id)
 
     @asynccontextmanager
     async def send(
@@ -73,34 +63,11 @@ class OfflineSending:
         if found.counts:
             name = "totalTokens" if found.dialect == "gemini" else "input_tokens"
             return _Reply(200, "application/json", (encode({name: tokens}),))
-        said = self._said(conversation, tokens)
         if found.streams or conversation.rest.get("stream") is True:
-            events = stream_answer(said, found.dialect, usage=_wants_usage(conversation.rest))
-            return _Reply(200, "text/event-stream", tuple(events))
-        return _Reply(200, "application/json", (compose_answer(said, found.dialect),))
-
-    def _said(self, conversation: Conversation, tokens: int) -> Said:
-        tool = _expansion_tool(conversation)
-        spoken = models.answer(conversation, expansion_tool=tool)
-        calls = tuple(
-            Call(
-                f"call_{self._new_id()}",
-                tool or NAME,
-                encode({"ref_id": one.ref_id, "query": one.query}).decode(),
-            )
-            for one in spoken.openings
-        )
-        written = spoken.text + "".join(call.arguments for call in calls)
-        return Said(
-            id=self._new_id(),
-            model=MODEL,
-            created=int(self._clock()),
-            pieces=spoken.pieces,
-            calls=calls,
-            input_tokens=tokens,
-            output_tokens=models.count(written),
-            cut=spoken.cut,
-        )
+            events = self._model.stream(conversation, found.dialect, tokens)
+            return _Reply(200, "text/event-stream", events)
+        answer = self._model.answer(conversation, found.dialect, tokens)
+        return _Reply(200, "application/json", (answer,))
 
 
 class _Reply:
@@ -115,14 +82,3 @@ class _Reply:
         for piece in self._pieces:
             yield piece
             await asyncio.sleep(0)  # others get their turn between two pieces
-
-
-def _expansion_tool(conversation: Conversation) -> str | None:
-    """The proxy's own tool; a client's tool of the same name is none to call."""
-    names = {tool.name for tool in offered_tools(conversation) if tool.description == DESCRIPTION}
-    return next((name for name in (OTHER_NAME, NAME) if name in names), None)
-
-
-def _wants_usage(body: Any) -> bool:
-    options = body.get("stream_options")
-    return isinstance(options, dict) and options.get("include_usage") is True

@@ -6,10 +6,9 @@ routes: the first word of the proxy. What is not listed here passes through unto
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-Family = Literal["openai", "anthropic", "gemini"]
-"""Whose API it is: that of OpenAI is spoken by many."""
+from holdfast.calling.upstreams import Family
 
 
 class Route(NamedTuple):

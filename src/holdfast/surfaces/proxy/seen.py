@@ -21,10 +21,10 @@ from functools import lru_cache
 from hashlib import sha256
 from random import getrandbits
 
+from holdfast.calling.network import Reply
 from holdfast.engine import accounting
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store import Turn
-from holdfast.surfaces.proxy.sending import Reply
 
 CLIENT_LEFT = accounting.CLIENT_LEFT
 _MODEL = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)

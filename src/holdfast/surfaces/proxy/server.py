@@ -26,6 +26,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.calling.network import HttpSending
+from holdfast.calling.upstreams import Family
 from holdfast.cite import cite
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
@@ -47,9 +49,8 @@ from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.heap import use_few_heaps
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
-from holdfast.surfaces.proxy.routes import BARE, Family
+from holdfast.surfaces.proxy.routes import BARE
 from holdfast.surfaces.proxy.safety import HEADERS, is_loopback
-from holdfast.surfaces.proxy.sending import HttpSending
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.strict import Limits
 

@@ -12,27 +12,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
+from holdfast.calling.expansions import Caps
+from holdfast.calling.network import HttpSending, Reply, Sending, UpstreamError
+from holdfast.calling.upstreams import OFFICIAL, OWNERS, Family, configured
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.jobs import Attempt
 from holdfast.settings import Settings
-from holdfast.surfaces.proxy.expansions import Caps
 from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.login import Logins
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.recent import Recent
-from holdfast.surfaces.proxy.routes import Family
-from holdfast.surfaces.proxy.sending import HttpSending, Reply, Sending, UpstreamError
 from holdfast.surfaces.proxy.telemetry import Telemetry
 from holdfast.surfaces.proxy.tenants import Tenants, own_tokens
-from holdfast.surfaces.proxy.upstreams import (
-    OFFICIAL,
-    OWNERS,
-    address,
-    configured,
-    outgoing_headers,
-    without,
-)
+from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, without
 from holdfast.wire import Conversation
 from holdfast.wire.strict import Limits
 

@@ -6,20 +6,11 @@ upstreams: after switches, before sending.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from holdfast.errors import SettingsError, ShapeError
-from holdfast.settings import Settings
-from holdfast.surfaces.proxy.routes import Family
+from holdfast.calling.upstreams import Family, Upstream
+from holdfast.errors import ShapeError
 from holdfast.surfaces.proxy.switches import PREFIX
-
-OFFICIAL: dict[Family, str] = {
-    "openai": "https://api.openai.com",
-    "anthropic": "https://api.anthropic.com",
-    "gemini": "https://generativelanguage.googleapis.com",
-}
-OWNERS: dict[Family, str] = {"openai": "OpenAI's", "anthropic": "Anthropic's", "gemini": "Gemini's"}
 
 # What a hop says to the next hop only, and what the proxy says anew.
 _DROPPED = frozenset(
@@ -38,43 +29,6 @@ _OTHERS_KEYS: dict[Family, frozenset[str]] = {
     "anthropic": frozenset({"x-goog-api-key"}),
     "gemini": frozenset({"x-api-key", "api-key"}),
 }
-
-
-class Upstream(NamedTuple):
-    """A provider's address, and the key to use there if the settings have one."""
-
-    family: Family
-    url: str
-    key: str = ""
-
-    def __repr__(self) -> str:
-        return f"<Upstream {self.family}>"
-
-
-def configured(settings: Settings) -> dict[Family, Upstream]:
-    """The upstreams that the settings name.
-
-    A key without an address means the vendor's own.
-    """
-    given: dict[Family, tuple[str, str]] = {
-        "openai": (settings.openai_upstream, settings.openai_key),
-        "anthropic": (settings.anthropic_upstream, settings.anthropic_key),
-        "gemini": (settings.gemini_upstream, settings.gemini_key),
-    }
-    found: dict[Family, Upstream] = {}
-    for family, (url, key) in given.items():
-        if not url and not key:
-            continue
-        base = (url or OFFICIAL[family]).rstrip("/")
-        parts = urlsplit(base)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            raise SettingsError(
-                "the upstream is no HTTP address",
-                where=f"{family}_upstream",
-                fix=f"Give one such as {OFFICIAL[family]}, without a user name.",
-            )
-        found[family] = Upstream(family, base, key)
-    return found
 
 
 def address(upstream: Upstream, path: str, query: str) -> str:
@@ -118,14 +72,7 @@ def outgoing_headers(
         text = value if value.isascii() else _text(value)
         # What a client says twice it says once, with a comma (RFC 9110, 5.3).
         outgoing[name] = f"{outgoing[name]}, {text}" if name in outgoing else text
-    if upstream.key:
-        name, value = {
-            "openai": ("authorization", f"Bearer {upstream.key}"),
-            "anthropic": ("x-api-key", upstream.key),
-            "gemini": ("x-goog-api-key", upstream.key),
-        }[upstream.family]
-        outgoing[name] = value
-    return outgoing
+    return outgoing | upstream.key_header
 
 
 def _text(value: str) -> str:

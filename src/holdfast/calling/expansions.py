@@ -1,6 +1,6 @@
 """Answer the model's own calls to our tools, and go on from them, under caps that it is told of.
 
-expansions: after sending, before exchange. The request that goes on holds the model's turn and
+expansions: the last of calling. The request that goes on holds the model's turn and
 what was opened: it is counted as a whole before it may go out. A model that may open no more is
 told so and goes on with its task; in the last step it cannot call the tool any more.
 """

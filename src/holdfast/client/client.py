@@ -1,0 +1,363 @@
+"""A client in your program: fitted, guarded, sent, reconciled, recorded.
+
+client: after exchange; the last word but `blocking`. Read `chat` from top to bottom.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import msgspec
+
+from holdfast.budget import TokenBudgetManager, TokenBudgetSnapshot, Usage, reported_usage
+from holdfast.budget.ledger import Kind
+from holdfast.budget.manager import Counter
+from holdfast.calling.expansions import Caps
+from holdfast.client import requests
+from holdfast.client.exchange import Answered, Exchange
+from holdfast.client.pace import Pace
+from holdfast.client.replies import Part, Reply
+from holdfast.client.report import ClientReport
+from holdfast.client.transports import OFFLINE, Plugin, Transport, open_transport
+from holdfast.engine import Holdfast, Session
+from holdfast.errors import SettingsError
+from holdfast.fitting import FitOptions, Fitted, shared_engine
+from holdfast.fitting.options import LOW_WATER
+from holdfast.settings import Settings
+from holdfast.store import Scope
+from holdfast.tokens import ModelContextRegistry, TokenCount, count
+from holdfast.tokens.limits import output_reserve
+from holdfast.trim import AnchorDefinition, ContextStrategy
+from holdfast.wire import Conversation, read
+from holdfast.wire.answers import turn_calls
+
+if TYPE_CHECKING:
+    from holdfast.client.blocking import BlockingClient
+
+Messages = Sequence[Mapping[str, Any]]
+Budget = int | Mapping[str, int | None] | None
+"""All tokens of a session, or a limit for each of `input`, `output` and `total`."""
+
+TRIMS_PER_MINUTE = 30
+_KINDS: tuple[Kind, ...] = ("input", "output", "total")
+
+
+class Client:
+    """Asks one model, in requests that fit; used inside `async with`.
+
+    `budget` is for all requests of the client together, `limit` the most input tokens of one (by
+    default what the model can take). `strategy` makes requests shorter, `preserve` are anchors that
+    it keeps beside the usual ones (001-69: `contextStrategy`, `tokenBudget`,
+    `contextPreservation`). Without a `session` a new one begins.
+    """
+
+    def __init__(  # noqa: PLR0913 - named arguments, of which most programs need one
+        self,
+        model: str = OFFLINE,
+        *,
+        budget: Budget = None,
+        strategy: str | ContextStrategy = "auto",
+        preserve: Iterable[AnchorDefinition] = (),
+        limit: int | None = None,
+        max_output_tokens: int | None = None,
+        session: str = "",
+        scope: Scope | None = None,
+        store: str | None = None,
+        engine: Holdfast | None = None,
+        settings: Settings | None = None,
+        url: str = "",
+        key: str = "",
+        dialect: str = "",
+        plugin: Plugin | None = None,
+        trims_per_minute: int = TRIMS_PER_MINUTE,
+        manager: TokenBudgetManager | None = None,
+    ) -> None:
+        self.settings = settings or Settings.load()
+        self.model = model
+        self.transport: Transport = open_transport(
+            model, self.settings, url=url, key=key, dialect=dialect
+        )
+        self.name = session or uuid.uuid4().hex
+        """Of the session."""
+        self._scope = scope
+        self._store = store
+        self._engine = engine
+        self._strategy = strategy
+        self._preserve = tuple(preserve)
+        self._limit = limit
+        registry = ModelContextRegistry(self.settings)
+        limits = registry.resolve(self.transport.counted_as)
+        self.max_output_tokens = max_output_tokens or output_reserve(limits, agent_loop=True)
+        """Room that each answer gets."""
+        self._plugin = plugin
+        self._pace = Pace(trims_per_minute)
+        self._closing = AsyncExitStack()
+        self._asked: requests.Asked | None = None
+        """The request before, for `trim_context`."""
+        counter = getattr(plugin, "estimate_token_usage", None)
+        counters = {self.transport.counted_as: _plugin_counter(counter)} if counter else None
+        self.budget = manager or TokenBudgetManager(counters=counters)
+        if budget is not None:
+            self.set_token_budget(budget)
+
+    async def __aenter__(self) -> Self:
+        if self._engine is None:
+            opening = Holdfast.open(self._store, scope=self._scope, settings=self.settings)
+            self._engine = await self._closing.enter_async_context(opening)
+        self._closing.push_async_callback(self.transport.close)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._closing.aclose()
+
+    @property
+    def engine(self) -> Holdfast:
+        """What the client stands on: its store, its sessions."""
+        if self._engine is None:
+            raise SettingsError(
+                "the client is not open", where="Client", fix="Use it inside `async with`."
+            )
+        return self._engine
+
+    @cached_property
+    def sync(self) -> BlockingClient:
+        """The same client for programs that do not await; see `BlockingClient`."""
+        from holdfast.client.blocking import BlockingClient  # noqa: PLC0415 - few need it
+
+        return BlockingClient(self)
+
+    # --- asking ----------------------------------------------------------------------------------
+
+    async def chat(
+        self,
+        messages: Messages,
+        *,
+        tools: Messages = (),
+        system: str = "",
+        limit: int | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        """Ask, and return the answer; what the model wants opened is opened on the way.
+
+        `more` are fields of the request as the model's own dialect writes them.
+
+        Raises:
+            BudgetExceededError: the session's budget would be exceeded; nothing was sent.
+            ContextOptimizationError: what must be kept does not fit; nothing was sent.
+            ProviderError: the provider could not be reached, or refused.
+        """
+        sending = await self._prepare(self._build(messages, tools, system, more or {}), limit)
+        try:
+            answered = await sending.exchange.whole()
+        except BaseException:
+            self.budget.release(sending.id)
+            raise
+        return await self._record(sending, answered)
+
+    async def stream(
+        self,
+        messages: Messages,
+        *,
+        tools: Messages = (),
+        system: str = "",
+        limit: int | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> AsyncGenerator[Part]:
+        """Ask, and give the text as it comes; the last part holds the reply.
+
+        Raises what `chat` does.
+        """
+        streaming: dict[str, Any] = {} if self.transport.dialect == "gemini" else {"stream": True}
+        if self.transport.dialect == "openai-chat":
+            streaming |= {"stream_options": {"include_usage": True}}
+        asked = self._build(messages, tools, system, {**streaming, **(more or {})})
+        sending = await self._prepare(asked, limit)
+        answered: Answered | None = None
+        try:
+            async for piece in sending.exchange.pieces():
+                if isinstance(piece, str):
+                    yield Part(piece)
+                else:
+                    answered = piece
+        finally:
+            if answered is None:
+                self.budget.release(sending.id)
+        if answered is not None:
+            yield Part(reply=await self._record(sending, answered))
+
+    def _build(
+        self, messages: Messages, tools: Messages, system: str, more: Mapping[str, Any]
+    ) -> requests.Asked:
+        return requests.build(
+            messages,
+            tools,
+            to=self.transport.dialect,
+            model=self.transport.model,
+            system=system,
+            output=self.max_output_tokens,
+            more=more,
+            caps_completion=getattr(self.transport, "caps_completion", False),
+        )
+
+    def _options(self, asked: requests.Asked, limit: int | None) -> FitOptions:
+        return msgspec.structs.replace(
+            self.engine.options,
+            model=self.transport.counted_as,
+            dialect=self.transport.dialect,
+            limit=limit or self._limit,
+            output=self.max_output_tokens,
+            strategy=self._strategy,
+            anchors=requests.anchors_with(asked.marked, self._preserve),
+        )
+
+    async def _fit(self, asked: requests.Asked, limit: int | None) -> tuple[Session, Fitted]:
+        self._asked = asked
+        session = self.engine.session(self.name)
+        return session, await session.fit(asked.conversation, self._options(asked, limit))
+
+    async def fit(
+        self, messages: Messages, *, tools: Messages = (), system: str = "", limit: int
+    ) -> Fitted:
+        """The request that `chat` would send, made to fit within a limit; nothing is sent."""
+        asked = self._build(messages, tools, system, {})
+        return (await self._fit(asked, limit))[1]
+
+    async def _prepare(self, asked: requests.Asked, limit: int | None) -> _Sending:
+        """Make a request fit, and take room for it in the budget, before anything is sent."""
+        session, fitted = await self._fit(asked, limit)
+        id_ = uuid.uuid4().hex
+        planned = Usage(fitted.count.upper, self.max_output_tokens)
+        self.budget.reserve(self.transport.provider, planned, id_)
+        rounds, tokens = self.settings.max_expansion_rounds, self.settings.max_expansion_tokens
+        exchange = Exchange(
+            self.engine,
+            session,
+            self.transport,
+            fitted,
+            Caps(rounds=rounds, tokens=tokens),
+            bounded=bool(limit or self._limit),
+        )
+        return _Sending(id_, asked, session, fitted, exchange, time.perf_counter())
+
+    async def _record(self, sending: _Sending, answered: Answered) -> Reply:
+        """Reconcile the budget, write the turn down, learn, and make the reply."""
+        id_, asked, session, fitted, exchange, started = sending
+        report: object = answered.usage
+        parse = getattr(self._plugin, "parse_response", None)
+        if parse is not None:
+            report = parse(answered.body)
+        usage = reported_usage(report) or Usage(fitted.count.tokens, None)
+        self.budget.track_usage(self.transport.provider, report or fitted.count, id_)
+        turn = await self.engine.observe(
+            session,
+            fitted,
+            report or None,
+            expanded=exchange.expanded,
+            hidden=exchange.hidden,
+            milliseconds=(time.perf_counter() - started) * 1000,
+            learn=self.transport.billed,
+            billed=self.transport.billed,
+        )
+        dialect = self.transport.dialect
+        return Reply(
+            text=requests.text_of(dialect, answered.turn),
+            calls=tuple(turn_calls(answered.turn, dialect)),
+            messages=requests.turn_in(dialect, answered.turn, asked.dialect, usage.output or 0),
+            stop_reason=answered.stop_reason,
+            model=self.transport.model,
+            usage=usage,
+            predicted=fitted.tokens,
+            untouched=fitted.untouched,
+            limit=fitted.limit,
+            edits=fitted.edits,
+            warnings=fitted.warnings,
+            turn=turn.number,
+            context_tokens=fitted.tokens if exchange.expanded.calls else usage.input or 0,
+            session=session.name,
+            body=answered.body,
+        )
+
+    # --- the budget and the context ---------------------------------------------------------------
+
+    def get_token_usage(self) -> TokenBudgetSnapshot:
+        """What was used so far, by provider, against the budget."""
+        return self.budget.snapshot()
+
+    def set_token_budget(self, budget: Budget) -> None:
+        """Change the budget; None takes the limits away."""
+        limits: Mapping[str, int | None]
+        if isinstance(budget, Mapping):
+            limits = budget
+        else:
+            limits = {"input": None, "output": None, "total": budget}
+        if unknown := set(limits) - set(_KINDS):
+            raise SettingsError(
+                "there is no such limit", where=f"budget.{min(unknown)}", fix=f"Take {_KINDS}."
+            )
+        for kind in _KINDS:
+            if kind in limits:
+                self.budget.set_limit(kind, limits[kind])
+
+    def estimate(self, messages: Messages, *, tools: Messages = (), system: str = "") -> TokenCount:
+        """Input tokens of a request as it stands, before anything is done to it."""
+        asked = self._build(messages, tools, system, {})
+        return self.budget.estimate_usage(asked.conversation, self.transport.counted_as)
+
+    async def trim_context(self, target_tokens: int | None = None) -> Fitted | None:
+        """Fold what was asked last, now, down to so many tokens; the next request goes on from it.
+
+        Without a target, to the share that a fold goes down to. None if nothing was asked yet.
+
+        Raises:
+            ContextOptimizationError: too often within a minute, or what must be kept needs more.
+        """
+        if self._asked is None:
+            return None
+        self._pace.take(time.monotonic())
+        options = self._options(self._asked, None)
+        session = self.engine.session(self.name)
+        if target_tokens is None:
+            limit = (await session.preview(self._asked.conversation, options)).limit
+            target_tokens = max(int(limit * LOW_WATER), 1)
+        smaller = msgspec.structs.replace(options, limit=target_tokens)
+        return await session.fit(self._asked.conversation, smaller)
+
+    def report(self) -> ClientReport:
+        """What was used, how well it was counted, and what strategies did."""
+        return ClientReport(
+            model=self.transport.counted_as,
+            session=self.name,
+            budget=self.budget.report(),
+            accuracy=tuple(self.engine.calibration.accuracy()),
+            effects=tuple(shared_engine.effects()),
+        )
+
+
+class _Sending(NamedTuple):
+    """A request that is about to go out."""
+
+    id: str
+    asked: requests.Asked
+    session: Session
+    fitted: Fitted
+    exchange: Exchange
+    started: float
+
+
+def _plugin_counter(counter: Callable[[object], object]) -> Counter:
+    """A plugin's own way to count; what is no count is an error, and then ours counts."""
+
+    def counted(body: object) -> TokenCount:
+        conversation = body if isinstance(body, Conversation) else read(body)
+        tokens = counter([message.value for message in conversation.messages])
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+            raise TypeError("a plugin counted something else than tokens")
+        ours = count(conversation)
+        return msgspec.structs.replace(ours, tokens=tokens, upper=tokens, note="by a plugin")
+
+    return counted

@@ -1,0 +1,71 @@
+"""What comes back from a model, as values: a reply, and the parts of one that streams.
+
+replies: after requests. Representations hold sizes, never text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.budget import Usage
+from holdfast.store.records import Edit
+from holdfast.wire.answers import Call
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer, what it took, and what was done so that it could be asked for."""
+
+    text: str
+    calls: tuple[Call, ...] = ()
+    """The tools that the model asks for; those that open refs were answered already."""
+    messages: list[dict[str, Any]] = []
+    """The assistant's turn in the dialect of the messages that were sent: append it to them."""
+    stop_reason: str = ""
+    model: str = ""
+    usage: Usage = Usage()
+    """As the provider reports it, summed over all that the answer took."""
+    context_tokens: int = 0
+    """Input tokens of the request itself, without what it took to open refs."""
+    predicted: int = 0
+    """Input tokens as they were counted before."""
+    untouched: int = 0
+    """Input tokens that the request would have had without us."""
+    limit: int = 0
+    edits: tuple[Edit, ...] = ()
+    warnings: tuple[str, ...] = ()
+    turn: int = 0
+    """Its number in the session: see `holdfast show`."""
+    session: str = ""
+    body: bytes = b""
+    """The answer as the provider wrote it, without the calls that were answered inside."""
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Usage and what was done, as plain values (001-71)."""
+        return {
+            "model": self.model,
+            "session": self.session,
+            "turn": self.turn,
+            "usage": {"input": self.usage.input, "output": self.usage.output},
+            "predicted": self.predicted,
+            "untouched": self.untouched,
+            "limit": self.limit,
+            "edits": [msgspec.to_builtins(edit) for edit in self.edits],
+            "warnings": list(self.warnings),
+        }
+
+    def __repr__(self) -> str:
+        return f"<Reply, {len(self.text)} characters, {len(self.calls)} calls>"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A piece of an answer that streams; the last one holds the reply."""
+
+    text: str = ""
+    reply: Reply | None = None
+
+    def __repr__(self) -> str:
+        return f"<Part, {len(self.text)} characters>"

@@ -1,0 +1,382 @@
+"""The client in a program: what reaches the provider fits, is valid, and is accounted for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.client import Client, Reply
+from holdfast.client.pace import Pace
+from holdfast.errors import (
+    BudgetExceededError,
+    ContextOptimizationError,
+    ModelRefusedError,
+    ProviderError,
+    SettingsError,
+)
+from holdfast.settings import Settings
+from tests.proxy.faults import status
+from tests.proxy.upstream import Upstream
+from tests.wire.answers.streams import Part, Script
+
+MODELS = {
+    "openai-chat": "openai:gpt-5",
+    "openai-responses": "openai:gpt-5",
+    "anthropic": "anthropic:claude-sonnet-4-5",
+    "gemini": "google:gemini-2.5-flash",
+}
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "read_log",
+            "description": "Reads a log.",
+            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+        },
+    }
+]
+
+
+def says(text: str) -> Script:
+    return Script((Part("text", (text,)),))
+
+
+def calls(name: str, arguments: dict[str, Any], id_: str = "call_x1") -> Script:
+    return Script((Part("call", (json.dumps(arguments),), id=id_, name=name),))
+
+
+def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    return asyncio.run(work())
+
+
+def client_of(upstream: Upstream, dialect: str = "openai-chat", **more: Any) -> Client:
+    return Client(
+        MODELS[dialect],
+        url=upstream.url,
+        key="key-of-the-test",
+        dialect=dialect,
+        store="memory:",
+        **more,
+    )
+
+
+def log(lines: int) -> str:
+    rows = [f"{n:05} INFO request {n * 7} served" for n in range(lines)]
+    return "\n".join([*rows, f"{lines:05} ERROR cannot reach db-3"])
+
+
+def with_result(text: str) -> list[dict[str, Any]]:
+    call = {"id": "c1", "type": "function", "function": {"name": "read_log", "arguments": "{}"}}
+    return [
+        {"role": "system", "content": "You are brief."},
+        {"role": "user", "content": "What went wrong?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": text},
+    ]
+
+
+@pytest.mark.parametrize("dialect", MODELS)
+def test_a_chat_is_fitted_sent_and_accounted_for_in_every_dialect(dialect: str) -> None:
+    with Upstream(says("It was db-3."), says("Yes.")) as upstream:
+
+        async def work() -> tuple[Reply, Reply]:
+            async with client_of(upstream, dialect, limit=4_000) as client:
+                messages = with_result(log(4_000))
+                first = await client.chat(messages, tools=TOOLS)
+                messages += [*first.messages, {"role": "user", "content": "Sure?"}]
+                second = await client.chat(messages, tools=TOOLS)
+                usage = client.get_token_usage()
+                assert usage.budget.total.used == sum(
+                    (reply.usage.input or 0) + (reply.usage.output or 0)
+                    for reply in (first, second)
+                )
+                assert not usage.budget.input.approximate
+                return first, second
+
+        first, second = run(work)
+        assert upstream.refused == []
+        assert (first.text, second.text) == ("It was db-3.", "Yes.")
+        assert all(got.tokens <= 4_000 for got in upstream.requests)
+        assert first.untouched > 20_000 > first.predicted
+        assert "cite" in {edit.action for edit in first.edits}
+        assert first.metadata["usage"]["input"] == upstream.requests[0].tokens
+        assert first.messages[-1]["holdfast"]["tokens"] == first.usage.output
+        # What was sent before stays as it was: the vendor's cache goes on working.
+        key = {"gemini": "contents", "openai-responses": "input"}.get(dialect, "messages")
+        before, after = (got.value[key] for got in upstream.requests)
+        assert after[: len(before)] == before
+
+
+@pytest.mark.parametrize("dialect", MODELS)
+def test_a_stream_gives_the_text_as_it_comes_and_the_reply_at_its_end(dialect: str) -> None:
+    script = Script((Part("text", ("It ", "was ", "db-3.")),))
+    with Upstream(script) as upstream:
+
+        async def work() -> list[Any]:
+            async with client_of(upstream, dialect) as client:
+                asked = [{"role": "user", "content": "What was it?"}]
+                return [part async for part in client.stream(asked)]
+
+        *texts, last = run(work)
+        assert "".join(part.text for part in texts) == "It was db-3."
+        assert last.reply is not None
+        assert last.reply.text == "It was db-3."
+        assert last.reply.usage.input == upstream.requests[0].tokens
+        assert upstream.refused == []
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("dialect", MODELS)
+def test_what_the_model_opens_is_answered_inside(dialect: str, streams: bool) -> None:
+    def opens(got: Any) -> Script:
+        [ref, *_] = re.findall(r"ref:\w+:[0-9a-f]{16}", json.dumps(got.value))
+        return calls("expand_ref", {"ref_id": ref, "lines": "4001-4001"})
+
+    with Upstream(opens, says("It was db-3."), says("Yes.")) as upstream:
+
+        async def work() -> Reply:
+            async with client_of(upstream, dialect, limit=6_000) as client:
+                messages = with_result(log(4_000))
+                if streams:
+                    parts = [part async for part in client.stream(messages, tools=TOOLS)]
+                    reply = parts[-1].reply
+                    assert "".join(part.text for part in parts) == "It was db-3."
+                else:
+                    reply = await client.chat(messages, tools=TOOLS)
+                assert reply is not None
+                messages += [*reply.messages, {"role": "user", "content": "Sure?"}]
+                await client.chat(messages, tools=TOOLS)
+                return reply
+
+        reply = run(work)
+        assert upstream.refused == []
+        assert reply.text == "It was db-3."
+        assert reply.calls == ()
+        assert "cannot reach db-3" in upstream.requests[1].body.decode()
+        # The hidden call is brought back into the next request, where the model wrote it.
+        assert "expand_ref" in json.dumps(upstream.requests[2].value)
+        assert all(got.tokens <= 6_000 for got in upstream.requests)
+
+
+def test_calls_of_the_programs_own_tools_come_back_in_its_own_dialect() -> None:
+    with Upstream(calls("read_log", {"path": "a"}), says("done")) as upstream:
+
+        async def work() -> None:
+            async with client_of(upstream, "anthropic") as client:
+                messages: list[dict[str, Any]] = [{"role": "user", "content": "Read a."}]
+                reply = await client.chat(messages, tools=TOOLS)
+                [call] = reply.calls
+                assert (call.name, json.loads(call.arguments)) == ("read_log", {"path": "a"})
+                assert reply.messages[0]["tool_calls"][0]["id"] == call.id
+                result = {"role": "tool", "tool_call_id": call.id, "content": "fine"}
+                reply = await client.chat([*messages, *reply.messages, result], tools=TOOLS)
+                assert reply.text == "done"
+
+        run(work)
+        assert upstream.refused == []
+
+
+def test_a_budget_says_no_before_anything_is_sent_and_can_be_raised() -> None:
+    with Upstream(says("hello")) as upstream:
+
+        async def work() -> None:
+            async with client_of(upstream, budget=500, max_output_tokens=1_000) as client:
+                with pytest.raises(BudgetExceededError, match="total budget of 500"):
+                    await client.chat([{"role": "user", "content": "hi"}])
+                assert upstream.requests == []
+                client.set_token_budget({"total": 50_000})
+                assert (await client.chat([{"role": "user", "content": "hi"}])).text == "hello"
+                used = client.get_token_usage().budget.total.used
+                assert 0 < used < 100  # what was reported, not what was reserved
+
+        run(work)
+
+
+def test_a_refusal_gives_its_room_back_and_is_typed() -> None:
+    with Upstream(status(500), says("hello")) as upstream:
+
+        async def work() -> None:
+            async with client_of(upstream, budget=20_000) as client:
+                with pytest.raises(ProviderError, match="status 500"):
+                    await client.chat([{"role": "user", "content": "hi"}])
+                assert client.get_token_usage().budget.total.used == 0
+                await client.chat([{"role": "user", "content": "hi"}])
+
+        run(work)
+
+
+def test_marked_messages_stay_through_every_fold_and_marks_are_never_sent() -> None:
+    rule = "The customer is called Zebulon."
+    history: list[dict[str, Any]] = [{"role": "user", "content": "Hello."}]
+    for n in range(60):
+        history.append({"role": "assistant", "content": f"Answer {n}. " + "word " * 60})
+        history.append({"role": "user", "content": f"Question {n}? " + "more " * 60})
+    plain = [*history[:21], {"role": "assistant", "content": rule}, *history[22:]]
+    marked = [dict(message) for message in plain]
+    marked[21]["holdfast"] = {"anchor": True}
+    for messages, stays in ((plain, False), (marked, True)):
+        with Upstream(says("ok")) as upstream:
+
+            async def work(asked: Any = messages, where: Any = upstream) -> None:
+                async with client_of(where, "anthropic", limit=2_000) as client:
+                    await client.chat(asked)
+
+            run(work)
+            body = upstream.requests[0].body.decode()
+            assert upstream.refused == []
+            assert '"holdfast"' not in body
+            said = any(
+                rule in json.dumps(m) and m["role"] == "assistant"
+                for m in upstream.requests[0].value["messages"]
+            )
+            assert said is stays
+
+
+def test_trimming_folds_now_and_the_next_request_goes_on_from_it() -> None:
+    history = [
+        {"role": "user" if n % 2 == 0 else "assistant", "content": f"Turn {n}: " + "word " * 80}
+        for n in range(41)
+    ]
+    with Upstream(says("ok"), says("ok")) as upstream:
+
+        async def work() -> None:
+            async with client_of(upstream, trims_per_minute=2) as client:
+                assert await client.trim_context() is None
+                reply = await client.chat(history)
+                fitted = await client.trim_context(1_500)
+                assert fitted is not None
+                assert fitted.tokens <= 1_500
+                more = [*history, *reply.messages, {"role": "user", "content": "And now?"}]
+                await client.chat(more)
+                await client.trim_context(1_500)
+                with pytest.raises(ContextOptimizationError, match="2 times within a minute"):
+                    await client.trim_context(1_500)
+
+        run(work)
+        first, second = upstream.requests
+        assert second.tokens < first.tokens / 2
+        assert upstream.refused == []
+
+
+def test_the_pace_lets_as_many_through_as_it_says() -> None:
+    pace = Pace(2)
+    pace.take(0.0)
+    pace.take(1.0)
+    with pytest.raises(ContextOptimizationError, match="Wait 58 seconds"):
+        pace.take(2.0)
+    pace.take(60.0)
+    with pytest.raises(ContextOptimizationError):
+        Pace(0).take(0.0)
+
+
+def test_the_report_tells_of_the_budget_of_accuracy_and_of_strategies() -> None:
+    with Upstream(says("one"), says("two")) as upstream:
+
+        async def work() -> None:
+            async with client_of(upstream, budget=100_000) as client:
+                for _ in range(2):
+                    await client.chat([{"role": "user", "content": "How do you do? " * 20}])
+                report = client.report()
+                assert report.data()["accuracy"][0]["observed"] == 2
+                assert "2 reported, off by" in report.text()
+                assert "effects" in report.data()
+                assert report.data()["budget"]["total"]["limit"] == 100_000
+
+        run(work)
+
+
+class CountingPlugin:
+    """Counts in its own way, and reads usage where no other would."""
+
+    def estimate_token_usage(self, messages: Any) -> int:
+        return 1_000 * len(messages)
+
+    def parse_response(self, body: bytes) -> dict[str, int]:
+        return {"input_tokens": 77, "output_tokens": len(json.loads(body)["choices"])}
+
+
+def test_a_plugin_counts_and_reads_usage_in_its_own_way() -> None:
+    with Upstream(says("one")) as upstream:
+
+        async def work() -> None:
+            async with client_of(upstream, plugin=CountingPlugin()) as client:
+                asked = [{"role": "user", "content": "hi"}]
+                assert client.estimate(asked).tokens == 1_000
+                reply = await client.chat(asked)
+                assert (reply.usage.input, reply.usage.output) == (77, 1)
+                assert client.get_token_usage().budget.total.used == 78
+
+        run(work)
+
+
+def test_it_blocks_for_programs_that_do_not_await() -> None:
+    with Upstream(says("one"), says("two"), says("three")) as upstream:
+        with client_of(upstream).sync as client:
+            asked = [{"role": "user", "content": "hi"}]
+            assert client.chat(asked).text == "one"
+            assert "".join(part.text for part in client.stream(asked)) == "two"
+            assert client.trim_context(1_000) is not None
+            assert client.get_token_usage().budget.total.used > 0
+            assert "openai:gpt-5" in client.report().text()
+        with pytest.raises(SettingsError, match="not open"):
+            client.chat(asked)
+
+
+def test_the_offline_model_answers_without_key_or_network() -> None:
+    async def work() -> None:
+        async with holdfast.Client(store="memory:") as client:
+            reply = await client.chat(with_result(log(3_000)), tools=TOOLS)
+            assert "the result of `read_log`" in reply.text
+            assert reply.predicted < reply.untouched / 10
+            assert client.report().accuracy == ()  # our own count teaches nothing
+
+    run(work)
+
+
+@pytest.mark.filterwarnings("ignore:the model 'echo")
+def test_a_program_is_asked_with_the_conversation_as_text() -> None:
+    command = [sys.executable, "-c", "import sys; print(sys.stdin.read().upper())"]
+    settings = Settings.load(summarization_commands={"echo": command})
+
+    async def work() -> None:
+        async with Client("[cli]echo:x", store="memory:", settings=settings) as client:
+            reply = await client.chat(with_result("all is well"))
+            assert "YOU ARE BRIEF." in reply.text
+            assert "TOOL: ALL IS WELL" in reply.text
+
+    run(work)
+
+
+def test_models_of_others_are_not_asked_where_that_is_forbidden() -> None:
+    settings = Settings.load(forbid_model_calls=True)
+    with pytest.raises(ModelRefusedError):
+        Client("anthropic:claude-sonnet-4-5", settings=settings)
+    with Upstream() as upstream:
+        Client("openai:gpt-5", url=upstream.url, settings=settings)  # this machine's own
+
+
+def test_the_key_of_the_settings_goes_to_their_address_alone() -> None:
+    settings = Settings.load(openai_key="sk-secret")
+    with Upstream(says("hello")) as upstream:
+
+        async def work() -> None:
+            client = Client("openai:gpt-5", url=upstream.url, store="memory:", settings=settings)
+            async with client:
+                with pytest.raises(ProviderError, match="status 401"):
+                    await client.chat([{"role": "user", "content": "hi"}])
+
+        run(work)
+        assert "sk-secret" not in str(upstream.requests[0].headers)
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http://ann:secret@x", "nowhere"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError, match="no HTTP address"):
+        Client("openai:gpt-5", url=url)
