@@ -68,4 +68,3 @@ __all__ = [
     "validate",
     "write",
 ]
-
