@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from holdfast.calling.finding import ToolFinder
 from holdfast.cite import count
 from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import parse_call, recalling
 from holdfast.expand.finding import CALLERS, FINDERS
-from holdfast.surfaces.proxy.finding import ToolFinder
 from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOTHING_SAID
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Hidden, continuation

@@ -15,13 +15,13 @@ from typing import Any
 
 from holdfast.answers import Answer
 from holdfast.calling.expansions import Expansions
+from holdfast.calling.finding import ToolFinder
 from holdfast.calling.network import BrokenOffError, Reply, UpstreamError, ended, is_stream
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.expand.finding import CALLERS, OUR_TOOLS
 from holdfast.fitting import Fitted
 from holdfast.surfaces.proxy.delivery import Outcome, Pieces, account
-from holdfast.surfaces.proxy.finding import ToolFinder
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.surfaces.proxy.remembering import Ended, Remembering, edit_of

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from holdfast.calling.finding import lazy_rules
 from holdfast.engine import Holdfast, Session
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
 from holdfast.fitting import FitOptions, FitState, Fitted
 from holdfast.fitting.deferring import deferred_tools
 from holdfast.fitting.draft import origins_of
 from holdfast.store.records import Edit, saved_tokens
-from holdfast.surfaces.proxy.finding import lazy_rules
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import log
 from holdfast.surfaces.proxy.service import Service
