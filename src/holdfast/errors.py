@@ -23,6 +23,7 @@
     ├── AgentError                    an agent's run cannot go on
     │   └── ToolFailureError          a tool failed again and again with the same arguments
     ├── ToolError                     a tool is not there, or its definition cannot be read
+    ├── ToolServerError               a server of tools failed, or cannot be used now
     └── ProviderError                 the provider refused or failed
         └── ModelError                a model that we asked gave no usable answer
             ├── ModelTimeoutError     it took too long
@@ -182,6 +183,25 @@ class AgentError(HoldfastError):
 
 class ToolFailureError(AgentError):
     """A tool failed again and again with the same arguments: the model does not get past it."""
+
+
+class ToolServerError(HoldfastError):
+    """A server of tools (MCP) failed, cannot be reached, or may not do what was asked."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        fix: str = "",
+        kind: str = "failed",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.kind = kind
+        """`gone`, `unavailable`, `timeout`, `forbidden`, `unknown` or `failed`."""
+        self.retry_after = retry_after
+        """Seconds until it may be tried again, if that is known."""
 
 
 class ProviderError(HoldfastError):

@@ -27,6 +27,7 @@ from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
 from tests.wiring import assembling
 from tests.wiring.answers import PROXY_ANSWERS
+from tests.wiring.gateway import GATEWAY
 from tests.wiring.proxy_summaries import PROXY_SUMMARIES
 from tests.wiring.wired import (
     LARGE,
@@ -445,6 +446,7 @@ PROXY: dict[str, Wired | str] = {
     "content_archive_ttl_hours": ARCHIVE,
     "research_archive_dir": ARCHIVE,
     **PROXY_ANSWERS,
+    **GATEWAY,
     "serve_host": Wired(proxy_host, "127.0.0.1", "127.0.0.2"),
     "serve_port": Wired(proxy_port, *PORTS),
     "serve_token": Wired(proxy_wants_token, "", "t0ken"),

@@ -188,7 +188,7 @@ class Holdfast:
 
     # --- contents --------------------------------------------------------------------------------
 
-    async def cite(
+    async def cite(  # noqa: PLR0913 - named arguments, of which most calls need none
         self,
         content: Any,
         *,
@@ -197,9 +197,14 @@ class Holdfast:
         source_url: str | None = None,
         tool: str = "",
         session: str | None = None,
+        rules: CitingRules | None = None,
+        learns_later: bool = False,
     ) -> Citation:
-        """Store a content and return the citation that takes its place."""
-        rules = self.options.rules
+        """Store a content and return the citation that takes its place.
+
+        With `learns_later` the facts in it are taken behind the answer (004-54).
+        """
+        rules = rules or self.options.rules
 
         def made_with(rules: CitingRules) -> Citation:
             return self.workers.citer()(
@@ -215,7 +220,10 @@ class Holdfast:
             except RefCollisionError:
                 rules = longer_refs(rules)
             else:
-                await self._learn(self._scope(session), made.content)
+                if learns_later:
+                    self._learn_soon(self._scope(session), [made.content])
+                else:
+                    await self._learn(self._scope(session), made.content)
                 return made
 
     async def _learn(self, scope: Scope, content: Content) -> None:

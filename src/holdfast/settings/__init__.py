@@ -1,6 +1,7 @@
 """settings: the only room that reads the environment and the settings file.
 
-keys → sources → definitions → content → background → table, each using only what stands before it.
+keys → sources → definitions → content → background → gateway → table, each using only what stands
+before it.
 """
 
 from holdfast.settings.content import ModelLimits

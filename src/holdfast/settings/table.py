@@ -14,12 +14,12 @@ import msgspec
 from msgspec import Meta
 
 from holdfast.errors import SettingsError
-from holdfast.settings.background import BackgroundSettings
+from holdfast.settings.gateway import GatewaySettings
 from holdfast.settings.keys import Secret
 from holdfast.settings.sources import user_data_folder
 
 
-class Settings(BackgroundSettings, frozen=True, kw_only=True):
+class Settings(GatewaySettings, frozen=True, kw_only=True):
     """Every setting of Holdfast. A key arrives with the code that obeys it, never before."""
 
     enable_answer_cache: Annotated[

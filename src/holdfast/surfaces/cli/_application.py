@@ -19,7 +19,7 @@ _COMMANDS = (
     *("models", "config"),
 )
 """A module each, with a function of its name; in the order of the help."""
-_GROUPS = ("answers", "store", "facts")
+_GROUPS = ("answers", "store", "facts", "mcp")
 """A module each, whose `app` has commands of its own."""
 
 
@@ -87,6 +87,7 @@ def _holdfast(
     See the jobs:      holdfast jobs
     See the models:    holdfast models claude
     See what is known: holdfast facts list
+    Serve MCP hosts:   holdfast mcp --config mcp.json
     See what is kept:  holdfast store stats
     See the settings:  holdfast config
 

@@ -1,0 +1,248 @@
+"""The servers behind the gateway, read from the file that MCP hosts have themselves.
+
+config: the first word of mcp; it knows no protocol. The format is that of Claude Code, Claude
+Desktop, Cursor and Gemini CLI (`mcpServers`) and of VS Code (`servers`), so that a host's file can
+be given as it is; fields of a host that mean nothing here are passed over. `${VAR}` in a value is
+what the environment has under that name. One entry that is wrong is a server with a fault: the
+others are served. Values of `env` and `headers` are secrets, and shown nowhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from holdfast.errors import SettingsError
+from holdfast.fitting.policy import matches
+
+Transport = Literal["stdio", "http", "sse"]
+
+MOST_SERVERS = 200
+_MOST_BYTES = 1_000_000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_TRANSPORTS: dict[str, Transport] = {
+    "stdio": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamable_http": "http",
+    "streamableHttp": "http",
+    "sse": "sse",
+}
+
+
+class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """How one server is reached, and what it may do."""
+
+    name: str
+    transport: Transport = "stdio"
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    """All that its process sees beside PATH, HOME and their like."""
+    cwd: str = ""
+    url: str = ""
+    headers: dict[str, str] = {}
+    allowed: tuple[str, ...] = ("*",)
+    """Names or patterns of the tools that may be seen and called; `includeTools`."""
+    forbidden: tuple[str, ...] = ()
+    """The same of those that may not; `excludeTools`."""
+    always: tuple[str, ...] = ()
+    """The same of those that are listed in full beside the directory; `alwaysLoad`."""
+    timeout_seconds: float = 60.0
+    """How long a call may take without a sign of progress."""
+    fault: str = ""
+    """Why it cannot be used; empty if it can."""
+
+    def __repr__(self) -> str:
+        return f"<ServerSpec {self.name}, {self.transport}>"
+
+    @property
+    def target(self) -> str:
+        """The program or address, without what may be secret: for people."""
+        if self.transport == "stdio":
+            return self.command
+        return self.url.partition("?")[0]
+
+    @property
+    def fingerprint(self) -> str:
+        """Told apart by what is started or called; what was learnt of another is not of this."""
+        parts = (self.name, self.transport, self.command, *self.args, self.url)
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+    def allows(self, tool: str) -> bool:
+        """Whether a tool of this server may be seen and called."""
+        return _any(self.allowed, tool) and not _any(self.forbidden, tool)
+
+    def pins(self, tool: str) -> bool:
+        """Whether a tool is listed in full by the owner's wish."""
+        return _any(self.always, tool)
+
+
+def read_config(path: Path, environment: Mapping[str, str]) -> list[ServerSpec]:
+    """The servers that a file names, in its order."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(
+            f"the list of servers cannot be read: {error.strerror}",
+            where=str(path),
+            fix="Name another file with --config.",
+        ) from error
+    if len(data) > _MOST_BYTES:
+        raise SettingsError(
+            "the list of servers is larger than a megabyte", where=str(path), fix="Split it."
+        )
+    return parse_config(data, str(path), environment)
+
+
+def parse_config(data: bytes, where: str, environment: Mapping[str, str]) -> list[ServerSpec]:
+    """The servers that the text of such a file names."""
+    try:
+        document = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise SettingsError(
+            f"not JSON: {str(error)[:100]}", where=where, fix='Write {"mcpServers": {…}}.'
+        ) from None
+    entries = document.get("mcpServers", document.get("servers")) if _is_object(document) else None
+    if not isinstance(entries, dict):
+        raise SettingsError(
+            "there is no object mcpServers", where=where, fix='Write {"mcpServers": {…}}.'
+        )
+    if len(entries) > MOST_SERVERS:
+        raise SettingsError(
+            f"there are more than {MOST_SERVERS} servers", where=where, fix="Use several files."
+        )
+    return [_spec(name, entry, environment) for name, entry in entries.items()]
+
+
+def with_server(data: bytes, name: str, entry: Mapping[str, Any]) -> bytes:
+    """The text of such a file with one more server, or another under its name; the rest stays."""
+    document = msgspec.json.decode(data) if data.strip() else {}
+    if not _is_object(document):
+        raise SettingsError("the file holds no JSON object", fix='Write {"mcpServers": {}}.')
+    key = "servers" if "servers" in document and "mcpServers" not in document else "mcpServers"
+    servers = document.setdefault(key, {})
+    if not _is_object(servers):
+        raise SettingsError(f"{key} is no object", where=key, fix="Write an object.")
+    servers[name] = dict(entry)
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _spec(name: str, entry: Any, environment: Mapping[str, str]) -> ServerSpec:
+    shown = name if _NAME.fullmatch(name) else re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:64] or "-"
+    try:
+        return _checked(shown, entry, environment)
+    except (SettingsError, msgspec.ValidationError) as error:
+        what = error.what if isinstance(error, SettingsError) else str(error)
+        return ServerSpec(name=shown, fault=what[:200])
+
+
+def _checked(name: str, entry: Any, environment: Mapping[str, str]) -> ServerSpec:
+    if not _is_object(entry):
+        raise SettingsError("the entry is no object")
+    missing: list[str] = []
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, str):
+            return _VARIABLE.sub(lambda match: _value(match, environment, missing), value)
+        if isinstance(value, list):
+            return [filled(each) for each in value]
+        if isinstance(value, dict):
+            return {key: filled(each) for key, each in value.items()}
+        return value
+
+    wanted = {key: filled(entry[key]) for key in _FIELDS if key in entry}
+    if missing:
+        raise SettingsError(f"the environment has no {', '.join(sorted(set(missing)))}")
+    if entry.get("disabled") is True or entry.get("enabled") is False:
+        raise SettingsError("it is switched off in the file")
+    known = msgspec.convert(wanted, _Entry)
+    transport = _transport(known)
+    _check(known, transport)
+    always = known.always_load
+    return ServerSpec(
+        name=name,
+        transport=transport,
+        command=os.path.expanduser(known.command),  # noqa: PTH111 - a name on PATH is no path
+        args=tuple(known.args),
+        env=known.env,
+        cwd=known.cwd,
+        url=known.http_url or known.url,
+        headers=known.headers,
+        allowed=tuple(known.include_tools) if known.include_tools is not None else ("*",),
+        forbidden=tuple(known.exclude_tools),
+        always=(("*",) if always else ()) if isinstance(always, bool) else tuple(always),
+        timeout_seconds=known.timeout / 1000,
+    )
+
+
+class _Entry(msgspec.Struct, rename="camel", kw_only=True):
+    """An entry of the file, as hosts write it."""
+
+    type: str = ""
+    command: str = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    cwd: str = ""
+    url: str = ""
+    http_url: str = ""
+    headers: dict[str, str] = {}
+    include_tools: list[str] | None = None
+    exclude_tools: list[str] = []
+    always_load: list[str] | bool = []
+    timeout: float = 60_000
+    """In milliseconds, as Gemini CLI has it."""
+
+
+_FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(_Entry))
+
+
+def _transport(entry: _Entry) -> Transport:
+    if entry.type:
+        if entry.type not in _TRANSPORTS:
+            raise SettingsError("the type is none of stdio, http and sse")
+        return _TRANSPORTS[entry.type]
+    if entry.command:
+        return "stdio"
+    # Gemini CLI calls streamable HTTP `httpUrl`; elsewhere `url` is that, unless it says sse.
+    is_old = not entry.http_url and entry.url.partition("?")[0].rstrip("/").endswith("/sse")
+    return "sse" if is_old else "http"
+
+
+def _check(entry: _Entry, transport: Transport) -> None:
+    if transport == "stdio":
+        if not entry.command.strip():
+            raise SettingsError("the entry has no command and no url")
+        if "\0" in "".join((entry.command, *entry.args, *entry.env, *entry.env.values())):
+            raise SettingsError("a value holds a zero character")
+        return
+    url = entry.http_url or entry.url
+    if not re.match(r"https?://[^/\s]", url):
+        raise SettingsError("the url is none of http:// or https://")
+    if any(re.search(r"[\r\n\0]", part) for pair in entry.headers.items() for part in pair):
+        raise SettingsError("a header holds the end of a line")
+
+
+def _value(match: re.Match[str], environment: Mapping[str, str], missing: list[str]) -> str:
+    name, default = match[1], match[2]
+    if name in environment:
+        return environment[name]
+    if default is None:
+        missing.append(name)
+    return default or ""
+
+
+def _any(patterns: tuple[str, ...], tool: str) -> bool:
+    return any(pattern == "*" or matches(pattern, tool) for pattern in patterns)
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)

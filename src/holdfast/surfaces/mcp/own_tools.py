@@ -1,0 +1,252 @@
+"""The engine as tools of its own: cite, open, search, recall, facts, count and fit.
+
+own_tools: after results. Each tool is a row of one table: its name, what it is for, the schemas of
+its arguments and of its result, and the function that does it. A result is a text for the model and
+the same as a value for programs. Arguments are a stranger's: they are checked against the schema
+before any function sees them, and bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from holdfast.cite import count as count_text
+from holdfast.condense.condenser import Passage
+from holdfast.condense.relevance import rank
+from holdfast.engine import Holdfast
+from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS, parse_call
+from holdfast.store import RefInfo
+from holdfast.surfaces.mcp.structured import checker
+from holdfast.tokens import count
+from holdfast.voice import in_one_line, item
+
+MOST_CHARACTERS = 4_000_000
+"""Of one argument; the transport bounds the request as well."""
+_MODEL = "gpt-4o"
+"""As whose tokens a text is counted if nobody says: those of most models are about as many."""
+_SEARCHED = 500
+"""Stored contents that a search looks at: those stored last."""
+
+Answer = tuple[str, dict[str, Any]]
+"""For the model, and for programs."""
+
+
+class OwnTool(NamedTuple):
+    """A tool of the engine."""
+
+    name: str
+    title: str
+    description: str
+    parameters: dict[str, Any]
+    result: dict[str, Any]
+    work: Callable[[Holdfast, dict[str, Any]], Awaitable[Answer]]
+    reads_only: bool = True
+
+
+# --- what each does ------------------------------------------------------------------------------
+
+
+async def _cite(engine: Holdfast, asked: dict[str, Any]) -> Answer:
+    citation = await engine.cite(
+        asked["content"], question=asked.get("question"), source_url=asked.get("url")
+    )
+    return citation.text, {
+        "ref_id": citation.ref_id,
+        "kind": citation.kind,
+        "text": citation.text,
+        "from_tokens": citation.fidelity.from_tokens,
+        "to_tokens": citation.fidelity.to_tokens,
+        "flags": list(citation.fidelity.flags),
+    }
+
+
+async def _expand(engine: Holdfast, asked: dict[str, Any]) -> Answer:
+    ref, options = parse_call(asked)
+    part = await engine.expand_ref(ref, options)
+    return part.text, {
+        "content": part.content,
+        "where": part.where,
+        "complete": part.complete,
+        "remaining": part.remaining,
+        "unit": part.unit,
+        "next": part.next,
+        "reason": part.reason,
+    }
+
+
+async def _search(engine: Holdfast, asked: dict[str, Any]) -> Answer:
+    stored = await engine.store.refs(engine.scope, limit=_SEARCHED)
+    passages = [Passage(f"{info.summary}\n{info.compressed}", info.ref_id) for info in stored]
+    size = sum(len(passage.text) for passage in passages)
+    order = await engine.workers.off_loop(size, partial(rank, asked["query"], passages))
+    hits = [stored[ranked.index] for ranked in order[: asked.get("limit", 10)]]
+    lines = [item(f"{info.ref_id}: {in_one_line(info.summary)[:200]}") for info in hits]
+    text = "\n".join([f"Stored contents, opened with {NAME}(ref_id):", *lines])
+    values = [
+        {"ref_id": info.ref_id, "kind": info.kind, "summary": info.summary, "tokens": info.tokens}
+        for info in hits
+    ]
+    return text if hits else "No stored content has to do with this.", {"contents": values}
+
+
+async def _recall(engine: Holdfast, asked: dict[str, Any]) -> Answer:
+    recalled = await engine.recall(
+        asked["query"], session=asked.get("session"), token_budget=asked.get("max_tokens", 1000)
+    )
+    text = recalled.text or "Nothing that was said earlier bears on this."
+    return text, {"text": recalled.text, "tokens": count_text(recalled.text)}
+
+
+async def _facts(engine: Holdfast, asked: dict[str, Any]) -> Answer:
+    ranked = await engine.facts.top(asked["query"], asked.get("session"), k=asked.get("limit", 12))
+    facts = [
+        {"text": each.fact.text, "kind": each.fact.kind, "source_ref": each.fact.source_ref}
+        for each in ranked
+    ]
+    lines = [item(fact["text"]) for fact in facts]
+    return "\n".join(lines) if lines else "No fact has to do with this.", {"facts": facts}
+
+
+async def _count(engine: Holdfast, asked: dict[str, Any]) -> Answer:
+    body: Any = asked.get("request", asked.get("text", ""))
+    model = asked.get("model") or (None if "request" in asked else _MODEL)
+    work = partial(count, body, model=model, calibration=engine.calibration)
+    counted = await engine.workers.off_loop(len(str(body)), work)
+    value = {"tokens": counted.tokens, "accuracy": counted.accuracy}
+    return f"{counted.tokens:,} tokens ({counted.accuracy})", value
+
+
+async def _fit(engine: Holdfast, asked: dict[str, Any]) -> Answer:
+    fitted = await engine.fit(asked["request"], limit=asked.get("limit"))
+    body = fitted.body.decode("utf-8", "replace")
+    edits = [
+        {"what": edit.what, "why": edit.why, "where": edit.where, "ref_id": edit.ref_id}
+        for edit in fitted.edits
+    ]
+    return body, {"request": msgspec.json.decode(fitted.body), "edits": edits}
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_NUMBER: dict[str, Any] = {"type": "integer"}
+_LONG: dict[str, Any] = {"type": "string", "maxLength": MOST_CHARACTERS}
+_QUERY: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 4_000}
+_LIMIT: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": 50}
+
+
+def _object(required: str = "", **properties: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    return {**schema, "required": required.split()} if required else schema
+
+
+def _list(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": _object(" ".join(properties), **properties)}
+
+
+_MAYBE_OBJECT: dict[str, Any] = {"type": ["object", "null"]}
+
+OPENER = OwnTool(
+    NAME,
+    "Open a citation",
+    DESCRIPTION,
+    PARAMETERS,
+    _object(
+        "content where complete remaining unit",
+        content=_TEXT, where=_TEXT, complete={"type": "boolean"}, remaining=_NUMBER, unit=_TEXT,
+        next=_MAYBE_OBJECT, reason=_TEXT,
+    ),
+    _expand,
+)  # fmt: skip
+
+OWN_TOOLS: tuple[OwnTool, ...] = (
+    OPENER,
+    OwnTool(
+        "cite",
+        "Store and cite",
+        "Stores a long content and gives a short citation of it, which expand_ref opens again.",
+        _object("content", content=_LONG, question=_QUERY, url=_TEXT),
+        _object(
+            "ref_id kind text from_tokens to_tokens",
+            ref_id=_TEXT, kind=_TEXT, text=_TEXT, from_tokens=_NUMBER, to_tokens=_NUMBER,
+            flags={"type": "array", "items": _TEXT},
+        ),
+        _cite,
+        reads_only=False,
+    ),
+    OwnTool(
+        "search",
+        "Search stored contents",
+        "Finds stored contents that have to do with a question, by what their citations say.",
+        _object("query", query=_QUERY, limit=_LIMIT),
+        _object(
+            "contents", contents=_list(ref_id=_TEXT, kind=_TEXT, summary=_TEXT, tokens=_NUMBER)
+        ),
+        _search,
+    ),
+    OwnTool(
+        "recall",
+        "Recall what was said",
+        "Finds what was said in earlier turns that a question needs.",
+        _object(
+            "query", query=_QUERY, session=_TEXT,
+            max_tokens={"type": "integer", "minimum": 50, "maximum": 8_000},
+        ),
+        _object("text tokens", text=_TEXT, tokens=_NUMBER),
+        _recall,
+    ),
+    OwnTool(
+        "facts",
+        "Facts",
+        "Finds the current facts that have most to do with a question, with their sources.",
+        _object("query", query=_QUERY, session=_TEXT, limit=_LIMIT),
+        _object("facts", facts=_list(text=_TEXT, kind=_TEXT, source_ref=_TEXT)),
+        _facts,
+    ),
+    OwnTool(
+        "count",
+        "Count tokens",
+        "Counts the tokens of a text, or of a whole request to a provider before it is sent.",
+        _object(text=_LONG, request={"type": "object"}, model=_TEXT),
+        _object("tokens accuracy", tokens=_NUMBER, accuracy=_TEXT),
+        _count,
+    ),
+    OwnTool(
+        "fit",
+        "Make a request fit",
+        "Makes a request to a provider fit a limit of tokens; what leaves it is stored and cited.",
+        _object("request", request={"type": "object"}, limit={"type": "integer", "minimum": 1}),
+        _object(
+            "request edits", request={"type": "object"},
+            edits=_list(what=_TEXT, why=_TEXT, where=_TEXT, ref_id=_TEXT),
+        ),
+        _fit,
+        reads_only=False,
+    ),
+)  # fmt: skip
+
+_CHECKS = {tool.name: checker(tool.parameters) for tool in OWN_TOOLS}
+
+
+def takes(tool: OwnTool, arguments: dict[str, Any]) -> bool:
+    """Whether arguments are what a tool takes. `expand_ref` reads forgivingly, and says itself."""
+    check = _CHECKS[tool.name]
+    return tool is OPENER or check is None or check(arguments)
+
+
+def resource_of(info: RefInfo) -> dict[str, Any]:
+    """A stored content as a resource."""
+    return {
+        "uri": f"{REF_SCHEME}{info.ref_id}",
+        "name": info.ref_id,
+        "title": in_one_line(info.summary)[:200] or info.kind,
+        "mimeType": "text/plain",
+        "size": info.size,
+    }
+
+
+REF_SCHEME = "holdfast://refs/"

@@ -1,0 +1,119 @@
+"""The server or the gateway, run: over standard input and output, or over HTTP.
+
+running: the last word of mcp. Over HTTP it listens on this machine alone unless it has a token,
+answers to no host name or origin that it was not given (a page in a browser could otherwise reach
+it under a name of its own), and reads no request over a bound.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+
+from holdfast.engine import Holdfast
+from holdfast.errors import SettingsError
+from holdfast.settings import Settings
+from holdfast.store import Scope
+from holdfast.surfaces.mcp.config import ServerSpec
+from holdfast.surfaces.mcp.gateway import Gateway, GatewayOptions
+from holdfast.surfaces.mcp.host import HostServer
+from holdfast.surfaces.mcp.serving import gateway_server, own_server
+
+_LOCAL = ("127.0.0.1", "localhost", "[::1]")
+_LOCAL_ADDRESSES = ("127.0.0.1", "localhost", "::1")
+
+
+@asynccontextmanager
+async def opened(
+    settings: Settings, specs: Sequence[ServerSpec] | None, scope: Scope
+) -> AsyncIterator[HostServer]:
+    """The server, or with servers behind it the gateway, over the store of the settings."""
+    async with Holdfast.open(scope=scope, settings=settings) as engine:
+        if specs is None:
+            yield own_server(engine)
+            return
+        gateway = Gateway(engine, specs, options_of(settings))
+        await gateway.open()
+        try:
+            yield gateway_server(gateway)
+        finally:
+            await gateway.close()
+
+
+def options_of(settings: Settings) -> GatewayOptions:
+    """How a gateway behaves, as the settings say."""
+    return GatewayOptions(
+        listing=settings.mcp_listing,
+        listed_tokens=settings.mcp_listed_tokens,
+        directory_tokens=settings.mcp_directory_tokens,
+        window=settings.mcp_window,
+        most_bytes=settings.mcp_max_message_bytes,
+    )
+
+
+async def serve_pipe(settings: Settings, specs: Sequence[ServerSpec] | None, scope: Scope) -> None:
+    """Serve the host that started this process, until it closes the pipe."""
+    async with opened(settings, specs, scope) as server, stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+async def serve_http(settings: Settings, specs: Sequence[ServerSpec] | None, scope: Scope) -> None:
+    """Serve hosts over streamable HTTP, at /mcp, until it is interrupted."""
+    import uvicorn  # noqa: PLC0415 - a host that starts this over a pipe need not wait for it
+
+    check_address(settings)
+    async with opened(settings, specs, scope) as server:
+        app = http_app(server, settings)
+        config = uvicorn.Config(
+            app, host=settings.mcp_host, port=settings.mcp_port, log_level="warning"
+        )
+        await uvicorn.Server(config).serve()
+
+
+def check_address(settings: Settings) -> None:
+    """Refuse to listen for other machines without a token."""
+    if settings.mcp_host not in _LOCAL_ADDRESSES and not settings.mcp_token:
+        raise SettingsError(
+            "the gateway would be open to other machines",
+            where="mcp_host",
+            fix="Set mcp_token too, or listen on 127.0.0.1.",
+        )
+
+
+def http_app(server: HostServer, settings: Settings) -> Any:
+    """The server as an application, behind the checks of host, origin and token."""
+    names = [*_LOCAL, *settings.mcp_names]
+    hosts = [name if ":" in name.rpartition("]")[2] else f"{name}:*" for name in names]
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=[*hosts, *names],
+        allowed_origins=[f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")],
+    )
+    app = server.streamable_http_app(
+        transport_security=security, max_request_body_size=settings.mcp_max_message_bytes
+    )
+    return Guarded(app, settings.mcp_token) if settings.mcp_token else app
+
+
+class Guarded:
+    """Lets in only who sends the token; how long a comparison takes tells nothing."""
+
+    def __init__(self, app: Any, token: str) -> None:
+        self._app = app
+        self._wanted = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Judge a request by its header alone."""
+        headers = dict(scope.get("headers", ()))
+        given = headers.get(b"authorization", b"")
+        if scope["type"] != "http" or hmac.compare_digest(given, self._wanted):
+            await self._app(scope, receive, send)
+            return
+        head = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": 401, "headers": head})
+        await send({"type": "http.response.body", "body": b""})

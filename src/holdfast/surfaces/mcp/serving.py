@@ -1,0 +1,239 @@
+"""What hosts may ask, and who answers: the handlers of the engine's own server, and the gateway's.
+
+serving: after gateway and own_tools. A tool that fails answers with `isError` and words that a
+model can act on, as the protocol wants it; only what is no tool, prompt or resource is an error of
+the protocol. No answer of ours holds the text of an exception that we did not write.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+import msgspec
+from mcp import MCPError
+from mcp.server.subscriptions import ListenHandler
+from pydantic import TypeAdapter
+
+import holdfast
+from holdfast.engine import Holdfast
+from holdfast.errors import HoldfastError, ToolServerError
+from holdfast.expand import ExpandOptions
+from holdfast.surfaces.mcp.catalog import ALWAYS_META, CALL, FIND, described, fault_of
+from holdfast.surfaces.mcp.gateway import Gateway
+from holdfast.surfaces.mcp.host import AskingHost, Audience, Context, HostServer, no_resource
+from holdfast.surfaces.mcp.own_tools import (
+    OPENER,
+    OWN_TOOLS,
+    REF_SCHEME,
+    OwnTool,
+    resource_of,
+    takes,
+)
+from holdfast.surfaces.mcp.passing import Passing
+
+Called = types.CallToolResult | types.InputRequiredResult
+ERROR_META = "holdfast/error"
+_FOUND = 8
+_PAGE = 100
+_INSTRUCTIONS = (
+    "Long results stand here as citations: expand_ref opens any part of them, exactly as it was."
+)
+_TOOLS = TypeAdapter(list[types.Tool])
+
+
+def own_server(engine: Holdfast) -> HostServer:
+    """The engine as a server of its own."""
+    own = OwnHandlers(engine)
+    return HostServer(
+        "holdfast",
+        version=holdfast.__version__,
+        instructions=_INSTRUCTIONS,
+        on_list_tools=own.list_tools,
+        on_call_tool=own.call_tool,
+        on_list_resources=own.list_resources,
+        on_list_resource_templates=own.list_templates,
+        on_read_resource=own.read_resource,
+        on_subscriptions_listen=ListenHandler(Audience().bus),
+    )
+
+
+def gateway_server(gateway: Gateway) -> HostServer:
+    """A gateway as a server."""
+    front = GatewayHandlers(gateway)
+    passing = front.passing
+    server = HostServer(
+        "holdfast",
+        version=holdfast.__version__,
+        instructions=_INSTRUCTIONS,
+        on_list_tools=front.list_tools,
+        on_call_tool=front.call_tool,
+        on_list_resources=passing.list_resources,
+        on_list_resource_templates=passing.list_templates,
+        on_read_resource=passing.read_resource,
+        on_list_prompts=passing.list_prompts,
+        on_get_prompt=passing.get_prompt,
+        on_completion=passing.complete,
+        on_subscribe_resource=passing.subscribe,
+        on_unsubscribe_resource=passing.unsubscribe,
+        on_subscriptions_listen=ListenHandler(gateway.audience.bus),
+    )
+    # Not named in the constructor: it is deprecated there, but hosts of the older era ask for it.
+    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, passing.set_level)
+    return server
+
+
+class OwnHandlers:
+    """The engine's tools, and stored contents as resources."""
+
+    def __init__(self, engine: Holdfast, tools: tuple[OwnTool, ...] = OWN_TOOLS) -> None:
+        self._engine = engine
+        self._tools = {tool.name: tool for tool in tools}
+
+    async def list_tools(self, _: Context, __: Any) -> types.ListToolsResult:
+        """All tools; the list never changes."""
+        return types.ListToolsResult(tools=self.definitions())
+
+    def definitions(self) -> list[types.Tool]:
+        """The tools as the protocol defines them."""
+        return [
+            types.Tool(
+                name=tool.name,
+                title=tool.title,
+                description=tool.description,
+                input_schema=tool.parameters,
+                output_schema=tool.result,
+                annotations=types.ToolAnnotations(
+                    read_only_hint=tool.reads_only, destructive_hint=False, open_world_hint=False
+                ),
+                _meta={ALWAYS_META: True} if tool is OPENER else None,
+            )
+            for tool in self._tools.values()
+        ]
+
+    def has(self, name: str) -> bool:
+        """Whether this is one of the engine's tools."""
+        return name in self._tools
+
+    async def call_tool(self, _: Context, params: types.CallToolRequestParams) -> Called:
+        """Do what a tool of the engine does."""
+        tool = self._tools.get(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, "There is no tool of this name.")
+        arguments = params.arguments or {}
+        if not takes(tool, arguments):
+            return failed(f"The arguments are not what {tool.name} takes: see its schema.")
+        try:
+            text, value = await tool.work(self._engine, arguments)
+        except HoldfastError as error:
+            return failed(str(error))
+        content: list[types.ContentBlock] = [types.TextContent(text=text)]
+        return types.CallToolResult(content=content, structured_content=value)
+
+    async def list_resources(
+        self, _: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """The contents stored last, page by page."""
+        cursor = params.cursor if params is not None and params.cursor else ""
+        try:
+            stored = await self._engine.store.refs(self._engine.scope, limit=_PAGE, before=cursor)
+        except HoldfastError:
+            raise MCPError(types.INVALID_PARAMS, "The cursor is none of ours.") from None
+        resources = [types.Resource.model_validate(resource_of(info)) for info in stored]
+        following = stored[-1].ref_id if len(stored) == _PAGE else None
+        return types.ListResourcesResult(resources=resources, next_cursor=following)
+
+    async def list_templates(self, _: Context, __: Any) -> types.ListResourceTemplatesResult:
+        """How refs are addressed."""
+        template = types.ResourceTemplate(
+            uri_template=f"{REF_SCHEME}{{ref_id}}",
+            name="ref",
+            title="A stored content by its ref",
+            mime_type="text/plain",
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[template])
+
+    async def read_resource(
+        self, _: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """The first page of a stored content, and how to go on."""
+        ref = str(params.uri).removeprefix(REF_SCHEME)
+        if ref == str(params.uri):
+            raise no_resource(str(params.uri))
+        part = await self._engine.expand_ref(ref, ExpandOptions(max_tokens=8_000))
+        if part.reason:
+            raise no_resource(str(params.uri))
+        whole = part.content if part.complete else part.text
+        contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text=whole)
+        return types.ReadResourceResult(contents=[contents])
+
+
+class GatewayHandlers:
+    """The servers' tools, the two that find and call them, and the one that opens refs."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._own = OwnHandlers(gateway.engine, (OPENER,))
+        self.passing = Passing(gateway, self._own)
+
+    async def list_tools(self, context: Context, _: Any) -> types.ListToolsResult:
+        """What the catalog lists; servers that never ran here are started for it."""
+        gateway = self._gateway
+        gateway.audience.note(context)
+        await gateway.acquaint(AskingHost(context))
+        listed = _TOOLS.validate_python(gateway.catalog.listed(), by_name=False)
+        return types.ListToolsResult(tools=[*self._own.definitions(), *listed])
+
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> Called:
+        """Find tools, call one, or open a ref."""
+        gateway, arguments = self._gateway, params.arguments or {}
+        host = AskingHost(context)
+        gateway.audience.note(context)
+        if self._own.has(params.name) and gateway.catalog.entries.get(params.name) is None:
+            return await self._own.call_tool(context, params)
+        is_whole = gateway.catalog.is_whole
+        if params.name == FIND and not is_whole:
+            await gateway.acquaint(host)
+            return await self._found(arguments)
+        name = params.name
+        if name == CALL and not is_whole:
+            name, arguments = str(arguments.get("name", "")), arguments.get("arguments") or {}
+            if not isinstance(arguments, dict):
+                return failed("The arguments are no object.")
+        await gateway.acquaint(host)
+        entry = gateway.catalog.named(name)
+        if entry is None:
+            if params.name == CALL:
+                return failed(f"There is no tool of this name. {FIND} knows which there are.")
+            raise MCPError(types.INVALID_PARAMS, "There is no tool of this name.")
+        if params.name == CALL and (fault := fault_of(entry, arguments)):
+            return failed(fault)
+        try:
+            return await gateway.call(entry, params, arguments, host)
+        except ToolServerError as error:
+            return _server_failed(entry.server, error)
+
+    async def _found(self, arguments: dict[str, Any]) -> types.CallToolResult:
+        query, limit = arguments.get("query"), arguments.get("limit", _FOUND)
+        if not isinstance(query, str) or not query.strip() or not isinstance(limit, int):
+            return failed("Give a query: what is to be done, in a few words.")
+        entries = await self._gateway.find(query[:2_000], max(1, min(limit, 30)))
+        text, values = described(entries)
+        return types.CallToolResult(
+            content=[types.TextContent(text=text)], structured_content={"tools": values}
+        )
+
+
+def failed(why: str) -> types.CallToolResult:
+    """A call that could not be done, for the model to read."""
+    return types.CallToolResult(content=[types.TextContent(text=why)], is_error=True)
+
+
+def _server_failed(server: str, error: ToolServerError) -> types.CallToolResult:
+    """A server's failure, for the model and, typed, for programs."""
+    kind = {"server": server, "kind": error.kind, "retryAfter": error.retry_after}
+    return types.CallToolResult(
+        content=[types.TextContent(text=f"[{error}]")],
+        is_error=True,
+        _meta={ERROR_META: msgspec.to_builtins(kind)},
+    )

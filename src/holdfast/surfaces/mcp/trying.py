@@ -1,0 +1,148 @@
+"""A server tried by a person: started once, listed, called once, and ended.
+
+trying: after gateway, for the command line.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import mcp_types as types
+import msgspec
+from mcp import MCPError
+
+from holdfast.engine import Holdfast
+from holdfast.errors import ToolServerError
+from holdfast.settings import Settings
+from holdfast.store import Scope
+from holdfast.surfaces.mcp.cards import ServerCard
+from holdfast.surfaces.mcp.catalog import Catalog
+from holdfast.surfaces.mcp.config import ServerSpec
+from holdfast.surfaces.mcp.link import Changed
+from holdfast.surfaces.mcp.pipe import way_to
+from holdfast.surfaces.mcp.results import Called, Results, whole_characters
+from holdfast.surfaces.mcp.upstream import CALL_RESULT, Upstream
+
+
+class TriedTool(msgspec.Struct, frozen=True):
+    """A tool, as its server defines it."""
+
+    name: str
+    tokens: int
+    flags: tuple[str, ...]
+    description: str
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """A server that started."""
+
+    version: str
+    protocol: str
+    seconds: float
+    tools: tuple[TriedTool, ...]
+    prompts: int
+    resources: int
+    left_out: int
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call came to."""
+
+    text: str
+    result: Any
+    """As the protocol writes it."""
+    is_error: bool
+
+
+class _Nobody:
+    """No host: nothing can be asked of it, and nothing needs to be told."""
+
+    identity = "command line"
+    capabilities: types.ClientCapabilities | None = None
+
+    async def ask(self, request: types.ServerRequest, result: type[Any]) -> Any:
+        del request, result
+        return types.ErrorData(code=types.INVALID_REQUEST, message="Nobody is here to be asked.")
+
+    async def tell(self, notification: types.ServerNotification) -> None:
+        del notification
+
+    async def learnt(self, upstream: Upstream, learnt: ServerCard) -> None:
+        del upstream, learnt
+
+    async def changed(self, upstream: Upstream, what: Changed) -> None:
+        del upstream, what
+
+    async def told(self, upstream: Upstream, notification: types.ServerNotification) -> None:
+        del upstream, notification
+
+
+@asynccontextmanager
+async def _running(spec: ServerSpec, settings: Settings) -> AsyncIterator[Upstream]:
+    way = partial(way_to, most_bytes=settings.mcp_max_message_bytes, shows_errors=True)
+    upstream = Upstream(spec, _Nobody(), way=way)
+    try:
+        await upstream.started(_Nobody())
+        yield upstream
+    finally:
+        await upstream.close()
+
+
+async def try_server(spec: ServerSpec, settings: Settings) -> Tried:
+    """Start a server and read its lists."""
+    began = time.monotonic()
+    async with _running(spec, settings) as upstream:
+        card = upstream.card or ServerCard()
+        entries = Catalog([(spec, card)]).entries.values()
+        tools = [
+            TriedTool(each.own_name, each.tool.tokens, each.flags, each.tool.description)
+            for each in entries
+        ]
+        return Tried(
+            version=card.version,
+            protocol=card.protocol,
+            seconds=time.monotonic() - began,
+            tools=tuple(tools),
+            prompts=len(card.prompts),
+            resources=len(card.resources),
+            left_out=card.left_out,
+        )
+
+
+async def call_tool(
+    spec: ServerSpec, settings: Settings, scope: Scope, tool: str, arguments: Mapping[str, Any]
+) -> Answered:
+    """Call a tool of a server once, as the gateway would."""
+    async with (
+        Holdfast.open(scope=scope, settings=settings) as engine,
+        _running(spec, settings) as upstream,
+    ):
+        entry = Catalog([(spec, upstream.card or ServerCard())]).named(tool)
+        if entry is None:
+            raise ToolServerError(
+                "the server has no such tool, or it may not be called",
+                fix=f"See `holdfast mcp test {spec.name}`.",
+                kind="unknown",
+            )
+        params = types.CallToolRequestParams(name=entry.own_name, arguments=dict(arguments))
+        request = types.CallToolRequest(params=params)
+        try:
+            result = await upstream.call(request, CALL_RESULT, _Nobody())
+        except MCPError as error:
+            raise ToolServerError(f"the server refused the call (code {error.code})") from error
+        if isinstance(result, types.CallToolResult):
+            called = Called(
+                entry.name,
+                arguments,
+                entry.definition.get("outputSchema"),
+                whole_characters(entry.definition.get("_meta")),
+            )
+            result = (await Results(engine, window=settings.mcp_window).measured(result, called))[0]
+        written = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+        blocks = written.get("content", [])
+        text = "\n".join(block.get("text", f"[{block['type']}]") for block in blocks)
+        return Answered(text=text, result=written, is_error=bool(written.get("isError")))

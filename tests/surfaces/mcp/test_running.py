@@ -1,0 +1,196 @@
+"""The server and the gateway as they are run: settings, addresses, tokens, connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from mcp import Client
+
+from holdfast.engine import Holdfast
+from holdfast.errors import SettingsError
+from holdfast.settings import Settings
+from holdfast.store import Scope
+from holdfast.surfaces.mcp.running import check_address, http_app, options_of, serve_http
+from holdfast.surfaces.mcp.serving import own_server
+from tests.surfaces.harness import run_process
+from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, in_memory
+from tests.surfaces.mcp.test_gateway import demo, specs, words
+
+LOG = "\n".join(f"{n:05} INFO request {n * 7} served" for n in range(3000))
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_engine_is_served_as_tools_with_schemas(era: str) -> None:
+    async def main() -> None:
+        async with (
+            Holdfast.open("memory:", settings=Settings()) as engine,
+            Client(own_server(engine), mode=era) as host,
+        ):
+            tools = {tool.name: tool for tool in (await host.list_tools()).tools}
+            calls: list[tuple[str, dict[str, Any]]] = [
+                ("cite", {"content": LOG, "question": "what happened?"}),
+                ("search", {"query": "log request"}),
+                ("recall", {"query": "deadline"}),
+                ("facts", {"query": "deadline"}),
+                ("count", {"text": "hello world"}),
+                ("fit", {"request": {"model": "gpt-4o", "messages": [
+                    {"role": "user", "content": "Hello"}]}, "limit": 1000}),
+            ]  # fmt: skip
+            for name, arguments in calls:
+                result = await host.call_tool(name, arguments)
+                assert not result.is_error, (name, words(result))
+                jsonschema.validate(result.structured_content, tools[name].output_schema)
+            cited = await host.call_tool("cite", {"content": LOG})
+            ref = cited.structured_content["ref_id"]
+            opened = await host.call_tool("expand_ref", {"ref_id": ref, "lines": "5-6"})
+            jsonschema.validate(opened.structured_content, tools["expand_ref"].output_schema)
+            assert opened.structured_content["content"].split() == LOG.splitlines()[4].split() + (
+                LOG.splitlines()[5].split()
+            )
+            (resource,) = (await host.list_resources()).resources
+            assert str(resource.uri) == f"holdfast://refs/{ref}"
+            refused = await host.call_tool("count", {"text": 7})
+            assert refused.is_error
+
+    asyncio.run(main())
+
+
+def _listed(**settings: Any) -> list[str]:
+    async def main() -> list[str]:
+        way = in_memory({"demo": demo()})
+        options = options_of(Settings(**settings))
+        chosen = {name: getattr(options, name) for name in options.__struct_fields__}
+        async with (
+            gateway_over(specs("demo"), way=way, **chosen) as gateway,
+            host_of(gateway) as host,
+        ):
+            return [tool.description or "" for tool in (await host.list_tools()).tools]
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("mcp_listing", "all", "directory"),
+        ("mcp_listed_tokens", 10, 100_000),
+    ],
+)
+def test_what_is_listed_follows_the_settings(name: str, first: Any, second: Any) -> None:
+    assert _listed(**{name: first}) != _listed(**{name: second})
+
+
+def test_the_directory_follows_its_setting() -> None:
+    short = _listed(mcp_listing="directory", mcp_directory_tokens=30)
+    assert short != _listed(mcp_listing="directory", mcp_directory_tokens=600)
+
+
+def test_results_are_long_by_the_window_that_is_set() -> None:
+    async def main(window: int) -> bool:
+        way = in_memory({"demo": demo()})
+        chosen = options_of(Settings(mcp_window=window)).window
+        async with (
+            gateway_over(specs("demo"), way=way, listing="all", window=chosen) as gateway,
+            host_of(gateway) as host,
+        ):
+            await host.list_tools()
+            result = await host.call_tool("log", {"lines": 60})
+            return "holdfast/refs" in (result.meta or {})
+
+    assert asyncio.run(main(1_000))
+    assert not asyncio.run(main(200_000))
+
+
+def test_a_list_of_servers_can_be_named_in_the_settings(tmp_path: Path) -> None:
+    file = tmp_path / "servers.json"
+    file.write_text('{"mcpServers": {"time": {"command": "x"}}}')
+    asked = ("mcp", "list", "--output", "json", "--store", "memory:")
+    done = run_process(*asked, folder=tmp_path, HOLDFAST_MCP_CONFIG=str(file))
+    assert [row["server"] for row in json.loads(done.stdout)] == ["time"]
+
+
+# --- over HTTP -----------------------------------------------------------------------------------
+
+
+def test_nobody_else_is_served_without_a_token() -> None:
+    check_address(Settings(mcp_host="127.0.0.1"))
+    check_address(Settings(mcp_host="0.0.0.0", mcp_token="t0ken"))
+    with pytest.raises(SettingsError, match="open to other machines"):
+        check_address(Settings(mcp_host="0.0.0.0"))
+
+
+_BODY = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+
+def _status(headers: dict[str, str], **settings: Any) -> int:
+    async def main() -> int:
+        async with Holdfast.open("memory:", settings=Settings()) as engine:
+            app = http_app(server := own_server(engine), Settings(**settings))
+            transport = httpx2.ASGITransport(app=app)
+            async with (
+                server.session_manager.run(),
+                httpx2.AsyncClient(transport=transport, base_url="http://x") as client,
+            ):
+                sent = {"accept": "application/json, text/event-stream", **headers}
+                sent["content-type"] = "application/json"
+                body = json.dumps(_BODY).encode().ljust(20_000)
+                return (await client.post("/mcp", content=body, headers=sent)).status_code
+
+    return asyncio.run(main())
+
+
+def test_names_and_origins_of_others_are_refused() -> None:
+    ours = {"host": "127.0.0.1:8788"}
+    assert _status({"host": "evil.example"}) == 421
+    assert _status({**ours, "origin": "http://evil.example"}) == 403
+    assert _status(ours) not in (401, 403, 421)
+    assert _status({"host": "box.lan:8788"}) == 421
+    assert _status({"host": "box.lan:8788"}, mcp_names=["box.lan"]) not in (401, 403, 421)
+
+
+def test_a_token_is_wanted_where_one_is_set_and_a_bound_holds() -> None:
+    ours = {"host": "127.0.0.1:8788"}
+    assert _status(ours, mcp_token="t0ken") == 401
+    assert _status({**ours, "authorization": "Bearer wrong"}, mcp_token="t0ken") == 401
+    assert _status({**ours, "authorization": "Bearer t0ken"}, mcp_token="t0ken") != 401
+    assert _status(ours, mcp_max_message_bytes=10_000) == 413
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+    return number
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+def test_hosts_of_both_eras_are_served_over_http(port: int, era: str) -> None:
+    async def main() -> None:
+        settings = Settings(mcp_port=port, store_url="memory:")
+        serving = asyncio.ensure_future(serve_http(settings, None, Scope()))
+        try:
+            for _ in range(500):
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                except OSError:
+                    await asyncio.sleep(0.02)
+                else:
+                    writer.close()
+                    break
+            async with Client(f"http://127.0.0.1:{port}/mcp", mode=era) as host:
+                assert "cite" in [tool.name for tool in (await host.list_tools()).tools]
+                counted = await host.call_tool("count", {"text": "hello world"})
+                assert counted.structured_content["tokens"] == 2
+        finally:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+    asyncio.run(main())
