@@ -14,9 +14,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from holdfast.calling.finding import lazy_rules
 from holdfast.fitting import FitOptions, fit_request
 from holdfast.settings import Settings
-from holdfast.surfaces.proxy.finding import lazy_rules
 from tests.proxy.harness import DIALECTS, request_in
 from tests.recorded import DATA
 

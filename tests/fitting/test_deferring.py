@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.calling.finding import lazy_rules
 from holdfast.engine.record import Before, asked_body, last_sides, written
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
 from holdfast.store.records import Turn
-from holdfast.surfaces.proxy.finding import lazy_rules
 from tests.provider.tokens import functions
 from tests.proxy.harness import DIALECTS, request_in
 from tests.proxy.many_tools import MANY
