@@ -56,7 +56,7 @@ TESTS = {
         "tests/provider/test_rules.py",
     ),
     "src/holdfast/expand": ("tests/expand", "tests/facades", "tests/test_offers.py"),
-    "src/holdfast/surfaces/proxy/expansions.py": (
+    "src/holdfast/calling/expansions.py": (
         "tests/proxy/test_expansions.py",
         "tests/proxy/test_expansion_room.py",
     ),

@@ -89,7 +89,7 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     request shows that it does; `always`: wherever OpenAI's own models answer Responses, too."""
     lazy: LazyRules = LazyRules()
     """When schemas of tools are set aside. Someone must answer the calls of the two tools that
-    stand for them, and hand on calls: see surfaces/proxy/finding.py."""
+    stand for them, and hand on calls: see calling/finding.py."""
     betas: frozenset[str] = frozenset()
     """What the client's header `anthropic-beta` names."""
     summary_tokens: int = 0
