@@ -14,9 +14,21 @@ import typer
 import holdfast
 
 _COMMANDS = (
-    *("tour", "serve", "stats", "show", "validate", "convert", "count", "fit", "cite", "expand"),
-    *("refs", "rebuild", "recall", "assemble", "compare", "summarise", "pack", "worker", "jobs"),
-    *("models", "config"),
+    *(
+        "tour",
+        "wrap",
+        "serve",
+        "stats",
+        "show",
+        "validate",
+        "convert",
+        "count",
+        "fit",
+        "cite",
+        "expand",
+    ),
+    *("refs", "rebuild", "recall", "assemble", "compare", "summarise", "pack", "worker"),
+    *("jobs", "models", "config"),
 )
 """A module each, with a function of its name; in the order of the help."""
 _GROUPS = ("answers", "store", "facts", "mcp")
@@ -66,6 +78,7 @@ def _holdfast(
 
     \b
     New here?          holdfast tour
+    Run an agent:      holdfast wrap claude
     Run the proxy:     holdfast serve
     See what it saves: holdfast stats
     See a request:     holdfast show request.json

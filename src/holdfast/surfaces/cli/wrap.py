@@ -1,0 +1,116 @@
+"""wrap: a program run through a proxy of its own, and the bill at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.errors import HoldfastError
+from holdfast.settings import Settings, environment_for_programs
+from holdfast.store.records import UsageTotal
+
+from ._clients import INSTALLS, Family, pointed, upstream_of
+from ._output import remark
+from ._store import StoreOption
+
+
+def wrap(
+    command: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PROGRAM [ARGS]...",
+            help="claude, codex, gemini, opencode, aider, or any command; put -- before options.",
+        ),
+    ],
+    store: StoreOption = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Let the offline model answer; it only quotes.")
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, help="Most input tokens of a request, for all models."),
+    ] = None,
+) -> None:
+    """Run a program with Holdfast in between: its calls fit, and it ends with a bill.
+
+    A proxy starts on a free port, the program is told where, and both end together. Requests go
+    where they would have gone: to the vendor, or to the address that OPENAI_BASE_URL,
+    ANTHROPIC_BASE_URL or GOOGLE_GEMINI_BASE_URL name. Keys stay the program's own. The exit code
+    is the program's.
+
+    \b
+    Examples:
+      holdfast wrap claude
+      holdfast wrap codex -- exec "fix the failing test"
+      holdfast wrap aider -- --model gpt-5 main.py
+      holdfast wrap -- python my_agent.py
+
+    What was sent and hidden is in the store: `holdfast stats`, or `holdfast serve` and its
+    dashboard, show it afterwards.
+    """
+    environment = environment_for_programs()
+    executable = shutil.which(command[0])
+    if executable is None:
+        raise HoldfastError(
+            "this program is not installed, or not on the path",
+            where=command[0],
+            fix=f"Install it: {INSTALLS[command[0]]}."
+            if command[0] in INSTALLS
+            else "Give the name of a program, or the path to one.",
+        )
+    configured = Settings.load(store_url=store, request_limit=limit)
+    settings = configured if offline else _with_upstreams(configured, environment, store, limit)
+
+    from holdfast.surfaces.proxy import beside  # noqa: PLC0415 - other commands start faster
+
+    def program_at(url: str) -> beside.Program:
+        target = pointed(Path(command[0]).stem, url, environment)
+        words = (executable or "", *target.arguments, *command[1:])
+        return beside.Program(words, environment | target.variables)
+
+    try:
+        code, used = asyncio.run(beside.beside(settings, program_at))
+    except PermissionError as error:
+        raise HoldfastError(
+            "this file cannot be run", where=command[0], fix="Give a program."
+        ) from error
+    remark(bill(used))
+    raise typer.Exit(code)
+
+
+def _with_upstreams(
+    settings: Settings, environment: dict[str, str], store: str | None, limit: int | None
+) -> Settings:
+    """The same settings, in which every family has an upstream."""
+    from holdfast.surfaces.proxy.upstreams import OFFICIAL  # noqa: PLC0415 - see wrap
+
+    def address(family: Family, chosen: str) -> str:
+        return chosen or upstream_of(family, environment) or OFFICIAL[family]
+
+    return Settings.load(
+        store_url=store,
+        request_limit=limit,
+        openai_upstream=address("openai", settings.openai_upstream),
+        anthropic_upstream=address("anthropic", settings.anthropic_upstream),
+        gemini_upstream=address("gemini", settings.gemini_upstream),
+    )
+
+
+def bill(used: UsageTotal) -> str:
+    """What a run took, in a line."""
+    if not used.turns:
+        return "holdfast: no call came through; does the program take its address from elsewhere?"
+    calls = f"{used.turns:,} call{'s' if used.turns > 1 else ''}"
+    failed = f" ({used.failed:,} failed)" if used.failed else ""
+    share = f" ({100 * used.saved / used.untouched:.0f} %)" if used.untouched else ""
+    saved = "saved" if used.saved >= 0 else "more than untouched:"
+    money = f", ${used.cost:.2f} (saved ${used.saved_cost:.2f})" if used.cost else ""
+    return (
+        f"holdfast: {calls}{failed}, {used.untouched:,} input tokens asked, {used.input:,} billed, "
+        f"{abs(used.saved):,} {saved}{share}{money}; {used.expansions:,} opened; "
+        "nothing lost: `holdfast rebuild` gives every request back."
+    )

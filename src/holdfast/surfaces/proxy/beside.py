@@ -1,0 +1,97 @@
+"""The proxy beside one program: it is there before the program starts, and ends with it.
+
+beside: after server. Both run in the foreground of one terminal: what the program prints is alone
+there, and a key that interrupts is for the program to understand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from holdfast.settings import Settings
+from holdfast.store import Store
+from holdfast.store.records import UsageTotal, summed
+from holdfast.surfaces.proxy.heap import use_few_heaps
+from holdfast.surfaces.proxy.server import Server, base_url, listen, opened
+
+
+class Program(NamedTuple):
+    """A program to be run: no shell reads its words."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+
+
+async def beside(
+    settings: Settings, program_at: Callable[[str], Program]
+) -> tuple[int, UsageTotal]:
+    """Serve while a program runs that is told where; its exit code, and what was used meanwhile.
+
+    Usage is what the store has more of than before: of all who write to it at that time.
+    """
+    use_few_heaps()
+    settings = msgspec.structs.replace(settings, serve_port=0)
+    with listen(settings) as listener:
+        async with opened(settings) as service:
+            ready = asyncio.Event()
+            server = Server(service, ready.set)
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            before = await _used(service.engine.store)
+            try:
+                await ready.wait()
+                code = await run(program_at(base_url(listener)))
+            finally:
+                server.stop()
+                await serving
+            await service.drain()  # an answer is not kept waiting for its turn to be written down
+            return code, _more(before, await _used(service.engine.store))
+
+
+async def run(program: Program) -> int:
+    """Run a program in this terminal to its end; the exit code, as shells tell it.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    loop = asyncio.get_running_loop()
+    forwarded = [signal.SIGTERM, *([signal.SIGHUP] if os.name == "posix" else [])]
+    process = await asyncio.create_subprocess_exec(*program.command, env=dict(program.environment))
+
+    def forward(number: int) -> None:
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            process.send_signal(number)
+
+    # The terminal sends Ctrl-C to the program too, which may mean "stop this answer", not "end".
+    handlers: list[tuple[int, Callable[..., object], tuple[int, ...]]] = [
+        (signal.SIGINT, lambda: None, ()),
+        *((number, forward, (number,)) for number in forwarded),
+    ]
+    with suppress(NotImplementedError):  # Windows: Ctrl-C ends both
+        for number, handler, arguments in handlers:
+            loop.add_signal_handler(number, handler, *arguments)
+    try:
+        code = await process.wait()
+    finally:
+        with suppress(NotImplementedError):
+            for number, _, _ in handlers:
+                loop.remove_signal_handler(number)
+    return 128 - code if code < 0 else code
+
+
+async def _used(store: Store) -> UsageTotal:
+    """What all tenants of a store have used."""
+    sums = [total for scope in await store.scopes() for total in await store.usage(scope)]
+    return summed("total", sums)
+
+
+def _more(before: UsageTotal, after: UsageTotal) -> UsageTotal:
+    fields = [field for field in UsageTotal.__struct_fields__ if field != "name"]
+    counts = {field: getattr(after, field) - getattr(before, field) for field in fields}
+    return UsageTotal(name="total", **counts)
