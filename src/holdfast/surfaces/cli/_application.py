@@ -28,7 +28,7 @@ _COMMANDS = (
         "expand",
     ),
     *("refs", "rebuild", "recall", "assemble", "compare", "summarise", "pack", "worker"),
-    *("jobs", "models", "config"),
+    *("jobs", "models", "config", "doctor"),
 )
 """A module each, with a function of its name; in the order of the help."""
 _GROUPS = ("answers", "store", "facts", "mcp")
@@ -103,6 +103,7 @@ def _holdfast(
     Serve MCP hosts:   holdfast mcp --config mcp.json
     See what is kept:  holdfast store stats
     See the settings:  holdfast config
+    Check all of it:   holdfast doctor
 
     FILE can be - for standard input. Results are tables in a terminal and JSON in a pipe.
     """

@@ -103,7 +103,10 @@ def _with_upstreams(
 def bill(used: UsageTotal) -> str:
     """What a run took, in a line."""
     if not used.turns:
-        return "holdfast: no call came through; does the program take its address from elsewhere?"
+        return (
+            "holdfast: no call was answered. Is the provider out of reach (`holdfast doctor`), or "
+            "does the program take its address from elsewhere?"
+        )
     calls = f"{used.turns:,} call{'s' if used.turns > 1 else ''}"
     failed = f" ({used.failed:,} failed)" if used.failed else ""
     share = f" ({100 * used.saved / used.untouched:.0f} %)" if used.untouched else ""
