@@ -11,6 +11,7 @@ import ast
 import dataclasses
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
@@ -113,6 +114,7 @@ def unreached() -> list[str]:
 
 
 def _modules() -> Iterator[ModuleType]:
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it asks the network
     for info in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
         if not info.name.endswith("__main__"):
             yield importlib.import_module(info.name)
