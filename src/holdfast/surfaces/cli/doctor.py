@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.text import Text
 
 import holdfast
+from holdfast.calling.upstreams import OFFICIAL, configured
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings, environment_for_programs
 from holdfast.store import Store
 from holdfast.store.postgres.address import without_password
-from holdfast.surfaces.proxy.upstreams import OFFICIAL, configured
 
 from ._clients import INSTALLS
 from ._output import ColorOption, Output, OutputOption, table

@@ -86,7 +86,7 @@ def _with_upstreams(
     settings: Settings, environment: dict[str, str], store: str | None, limit: int | None
 ) -> Settings:
     """The same settings, in which every family has an upstream."""
-    from holdfast.surfaces.proxy.upstreams import OFFICIAL  # noqa: PLC0415 - see wrap
+    from holdfast.calling.upstreams import OFFICIAL  # noqa: PLC0415 - see wrap
 
     def address(family: Family, chosen: str) -> str:
         return chosen or upstream_of(family, environment) or OFFICIAL[family]
