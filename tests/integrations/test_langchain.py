@@ -18,6 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from holdfast import Holdfast
 from holdfast.errors import StoreUnavailableError
+from holdfast.integrations._host import Host
 from holdfast.integrations._langchain_messages import Messages
 from holdfast.integrations.langchain import HoldfastMiddleware
 from holdfast.store import Turn
@@ -79,6 +80,13 @@ def run(middleware: Sequence[Any], model: Scripted, **config: Any) -> list[BaseM
         {"messages": [HumanMessage(QUESTION)]}, {"recursion_limit": 1000, "configurable": config}
     )
     return list(result["messages"])
+
+
+def original(host: Host, ref: str) -> str:
+    """What was stored under a ref."""
+    stored = host.run(lambda engine: engine.store.get(engine.scope, ref))
+    assert stored is not None
+    return stored.data.decode()
 
 
 class Run(NamedTuple):
@@ -148,11 +156,8 @@ def test_nothing_is_changed_without_an_edit_in_the_record(fitted: Run) -> None:
 def test_originals_come_back_byte_for_byte(fitted: Run) -> None:
     edits = [edit for turn in fitted.turns for edit in turn.edits if edit.action == "cite"]
     originals = {read_log(n) for n in range(CALLS)}
-    store = fitted.middleware.host
     for ref in {edit.ref_id for edit in edits if edit.ref_id}:
-        stored = store.run(lambda engine, ref=ref: engine.store.get(engine.scope, ref))
-        assert stored is not None
-        originals.discard(stored.data.decode())
+        originals.discard(original(fitted.middleware.host, ref))
     assert originals == set()
 
 
@@ -172,7 +177,7 @@ def test_a_run_that_awaits_gives_the_same_calls(fitted: Run) -> None:
             agent = create_agent(
                 other, [read_log], system_prompt="Read logs.", middleware=[middleware]
             )
-            asked = {"messages": [HumanMessage(QUESTION)]}
+            asked: Any = {"messages": [HumanMessage(QUESTION)]}
             result = await agent.ainvoke(asked, {"recursion_limit": 1000})
             assert result["messages"][-1].text == ANSWER
 
@@ -182,7 +187,7 @@ def test_a_run_that_awaits_gives_the_same_calls(fitted: Run) -> None:
 
 def test_a_run_goes_on_in_another_process_with_what_was_sent(tmp_path: Any) -> None:
     saver, url = InMemorySaver(), f"sqlite:///{tmp_path / 'store.db'}"
-    sent = []
+    sent: list[list[Any]] = []
     for question in (QUESTION, "And once more?"):
         middleware, model = HoldfastMiddleware(url, limit=WINDOW), scripted()
         if sent:
@@ -205,7 +210,7 @@ def test_a_failing_store_does_not_break_the_agent(caplog: pytest.LogCaptureFixtu
     async def main() -> str:
         middleware = HoldfastMiddleware(Holdfast(Broken()), limit=WINDOW)
         agent = create_agent(model, [read_log], middleware=[middleware])
-        asked = {"messages": [HumanMessage(QUESTION)]}
+        asked: Any = {"messages": [HumanMessage(QUESTION)]}
         result = await agent.ainvoke(asked, {"recursion_limit": 1000})
         return str(result["messages"][-1].text)
 

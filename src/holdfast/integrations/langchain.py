@@ -123,13 +123,13 @@ class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
 
     # --- slots of LangChain's own middleware -----------------------------------------------------
 
-    def token_counter(self, messages: Iterable[BaseMessage]) -> int:
+    def token_counter(self, messages: Iterable[Any]) -> int:
         """Count messages as the provider will: for `SummarizationMiddleware(token_counter=)`."""
         values = [value for message in messages for value in Messages().write(message)]
         return count({"model": self._model or "gpt-4o", "messages": values}).tokens if values else 0
 
     @property
-    def summarizer(self) -> RunnableLambda[list[BaseMessage], str]:
+    def summarizer(self) -> RunnableLambda[list[Any], str]:
         """A summary that loses nothing, for `SummarizationMiddleware(summarizer=)`.
 
         It is a citation: what matters of the messages, and the ref that opens all of them.
