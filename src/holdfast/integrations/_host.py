@@ -167,7 +167,6 @@ def _running() -> asyncio.AbstractEventLoop | None:
 _OPEN: weakref.WeakSet[Host] = weakref.WeakSet()
 
 
-@atexit.register
 def _close_all() -> None:
     """A program that ends without closing its adapters still has its last turns written down."""
     for host in list(_OPEN):
@@ -175,3 +174,7 @@ def _close_all() -> None:
             host.close()
         except (HoldfastError, TimeoutError) as error:
             log.warning("not closed: %s", error)
+
+
+# Before the interpreter ends its pools of threads, which stores are closed with; `atexit` is later.
+getattr(threading, "_register_atexit", atexit.register)(_close_all)

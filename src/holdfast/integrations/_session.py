@@ -8,8 +8,10 @@ an error, before anything is sent.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -29,12 +31,14 @@ from holdfast.fitting.state import FitState
 from holdfast.integrations._host import Host, log
 from holdfast.trim.standing import STAND
 from holdfast.voice import NO_STORE
-from holdfast.wire import DIALECTS, Message, read
+from holdfast.wire import DIALECTS, Conversation, Message, read
 from holdfast.wire.strict import Limits, to_bytes
 
 M = TypeVar("M")
 _MOST_THREADS = 64
 """Conversations whose messages are held as they are written; others are written anew."""
+_PAUSE_SECONDS = 10.0
+"""How long a store that failed is left alone."""
 _OPENED_SHARE = 4
 """An expansion takes at most this part of the limit: it is never cited again."""
 
@@ -95,29 +99,60 @@ class Threads(Generic[M]):
         self._limit = limit
         self._options = options
         self._threads: OrderedDict[str, _Thread[M]] = OrderedDict()
+        self._resumes_at = 0.0
 
-    def fit(self, messages: Sequence[M], around: Mapping[str, Any], name: str = "") -> Fit[M]:
+    def fit(
+        self,
+        messages: Sequence[M],
+        around: Mapping[str, Any],
+        name: str = "",
+        *,
+        opens: bool = True,
+    ) -> Fit[M]:
         """Make a call fit; `around` is the rest of the body: model, tools, system text.
 
-        The session is known by its name; without one, by what the conversation begins with.
+        The session is known by its name; without one, by what the conversation begins with. No ref
+        is shown unless it `opens`: `expand_ref` is among the tools of the call.
         """
+        if not messages or self._pauses():
+            return Fit(list(messages))
         try:
-            return self.host.run(self._fitting(messages, around, name))
+            return self.host.run(self._fitting(messages, around, name, opens=opens))
         except (BudgetExceededError, ContextOptimizationError):
             raise  # nothing that could be sent would be taken
         except HoldfastError as error:
-            return _unedited(messages, error)
+            return self._unedited(messages, error)
 
     async def afit(
-        self, messages: Sequence[M], around: Mapping[str, Any], name: str = ""
+        self,
+        messages: Sequence[M],
+        around: Mapping[str, Any],
+        name: str = "",
+        *,
+        opens: bool = True,
     ) -> Fit[M]:
         """Make a call fit, as `fit` does."""
+        if not messages or self._pauses():
+            return Fit(list(messages))
         try:
-            return await self.host.wait(self._fitting(messages, around, name))
+            return await self.host.wait(self._fitting(messages, around, name, opens=opens))
         except (BudgetExceededError, ContextOptimizationError):
             raise
         except HoldfastError as error:
-            return _unedited(messages, error)
+            return self._unedited(messages, error)
+
+    def _pauses(self) -> bool:
+        return time.monotonic() < self._resumes_at
+
+    def _unedited(self, messages: Sequence[M], error: HoldfastError) -> Fit[M]:
+        """A call as it is. A store that fails is left alone for a while.
+
+        What cannot be stored would else be cited anew with every call: a minute for sixty results.
+        """
+        log.warning("a call goes out as it is: %s", error)
+        if isinstance(error, StoreError):
+            self._resumes_at = time.monotonic() + _PAUSE_SECONDS
+        return Fit(list(messages))
 
     def observe(self, fit: Fit[M], usage: Mapping[str, Any] | None = None) -> None:
         """Have a call that was answered written down, and learn from the usage it reported.
@@ -142,30 +177,57 @@ class Threads(Generic[M]):
         except HoldfastError as error:
             return _refusal(error)
 
+    async def acite(self, content: str, tool: str) -> str:
+        """A citation of what a tool gave, or the content itself where it is short or not stored."""
+        try:
+            citation = await self.host.wait(lambda engine: engine.cite(content, tool=tool))
+        except HoldfastError as error:
+            log.warning("a result stays as it is: %s", error)
+            return content
+        return citation.text
+
     def _fitting(
-        self, messages: Sequence[M], around: Mapping[str, Any], name: str
+        self, messages: Sequence[M], around: Mapping[str, Any], name: str, *, opens: bool
     ) -> Callable[[Holdfast], Awaitable[Fit[M]]]:
         async def work(engine: Holdfast) -> Fit[M]:
-            thread = self._threads.pop(name, None) or _Thread(self._form)
-            options = msgspec.structs.replace(
-                self._options or engine.options, dialect=self._form.dialect
-            )
-            if self._limit is not None:
-                options = msgspec.structs.replace(options, limit=self._limit)
-            body = thread.body(messages, around)
+            thread, key, body = self._written(messages, around, name)
+            options = self._how(engine, opens=opens)
             if name:
                 session = engine.session(name)
                 fitted = await engine.fit(body, options, session=name)
-                self._threads[name] = thread
-                if len(self._threads) > _MOST_THREADS:
-                    self._threads.popitem(last=False)
             else:
-                conversation = read(body, self._form.dialect)
+                conversation = read(body, self._form.dialect, previous=thread.asked)
                 session = await engine.session_of(conversation)
                 fitted = await session.fit(conversation, options)
+                thread.asked = fitted.state.asked
+            self._threads[key] = thread
+            if len(self._threads) > _MOST_THREADS:
+                self._threads.popitem(last=False)
             return Fit(thread.shown(fitted.state, messages), fitted, session)
 
         return work
+
+    def _written(
+        self, messages: Sequence[M], around: Mapping[str, Any], name: str
+    ) -> tuple[_Thread[M], str, bytes]:
+        """The request, and what is held of its conversation: by its name, else by how it begins.
+
+        Who works on a conversation has it alone: a call beside it writes its messages anew.
+        """
+        key = name or "\0" + sha256(_Line(messages[0], self._form).span).hexdigest()
+        thread = self._threads.pop(key, None) or _Thread(self._form)
+        return thread, key, thread.body(messages, around)
+
+    def _how(self, engine: Holdfast, *, opens: bool) -> FitOptions:
+        """How a call is to be made to fit: nothing is cited that could not be opened."""
+        options = self._options or engine.options
+        return msgspec.structs.replace(
+            options,
+            dialect=self._form.dialect,
+            limit=options.limit if self._limit is None else self._limit,
+            cites=options.cites and opens,
+            opens=options.opens and opens,
+        )
 
     def _opening(self, arguments: object) -> Callable[[Holdfast], Awaitable[str]]:
         async def work(engine: Holdfast) -> str:
@@ -183,6 +245,8 @@ class _Thread(Generic[M]):
 
     def __init__(self, form: Form[M]) -> None:
         self._form = form
+        self.asked: Conversation | None = None
+        """What a conversation without a name was last: the next is read as what was added."""
         self._lines: list[_Line[M]] = []
         self._shown: dict[int, tuple[Message, list[M]]] = {}
         """By the message that goes out, which is held so that its id stays its own."""
@@ -253,13 +317,13 @@ class _Line(Generic[M]):
         self.span = b",".join([to_bytes(value, Limits()) for value in values])
 
     def is_of(self, message: M) -> bool:
-        """Whether it is the line of a message; one whose content was replaced is another."""
+        """Whether it is the line of a message; one whose content was replaced is another.
+
+        Frameworks whose messages are dictionaries make them anew with each call.
+        """
+        if isinstance(message, dict):
+            return bool(self.message == message)
         return self.message is message and getattr(message, "content", None) is self.content
-
-
-def _unedited(messages: Sequence[M], error: HoldfastError) -> Fit[M]:
-    log.warning("a call goes out as it is: %s", error)
-    return Fit(list(messages))
 
 
 def _refusal(error: HoldfastError) -> str:

@@ -1,0 +1,205 @@
+"""OpenAI Agents SDK: a durable session, a filter that makes every call fit, and a tool wrapper.
+
+openai_agents: after session. The SDK's items are those of the Responses API, so they are sent as
+they are; `RunConfig(call_model_input_filter=holdfast)` sees each call, and `holdfast.tool` among
+the agent's tools lets the model open what was cited. Without that tool nothing is cited.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agents import Agent, FunctionTool, TResponseInputItem, handoff
+from agents.handoffs import Handoff
+from agents.memory.session import SessionABC
+from agents.memory.session_settings import (
+    SessionSettings,
+    coerce_session_settings,
+    resolve_session_limit,
+)
+from agents.run_config import CallModelData, ModelInputData
+
+from holdfast.engine import Holdfast
+from holdfast.errors import StoreConflictError
+from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
+from holdfast.fitting import FitOptions
+from holdfast.integrations._host import Host
+from holdfast.integrations._session import Threads
+from holdfast.settings import Settings
+from holdfast.store import Scope
+from holdfast.store.journal import JournalEntry
+
+_POP = b"null"
+"""An entry that takes the last item away again; items are objects."""
+
+
+class HoldfastSession(SessionABC):
+    """The items of a conversation, in a journal of the store: they outlive the process."""
+
+    def __init__(
+        self,
+        session_id: str,
+        store: Host | Holdfast | str | None = None,
+        *,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
+        settings: Settings | None = None,
+        scope: Scope | None = None,
+    ) -> None:
+        """Keep a conversation under its id in the store at an address."""
+        self.session_id = session_id
+        self.session_settings = coerce_session_settings(session_settings or SessionSettings())
+        self.host = (
+            store if isinstance(store, Host) else Host(store, settings=settings, scope=scope)
+        )
+        self._journal = f"openai-agents:{session_id}"
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """All items in order, or the last ones."""
+        most = resolve_session_limit(limit, self.session_settings)
+        items, _ = _items(await self.host.wait(self._entries))
+        return items if most is None or most < 0 else items[len(items) - min(most, len(items)) :]
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Add items behind the last, all or none."""
+        entries = [json.dumps(item).encode() for item in items]
+        if entries:
+            await self.host.wait(
+                lambda engine: engine.store.journal.append(engine.scope, self._journal, entries)
+            )
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take the last item away."""
+        return await self.host.wait(self._pop)
+
+    async def clear_session(self) -> None:
+        """Remove all items without a trace."""
+        await self.host.wait(
+            lambda engine: engine.store.journal.forget(engine.scope, self._journal)
+        )
+
+    async def _entries(self, engine: Holdfast) -> list[JournalEntry]:
+        return await engine.store.journal.read(engine.scope, self._journal)
+
+    async def _pop(self, engine: Holdfast) -> TResponseInputItem | None:
+        while True:
+            items, following = _items(await self._entries(engine))
+            if not items:
+                return None
+            journals, name = engine.store.journal, self._journal
+            try:  # of two who take the last item, one takes the one before it
+                await journals.append(engine.scope, name, [_POP], expect=following)
+            except StoreConflictError:
+                continue
+            return items[-1]
+
+
+def _items(entries: Sequence[JournalEntry]) -> tuple[list[TResponseInputItem], int]:
+    """What is left of a journal's items, and the sequence of the next entry."""
+    items: list[TResponseInputItem] = []
+    for entry in entries:
+        if entry.data == _POP:
+            del items[-1:]
+        else:
+            items.append(json.loads(entry.data))
+    return items, entries[-1].sequence + 1 if entries else 1
+
+
+class HoldfastFilter:
+    """Makes every call of a run fit: `RunConfig(call_model_input_filter=…)`."""
+
+    def __init__(
+        self,
+        store: Host | Holdfast | str | None = None,
+        *,
+        limit: int | None = None,
+        model: str = "",
+        options: FitOptions | None = None,
+        settings: Settings | None = None,
+        scope: Scope | None = None,
+    ) -> None:
+        """Keep calls within `limit` input tokens; by default, what the agent's model takes."""
+        self.host = (
+            store if isinstance(store, Host) else Host(store, settings=settings, scope=scope)
+        )
+        self._threads = Threads(self.host, Items(), limit=limit, options=options)
+        self._model = model
+        self.tool = FunctionTool(
+            name=NAME,
+            description=DESCRIPTION,
+            params_json_schema=PARAMETERS,
+            on_invoke_tool=lambda _, arguments: self._threads.aexpand(arguments),
+            strict_json_schema=False,
+        )
+        """Opens what was cited or folded: put it among the agent's tools."""
+
+    async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
+        """Send what fits."""
+        agent, asked = data.agent, data.model_data
+        tools = [*map(_declared, agent.tools), *map(_handed, agent.handoffs)]
+        around: dict[str, Any] = {"model": self._model or _model(agent), "tools": tools}
+        if asked.instructions:
+            around["instructions"] = asked.instructions
+        opens = any(tool.name == NAME for tool in agent.tools)
+        fit = await self._threads.afit(asked.input, around, opens=opens)
+        self._threads.observe(fit)
+        return ModelInputData(input=fit.messages, instructions=asked.instructions)
+
+    def cites(self, tool: FunctionTool) -> FunctionTool:
+        """The same tool, whose long results are cited before the run keeps them.
+
+        For runs whose history must stay small where it is stored; the filter needs no such tool.
+        """
+
+        async def invoke(context: Any, arguments: str) -> Any:
+            result = await tool.on_invoke_tool(context, arguments)
+            if not isinstance(result, str):
+                return result
+            return await self._threads.acite(result, tool.name)
+
+        return dataclasses.replace(tool, on_invoke_tool=invoke)
+
+
+class Items:
+    """The SDK's items, which are the dialect's own."""
+
+    dialect = "openai-responses"
+
+    def write(self, message: TResponseInputItem) -> Sequence[Mapping[str, Any]]:
+        """An item as it is."""
+        return (message,)
+
+    def read(
+        self, parts: Sequence[tuple[Any, TResponseInputItem | None]]
+    ) -> Sequence[TResponseInputItem]:
+        """What goes out, as it is."""
+        return [value for value, _ in parts]
+
+
+def _model(agent: Agent[Any]) -> str:
+    name = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", "")
+    return name if isinstance(name, str) else ""
+
+
+def _declared(tool: Any) -> dict[str, Any]:
+    """A tool as the API is told of it; hosted tools by their name alone."""
+    if not isinstance(tool, FunctionTool):
+        return {"type": tool.name}
+    return _function(tool.name, tool.description, tool.params_json_schema)
+
+
+def _handed(other: Any) -> dict[str, Any]:
+    """Another agent to hand over to, which the model sees as a tool."""
+    to = other if isinstance(other, Handoff) else handoff(other)
+    return _function(to.tool_name, to.tool_description, to.input_json_schema)
+
+
+def _function(name: str, description: str, parameters: Any) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": name,
+        "description": description,
+        "parameters": parameters,
+    }
