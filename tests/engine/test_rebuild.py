@@ -72,7 +72,7 @@ class Record:
     def add(self, state: FitState) -> None:
         change = written(state, self.before)
         self.before = change.known
-        self.stored |= change.messages
+        self.stored |= {name: bytes(data) for name, data in change.messages.items()}
         turn = Turn(
             number=len(self.turns) + 1,
             started_at=0.0,

@@ -62,7 +62,8 @@ def rebuilds(result: Fitted, asked: bytes) -> None:
     )
     sides = last_sides([turn])
     assert sides is not None
-    assert asked_body(sides, record.messages) == asked
+    stored = {name: bytes(data) for name, data in record.messages.items()}
+    assert asked_body(sides, stored) == asked
 
 
 @EACH

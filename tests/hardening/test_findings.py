@@ -35,6 +35,19 @@ FINDINGS = {
     "control characters in a model that needs no limit": Finding(
         RESPONSES, {"model": "\0", "input": "Hi"}, 200, {"request_limit": 900}
     ),
+    # One of its tools cannot be read, so that they counted as 127, and ours made them too many.
+    "as many tools as there may be": Finding(
+        CHAT,
+        {
+            "model": "gpt-4o",
+            "messages": [{"role": "user", "content": "Hi"}],
+            "tools": [
+                {},
+                *({"type": "function", "function": {"name": f"f{n}"}} for n in range(127)),
+            ],
+        },
+        200,
+    ),
 }
 
 

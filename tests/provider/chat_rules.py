@@ -53,6 +53,8 @@ def _message(message: dict[str, Any], path: str) -> Iterator[str]:
     yield from long_array(f"{path}.tool_calls", 128, len(calls or ()))
     for number, call in enumerate(calls or ()):
         at = f"{path}.tool_calls[{number}]"
+        if "type" not in call:
+            yield f"Missing required parameter: '{at}.type'."
         if call.get("type") == "function":
             yield from bad_name(f"{at}.function.name", call["function"].get("name"))
             if not isinstance(call["function"].get("arguments"), str):

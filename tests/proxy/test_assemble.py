@@ -318,6 +318,24 @@ def test_so_it_does_for_three_hundred_turns() -> None:
     check_long_chat(300)
 
 
+def check_long_offline_chat(turns: int) -> None:
+    with running_proxy({"mode": "assemble"}) as proxy:
+        try:
+            chat = chat_through(turns, proxy.url)
+        finally:
+            close_clients()
+        assert "under the blue anchor" in chat.history[-1]["content"]
+
+
+def test_the_offline_model_answers_a_real_client_from_its_third_turn() -> None:
+    check_long_offline_chat(12)
+
+
+@pytest.mark.campaign
+def test_so_it_does_after_three_hundred_turns() -> None:
+    check_long_offline_chat(300)
+
+
 def test_the_offline_model_answers_from_what_was_said_in_the_third_turn() -> None:
     with running_proxy({"mode": "assemble"}) as proxy:
         body = request_in("openai-chat", asking(history(60)))

@@ -25,6 +25,7 @@ from holdfast.trim.anchors import asks
 from holdfast.trim.chains import states
 from holdfast.trim.edits import fold
 from holdfast.trim.pieces import pieces_of
+from holdfast.trim.runs import listed
 from holdfast.trim.standing import edits_of, originals_of, own_of, restored
 from holdfast.wire import Conversation, Message, Text
 from tests.trim.test_fit import DIALECTS, MODELS, long_scripts, talk
@@ -45,6 +46,7 @@ class Workshop:
             dialect,
             lambda piece: message_tokens(self.conversation, piece.messages, model),
             self.keep,
+            lambda originals, tokens: self.keep("fold", listed(originals), tokens),
             opener,
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property, partial
@@ -241,10 +242,18 @@ class Holdfast:
 
     def _learn_soon(self, scope: Scope, contents: Sequence[Content]) -> None:
         """Take the facts from the results of a request, which does not wait for that."""
-        for content in contents if self.learns else ():
-            task = asyncio.create_task(self._learn(scope, content))
+        # A fold may be as long as the body: it is not held for nobody.
+        asks = self.reading is not None
+        legible = deque(each for each in contents if asks or len(each.data) <= MOST_BYTES)
+        if self.learns and legible:
+            task = asyncio.create_task(self._learn_in_turn(scope, legible))
             self._learning.add(task)
             task.add_done_callback(self._learning.discard)
+
+    async def _learn_in_turn(self, scope: Scope, contents: deque[Content]) -> None:
+        """One result after the other, each let go once it is read: they may be a whole body."""
+        while contents:
+            await self._learn(scope, contents.popleft())
 
     async def expand_ref(
         self,

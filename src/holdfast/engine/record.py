@@ -24,7 +24,7 @@ from holdfast.store.refs import digest
 from holdfast.trim.standing import STAND, Fold, Stand, names_ref, originals_of
 from holdfast.wire import Conversation, Message, read
 from holdfast.wire.frame import pack, uneven_gaps, unpack
-from holdfast.wire.message import beginning, spans_of
+from holdfast.wire.message import beginning, bytes_of, spans_of
 from holdfast.wire.notes import SingleNote
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Written(NamedTuple):
     standings: tuple[Standing, ...]
     patches: tuple[Patch, ...]
     asked: str
-    messages: dict[str, bytes]
+    messages: dict[str, bytes | memoryview]
     """The bytes behind the hashes that may be new."""
     prefix_share: float
     """Share of the bytes sent that are the beginning of the request before."""
@@ -115,15 +115,17 @@ def written(state: FitState, before: Before) -> Written:
     frame = _packed(state.sent)
     frame_name = digest(frame)
     # The session names what stood around its last request, so that it is still there.
-    messages = {} if frame_name == before.frame else {frame_name: frame}
+    messages: dict[str, bytes | memoryview] = {}
+    if frame_name != before.frame:
+        messages[frame_name] = frame
     standings = []
     for n in range(shared, len(sent)):
-        messages[lines[n].sha256] = bytes(sent[n].span)
+        messages[lines[n].sha256] = bytes_of(sent[n])
         stand = STAND.get(sent[n])
         if stand is None:
             continue
         for name, original in zip(lines[n].originals, stand.originals, strict=True):
-            messages[name] = bytes(original.span)
+            messages[name] = bytes_of(original)
         standings.append(
             Standing(
                 n,

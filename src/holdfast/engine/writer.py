@@ -39,7 +39,7 @@ class TurnWriter:
         self._store = store
         self._scope = scope
         self._workers = workers
-        self._may_store: Callable[[bytes], bool] = lambda _: True
+        self._may_store: Callable[[bytes | memoryview], bool] = lambda _: True
         self._before = Before()
 
     async def catch_up(self) -> list[Turn]:
@@ -104,7 +104,7 @@ class TurnWriter:
             known is None or known.created_at != self.record.created_at
         )
 
-    def _storable(self, messages: dict[str, bytes]) -> dict[str, bytes]:
+    def _storable(self, messages: dict[str, bytes | memoryview]) -> dict[str, bytes | memoryview]:
         return {name: data for name, data in messages.items() if self._may_store(data)}
 
     async def add(self, turn: Turn, state: FitState, head: str, hidden: Kept | None = None) -> Turn:
@@ -184,6 +184,6 @@ def _completed(turn: Turn, change: Written, number: int) -> Turn:
     )
 
 
-def refuses_secrets(data: bytes) -> bool:
+def refuses_secrets(data: bytes | memoryview) -> bool:
     """Whether a policy that refuses secrets lets some bytes into the store."""
-    return not flags_in_json(data)
+    return not flags_in_json(bytes(data))

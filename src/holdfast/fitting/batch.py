@@ -46,11 +46,20 @@ def cite_older(draft: Draft, options: FitOptions, leaving: Leaving) -> Draft:
             return _WHOLE
         if not edited.isdisjoint(_files(arrival.arguments)):
             return _WHOLE
-        own = (text for _, _, text in result_texts(own_of(messages[n])))
-        return _GIVES_WAY if arrival.text in own else _WHOLE  # what was shortened gave way before
+        return _GIVES_WAY if _is_own(arrival.text, messages[n]) else _WHOLE
 
     citing = Citing(rules, options.citer, openers(draft.asked), gives_way, LEAST_SAVED)
     return cite_at(_older(draft.now, options), draft, citing, leaving)
+
+
+def _is_own(text: str, message: Message) -> bool:
+    """Whether a result is as the client sent it: what was shortened gave way before."""
+    own = own_of(message)
+    if own is message:
+        return True
+    is_own = any(text == words for _, _, words in result_texts(own))
+    own.let_texts_go()  # it was cited: nobody looks at it again
+    return is_own
 
 
 def _older(now: Conversation, options: FitOptions) -> list[int]:

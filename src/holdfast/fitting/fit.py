@@ -20,7 +20,7 @@ from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.folding import Folded, fold
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
-from holdfast.fitting.offering import ask_for_usage, go_on_recalling, offer_in_time
+from holdfast.fitting.offering import ask_for_usage, go_on_recalling, offer_in_time, takes_tool
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.state import FitState, Fitted, added, untold_in
 from holdfast.fitting.taking import take_up
@@ -54,6 +54,8 @@ def fit_request(
     # Before anything is cited: what is, lets go of its texts, and they would be read once more.
     untouched = measure.count(draft.asked)
     draft = defer(draft, options, state, measure, leaving)
+    if options.opens and not takes_tool(draft.now):
+        options = msgspec.structs.replace(options, opens=False)
     opener = expansion_tool(draft.asked)[0] if options.opens else ""
     rules = msgspec.structs.replace(options.rules, opener=opener)
     options = msgspec.structs.replace(options, rules=rules)

@@ -124,6 +124,7 @@ def _steps(
         dialect=draft.now.dialect,
         measure=lambda piece: measure.tokens(draft.now, piece.messages),
         keep=leaving.keep,
+        keep_run=leaving.keep_run,
         cite=_document_citer(draft.now, options, leaving) if options.cites else None,
         opener=options.rules.opener,
         told=told,

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from holdfast.cite import CitingRules
 from holdfast.privacy import flags_in_json, secrets_in_json
 from holdfast.store.records import Content, Edit
 from holdfast.store.refs import digest, ref_id
+from holdfast.trim.runs import listed, run_digest
 from holdfast.trim.standing import refs_of
 from holdfast.wire import Message
 from holdfast.wire.message import spans_of
+from holdfast.wire.notes import SingleNote
 
 
 class Leaving:
@@ -23,6 +27,8 @@ class Leaving:
         self._rules = rules
         self._cited: dict[str, Content] = {}
         self._trimmed: dict[str, Content] = {}
+        self._runs: dict[str, Sequence[Message]] = {}
+        """Messages of which only the name was noted, by that: most that are tried never go."""
         self.refused = False
         """Whether something stayed because it may not be stored."""
 
@@ -39,24 +45,53 @@ class Leaving:
 
         What may not be stored may not leave either: nothing would bring it back.
         """
-        sha256 = digest(original)
-        name = ref_id(kind, sha256, self._rules.ref_digits)
+        name, sha256 = self._name(kind, digest(original))
         if name not in self._trimmed:
-            kinds = flags_in_json(original)
-            if kinds and self._rules.privacy == "refuse":
-                self.refused = True
+            flags = flags_in_json(original)
+            if not self._may_leave(flags):
                 return ""
-            self._trimmed[name] = Content(
-                ref_id=name,
-                kind=kind,
-                sha256=sha256,
-                data=original,
-                summary=_SUMMARIES[kind],
-                tokens=round(tokens),
-                flags=kinds,
-                ttl_seconds=self._rules.ttl_seconds,
-            )
+            self._note(name, kind, sha256, tokens, flags, original)
         return name
+
+    def keep_run(self, originals: Sequence[Message], tokens: float) -> str:
+        """The same for messages of the client's as a list; their bytes are joined if they go."""
+        name, sha256 = self._name("fold", run_digest(originals))
+        if name not in self._trimmed:
+            flags = tuple(sorted({flag for message in originals for flag in _flags_of(message)}))
+            if not self._may_leave(flags):
+                return ""
+            self._note(name, "fold", sha256, tokens, flags)
+            self._runs[name] = tuple(originals)
+        return name
+
+    def _name(self, kind: str, sha256: str) -> tuple[str, str]:
+        return ref_id(kind, sha256, self._rules.ref_digits), sha256
+
+    def _may_leave(self, flags: tuple[str, ...]) -> bool:
+        if flags and self._rules.privacy == "refuse":
+            self.refused = True
+            return False
+        return True
+
+    def _note(
+        self,
+        name: str,
+        kind: str,
+        sha256: str,
+        tokens: float,
+        flags: tuple[str, ...],
+        data: bytes = b"",
+    ) -> None:
+        self._trimmed[name] = Content(
+            ref_id=name,
+            kind=kind,
+            sha256=sha256,
+            data=data,
+            summary=_SUMMARIES[kind],
+            tokens=round(tokens),
+            flags=flags,
+            ttl_seconds=self._rules.ttl_seconds,
+        )
 
     def would_lose(self, before: Sequence[Message], after: Sequence[Message]) -> bool:
         """Whether a change takes something away that may not be stored."""
@@ -76,7 +111,20 @@ class Leaving:
         named = {ref for message in messages for ref in refs_of(message)}
         named.update(edit.ref_id for edit in edits)
         left = (*self._cited.items(), *self._trimmed.items())
-        return tuple(content for name, content in left if name in named)
+        return tuple(self._whole(content) for name, content in left if name in named)
+
+    def _whole(self, content: Content) -> Content:
+        run = self._runs.get(content.ref_id)
+        return content if run is None else msgspec.structs.replace(content, data=listed(run))
+
+
+def _flags_of(message: Message) -> tuple[str, ...]:
+    """The kinds of secrets and personal data in a message: it may stand in many runs."""
+    flags = _FLAGS.get(message)
+    return _FLAGS.put(message, flags_in_json(message.raw)) if flags is None else flags
+
+
+_FLAGS: SingleNote[tuple[str, ...]] = SingleNote("kinds of secrets")
 
 
 _SUMMARIES = {

@@ -62,6 +62,13 @@ def offer(draft: Draft, options: FitOptions, *, new: bool) -> Draft:
     )
 
 
+def takes_tool(request: Conversation) -> bool:
+    """Whether there is room for one more: OpenAI's chat ends at 128, whatever they look like."""
+    tools = request.rest.get("tools")
+    full = isinstance(tools, list) and len(tools) >= MOST_TOOLS
+    return not (full and request.dialect == "openai-chat")
+
+
 def offer_in_time(
     draft: Draft, options: FitOptions, state: FitState | None, measure: Measure
 ) -> tuple[Draft, bool]:
@@ -86,7 +93,7 @@ def offer_in_time(
 def offer_recall(draft: Draft, *, new: bool) -> Draft:
     """Offer to find earlier turns, unless the request does already."""
     name, offered = recalling.recall_tool(draft.now)
-    if offered:
+    if offered or not takes_tool(draft.now):
         return draft
     finder = recalling.definition(draft.now.dialect, name)
     return draft.with_frame(with_tool(draft.now, finder), _OFFER_RECALL, new=new)
@@ -205,8 +212,6 @@ def _offers_early(draft: Draft, options: FitOptions, measure: Measure, *, offere
         return False
     if offered:
         return True
-    if asked.dialect == "openai-chat" and len(draft.now.tools) >= MOST_TOOLS:
-        return False
     if has_bound_thoughts(asked, measure.model):  # it is kept until there is a ref
         return False
     # Nothing is cited yet: what fits without the tool must not be refused for it.

@@ -285,7 +285,11 @@ class MemoryStore:
         return None
 
     async def add_turn(
-        self, scope: Scope, turn: Turn, session: SessionRecord, messages: Mapping[str, bytes]
+        self,
+        scope: Scope,
+        turn: Turn,
+        session: SessionRecord,
+        messages: Mapping[str, bytes | memoryview],
     ) -> None:
         """Append a turn to the scope's session."""
         rules.check_turn(scope, session, messages)
@@ -294,7 +298,7 @@ class MemoryStore:
         shelf.turns.setdefault(scope.session, {})[turn.number] = turn
         shelf.sessions[scope.session] = session
         for sha256, data in messages.items():
-            self._workspace(scope).keep(sha256, data)
+            self._workspace(scope).keep(sha256, bytes(data))  # not a window on a body
             shelf.messages.setdefault(sha256, set())
         self._name_messages(scope, {*rules.hashes_of(turn), *messages})
 

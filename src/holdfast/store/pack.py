@@ -32,19 +32,21 @@ class Packed(NamedTuple):
     data: bytes
 
 
-def pack(data: bytes) -> Packed:
+def pack(data: bytes | memoryview) -> Packed:
     """Compress, unless the result would not be smaller."""
     if len(data) >= SMALL:
         squeezed = _squeezed(data)
         if len(squeezed) < len(data):
             return Packed(ZSTD, squeezed)
-    return Packed(PLAIN, data)
+    return Packed(PLAIN, bytes(data))
 
 
-def _squeezed(data: bytes) -> bytes:
+def _squeezed(data: bytes | memoryview) -> bytes:
     """Compress; what is large piece by piece, for at once room is taken for all of it again."""
     if len(data) <= _PIECE:
-        return _compressor().compress(data)
+        # The compressor's own bytes keep the room for the worst case, though they say otherwise:
+        # two hundred results on their way into the store were there once more in full.
+        return bytes(memoryview(_compressor().compress(data)))
     work = _compressor().compressobj(size=len(data))  # which the frame says: see `_original`
     pieces = BytesIO()
     for at in range(0, len(data), _PIECE):

@@ -142,7 +142,7 @@ class Store(Protocol):
         scope: Scope,
         turn: Turn,
         session: SessionRecord,
-        messages: Mapping[str, bytes],
+        messages: Mapping[str, bytes | memoryview],
     ) -> None:
         """Append a turn to `scope.session`, with the session as it is afterwards.
 

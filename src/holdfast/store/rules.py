@@ -42,7 +42,9 @@ def check_content(content: Content) -> None:
     raise StoreError(problem, fix="Make contents with refs.ref_id and refs.digest.")
 
 
-def check_turn(scope: Scope, session: SessionRecord, messages: Mapping[str, bytes]) -> None:
+def check_turn(
+    scope: Scope, session: SessionRecord, messages: Mapping[str, bytes | memoryview]
+) -> None:
     """Raise unless the record is the scope's session, and every message what its hash says."""
     check_session(scope)
     if session.session != scope.session:

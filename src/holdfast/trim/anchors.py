@@ -79,12 +79,17 @@ def asks(message: Message) -> bool:
 def _states_rule(message: Message) -> bool:
     rule = _STATES_RULE.get(message)
     if rule is None:
-        # A long text that was cut is still a long text, in which such words mean nothing.
-        texts = [block.text for block in own_of(message).blocks if isinstance(block, Text)]
-        short = sum(map(len, texts)) <= _LONGEST_RULE
-        rule = asks(message) and short and any(_RULE.search(text) for text in texts)
+        # Who does not ask states no rule: a cited result is not read once more to know that.
+        rule = asks(message) and _reads_as_rule(own_of(message))
         _STATES_RULE.put(message, rule)
     return rule
+
+
+def _reads_as_rule(message: Message) -> bool:
+    # A long text that was cut is still a long text, in which such words mean nothing.
+    texts = [block.text for block in message.blocks if isinstance(block, Text)]
+    short = sum(map(len, texts)) <= _LONGEST_RULE
+    return short and any(_RULE.search(text) for text in texts)
 
 
 def _is_system(message: Message, _: int, __: Sequence[Message]) -> bool:

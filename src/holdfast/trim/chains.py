@@ -19,7 +19,6 @@ from holdfast.store.records import Edit
 from holdfast.trim.edits import (
     edited,
     folded,
-    kept_run,
     shorten_results,
     shortened_edit,
     where,
@@ -287,7 +286,7 @@ class FoldChain:
         """Which of neighbouring pieces may not be stored; none if all together may."""
         pieces = self._pieces[start:stop]
         originals = [o for piece in pieces for m in piece.messages for o in originals_of(m)]
-        if kept_run(originals, sum(piece.tokens for piece in pieces), self._bench):
+        if self._bench.keep_run(originals, sum(piece.tokens for piece in pieces)):
             return set()
         middle = (start + stop) // 2
         if stop - start == 1:

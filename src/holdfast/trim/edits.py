@@ -30,7 +30,6 @@ from holdfast.trim.standing import (
 from holdfast.trim.telling import (
     CHARACTERS_PER_TOKEN,
     has_room,
-    listed,
     parts_of,
     quotations,
 )
@@ -85,7 +84,7 @@ def fold(
 
 def folded(gist: Gist, bench: Bench, *, summary: str = "", terse: bool = False) -> Piece | None:
     """The same for a run whose gist is known."""
-    ref = kept_run(gist.originals, gist.tokens, bench)
+    ref = bench.keep_run(gist.originals, gist.tokens)
     if not ref:
         return None
     absorbed = gist.fold(ref, summary, parts_of(gist, bench))
@@ -124,11 +123,6 @@ def _quoting(gist: Gist, absorbed: Fold, extracted: Piece, bench: Bench) -> Piec
     return extracted
 
 
-def kept_run(originals: Sequence[Message], tokens: float, bench: Bench) -> str:
-    """The ref of the client's messages, as a JSON list; empty if they may not be stored."""
-    return bench.keep("fold", listed(originals), tokens)
-
-
 def taken_out(piece: Piece, neighbour: Piece, bench: Bench) -> tuple[Piece, Edit] | None:
     """Let a neighbour stand for a piece of which no word is left; None if it may not be stored.
 
@@ -138,7 +132,7 @@ def taken_out(piece: Piece, neighbour: Piece, bench: Bench) -> tuple[Piece, Edit
     absorbed = piece.fold
     ref = absorbed.ref_id if absorbed and absorbed.messages == len(originals) else ""
     if originals and not ref:
-        ref = kept_run(originals, piece.tokens, bench)
+        ref = bench.keep_run(originals, piece.tokens)
         if not ref:
             return None
     earlier = [e for m in piece.messages for e in edits_of(m) if e.action == "drop"]

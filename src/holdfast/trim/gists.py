@@ -127,6 +127,7 @@ class Gist:
                 self.refs.update(dict.fromkeys(stand.refs))
             for original in stand.originals:
                 self._mention(original)
+                original.let_texts_go()  # another message is in its place: it is not read again
 
     def _mention(self, original: Message) -> None:
         self.originals.append(original)

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.store.refs import digest, ref_id
 from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import Anchor, asks
+from holdfast.trim.runs import run_digest
 from holdfast.trim.standing import Fold, Told, fold_of
 from holdfast.wire import Conversation, Message
 from holdfast.wire.exchanges import stays
@@ -83,6 +84,10 @@ def _name(kind: str, original: bytes, _tokens: float) -> str:
     return ref_id(kind, digest(original))
 
 
+def _name_run(originals: Sequence[Message], _tokens: float) -> str:
+    return ref_id("fold", run_digest(originals))
+
+
 class Bench(msgspec.Struct, frozen=True):
     """What a strategy works with, beside the pieces."""
 
@@ -93,6 +98,8 @@ class Bench(msgspec.Struct, frozen=True):
     keep: Callable[[str, bytes, float], str] = _name
     """(kind, original, its tokens) → the ref under which it can be opened. Empty if it may not be
     stored: then it may not leave either."""
+    keep_run: Callable[[Sequence[Message], float], str] = _name_run
+    """(messages of the client's, their tokens) → the ref of the list of them; else as `keep`."""
     opener: str = ""
     """The tool with which the model opens refs in this request; without one none are shown."""
     cite: Callable[[str, str, int], tuple[str, str]] | None = None

@@ -20,7 +20,6 @@ from holdfast.trim.pieces import Bench
 from holdfast.trim.standing import Fold, Part, Sentence
 from holdfast.voice import indented
 from holdfast.wire import Message, Text, ToolCall, ToolResult
-from holdfast.wire.message import spans_of
 
 CHARACTERS_PER_TOKEN = (3, 2, 1)
 """How long quotations may be for each token: as texts have it as a rule, and ever less for those
@@ -65,7 +64,7 @@ def _new_part(gist: Gist, start: int, stop: int, bench: Bench) -> Iterator[Part]
     originals = gist.originals[start - gist.start : stop - gist.start]
     tokens = sum(message.size for message in originals) / _BYTES_PER_TOKEN
     if has_room(tokens, bench.summary_tokens):
-        ref = bench.keep("fold", listed(originals), tokens)
+        ref = bench.keep_run(originals, tokens)
         if ref:
             yield Part(start, stop, ref)
 
@@ -98,11 +97,6 @@ def _path(sentence: Sentence, part: Part, fold: Fold) -> str:
     shift = part.start - fold.start
     first, last = sentence.first + shift, sentence.last + shift
     return f" $.{first} to $.{last}" if last > first else f" $.{first}"
-
-
-def listed(messages: Sequence[Message]) -> bytes:
-    """Messages as a JSON list, which is how folded ones are stored."""
-    return b"[" + b",".join(spans_of(messages)) + b"]"
 
 
 def transcript(messages: Sequence[Message]) -> list[str]:

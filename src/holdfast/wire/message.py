@@ -184,13 +184,15 @@ _BLOCK_BYTES = 300
 
 def spans_of(messages: Sequence[Message]) -> list[bytes | memoryview]:
     """The bytes of messages, to be joined; a trim joins long runs many times over."""
-    return [
-        memoryview(window.body.data)[window.start : window.stop]
-        if isinstance(window, Window)
-        else window
-        for message in messages
-        for window in (message.window,)
-    ]
+    return list(map(bytes_of, messages))
+
+
+def bytes_of(message: Message) -> bytes | memoryview:
+    """The bytes of a message, not copied."""
+    window = message.window
+    if isinstance(window, Window):
+        return memoryview(window.body.data)[window.start : window.stop]
+    return memoryview(window)
 
 
 def result_texts(message: Message) -> Iterator[tuple[ToolResult, Block, str]]:

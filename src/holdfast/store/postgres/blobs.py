@@ -64,7 +64,9 @@ async def lock_to_remove(connection: Connection, scope: Scope) -> None:
     await connection.execute(_LOCK_TO_REMOVE, scope.workspace)
 
 
-async def keep(connection: Connection, scope: Scope, blobs: Mapping[str, bytes]) -> None:
+async def keep(
+    connection: Connection, scope: Scope, blobs: Mapping[str, bytes | memoryview]
+) -> None:
     """Store what is new, and heal what is damaged."""
     rows = []
     for sha256, data in sorted(blobs.items()):

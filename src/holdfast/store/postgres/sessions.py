@@ -239,7 +239,7 @@ async def add_turn(
     scope: Scope,
     turn: Turn,
     record: SessionRecord,
-    messages: Mapping[str, bytes],
+    messages: Mapping[str, bytes | memoryview],
 ) -> None:
     """Append a turn to the scope's session."""
     rules.check_turn(scope, record, messages)

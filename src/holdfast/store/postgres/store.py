@@ -166,7 +166,11 @@ class PostgresStore:
         return await sessions.session_with_head(self._database, scope, heads)
 
     async def add_turn(
-        self, scope: Scope, turn: Turn, session: SessionRecord, messages: Mapping[str, bytes]
+        self,
+        scope: Scope,
+        turn: Turn,
+        session: SessionRecord,
+        messages: Mapping[str, bytes | memoryview],
     ) -> None:
         """Append a turn to the scope's session."""
         await sessions.add_turn(self._database, scope, turn, session, messages)

@@ -234,7 +234,11 @@ class SqliteStore:
         return await self._read(lambda db: sessions.with_head(db, scope, heads))
 
     async def add_turn(
-        self, scope: Scope, turn: Turn, session: SessionRecord, messages: Mapping[str, bytes]
+        self,
+        scope: Scope,
+        turn: Turn,
+        session: SessionRecord,
+        messages: Mapping[str, bytes | memoryview],
     ) -> None:
         """Append a turn to the scope's session."""
 
