@@ -115,7 +115,8 @@ def test_an_agent_that_fits_is_sent_its_own_objects() -> None:
 
     capability = HoldfastCapability[None]("memory:")
     model = FunctionModel(answer, model_name="gpt-4o")
-    result = Agent(model, capabilities=[capability]).run_sync("Hello")
+    # Not `run_sync`: it leaves an event loop open that the next test is blamed for.
+    result = asyncio.run(Agent(model, capabilities=[capability]).run("Hello"))
     assert sent[0] is result.all_messages()[0]
     capability.host.close()
 
