@@ -32,6 +32,7 @@ from benchmarks import (
     replay,
     store,
     summaries,
+    tools,
     walk,
     wire,
 )
@@ -57,6 +58,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "regret": regret.run,
     "proxy": proxy.run,
     "memory": memory.run,
+    "tools": tools.run,
     "walk": walk.run,
 }
 

@@ -41,7 +41,7 @@ STRANGERS = [
     Scope("%", "%", "s1"),
     Scope("ann ", "blue", "s1"),
 ]
-HEADER = [b'{"type":"holdfast","version":4}\n']
+HEADER = [b'{"type":"holdfast","version":5}\n']
 Attack = Callable[[Store, Scope], Awaitable[object]]
 
 

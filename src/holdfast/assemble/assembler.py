@@ -7,6 +7,7 @@ of a session when its user speaks is what the turn is made of.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from holdfast.assemble.composing import Frame, compose, minimal
 from holdfast.assemble.context import PLAIN, AssembleContextInput, AssembledContext
 from holdfast.assemble.gathering import gather
-from holdfast.assemble.header import HeaderParts, header_of
+from holdfast.assemble.header import HeaderParts, ToolIntent, header_of
 from holdfast.assemble.intents import detect_intent
 from holdfast.assemble.packs import PACKS, TOKEN_BUDGET
 from holdfast.assemble.shelves import SessionShelves
@@ -63,12 +64,15 @@ class Assembler:
         store: Store,
         scope: Scope,
         options: AssembleOptions | None = None,
+        tools: Callable[[], Awaitable[tuple[ToolIntent, ...]]] | None = None,
     ) -> None:
         self.options = options or AssembleOptions()
         self._memory = memory
         self._facts = facts
         self._store = store
         self._scope = scope
+        self._tools = tools
+        """Who knows the tools of the directory, where the options name none."""
         self._headers: OrderedDict[str, HeaderParts] = OrderedDict()
         """What each session's header was made of when it began: tools that come and go must not
         change a prefix that the vendor has cached."""
@@ -102,7 +106,7 @@ class Assembler:
         intent = wanted.intent or detect_intent(wanted.user_turn)
         pack = PACKS[intent]
         opener = tool.NAME if self.options.shows_refs else ""
-        parts = self._parts(wanted.session_id, refresh=wanted.force_refresh)
+        parts = await self._parts(wanted.session_id, refresh=wanted.force_refresh)
         header = header_of(
             parts,
             most=pack.header * wanted.token_budget // TOKEN_BUDGET["total"],
@@ -129,9 +133,12 @@ class Assembler:
             context = minimal(frame, working, await self._kept(frame, wanted.session_id))
         return context
 
-    def _parts(self, session: str, *, refresh: bool) -> HeaderParts:
+    async def _parts(self, session: str, *, refresh: bool) -> HeaderParts:
         if refresh or session not in self._headers:
-            self._headers[session] = self.options.header
+            parts = self.options.header
+            if self._tools is not None and self.options.lists_tools and not parts.tools:
+                parts = msgspec.structs.replace(parts, tools=await self._tools())
+            self._headers[session] = parts
             while len(self._headers) > _MOST_HEADERS:
                 self._headers.popitem(last=False)
         self._headers.move_to_end(session)

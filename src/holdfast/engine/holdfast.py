@@ -24,6 +24,7 @@ from holdfast.assemble import (
     AssembleOptions,
     Assembler,
     Intent,
+    ToolIntent,
 )
 from holdfast.assemble.context import PLAIN
 from holdfast.cite import Citation, CitingRules
@@ -354,7 +355,13 @@ class Holdfast:
     @cached_property
     def assembler(self) -> Assembler:
         """Who assembles turns; its `options` say what their headers hold."""
-        return Assembler(self.memory, self.facts, self.store, self.scope, self.assembling)
+        about = (self.memory, self.facts, self.store, self.scope, self.assembling)
+        return Assembler(*about, tools=self._listed_tools)
+
+    async def _listed_tools(self) -> tuple[ToolIntent, ...]:
+        """The tools of the toolbox, for the directory of a header."""
+        tools = await self.toolbox.all()
+        return tuple(ToolIntent(tool.name, tool.intent, tool.server) for tool in tools)
 
     @cached_property
     def histories(self) -> Histories:

@@ -179,8 +179,7 @@ class Toolbox:
         while len(self._used) > _MOST_SESSIONS:
             self._used.popitem(last=False)
         await self._shelf.used(self._scope, [tool.key])
-        if not tool.uses:  # what is held says that it was never used
-            self._held.drop(self._scope)
+        (await self._now()).count_use(tool.key)
 
     async def forget(
         self, name: str | None = None, server: str | None = None, *, preview: bool = False

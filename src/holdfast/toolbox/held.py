@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 
+import msgspec
+
 from holdfast.models.protocol import Embedder
 from holdfast.store import Scope
 from holdfast.store.tool_shelf import Stamp, StoredTool, ToolKey, ToolShelf
@@ -39,6 +41,11 @@ class HeldTools:
         """In the order of servers and names."""
         return list(self.by_key.values())
 
+    def count_use(self, key: ToolKey) -> None:
+        """Count a use here too: no stamp tells it, and those of other processes come later."""
+        if tool := self.by_key.get(key):
+            self.by_key[key] = msgspec.structs.replace(tool, uses=tool.uses + 1)
+
     async def search(self, embedder: Embedder | None) -> Search:
         """The search over them, with the vectors of an embedder."""
         maker = maker_of(embedder)
@@ -54,10 +61,6 @@ class Held:
 
     def __init__(self) -> None:
         self._scopes: OrderedDict[tuple[str, str], HeldTools] = OrderedDict()
-
-    def drop(self, scope: Scope) -> None:
-        """Let go of a scope: its uses have changed, which no stamp tells."""
-        self._scopes.pop((scope.workspace, scope.user), None)
 
     async def of(self, shelf: ToolShelf, scope: Scope) -> HeldTools:
         """The tools of a scope as they are now."""

@@ -24,6 +24,10 @@ from holdfast.toolbox.weights import FALLS_OFF, WITH_VECTORS, WORDS_ONLY
 
 MOST_POSTINGS = 60_000
 """Tools that hold a query's runs of letters, summed over these; the rarest are looked at first."""
+_CANDIDATES = 400
+"""Tools whose vectors a clause is compared with: the best by words, of it and of the whole."""
+_EXTRA = ("called", "used")
+"""Signals that most tools have nothing of: they come on top of the others' sum."""
 _MOST_INDEXES = 32
 _MOST_READ = 50_000
 
@@ -66,7 +70,7 @@ class Search:
         rows = [query, *clauses] if len(clauses) > 1 else [query]
         signals = self.signals(rows, used or {})
         weights = np.array([self.weights.get(name, 0.0) for name in signals], np.float32)
-        total = sum(self.weights.values()) - self.weights["called"] - self.weights["used"]
+        total = sum(abs(weight) for name, weight in self.weights.items() if name not in _EXTRA)
         stacked = np.stack(list(signals.values())) * (weights / total)[:, None, None]
         scores: Floats = stacked.sum(axis=0)
         order = _filled(scores, k)
@@ -92,17 +96,29 @@ class Search:
             "whole": whole,
             "parameters": np.stack([_gained(index.fields["parameters"], each) for each in terms]),
             "name": np.stack([self._named(each) for each in terms]),
-            "grams": np.stack([self._grams(row) for row in rows]),
+            "grams": np.stack([self._grams(row, MOST_POSTINGS // len(rows)) for row in rows]),
             "server": self._of_servers(whole),
             "called": np.stack([self._called(row) for row in rows]),
             "used": np.broadcast_to(self._used(used), whole.shape),
         }
         if self._embedder is not None and index.vectors is not None:
-            vectors = np.asarray(self._embedder.embed(rows), np.float32)
-            # Not with `@`: what BLAS would share out among threads waits for the busiest of them.
-            alike = [np.einsum("ij,j->i", index.vectors.described, vector) for vector in vectors]
-            signals["meaning"] = np.stack(alike)
+            signals["meaning"] = self._alike(rows, whole, index.vectors.described)
         return signals
+
+    def _alike(self, rows: Sequence[str], whole: Floats, described: Floats) -> Floats:
+        """How like each tool's vector is to the query's; to a clause's, of those that may win."""
+        assert self._embedder is not None  # noqa: S101 - whoever calls this has looked
+        first, *others = np.asarray(self._embedder.embed(rows), np.float32)
+        alike = np.zeros_like(whole)
+        # Not with `@`: what BLAS would share out among threads waits for the busiest of them.
+        np.einsum("ij,j->i", described, first, out=alike[0])
+        most = min(_CANDIDATES, len(described) - 1)
+        of_query = np.argpartition(-(alike[0] + whole[0]), most)[: most + 1]
+        for n, vector in enumerate(others, 1):
+            of_clause = np.argpartition(-whole[n], most)[: most + 1]
+            near = np.union1d(of_query, of_clause)
+            alike[n, near] = np.einsum("ij,j->i", described[near], vector)
+        return alike
 
     def _named(self, terms: Sequence[int]) -> Floats:
         """The share of each tool's name that a text says."""
@@ -110,9 +126,9 @@ class Search:
         share = postings.shared(postings.places(terms)) / np.maximum(postings.mass, 1e-6)
         return share.astype(np.float32)
 
-    def _grams(self, text: str) -> Floats:
+    def _grams(self, text: str, most: int) -> Floats:
         grams = self.index.grams
-        places = grams.rarest(grams.places(list(grams_in(text))), MOST_POSTINGS)
+        places = grams.rarest(grams.places(list(grams_in(text))), most)
         mass = float(grams.rarity[places].sum())
         cosine: Floats = grams.shared(places) / np.sqrt(np.maximum(grams.mass * mass, 1e-6))
         return cosine

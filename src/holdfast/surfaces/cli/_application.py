@@ -31,7 +31,7 @@ _COMMANDS = (
     *("jobs", "models", "config", "doctor"),
 )
 """A module each, with a function of its name; in the order of the help."""
-_GROUPS = ("answers", "store", "facts", "mcp")
+_GROUPS = ("answers", "tools", "store", "facts", "mcp")
 """A module each, whose `app` has commands of its own."""
 
 
@@ -97,6 +97,7 @@ def _holdfast(
     Recall a talk:     holdfast recall "what did I decide?"
     Rebuild a request: holdfast rebuild SESSION TURN > asked.json
     Answers in memory: holdfast answers list
+    Tools and schemas: holdfast tools list
     See the jobs:      holdfast jobs
     See the models:    holdfast models claude
     See what is known: holdfast facts list
