@@ -26,6 +26,7 @@ NAMES = [
     "fit",
     "read",
     "repair",
+    "research",
     "validate",
     "write",
 ]

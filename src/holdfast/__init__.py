@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.engine import Holdfast
     from holdfast.errors import HoldfastError
     from holdfast.fitting import fit
+    from holdfast.researching import research
     from holdfast.settings import Settings
     from holdfast.store import Scope
     from holdfast.tokens import count
@@ -41,6 +42,7 @@ else:
             "fit": "holdfast.fitting",
             "read": "holdfast.wire",
             "repair": "holdfast.wire",
+            "research": "holdfast.researching",
             "validate": "holdfast.wire",
             "write": "holdfast.wire",
         },
@@ -65,6 +67,7 @@ __all__ = [
     "fit",
     "read",
     "repair",
+    "research",
     "validate",
     "write",
 ]

@@ -19,6 +19,8 @@
     │   ├── RefCollisionError         two contents would share a ref
     │   └── DamagedContentError       what is stored is not what was stored
     ├── ExpandError                   an expansion asks for what cannot be given
+    ├── ExtractError                  a file has no text that can be read
+    ├── ResearchError                 a question cannot be researched, or a report not checked
     ├── PrivacyError                  a policy forbids to store the content
     ├── AgentError                    an agent's run cannot go on
     │   └── ToolFailureError          a tool failed again and again with the same arguments
@@ -167,6 +169,14 @@ class DamagedContentError(StoreError):
 
 class ExpandError(HoldfastError):
     """An expansion asks for what cannot be given; the text says what can."""
+
+
+class ExtractError(HoldfastError):
+    """A file has no text that can be read; the text says why, and what would help."""
+
+
+class ResearchError(HoldfastError):
+    """A question cannot be researched with what was given, or a report is none that we wrote."""
 
 
 class PrivacyError(HoldfastError):

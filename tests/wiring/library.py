@@ -26,6 +26,7 @@ from tests.store.harness import Clock
 from tests.wiring import assembling
 from tests.wiring.answers import LIBRARY_ANSWERS
 from tests.wiring.gateway import GATEWAY
+from tests.wiring.researching import LIBRARY_RESEARCH
 from tests.wiring.summaries import SUMMARIES
 from tests.wiring.wired import (
     LARGE,
@@ -340,6 +341,7 @@ LIBRARY: dict[str, Wired | str] = {
     "content_archive_enabled": Wired(archived, True, False),
     "content_archive_ttl_hours": Wired(archived_after_a_day, 23.0, 25.0),
     "research_archive_dir": Wired(folder_of_the_archive, "", "mine"),
+    **LIBRARY_RESEARCH,
     **LIBRARY_ANSWERS,
     **GATEWAY,
     "serve_host": SERVING,

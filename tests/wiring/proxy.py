@@ -29,6 +29,7 @@ from tests.wiring import assembling
 from tests.wiring.answers import PROXY_ANSWERS
 from tests.wiring.gateway import GATEWAY
 from tests.wiring.proxy_summaries import PROXY_SUMMARIES
+from tests.wiring.researching import PROXY_RESEARCH
 from tests.wiring.wired import (
     LARGE,
     LONG,
@@ -445,6 +446,7 @@ PROXY: dict[str, Wired | str] = {
     "content_archive_enabled": ARCHIVE,
     "content_archive_ttl_hours": ARCHIVE,
     "research_archive_dir": ARCHIVE,
+    **PROXY_RESEARCH,
     **PROXY_ANSWERS,
     **GATEWAY,
     "serve_host": Wired(proxy_host, "127.0.0.1", "127.0.0.2"),

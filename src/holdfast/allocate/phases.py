@@ -32,14 +32,22 @@ def budget_of_phase(
     registry: ModelContextRegistry | None = None,
 ) -> PhaseBudget:
     """The tokens that a phase may put before a model."""
+    registry = registry or ModelContextRegistry(settings)
+    limits = registry.resolve(registry.normalize_provider_id(provider_id))
+    effective = get_effective_context(provider_id, registry) - output_reserve(limits)
+    return budget_of_context(phase, effective, settings)
+
+
+def budget_of_context(
+    phase: str, effective: int, settings: Settings, *, around: int = 0
+) -> PhaseBudget:
+    """The same of a context that overhead and output left; `around` are tokens of our own words."""
     if phase not in PHASES:
         raise SettingsError(
             "there is no such phase", where="phase", fix=f"Use one of {', '.join(PHASES)}."
         )
-    registry = registry or ModelContextRegistry(settings)
-    limits = registry.resolve(registry.normalize_provider_id(provider_id))
-    effective = max(get_effective_context(provider_id, registry) - output_reserve(limits), 0)
     return PhaseBudget(
-        phase_budget(effective, PHASES[phase](settings)),
+        phase_budget(max(effective, 0), PHASES[phase](settings)),
+        reserved_output=around,
         safety_margin=settings.token_safety_margin,
     )

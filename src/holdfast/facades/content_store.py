@@ -110,10 +110,18 @@ class ContentStore:
     async def store_condensed(self, content: StoredContent) -> Content:
         """Store a content and return what was stored, its citation in `compressed`.
 
+        What the store knows already is not condensed again: it is noted as used by the run.
+
         Raises:
             PrivacyError: the policy refuses what the content holds.
         """
         rules = self.citing
+        data = canonical(content.full_content)
+        info = await self.store.info(self.scope, digest(data))
+        if info is not None and info.state == "fresh" and rules.privacy != "refuse":
+            again = _again(info, data)
+            await self.store.put(self.scope.of(content.agent_run_id), [again])
+            return again
         while True:
             original = await asyncio.to_thread(_to_store, content, rules)
             try:
@@ -172,6 +180,21 @@ def _to_store(content: StoredContent, rules: CitingRules) -> Content:
         "metadata": json.dumps(content.metadata, default=str) if content.metadata else "",
     }
     return msgspec.structs.replace(original, meta={k: v for k, v in meta.items() if v})
+
+
+def _again(info: RefInfo, data: bytes) -> Content:
+    """A content that is stored already, by what its record says."""
+    return Content(
+        ref_id=info.ref_id,
+        kind=info.kind,
+        sha256=info.sha256,
+        data=data,
+        summary=info.summary,
+        compressed=info.compressed,
+        tokens=info.tokens,
+        meta=info.meta,
+        flags=info.flags,
+    )
 
 
 def _short(text: str, rules: CitingRules) -> Content:

@@ -6,6 +6,7 @@ payload: after content_store. What the store removes is gone from here as well.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -39,6 +40,12 @@ class SourceRecord(msgspec.Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...]
     """Kinds of secrets and personal data in it."""
     state: State
+    title: str = ""
+    quality: str = "unknown"
+    published: float | None = None
+    """When it was written, in seconds since 1970."""
+    provenance: str = ""
+    """Where its text comes from, in words, as whoever stored it first said."""
 
     def __repr__(self) -> str:
         return f"<SourceRecord {self.source_id}, {self.content_length} bytes>"
@@ -102,6 +109,7 @@ def _head(stored: Stored, policy: Policy) -> str:
 
 def _source(info: RefInfo) -> SourceRecord:
     seen = info.created_at if info.accessed_at is None else info.accessed_at
+    told = json.loads(info.meta.get("metadata", "{}"))
     return SourceRecord(
         source_id=f"src_{info.ref_id.rpartition(':')[2]}",
         ref_id=info.ref_id,
@@ -114,4 +122,8 @@ def _source(info: RefInfo) -> SourceRecord:
         summary=info.summary,
         flags=info.flags,
         state=info.state,
+        title=str(told.get("title", "")),
+        quality=str(told.get("quality", "unknown")),
+        published=told.get("published"),
+        provenance=str(told.get("provenance", "")),
     )

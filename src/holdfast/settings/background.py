@@ -5,12 +5,13 @@ background: after content, before table.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from holdfast.settings.content import ContentSettings
+from holdfast.settings.keys import Secret
 
 
 class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
@@ -122,6 +123,32 @@ class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
     research_archive_dir: Annotated[
         str, Meta(description="Folder of the content archive; empty: archive in data_dir.")
     ] = ""
+    allow_urls: Annotated[
+        bool,
+        Meta(
+            description="Whether research may read pages of the web; addresses of private "
+            "networks never are."
+        ),
+    ] = False
+    search_provider: Annotated[
+        Literal["none", "searxng", "tavily", "brave"],
+        Meta(
+            description="Who finds further pages for a research, if allow_urls is on; none: only "
+            "the sources that were given are searched."
+        ),
+    ] = "none"
+    search_url: Annotated[
+        str,
+        Meta(
+            description="Address of the search provider, such as http://localhost:8080 for a "
+            "SearXNG; empty: tavily's or brave's own."
+        ),
+    ] = ""
+    search_key: Annotated[Secret[str], Meta(description="Key for tavily or brave.")] = ""
+    research_parallel: Annotated[
+        int,
+        Meta(ge=1, le=64, description="Most sources that are read, and models asked, at once."),
+    ] = 4
     summarization_provider: Annotated[
         str,
         Meta(

@@ -20,9 +20,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from holdfast import errors
 from holdfast.cite import Citation, CitingRules, count
-from holdfast.errors import HoldfastError
+from holdfast.errors import ExtractError, HoldfastError
 from holdfast.expand import ExpandOptions, Expansion
 from holdfast.expand.expansion import miss
+from holdfast.extract import FORMATS, Extracted, FileKind
 from holdfast.store.refs import canonical
 from holdfast.tokens import TokenCount
 from holdfast.wire.strict import Limits
@@ -36,6 +37,7 @@ from holdfast.workers.tasks import (
     CountTask,
     Done,
     ExpandTask,
+    ExtractTask,
     Failed,
     Opened,
     Refused,
@@ -186,9 +188,28 @@ class Workers:
         assert isinstance(result, Counted)  # noqa: S101 - what a CountTask is answered with
         return result.count
 
-    def perform(self, task: Task, data: bytes, seconds: float) -> Done:
+    def extract(self, data: bytes, kind: FileKind, url: str = "") -> Extracted:
+        """Read the text of a file; of one that a parser takes apart, always in a worker.
+
+        Raises:
+            ExtractError: it has none, or reading it took too long or too much memory.
+        """
+        least = 0 if kind in FORMATS else LARGE_BYTES
+        try:
+            result = self.perform(
+                ExtractTask(kind, url), data, self.limits.seconds, at_once_below=least
+            )
+        except WorkerGoneError as gone:
+            self.overran(gone.kind)
+            raise ExtractError(f"reading the file {gone}") from None
+        assert isinstance(result, Extracted)  # noqa: S101 - what an ExtractTask is answered with
+        return result
+
+    def perform(
+        self, task: Task, data: bytes, seconds: float, *, at_once_below: int = LARGE_BYTES
+    ) -> Done:
         """Have a task done, by a worker if it is large; WorkerGoneError if that was too much."""
-        if len(data) < LARGE_BYTES or not self._is_open:
+        if len(data) < at_once_below or not self._is_open:
             return perform(task, data)
         with self._while_others_run():
             answer = self._asked(task, data, seconds)

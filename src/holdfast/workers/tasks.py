@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.cite import Citation, CitingRules, cite, count
 from holdfast.expand import ExpandOptions, Expansion, expand
+from holdfast.extract import Extracted, FileKind, extract
 from holdfast.store.records import Content
 from holdfast.tokens import TokenCount
 from holdfast.tokens import count as count_request
@@ -53,7 +54,14 @@ class CountTask(msgspec.Struct, frozen=True, tag="count"):
     limits: Limits
 
 
-Task = CiteTask | ExpandTask | CountTask
+class ExtractTask(msgspec.Struct, frozen=True, tag="extract"):
+    """Read the text of a file."""
+
+    kind: FileKind
+    url: str = ""
+
+
+Task = CiteTask | ExpandTask | CountTask | ExtractTask
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -96,7 +104,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     reason: str
 
 
-Done = Cited | Opened | Counted
+Done = Cited | Opened | Counted | Extracted
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -135,6 +143,8 @@ def perform(task: Task, data: bytes) -> Done:
         case CountTask():
             conversation = read(data, task.dialect, limits=task.limits)
             return Counted(count_request(conversation, model=task.model))
+        case ExtractTask():
+            return extract(data, task.kind, task.url)
 
 
 def _without_data(citation: Citation) -> Citation:

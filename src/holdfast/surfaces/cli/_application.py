@@ -31,7 +31,7 @@ _COMMANDS = (
     *("jobs", "models", "config", "doctor"),
 )
 """A module each, with a function of its name; in the order of the help."""
-_GROUPS = ("answers", "tools", "store", "facts", "mcp")
+_GROUPS = ("research", "answers", "tools", "store", "facts", "mcp")
 """A module each, whose `app` has commands of its own."""
 
 
@@ -91,6 +91,7 @@ def _holdfast(
     Open a part of it: holdfast expand REF --lines 40-80
     Say less of it:    holdfast summarise report.md --level key_points
     Pack sources:      holdfast pack *.md --question "why did it fail?" --budget 8000
+    Research sources:  holdfast research "why did it fail?" notes/ logs/ report.pdf
     Assemble a turn:   holdfast assemble SESSION "When is my flight?"
     Compare answers:   holdfast compare request.json
     List the refs:     holdfast refs

@@ -1,0 +1,32 @@
+"""Research: a question and any number of sources → a report that quotes, and can be checked again.
+
+records → walking · fetching · searching · similar → gathering; passages → index → ranking; places →
+finding; report → markdown · html_page → composing · verifying; saving; prompts → asking → agents →
+synthesising; planning; conducting runs them in order.
+"""
+
+from holdfast.researching.conducting import Options, Researched, conduct, research
+from holdfast.researching.gathering import SourceLimits, SourceText
+from holdfast.researching.html_page import html_page
+from holdfast.researching.markdown import markdown
+from holdfast.researching.records import Finding, Quote, ResearchState, SourceEntry
+from holdfast.researching.report import Report
+from holdfast.researching.verifying import Verified, verify
+
+__all__ = [
+    "Finding",
+    "Options",
+    "Quote",
+    "Report",
+    "ResearchState",
+    "Researched",
+    "SourceEntry",
+    "SourceLimits",
+    "SourceText",
+    "Verified",
+    "conduct",
+    "html_page",
+    "markdown",
+    "research",
+    "verify",
+]

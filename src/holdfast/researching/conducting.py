@@ -1,0 +1,390 @@
+"""Research from a question to a report: plan, gather, analyse, refine, synthesise.
+
+conducting: the last word of researching. Each step is written down when it is done, and a run that
+was killed goes on behind its last. Without a model every claim is a quotation; with one each step
+asks it, checks what it says, and falls back to quotations where it says nothing that holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.allocate import ContextBudgetManager
+from holdfast.allocate.manager import counter_of
+from holdfast.engine import Holdfast
+from holdfast.errors import HoldfastError, ResearchError
+from holdfast.facades import ContentStore, Payload
+from holdfast.models.embedding import open_embedder
+from holdfast.models.opening import EXTRACTIVE, open_model
+from holdfast.models.protocol import CompletionModel
+from holdfast.researching.agents import SubAgent, source_name
+from holdfast.researching.asking import Asker
+from holdfast.researching.composing import compose
+from holdfast.researching.finding import find, settle
+from holdfast.researching.gathering import Gatherer, Given, Lead, SourceLimits, SourceText, leads_of
+from holdfast.researching.index import PassageIndex, names_in
+from holdfast.researching.passages import cut_up
+from holdfast.researching.places import SourceContent
+from holdfast.researching.planning import sub_questions
+from holdfast.researching.ranking import rank
+from holdfast.researching.records import Finding, ResearchState, SourceEntry
+from holdfast.researching.report import Report
+from holdfast.researching.saving import (
+    Analysed,
+    Begun,
+    Gathered,
+    GatheredAll,
+    Planned,
+    Record,
+    Refined,
+    Synthesised,
+    run_of,
+)
+from holdfast.researching.searching import open_search
+from holdfast.researching.synthesising import Writer
+from holdfast.settings import Settings
+from holdfast.summarise import ContentSummarizer
+
+BUDGET = 8_000
+"""Tokens of a report without a model, unless another is given."""
+ROUNDS = 2
+"""Refinements at most; it ends earlier when nothing new was found."""
+_SHOWN = 60
+"""Sources that one sub-agent is given: those that bear most on its question."""
+
+Progress = Callable[[str, int, int, int], None]
+"""Told the phase, how much of it is done and of how much, and the tokens used so far."""
+
+
+class Options(NamedTuple):
+    """How a research is done."""
+
+    budget: int | None = None
+    """Without a model: the most tokens of the report. With one: of all its prompts and answers."""
+    model: str | CompletionModel | None = None
+    report_tokens: int | None = None
+    """The most tokens of the report; without a model, the budget."""
+    limits: SourceLimits = SourceLimits()
+    resume: bool = False
+    stdin: str = ""
+    now: float | None = None
+    """When it is; None: the clock's time."""
+    progress: Progress = lambda *_: None
+
+    @property
+    def model_name(self) -> str:
+        """Who is asked; empty if nobody is."""
+        if self.model is None or self.model == EXTRACTIVE:
+            return ""
+        return self.model if isinstance(self.model, str) else self.model.name
+
+
+class Researched(NamedTuple):
+    """What a research came to."""
+
+    report: Report
+    state: ResearchState
+
+
+async def conduct(
+    question: str,
+    sources: Sequence[Given],
+    engine: Holdfast,
+    settings: Settings,
+    options: Options | None = None,
+) -> Researched:
+    """Research a question in sources.
+
+    Raises:
+        ResearchError: nothing is asked, nothing was given, or there is nothing to go on from.
+    """
+    if not question.strip():
+        raise ResearchError("nothing is asked", fix="Give a question.")
+    return await _Run(question, sources, engine, settings, options or Options()).run()
+
+
+class _Run:
+    """One run: what it shares between its steps."""
+
+    def __init__(
+        self,
+        question: str,
+        sources: Sequence[Given],
+        engine: Holdfast,
+        settings: Settings,
+        options: Options,
+    ) -> None:
+        self.question, self.sources = question, sources
+        self.engine, self.settings, self.options = engine, settings, options
+        names = [s.name if isinstance(s, SourceText) else str(s) for s in sources]
+        run = run_of([question, options.model_name, str(options.budget), *names])
+        self.record = Record(engine.store, engine.scope, run)
+        self.contents = ContentStore(engine)
+        self.count = counter_of(options.model_name)
+        self.texts: dict[str, SourceContent] = {}
+        self._index: PassageIndex | None = None
+
+    @property
+    def state(self) -> ResearchState:
+        return self.record.state
+
+    async def run(self) -> Researched:
+        await self.record.open(resume=self.options.resume)
+        if not self.state.query:
+            now = time.time() if self.options.now is None else self.options.now
+            await self.record.add(Begun(self.question, now))
+        writer = self._writer()
+        await self._plan(writer)
+        await self._gather()
+        await self._read()
+        await self._analyse(writer)
+        await self._refine(writer)
+        await self._synthesise(writer)
+        return await self._report()
+
+    # --- the phases ------------------------------------------------------------------------------
+
+    async def _plan(self, writer: Writer | None) -> None:
+        self._tell("plan", 0, 1)
+        if not self.state.sub_questions:
+            by_rules = sub_questions(self.question)
+            planned = await writer.plan(self.question, by_rules) if writer else Planned(by_rules)
+            await self.record.add(planned)
+        self._tell("plan", 1, 1)
+
+    async def _gather(self) -> None:
+        """Read every source that was not read before the run was killed."""
+        if self.record.gathered:
+            return
+        limits = self.options.limits
+        leads = await asyncio.to_thread(
+            lambda: list(leads_of(self.sources, limits, self.options.stdin))
+        )
+        leads += await self._searched()
+        if not leads:
+            raise ResearchError(
+                "no sources were given", fix="Give files, folders, URLs, refs, or - for a pipe."
+            )
+        gatherer = Gatherer(self.contents, self.record.run, self.engine.workers, limits)
+        await gatherer.heard(self.state.sources)
+        done = len(self.state.sources)
+
+        async def save(entries: list[SourceEntry]) -> None:
+            await self.record.add(Gathered(tuple(entries)))
+            self._tell("gather", len(self.state.sources), len(leads))
+
+        self._tell("gather", done, len(leads))
+        await gatherer.gather(leads[done:], save, numbered_from=done + 1)
+        await self.record.add(GatheredAll())
+
+    async def _searched(self) -> list[Lead]:
+        """Pages that a search provider names, where the settings name one and URLs are allowed."""
+        provider = open_search(self.settings) if self.options.limits.allow_urls else None
+        if provider is None:
+            return []
+        urls: dict[str, None] = {}
+        for question in self.state.sub_questions:
+            try:
+                urls.update((hit.url, None) for hit in await provider.search(question))
+            except ResearchError as error:
+                self.state.warnings.append(f"{error.where}: {error.what}")
+        return [Lead(url, "search") for url in urls]
+
+    async def _read(self) -> None:
+        """Open the sources that are searched, and index them."""
+        readable = self.state.readable
+        for entry in readable:
+            stored = await self.engine.store.get(self.engine.scope, entry.sha256)
+            if stored is not None:
+                self.texts[entry.id] = SourceContent(entry, stored)
+        entries = [entry for entry in readable if entry.id in self.texts]
+
+        def indexed() -> PassageIndex:
+            texts = [self.texts[entry.id].text for entry in entries]
+            titles = [entry.title for entry in entries]
+            passages = [p for n, text in enumerate(texts) for p in cut_up(text, n)]
+            return PassageIndex(texts, titles, passages, open_embedder())
+
+        self._index = await asyncio.to_thread(indexed)
+
+    async def _analyse(self, writer: Writer | None) -> None:
+        """Answer each question that was not answered yet, some at once where a model is asked."""
+        questions = self.state.sub_questions
+        self._tell("analyse", len(self.record.analysed), len(questions))
+        waiting = [n for n in range(len(questions)) if n not in self.record.analysed]
+        lane = asyncio.Semaphore(self.settings.research_parallel)
+
+        async def analysed(number: int) -> Analysed:
+            async with lane:
+                if writer is None:
+                    return Analysed(question=number, findings=await self._quoted(number))
+                return await self._asked(writer, number)
+
+        # Written down in the order of the questions, so that a run that was killed in between
+        # numbers its findings as one that was not.
+        for task in [asyncio.ensure_future(analysed(number)) for number in waiting]:
+            await self.record.add(await task)
+            self._tell("analyse", len(self.record.analysed), len(questions))
+
+    async def _quoted(self, number: int, also: Sequence[str] = ()) -> tuple[Finding, ...]:
+        """The passages on a question."""
+        index = self.index
+        contents = [self.texts[entry.id] for entry in self._entries]
+        most = self._report_tokens // max(len(self.state.sub_questions), 1)
+        question = self.state.sub_questions[number]
+        return tuple(
+            await asyncio.to_thread(
+                find, [question], index, contents, first=number, also=also, most_tokens=most
+            )
+        )
+
+    async def _asked(self, writer: Writer, number: int) -> Analysed:
+        """What a sub-agent finds, with the sources that bear most on its question."""
+        question = self.state.sub_questions[number]
+        entries = await asyncio.to_thread(self._nearest, question)
+        names = {source_name(entry.ref) for entry in entries}
+        payload = Payload(self.contents, self.record.run).only(lambda s: s.source_id in names)
+        agent = SubAgent(writer.asker, writer.manager, self.settings, self.texts)
+        step = await agent.analyse(number, question, payload, entries, self.state)
+        if step.findings:
+            return step
+        quoted = await self._quoted(number)
+        return Analysed(
+            question=number,
+            findings=quoted,
+            fidelity=step.fidelity,
+            usage=step.usage,
+            warnings=step.warnings,
+        )
+
+    def _nearest(self, question: str) -> list[SourceEntry]:
+        """The sources whose passages score best, the best first."""
+        scores = rank(self.index, question)
+        best = np.zeros(len(self._entries), np.float32)
+        np.maximum.at(best, self.index.source, scores)
+        order = np.argsort(-best, kind="stable")[:_SHOWN]
+        return [self._entries[int(number)] for number in order]
+
+    async def _refine(self, writer: Writer | None) -> None:
+        """Ask for what is missing until nothing new is found, nobody asks, or it is enough."""
+        while not self.record.synthesised and len(self.record.refinements) < ROUNDS:
+            if self.record.refinements and not self.record.refinements[-1]:
+                return
+            self._tell("refine", len(self.record.refinements), ROUNDS)
+            before = _places(self.state.findings)
+            if writer is None:
+                await self._search_again()
+                return
+            await self.record.add(await writer.refine(self.state, len(self.record.refinements) + 1))
+            await self._analyse(writer)
+            if _places(self.state.findings) <= before:
+                return
+
+    async def _search_again(self) -> None:
+        """Questions without findings are searched once more, with the names that others led to."""
+        named = [name for finding in self.state.findings[:5] for name in names_in(finding.claim)]
+        answered = {finding.question for finding in self.state.findings}
+        for number in range(len(self.state.sub_questions)):
+            if number not in answered and named:
+                quoted = await self._quoted(number, named)
+                await self.record.add(Analysed(question=number, findings=quoted))
+        await self.record.add(Refined(()))
+
+    async def _synthesise(self, writer: Writer | None) -> None:
+        if self.record.synthesised:
+            return
+        self._tell("synthesise", 0, 1)
+        voices = {entry.id: entry.voice for entry in self.state.sources if entry.voice}
+        settled = await asyncio.to_thread(settle, self.state.findings, voices)
+        if writer is None or not settled:
+            await self.record.add(Synthesised(findings=tuple(settled)))
+        else:
+            await self.record.add(await writer.summarise(self.state, settled, self.texts))
+        self._tell("synthesise", 1, 1)
+
+    async def _report(self) -> Researched:
+        report = await asyncio.to_thread(
+            compose, self.state, self._report_tokens, self.count, self.options.model_name
+        )
+        return Researched(report, self.state)
+
+    # --- what the phases share -------------------------------------------------------------------
+
+    @property
+    def index(self) -> PassageIndex:
+        assert self._index is not None  # noqa: S101 - it is built before anything is searched
+        return self._index
+
+    @property
+    def _entries(self) -> list[SourceEntry]:
+        return [entry for entry in self.state.readable if entry.id in self.texts]
+
+    @property
+    def _report_tokens(self) -> int:
+        options = self.options
+        if options.report_tokens is not None:
+            return options.report_tokens
+        return options.budget if options.budget and not options.model_name else BUDGET
+
+    def _writer(self) -> Writer | None:
+        """The model that is asked; None where every claim is to be a quotation."""
+        model = self.options.model
+        if not self.options.model_name or model is None:
+            return None
+        if isinstance(model, str):
+            model = open_model(model, self.settings)
+        asker = Asker(model, self.count, self.options.budget, self.state.usage)
+        manager = ContextBudgetManager(
+            self.settings,
+            ContentSummarizer(self.settings, counted=self.count),
+            store=self.engine.store,
+            scope=self.engine.scope.of(self.record.run),
+            count=self.count,
+        )
+        return Writer(asker, manager, self.settings)
+
+    def _tell(self, phase: str, done: int, total: int) -> None:
+        self.options.progress(phase, done, total, self.state.usage.tokens)
+
+
+def _places(findings: Sequence[Finding]) -> set[tuple[str, int]]:
+    """Where findings stand: by these it is known whether a new one says anything new."""
+    return {(quote.ref, quote.start) for finding in findings for quote in finding.supporting}
+
+
+def research(
+    question: str,
+    sources: Sequence[Given],
+    *,
+    model: str | CompletionModel | None = None,
+    budget: int | None = None,
+    settings: Settings | None = None,
+    options: Options | None = None,
+) -> Researched:
+    """Research a question in files, folders, URLs, refs and texts: a report that quotes.
+
+    Each claim has a quote that stands byte for byte in a stored source at the named place; without
+    a model every claim is a quotation. `options` has what is asked for rarely. In a running event
+    loop, await `holdfast.researching.conduct` instead.
+    """
+    settings = settings or Settings.load()
+    chosen = (options or Options())._replace(model=model, budget=budget)
+
+    async def work() -> Researched:
+        async with Holdfast.open(settings=settings) as engine:
+            return await conduct(question, sources, engine, settings, chosen)
+
+    try:
+        return asyncio.run(work())
+    except RuntimeError as error:
+        if "running event loop" not in str(error):
+            raise
+        raise HoldfastError(
+            "research() was called inside a running event loop",
+            fix="Await holdfast.researching.conduct instead.",
+        ) from None

@@ -1,0 +1,148 @@
+"""Pages behind URLs: within limits of size, time and redirects, and never of a private network.
+
+fetching: beside walking. A name is resolved once; its addresses are checked, and the connection
+goes to the address that was checked, so that a name that resolves otherwise the second time leads
+nowhere else. Every redirect is a new URL and is checked like the first. Nobody's cookies, keys or
+proxies are used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from typing import Any, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from holdfast.errors import ResearchError
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_PART = 65_536
+_AGENT = "holdfast-research"
+
+
+class FetchLimits(NamedTuple):
+    """How much is taken of the web."""
+
+    bytes: int = 10_000_000
+    seconds: float = 20.0
+    """For one page, with all its redirects."""
+    redirects: int = 5
+    private: bool = False
+    """Whether addresses of this machine and its network may be read; only tests say so."""
+
+
+class Fetched(NamedTuple):
+    """A page as it came."""
+
+    data: bytes
+    url: str
+    """Where the last redirect led."""
+
+
+async def fetch(url: str, limits: FetchLimits) -> Fetched:
+    """Read a page.
+
+    Raises:
+        ResearchError: the address is none, is private, or gave no page within the limits.
+    """
+    try:
+        async with asyncio.timeout(limits.seconds):
+            return await _followed(url, limits)
+    except TimeoutError:
+        raise ResearchError(f"the page took longer than {limits.seconds:g} seconds") from None
+    except ResearchError:
+        raise
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        if isinstance(error.__cause__, ResearchError):
+            raise error.__cause__ from None
+        raise ResearchError(f"the page cannot be reached: {type(error).__name__}") from None
+
+
+async def _followed(url: str, limits: FetchLimits) -> Fetched:
+    connector = aiohttp.TCPConnector(resolver=_Checked(limits), use_dns_cache=False)
+    async with aiohttp.ClientSession(
+        connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers={"User-Agent": _AGENT}
+    ) as session:
+        for _ in range(limits.redirects + 1):
+            check_url(url, limits)
+            async with session.get(url, allow_redirects=False) as response:
+                if response.status in _REDIRECTS and "location" in response.headers:
+                    url = urljoin(url, response.headers["location"])
+                    continue
+                if response.status != 200:
+                    raise ResearchError(f"the page answered {response.status}")
+                return Fetched(await _body(response, limits), url)
+    raise ResearchError(f"the page leads on more than {limits.redirects} times")
+
+
+async def _body(response: aiohttp.ClientResponse, limits: FetchLimits) -> bytes:
+    """The body, unpacked; counted as it comes, for a length is only what somebody says."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_chunked(_PART):
+        size += len(part)
+        if size > limits.bytes:
+            raise ResearchError(f"the page has more than {limits.bytes:,} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def check_url(url: str, limits: FetchLimits) -> None:
+    """Raise unless a URL may be read, as far as can be told without resolving its name."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise ResearchError("the address is no URL") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise ResearchError("the address is no URL of the web")
+    if parts.username or parts.password:
+        raise ResearchError("the address holds a user name")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return
+    check_address(str(address), limits)
+
+
+def check_address(address: str, limits: FetchLimits) -> None:
+    """Raise if an address belongs to this machine or to a network that is not everybody's."""
+    ip: Any = ipaddress.ip_address(address.partition("%")[0])
+    for inner in (getattr(ip, "ipv4_mapped", None), getattr(ip, "sixtofour", None)):
+        ip = inner or ip
+    if not limits.private and (not ip.is_global or ip.is_multicast):
+        raise ResearchError("the address is private", fix="Read it yourself and give the file.")
+
+
+class _Checked(AbstractResolver):
+    """Resolves names to addresses that may be read; one that may not refuses the whole name."""
+
+    def __init__(self, limits: FetchLimits) -> None:
+        self._limits = limits
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a name, all of them checked."""
+        loop = asyncio.get_running_loop()
+        infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+        for info in infos:
+            check_address(str(info[4][0]), self._limits)
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(info[4][0]),
+                port=port,
+                family=info[0],
+                proto=info[2],
+                flags=socket.AI_NUMERICHOST,
+            )
+            for info in infos
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,305 @@
+"""Sources given → entries in the table of sources, each text stored once.
+
+gathering: after walking, fetching and similar. What was given is read a few at a time, in order, so
+that two runs over the same sources number them alike. A text that the store knows costs a look-up;
+a file that had to be taken apart (PDF, Word, e-book, web page) is known by the hash of its bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from holdfast.allocate import Quality
+from holdfast.errors import ExtractError, HoldfastError, PrivacyError, ResearchError
+from holdfast.extract import Extracted, FileKind, kind_of_file
+from holdfast.facades import ContentStore, StoredContent
+from holdfast.facades.content_store import text_of
+from holdfast.researching.fetching import FetchLimits, fetch
+from holdfast.researching.records import Origin, SourceEntry
+from holdfast.researching.similar import Voices
+from holdfast.researching.walking import WalkLimits, files_of
+from holdfast.store.refs import digest, parse
+from holdfast.workers import Workers
+
+STDIN = "-"
+STDIN_NAME = "standard input"
+_EXTRACTED = "extracted:1"
+"""In the name under which an extraction is kept: another number makes all of them anew."""
+_HIGH = (".gov", ".edu", ".int", ".mil", "arxiv.org", "doi.org", "nih.gov", "ietf.org", "w3.org")
+_LOW = ("reddit.com", "quora.com", "x.com", "twitter.com", "facebook.com", "tiktok.com")
+
+
+class SourceText(NamedTuple):
+    """A source that is given as a text, with a name of its own."""
+
+    name: str
+    text: str
+
+
+Given = str | Path | SourceText
+"""A path, a URL, a ref, `-`, or a text."""
+
+
+class SourceLimits(NamedTuple):
+    """What is read of what is given."""
+
+    walk: WalkLimits = WalkLimits()
+    fetch: FetchLimits = FetchLimits()
+    allow_urls: bool = False
+    at_once: int = 4
+
+
+class Lead(NamedTuple):
+    """Something to be read, or why it is not."""
+
+    name: str
+    origin: Origin
+    path: Path | None = None
+    text: str | None = None
+    modified: float | None = None
+    skipped: str = ""
+
+
+class _Text(NamedTuple):
+    """What a lead gave."""
+
+    extracted: Extracted
+    kind: FileKind
+    size: int
+    url: str = ""
+
+
+def leads_of(given: Sequence[Given], limits: SourceLimits, stdin: str = "") -> Iterator[Lead]:
+    """Everything that is to be read, in the order of giving."""
+    for each in given:
+        if isinstance(each, SourceText):
+            yield Lead(each.name, "text", text=each.text)
+        elif each == STDIN:
+            yield Lead(STDIN_NAME, "stdin", text=stdin)
+        elif isinstance(each, str) and each.startswith(("http://", "https://")):
+            skipped = "" if limits.allow_urls else "URLs are not read unless --allow-urls says so"
+            yield Lead(each, "url", skipped=skipped)
+        elif isinstance(each, str) and parse(each) is not None and not Path(each).exists():
+            yield Lead(each, "ref")
+        else:
+            for file in files_of(Path(each), limits.walk):
+                name = str(file.path).encode("utf-8", "replace").decode()
+                yield Lead(name, "file", file.path, None, file.modified, file.skipped)
+
+
+class Gatherer:
+    """Reads leads and stores their texts for one run."""
+
+    def __init__(
+        self, contents: ContentStore, run: str, workers: Workers, limits: SourceLimits
+    ) -> None:
+        self.contents = contents
+        self.run = run
+        self._workers = workers
+        self._limits = limits
+        self._voices = Voices()
+        self._first: dict[str, str] = {}
+        """The entry that had a text first, by the hash of the text."""
+
+    async def gather(
+        self,
+        leads: Sequence[Lead],
+        save: Callable[[list[SourceEntry]], Awaitable[None]],
+        *,
+        numbered_from: int = 1,
+    ) -> list[SourceEntry]:
+        """Read all leads; what is read is handed to `save` a few at a time."""
+        entries: list[SourceEntry] = []
+        step = 8 * self._limits.at_once
+        lane = asyncio.Semaphore(self._limits.at_once)
+        for begin in range(0, len(leads), step):
+            batch = leads[begin : begin + step]
+            pairs = await asyncio.gather(
+                *(
+                    self._entry(lead, f"S{numbered_from + begin + n}", lane)
+                    for n, lead in enumerate(batch)
+                )
+            )
+            texts = [self._judged(entry, text) for entry, text in pairs]
+            await save(texts)
+            entries += texts
+        return entries
+
+    async def heard(self, entries: Sequence[SourceEntry]) -> None:
+        """Go on from entries that an earlier process gathered."""
+        for entry in entries:
+            if entry.status == "read":
+                content = await self.contents.get_content(entry.ref)
+                self._first.setdefault(entry.sha256, entry.id)
+                if content is not None:
+                    self._voices.add(entry.id, content.full_content)
+
+    def _judged(self, entry: SourceEntry, text: str) -> SourceEntry:
+        """An entry with what it repeats of those before it."""
+        if entry.status != "read":
+            return entry
+        first = self._first.setdefault(entry.sha256, entry.id)
+        if first != entry.id:
+            return msgspec.structs.replace(
+                entry, status="duplicate", note=f"the same text as {first}", voice=first
+            )
+        other, share = self._voices.add(entry.id, text)
+        if not other:
+            return entry
+        note = f"{share:.0%} the same words as {other}"
+        return msgspec.structs.replace(entry, note=_joined(entry.note, note), voice=other)
+
+    async def _entry(
+        self, lead: Lead, number: str, lane: asyncio.Semaphore
+    ) -> tuple[SourceEntry, str]:
+        bare = SourceEntry(
+            id=number, name=lead.name, origin=lead.origin, status="skipped", note=lead.skipped
+        )
+        if lead.skipped:
+            return bare, ""
+        async with lane:
+            try:
+                if lead.origin == "ref":
+                    return await self._of_ref(bare)
+                text = await self._text(lead)
+                return await self._stored(bare, lead, text), text.extracted.text
+            except (ExtractError, PrivacyError, ResearchError) as error:
+                told = f"{error.what}. {error.fix}" if error.fix else error.what
+                return msgspec.structs.replace(bare, note=told), ""
+            except OSError as error:
+                told = f"cannot be read: {error.strerror or type(error).__name__}"
+                return msgspec.structs.replace(bare, note=told), ""
+
+    async def _of_ref(self, bare: SourceEntry) -> tuple[SourceEntry, str]:
+        """A source that is in the store already."""
+        try:
+            stored = await self.contents.store.get(self.contents.scope.of(self.run), bare.name)
+        except HoldfastError as error:  # damaged, or digits that fit two contents
+            return msgspec.structs.replace(bare, note=error.what), ""
+        if stored is None:
+            return msgspec.structs.replace(bare, note="nothing is stored under this ref"), ""
+        info = stored.info
+        text = text_of(stored.data)
+        entry = msgspec.structs.replace(
+            bare,
+            status="read",
+            ref=info.ref_id,
+            sha256=info.sha256,
+            title=_title(text, info.meta.get("url") or bare.name),
+            kind=info.kind,
+            tokens=info.tokens,
+            size=info.size,
+            quality=Quality.MEDIUM,
+            published=info.created_at,
+            provenance=f"stored content, {info.kind}",
+        )
+        return entry, text
+
+    async def _text(self, lead: Lead) -> _Text:
+        """The text of a lead, taken out of its file where that was not done before."""
+        url = ""
+        if lead.text is not None:
+            data = lead.text.encode("utf-8", "replace")
+        elif lead.origin in ("url", "search"):
+            page = await fetch(lead.name, self._limits.fetch)
+            data, url = page.data, page.url
+        else:
+            assert lead.path is not None  # noqa: S101 - a lead to a file has one
+            data = await asyncio.to_thread(_read, lead.path, self._limits.walk.bytes)
+        kind = "text" if lead.origin == "text" else kind_of_file(lead.name, data)
+        if kind == "text":
+            return _Text(
+                await asyncio.to_thread(self._workers.extract, data, kind), kind, len(data)
+            )
+        return _Text(await self._extracted(data, kind, url), kind, len(data), url)
+
+    async def _extracted(self, data: bytes, kind: FileKind, url: str) -> Extracted:
+        scope, store = self.contents.scope, self.contents.store
+        key = f"{_EXTRACTED}:{kind}:{digest(data)}"
+        if (known := await store.summary(scope, key)) is not None:
+            return msgspec.msgpack.decode(known, type=Extracted)
+        extracted = await asyncio.to_thread(self._workers.extract, data, kind, url)
+        await store.put_summary(scope, key, msgspec.msgpack.encode(extracted))
+        return extracted
+
+    async def _stored(self, bare: SourceEntry, lead: Lead, text: _Text) -> SourceEntry:
+        extracted = text.extracted
+        published = extracted.published if extracted.published is not None else lead.modified
+        title = extracted.title or _title(extracted.text, lead.name)
+        quality = quality_of(lead, text.kind)
+        provenance = _provenance(lead, text)
+        content = await self.contents.store_condensed(
+            StoredContent(
+                full_content=extracted.text,
+                source_type="web" if text.url else "storage",
+                source_url=text.url or None,
+                content_type=text.kind,
+                metadata={
+                    "title": title,
+                    "quality": quality,
+                    "published": published,
+                    "provenance": provenance,
+                },
+                agent_run_id=self.run,
+            )
+        )
+        return msgspec.structs.replace(
+            bare,
+            status="read",
+            note=extracted.note,
+            ref=content.ref_id,
+            sha256=content.sha256,
+            title=title,
+            kind=text.kind,
+            tokens=content.tokens,
+            size=text.size,
+            quality=quality,
+            published=published,
+            provenance=provenance,
+        )
+
+
+def quality_of(lead: Lead, kind: FileKind) -> Quality:
+    """How good a source is, by where it comes from: what was given by hand is at least medium."""
+    if lead.origin not in ("url", "search"):
+        return Quality.UNKNOWN if lead.origin == "stdin" else Quality.MEDIUM
+    host = (urlsplit(lead.name).hostname or "").lower()
+    if host.endswith(_HIGH) or kind == "pdf":
+        return Quality.HIGH
+    if host.endswith(_LOW):
+        return Quality.LOW
+    return Quality.MEDIUM if lead.origin == "url" else Quality.UNKNOWN
+
+
+def _read(path: Path, most: int) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:  # it grew since it was looked at
+        raise ExtractError(f"more than {most:,} bytes are not read of one file")
+    return data
+
+
+def _title(text: str, name: str) -> str:
+    """The first heading of Markdown, else the file's name without what it ends with."""
+    head = text[:2_000].lstrip().partition("\n")[0].strip()
+    if head.startswith("# "):
+        return head[2:].strip()[:200]
+    return Path(name).stem if "://" not in name else name
+
+
+def _provenance(lead: Lead, text: _Text) -> str:
+    parts = [text.url or lead.origin, text.kind, f"{text.size:,} bytes"]
+    if lead.modified:
+        parts.append(f"changed {datetime.fromtimestamp(lead.modified, UTC):%Y-%m-%d}")
+    return ", ".join(parts)
+
+
+def _joined(first: str, second: str) -> str:
+    return f"{first}; {second}" if first else second

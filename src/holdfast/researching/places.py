@@ -1,0 +1,79 @@
+"""Where a part of a stored text stands: bytes, lines, page; and whether it stands there.
+
+places: after records. The one place that turns characters into bytes and lines, and back: whoever
+makes a quote and whoever checks one reads the same content here.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+
+from holdfast.extract.pdf import PAGE_END
+from holdfast.facades.content_store import text_of
+from holdfast.researching.records import Quote, SourceEntry
+from holdfast.store.records import Stored
+
+_PAGED = frozenset({"pdf", "epub"})
+_SPACE = re.compile(r"\s+")
+_LONGEST = 2_000
+"""Characters of a quote that is looked for with other white space."""
+
+
+class SourceContent:
+    """A stored source, with the places of its lines and pages."""
+
+    def __init__(self, entry: SourceEntry, stored: Stored) -> None:
+        self.entry = entry
+        self.data = stored.data
+        self.text = text_of(stored.data)
+
+    @cached_property
+    def _lines(self) -> list[int]:
+        """Where each line begins, in bytes."""
+        return [0, *(match.end() for match in re.finditer(rb"\n", self.data))]
+
+    def quote(self, start: int, stop: int) -> Quote:
+        """The characters of a span as a quote."""
+        text = self.text[start:stop]
+        first = len(self.text[:start].encode("utf-8", "surrogatepass"))
+        return self.at(first, first + len(text.encode("utf-8", "surrogatepass")), text)
+
+    def at(self, start: int, stop: int, text: str) -> Quote:
+        """A quote by its bytes."""
+        lines = bisect_right(self._lines, start), bisect_right(self._lines, max(start, stop - 1))
+        paged = self.entry.kind in _PAGED
+        page = 1 + self.data.count(PAGE_END.encode(), 0, start) if paged else 0
+        return Quote(
+            source=self.entry.id,
+            ref=self.entry.ref,
+            text=text,
+            start=start,
+            stop=stop,
+            lines=lines,
+            page=page,
+        )
+
+    def find(self, words: str) -> Quote | None:
+        """The place of words that somebody claims stand here; white space may differ."""
+        words = words.strip()
+        if not words:
+            return None
+        at = self.text.find(words)
+        if at >= 0:
+            return self.quote(at, at + len(words))
+        if len(words) > _LONGEST:
+            return None
+        # Words as they are, with any white space between: linear, for each part is a literal.
+        pattern = r"\s+".join(map(re.escape, _SPACE.split(words)))
+        match = re.search(pattern, self.text)
+        return self.quote(*match.span()) if match else None
+
+    def holds(self, quote: Quote) -> bool:
+        """Whether a quote is what it says: these bytes, on these lines, of this source."""
+        if not 0 <= quote.start < quote.stop <= len(self.data):
+            return False
+        if self.data[quote.start : quote.stop] != quote.text.encode("utf-8", "surrogatepass"):
+            return False
+        return self.at(quote.start, quote.stop, quote.text) == quote

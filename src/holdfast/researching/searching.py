@@ -1,0 +1,146 @@
+"""Search providers: a question → addresses of pages, by whichever service the settings name.
+
+searching: after fetching. A provider is one call; the pages it names are then read as any URL is,
+under the same limits. Without one, the sources that were given are all that is searched.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import aiohttp
+import msgspec
+
+from holdfast.errors import ResearchError, SettingsError
+from holdfast.settings import Settings
+
+SNIPPET_CHARACTERS = 200
+_MOST_HITS = 8
+_MOST_BYTES = 2_000_000
+_SECONDS = 15.0
+
+
+class SearchHit(NamedTuple):
+    """A page that a search names; its content is read only when it is fetched (003-41)."""
+
+    title: str
+    url: str
+    snippet: str = ""
+    content_citation_id: str | None = None
+    """The ref of its content, once it was fetched."""
+
+
+class SearchProvider(Protocol):
+    """A service that finds pages."""
+
+    name: str
+
+    async def search(self, query: str) -> list[SearchHit]:
+        """The best pages for a query.
+
+        Raises:
+            ResearchError: it did not answer.
+        """
+
+
+class _Http:
+    """What the three services share: one request, one list in its answer."""
+
+    name: str
+
+    async def search(self, query: str) -> list[SearchHit]:
+        """The best pages for a query; see `SearchProvider`."""
+        method, url, arguments = self._request(query)
+        timeout = aiohttp.ClientTimeout(total=_SECONDS)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout) as session,
+                session.request(method, url, allow_redirects=False, **arguments) as response,
+            ):
+                if response.status != 200:
+                    raise ResearchError(f"the search answered {response.status}", where=self.name)
+                data = await response.content.read(_MOST_BYTES)
+                answer = msgspec.json.decode(data)
+        except (aiohttp.ClientError, OSError, ValueError, TimeoutError) as error:
+            told = f"the search gave no answer: {type(error).__name__}"
+            raise ResearchError(told, where=self.name) from None
+        return _hits(self._results(answer))
+
+    def _request(self, query: str) -> tuple[str, str, dict[str, Any]]:
+        raise NotImplementedError
+
+    def _results(self, answer: Any) -> Any:
+        return answer.get("results") if isinstance(answer, dict) else None
+
+
+class SearXng(_Http):
+    """A SearXNG of one's own, with its JSON format switched on."""
+
+    name = "searxng"
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+
+    def _request(self, query: str) -> tuple[str, str, dict[str, Any]]:
+        return "GET", f"{self._url}/search", {"params": {"q": query, "format": "json"}}
+
+
+class Tavily(_Http):
+    """Tavily's search."""
+
+    name = "tavily"
+
+    def __init__(self, key: str, url: str = "https://api.tavily.com") -> None:
+        self._key, self._url = key, url.rstrip("/")
+
+    def _request(self, query: str) -> tuple[str, str, dict[str, Any]]:
+        head = {"Authorization": f"Bearer {self._key}"}
+        body = {"query": query, "max_results": _MOST_HITS}
+        return "POST", f"{self._url}/search", {"headers": head, "json": body}
+
+
+class Brave(_Http):
+    """Brave's search."""
+
+    name = "brave"
+
+    def __init__(self, key: str, url: str = "https://api.search.brave.com") -> None:
+        self._key, self._url = key, url.rstrip("/")
+
+    def _request(self, query: str) -> tuple[str, str, dict[str, Any]]:
+        head = {"X-Subscription-Token": self._key}
+        path = f"{self._url}/res/v1/web/search"
+        return "GET", path, {"headers": head, "params": {"q": query[:400], "count": _MOST_HITS}}
+
+    def _results(self, answer: Any) -> Any:
+        return super()._results(answer.get("web")) if isinstance(answer, dict) else None
+
+
+def open_search(settings: Settings) -> SearchProvider | None:
+    """The provider that the settings name; None if they name none."""
+    address, key = settings.search_url, settings.search_key
+    match settings.search_provider:
+        case "searxng" if address:
+            return SearXng(address)
+        case "tavily" if key:
+            return Tavily(key, address) if address else Tavily(key)
+        case "brave" if key:
+            return Brave(key, address) if address else Brave(key)
+        case "none":
+            return None
+    raise SettingsError(
+        "the search provider lacks its address or its key",
+        where="search_provider",
+        fix="Set search_url for searxng, search_key for tavily and brave.",
+    )
+
+
+def _hits(results: Any) -> list[SearchHit]:
+    """The results that name a page, whatever else the service says of them."""
+    hits = []
+    for result in results if isinstance(results, list) else ():
+        url = result.get("url") if isinstance(result, dict) else None
+        if isinstance(url, str):
+            text = str(result.get("content") or result.get("description") or "")
+            hits.append(SearchHit(str(result.get("title") or ""), url, text[:SNIPPET_CHARACTERS]))
+    return hits[:_MOST_HITS]

@@ -1,0 +1,79 @@
+"""Sources that say nearly the same, found in one pass over their words.
+
+similar: beside walking. A text is known by the smallest hashes of its runs of four words, which are
+a fair sample of all of them; two texts are compared only if they share one of the first few. Work
+is linear: of many that share a hash, a few are looked at.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from holdfast.condense.words import words_of
+
+NEARLY = 0.8
+"""The share of runs that two texts must have in common to be one voice: a page and its mirror, an
+article and its reprint have nine tenths, two articles on one event a few hundredths."""
+_SKETCH = 128
+_LOOKED_UP = 24
+_MOST_COMPARED = 8
+_FEWEST_WORDS = 24
+_MOST_CHARACTERS = 400_000
+_FACTORS = np.array([0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F], np.uint64)
+_MIX = np.uint64(0xFF51AFD7ED558CCD)
+
+Sketch = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+def sketch(text: str) -> Sketch:
+    """The smallest hashes of a text's runs of words; empty for a text of a few words."""
+    words = words_of(text[:_MOST_CHARACTERS].lower())
+    if len(words) < _FEWEST_WORDS:
+        return np.empty(0, np.uint64)
+    numbers = np.fromiter(
+        (zlib.crc32(word.encode("utf-8", "replace")) for word in words), np.uint64, len(words)
+    )
+    runs = sum(numbers[n : len(numbers) - 3 + n] * factor for n, factor in enumerate(_FACTORS))
+    mixed = np.asarray(runs, np.uint64) * _MIX
+    hashes: Sketch = np.unique(mixed ^ (mixed >> np.uint64(29)))
+    return hashes[:_SKETCH]
+
+
+def alike(first: Sketch, second: Sketch) -> float:
+    """The share of runs that two texts have in common, as far as their sketches tell."""
+    union = np.union1d(first, second)[:_SKETCH]
+    if not len(union):
+        return 0.0
+    both = np.intersect1d(first, second, assume_unique=True)
+    return float(np.isin(union, both, assume_unique=True).sum()) / len(union)
+
+
+class Voices:
+    """Texts that were heard, each by its name; tells of a new one whom it repeats."""
+
+    def __init__(self) -> None:
+        self._sketches: dict[str, Sketch] = {}
+        self._holders: dict[int, list[str]] = {}
+
+    def add(self, name: str, text: str) -> tuple[str, float]:
+        """The text that this one repeats, and the share of it; an empty name if it is new."""
+        new = sketch(text)
+        if not len(new):
+            return "", 0.0
+        first = [int(number) for number in new[:_LOOKED_UP]]
+        candidates = {other for number in first for other in self._holders.get(number, ())}
+        nearest = max(
+            ((alike(new, self._sketches[other]), other) for other in sorted(candidates)),
+            default=(0.0, ""),
+        )
+        if nearest[0] >= NEARLY:
+            return nearest[1], nearest[0]
+        self._sketches[name] = new
+        for number in first:
+            holders = self._holders.setdefault(number, [])
+            if len(holders) < _MOST_COMPARED:
+                holders.append(name)
+        return "", 0.0

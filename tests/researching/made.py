@@ -1,0 +1,74 @@
+"""Sources and models for tests of research: a corpus with known places, and models that lie."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdfast.engine import Holdfast
+from holdfast.models.protocol import Completion
+from holdfast.researching import Options, Researched, SourceText, conduct
+from holdfast.settings import Settings
+from holdfast.store import Store
+from holdfast.store.memory import MemoryStore
+
+NOW = 1_760_000_000.0
+CITIES = "Dresden Prag Wien Bonn Genf Lyon Turin Porto Gent Oslo Riga Brno Graz Metz Bari".split()
+
+
+def texts(number: int, *, seed: int = 0, paragraphs: int = 6) -> list[SourceText]:
+    """Sources that each tell of a city's bridge, in words of their own."""
+    chance = random.Random(seed)
+    sources = []
+    for n in range(number):
+        city = f"{CITIES[n % len(CITIES)]}{n}"
+        lines = [f"# The bridge of {city}", ""]
+        for part in range(paragraphs):
+            lines += [
+                f"In part {part} the bridge of {city} was {chance.randint(10, 900)} metres long, "
+                f"as surveyor {chance.choice(CITIES)} wrote. It was repaired in "
+                f"{chance.randint(1700, 1990)}.",
+                "",
+            ]
+        sources.append(SourceText(f"{city}.md", "\n".join(lines)))
+    return sources
+
+
+class Scripted:
+    """A model that answers by a function of the prompt, and keeps the prompts."""
+
+    def __init__(self, answer: Callable[[str], str], window: int = 16_000) -> None:
+        self.name = "openai:gpt-4o"  # whose tokens are counted exactly
+        self.window = window
+        self.prompts: list[str] = []
+        self.systems: list[str] = []
+        self._answer = answer
+
+    async def complete(self, prompt: str, *, system: str = "", max_tokens: int) -> Completion:
+        self.prompts.append(prompt)
+        self.systems.append(system)
+        await asyncio.sleep(0)
+        return Completion(self._answer(prompt)[: 8 * max_tokens])
+
+
+def claim(source: str, quote: str, words: str = "") -> str:
+    return json.dumps({"claim": words or quote, "source": source, "quote": quote})
+
+
+def researched(
+    question: str,
+    sources: Sequence[Any],
+    *,
+    store: Store | None = None,
+    settings: Settings | None = None,
+    **options: Any,
+) -> Researched:
+    async def work() -> Researched:
+        engine = Holdfast(store or MemoryStore())
+        chosen = Options(**({"now": NOW} | options))
+        return await conduct(question, sources, engine, settings or Settings(), chosen)
+
+    return asyncio.run(work())

@@ -1,0 +1,84 @@
+"""What the settings of research change."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from holdfast.engine import Holdfast
+from holdfast.errors import SettingsError
+from holdfast.models.protocol import Completion
+from holdfast.researching import Options, SourceText, conduct
+from holdfast.researching.searching import open_search
+from holdfast.settings import Settings
+from holdfast.store.memory import MemoryStore
+from tests.surfaces.harness import run_process
+from tests.wiring.wired import Wired
+
+
+def url_is_tried(allowed: bool, folder: Path) -> object:
+    done = run_process(
+        "research", "What is there?", "http://127.0.0.1:9/page", "--store", "memory:",
+        folder=folder, HOLDFAST_ALLOW_URLS=str(allowed).lower(),
+    )  # fmt: skip
+    return b"--allow-urls" in done.stdout
+
+
+def provider(name: str, _: Path) -> object:
+    return type(open_search(Settings(search_provider=name, search_key="k"))).__name__  # type: ignore[arg-type]
+
+
+def searxng_at(url: str, _: Path) -> object:
+    try:
+        return open_search(Settings(search_provider="searxng", search_url=url)) is not None
+    except SettingsError:
+        return False
+
+
+def tavily_with(key: str, _: Path) -> object:
+    try:
+        return open_search(Settings(search_provider="tavily", search_key=key)) is not None
+    except SettingsError:
+        return False
+
+
+class _Slow:
+    """A model that notes how many ask it at once."""
+
+    name = "openai:gpt-4o"
+    window = 8_000
+
+    def __init__(self) -> None:
+        self.asked = self.most = 0
+
+    async def complete(self, *_: object, **__: object) -> Completion:
+        self.asked += 1
+        self.most = max(self.most, self.asked)
+        for _turn in range(50):  # lets all others begin that may
+            await asyncio.sleep(0)
+        self.asked -= 1
+        return Completion("When did it fail?\nWhy did the deploy fail?\nWho rolled it back?")
+
+
+def asked_at_once(most: int, _: Path) -> object:
+    model = _Slow()
+    settings = Settings(research_parallel=most)
+
+    async def work() -> int:
+        engine = Holdfast(MemoryStore())
+        sources = [SourceText("a", "The deploy failed on 14 June. Ann rolled it back.")]
+        await conduct("Why?", sources, engine, settings, Options(model=model))
+        return model.most
+
+    return asyncio.run(work())
+
+
+LIBRARY_RESEARCH = {
+    "allow_urls": Wired(url_is_tried, True, False),
+    "search_provider": Wired(provider, "tavily", "brave"),
+    "search_url": Wired(searxng_at, "", "http://localhost:8080"),
+    "search_key": Wired(tavily_with, "", "key"),
+    "research_parallel": Wired(asked_at_once, 1, 3),
+}
+RESEARCH = "the proxy does no research"
+PROXY_RESEARCH = dict.fromkeys(LIBRARY_RESEARCH, RESEARCH)
