@@ -12,6 +12,7 @@ import prometheus_client
 import pytest
 
 from holdfast.agent import Agent, Outcome, Tool
+from holdfast.engine import Holdfast, Session
 from holdfast.errors import (
     AgentError,
     ProviderError,
@@ -409,6 +410,29 @@ def test_debug_topics_are_logged_without_content(caplog: pytest.LogCaptureFixtur
         "context-guard/request-metrics",
     } <= topics
     assert secret not in caplog.text
+
+
+def test_an_engine_that_others_use_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_to_end: list[bool] = []
+    fit = Session.fit
+
+    async def watched(self: Session, request: Any, options: Any = None) -> Any:
+        asked_to_end.append(options.ends)
+        return await fit(self, request, options)
+
+    monkeypatch.setattr(Session, "fit", watched)
+    with Upstream(says("Done.")) as upstream:
+
+        async def work() -> None:
+            async with Holdfast.open("memory:") as engine:
+                before = engine.options
+                async with agent_of(upstream, store=None, engine=engine) as agent:
+                    assert (await agent.run("Do it.")).text == "Done."
+                assert engine.options is before
+                assert before.ends
+
+        run(work)
+    assert asked_to_end == [False]
 
 
 def test_outcomes_and_tools_show_no_content() -> None:

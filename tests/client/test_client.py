@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 
 import holdfast
 from holdfast.client import Client, Reply
 from holdfast.client.pace import Pace
+from holdfast.engine import Holdfast
 from holdfast.errors import (
     BudgetExceededError,
     ContextOptimizationError,
@@ -21,6 +23,7 @@ from holdfast.errors import (
     ProviderError,
     SettingsError,
 )
+from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
 from tests.proxy.faults import status
 from tests.proxy.upstream import Upstream
@@ -32,7 +35,7 @@ MODELS = {
     "anthropic": "anthropic:claude-sonnet-4-5",
     "gemini": "google:gemini-2.5-flash",
 }
-TOOLS = [
+TOOLS: list[dict[str, Any]] = [
     {
         "type": "function",
         "function": {
@@ -380,3 +383,23 @@ def test_the_key_of_the_settings_goes_to_their_address_alone() -> None:
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(SettingsError, match="no HTTP address"):
         Client("openai:gpt-5", url=url)
+
+
+def test_no_tool_is_set_aside_for_nobody_would_answer_for_it() -> None:
+    tools: list[dict[str, Any]] = [
+        {"type": "function", "function": {**TOOLS[0]["function"], "name": f"read_log_{n}"}}
+        for n in range(40)
+    ]
+    rules = LazyRules(mode="auto", tokens=100, share=0.01)
+    with Upstream(says("Fine.")) as upstream:
+
+        async def work() -> None:
+            async with Holdfast.open("memory:") as engine:
+                engine.options = msgspec.structs.replace(engine.options, lazy=rules)
+                async with client_of(upstream, engine=engine) as client:
+                    await client.chat([{"role": "user", "content": "Hello."}], tools=tools)
+
+        run(work)
+        offered = {tool["function"]["name"] for tool in upstream.requests[0].value["tools"]}
+        assert {tool["function"]["name"] for tool in tools} <= offered
+        assert "find_tools" not in offered

@@ -122,8 +122,6 @@ class Agent:
             opening = Holdfast.open(self._store, settings=self.settings)
             self._engine = await self._closing.enter_async_context(opening)
         engine = self._engine
-        # The agent ends by itself: see final_turn. A request is not asked to by fit as well.
-        engine.options = msgspec.structs.replace(engine.options, ends=False)
         self._lines: list[Line] = []
         for number, target in enumerate(self.targets):
             name = self.session if number == 0 else f"{self.session}/{number}"

@@ -63,6 +63,7 @@ def open_line(
         key=target.key,
         dialect=target.dialect,
         manager=manager,
+        ends=False,  # the agent does so itself: see guard/final_turn.py
     )
     known = ModelContextRegistry(settings).resolve(client.transport.counted_as)
     window = target.window or known.context_window

@@ -27,7 +27,7 @@ from holdfast.client.transports import OFFLINE, Plugin, Transport, open_transpor
 from holdfast.engine import Holdfast, Session
 from holdfast.errors import SettingsError
 from holdfast.fitting import FitOptions, Fitted, shared_engine
-from holdfast.fitting.options import LOW_WATER
+from holdfast.fitting.options import LOW_WATER, LazyRules
 from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.tokens import ModelContextRegistry, TokenCount, count
@@ -53,7 +53,8 @@ class Client:
     `budget` is for all requests of the client together, `limit` the most input tokens of one (by
     default what the model can take). `strategy` makes requests shorter, `preserve` are anchors that
     it keeps beside the usual ones (001-69: `contextStrategy`, `tokenBudget`,
-    `contextPreservation`). Without a `session` a new one begins.
+    `contextPreservation`). Without a `session` a new one begins. Who brings a conversation that can
+    grow no more to its end by itself, as an agent does, says `ends=False`.
     """
 
     def __init__(  # noqa: PLR0913 - named arguments, of which most programs need one
@@ -76,6 +77,7 @@ class Client:
         plugin: Plugin | None = None,
         trims_per_minute: int = TRIMS_PER_MINUTE,
         manager: TokenBudgetManager | None = None,
+        ends: bool = True,
     ) -> None:
         self.settings = settings or Settings.load()
         self.model = model
@@ -90,6 +92,7 @@ class Client:
         self._strategy = strategy
         self._preserve = tuple(preserve)
         self._limit = limit
+        self._ends = ends
         registry = ModelContextRegistry(self.settings)
         limits = registry.resolve(self.transport.counted_as)
         self.max_output_tokens = max_output_tokens or output_reserve(limits, agent_loop=True)
@@ -213,6 +216,8 @@ class Client:
             output=self.max_output_tokens,
             strategy=self._strategy,
             anchors=requests.anchors_with(asked.marked, self._preserve),
+            ends=self._ends and self.engine.options.ends,
+            lazy=LazyRules(),  # nobody here would answer the tools that stand for those set aside
         )
 
     async def _fit(self, asked: requests.Asked, limit: int | None) -> tuple[Session, Fitted]:
