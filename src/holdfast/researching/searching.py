@@ -43,7 +43,7 @@ class SearchProvider(Protocol):
         """
 
 
-class _Http:
+class _Http(ABC):
     """What the three services share: one request, one list in its answer."""
 
     name: str
@@ -66,8 +66,9 @@ class _Http:
             raise ResearchError(told, where=self.name) from None
         return _hits(self._results(answer))
 
+    @abstractmethod
     def _request(self, query: str) -> tuple[str, str, dict[str, Any]]:
-        raise NotImplementedError
+        """Method, address and arguments of the request."""
 
     def _results(self, answer: Any) -> Any:
         return answer.get("results") if isinstance(answer, dict) else None
