@@ -12,6 +12,7 @@ import prometheus_client
 import pytest
 
 from holdfast.agent import Agent, Outcome, Tool
+from holdfast.agent.journal import Journal, Step
 from holdfast.engine import Holdfast, Session
 from holdfast.errors import (
     AgentError,
@@ -358,6 +359,45 @@ def test_cancelled_in_a_tool_the_conversation_is_valid_and_goes_on() -> None:
         assert outcome.text == "Done."
         assert upstream.refused == []
         assert "interrupted" in json.dumps(agent.messages)
+
+
+def test_results_of_parallel_tools_have_one_order_in_the_journal(tmp_path: Any) -> None:
+    script = calls(*(call("read_file", path=f"{n}.py") for n in range(8))), says("Read.")
+    with Upstream(*script) as upstream:
+        outcome, agent = outcome_of(
+            agent_of(upstream, tools=[read_file], store=f"sqlite:///{tmp_path}/store.db")
+        )
+        assert outcome.text == "Read."
+        assert is_valid(agent.messages)
+
+
+def test_cancelled_while_a_result_is_written_it_is_there_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    append, written = Journal.add, asyncio.Event()
+
+    async def slow(self: Journal, *steps: Step) -> None:
+        await append(self, *steps)
+        if any(step.kind == "result" for step in steps):
+            written.set()
+            for _ in range(5):  # the cancel comes before this returns
+                await asyncio.sleep(0)
+
+    monkeypatch.setattr(Journal, "add", slow)
+    with Upstream(calls(call("add", numbers=[1, 2])), says("Three.")) as upstream:
+
+        async def work() -> None:
+            async with agent_of(upstream, tools=[add]) as agent:
+                running = asyncio.create_task(agent.run("Add."))
+                await written.wait()
+                running.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await running
+                assert is_valid(agent.messages)
+                assert agent.messages[-1]["content"] == "3"
+                assert (await agent.resume()).text == "Three."
+
+        run(work)
 
 
 def test_another_process_goes_on_from_the_journal_and_only_one_of_two(tmp_path: Any) -> None:

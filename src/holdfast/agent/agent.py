@@ -116,6 +116,7 @@ class Agent:
         self._told = self._why = ""
         self._failing: tuple[tuple[str, str], int] = (("", ""), 0)
         self._is_running = False
+        self._writing = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         if self._engine is None:
@@ -457,6 +458,8 @@ class Agent:
 
     async def _close_calls(self, text: str) -> None:
         """Answer every call that has no result yet."""
+        async with self._writing:  # what is on its way into the journal was not interrupted
+            pass
         answered = {m.get("tool_call_id") for m in self.messages if m.get("role") == "tool"}
         calls = [c for m in self.messages for c in m.get("tool_calls") or ()]
         results = [
@@ -515,9 +518,13 @@ class Agent:
     # --- small rules -----------------------------------------------------------------------------
 
     async def _add(self, step: Step) -> None:
-        """Write a step down, then take it into the conversation."""
-        await self._journal.add(step)
-        self.messages += step.messages
+        """Write a step down and take it into the conversation: both, whoever cancels meanwhile."""
+        await asyncio.shield(self._written(step))
+
+    async def _written(self, step: Step) -> None:
+        async with self._writing:  # results of parallel tools come at once, and have one order
+            await self._journal.add(step)
+            self.messages += step.messages
 
     def _tokens_of(self, messages: Sequence[Mapping[str, Any]]) -> int:
         bare = _bare(messages)

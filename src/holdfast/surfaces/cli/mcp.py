@@ -91,6 +91,9 @@ def list_servers(
 ) -> None:
     """List the servers with how they are, what their tools cost, and what their calls came to.
 
+    Tools whose definitions are others than those that were pinned are `changed`: see
+    `holdfast mcp accept`.
+
     \b
     Examples:
       holdfast mcp list --config mcp.json
@@ -108,6 +111,58 @@ def list_servers(
     def draw(console: Console) -> None:
         columns = ("server", "by", "target", "state", "tools", "tokens", "calls", "saved")
         console.print(table(*columns, rows=map(_cells, rows)))
+
+    Output(settings).emit(rows, draw)
+
+
+@app.command()
+def accept(
+    name: Annotated[str, typer.Argument(help="Which server.")],
+    tools: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOOL]...", help="Which tools; else all.")
+    ] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Only show what holds, and what would.")
+    ] = False,
+    store: StoreOption = None,
+    user: UserOption = DEFAULT.user,
+    workspace: WorkspaceOption = DEFAULT.workspace,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Take over what a server says of its tools now; until then the pinned definitions hold.
+
+    \b
+    Examples:
+      holdfast mcp accept github --preview
+      holdfast mcp accept github search_issues
+    """
+    from holdfast.surfaces.mcp.pins import is_waiting, waiting  # noqa: PLC0415
+    from holdfast.toolbox.box import Toolbox  # noqa: PLC0415 - numpy takes 80 ms to load
+
+    settings = Settings.load(output=output, color=color, store_url=store)
+
+    async def work(opened: Store) -> list[dict[str, Any]]:
+        toolbox = Toolbox(opened, Scope(user, workspace))
+        if tools:
+            offers = [await toolbox.tool(tool, name) for tool in tools]
+        else:
+            offers = [stored for stored in await toolbox.all(name) if is_waiting(stored)]
+        if not preview:
+            for stored in offers:
+                await toolbox.accept(stored.name, name)
+        return [waiting(stored) for stored in offers]
+
+    rows = with_store(settings, work)
+
+    def draw(console: Console) -> None:
+        verb = "waits" if preview else "is in force now"
+        for row in rows:
+            before = f", renamed from {row['renamed_from']}" if row["renamed_from"] else ""
+            text = msgspec.json.encode({"pinned": row["pinned"], "offered": row["offered"]})
+            print_text(console, f"{row['tool']}{before}, {verb}:\n{text.decode()}")
+        if not rows:
+            remark("Nothing waits to be accepted.")
 
     Output(settings).emit(rows, draw)
 
@@ -257,6 +312,8 @@ def _row(spec: ServerSpec, report: ServerReport) -> dict[str, Any]:
 
 def _cells(row: dict[str, Any]) -> list[object]:
     state = f"{row['state']}: {row['reason']}" if row["reason"] else row["state"]
+    if row["changed"]:
+        state = f"{state}, {len(row['changed'])} changed"
     names = (row["server"], row["transport"], row["target"], state)
     numbers = (row["tools"], row["tool_tokens"], row["calls"], row["saved_tokens"])
     return [*map(printable, names), *(f"{number:,}" for number in numbers)]

@@ -1,6 +1,6 @@
 """What hosts are shown of the servers' tools: all of them, or a directory and a way to find them.
 
-catalog: after cards, before gateway; it knows no connection. A host that sends every schema with
+catalog: after pins, before gateway; it knows no connection. A host that sends every schema with
 every request pays for each; one that has a directory must look before it calls, and may not (of six
 sessions two found a deferred tool that all six used when it was listed). So few tools are listed
 and many are found: what the schemas cost decides, unless the owner does. A tool is called by its
@@ -17,10 +17,11 @@ import msgspec
 
 from holdfast.surfaces.mcp.cards import ServerCard
 from holdfast.surfaces.mcp.config import ServerSpec
+from holdfast.surfaces.mcp.pins import Pinned, in_force
 from holdfast.surfaces.mcp.structured import checker
 from holdfast.surfaces.mcp.suspicion import suspicions
 from holdfast.toolbox.directory import directory
-from holdfast.toolbox.tool import Tool, sorted_out
+from holdfast.toolbox.tool import Tool
 from holdfast.voice import fenced, in_one_line
 
 Listing = Literal["auto", "directory", "all"]
@@ -40,8 +41,10 @@ class Entry(NamedTuple):
     own_name: str
     """As its server knows it."""
     definition: dict[str, Any]
-    """As its server gave it."""
+    """As its server gave it when it was pinned."""
     tool: Tool
+    change: str
+    """What its server says otherwise now; empty if nothing."""
     flags: tuple[str, ...]
     is_pinned: bool
     """Listed in full, whatever else is."""
@@ -58,6 +61,7 @@ class Catalog:
     def __init__(
         self,
         servers: Iterable[tuple[ServerSpec, ServerCard]],
+        pinned: Pinned,
         *,
         listing: Listing = "auto",
         listed_tokens: int = 5_000,
@@ -68,7 +72,7 @@ class Catalog:
         plain = is_alone and listing == "all"
         self.entries: dict[str, Entry] = {}
         for spec, card in servers:
-            for entry in _entries(spec, card, plain=plain):
+            for entry in _entries(spec, card, pinned, plain=plain):
                 self.entries.setdefault(entry.name, entry)
         self._directory_tokens = directory_tokens
         self.tokens = sum(entry.tool.tokens for entry in self.entries.values())
@@ -91,13 +95,13 @@ class Catalog:
         entry = self.entries.get(name)
         if entry is not None:
             return entry
-        meant = [each for each in self.entries.values() if each.own_name == name]
+        meant = [each for each in self.entries.values() if name in (each.own_name, each.tool.name)]
         meant = meant or [each for each in self.entries.values() if _loosely(each.name, name)]
         return meant[0] if len(meant) == 1 else None
 
     def of(self, hits: Iterable[tuple[str, str]]) -> list[Entry]:
         """The tools that a search brought, by server and name."""
-        by_key = {(entry.server, entry.own_name): entry for entry in self.entries.values()}
+        by_key = {entry.tool.key: entry for entry in self.entries.values()}
         return [by_key[key] for key in hits if key in by_key]
 
     def _ways_in(self) -> list[dict[str, Any]]:
@@ -191,21 +195,19 @@ def fault_of(entry: Entry, arguments: Mapping[str, Any]) -> str:
     return f"The arguments are not what {in_one_line(entry.name)} takes:\n{schema}"
 
 
-def _entries(spec: ServerSpec, card: ServerCard, *, plain: bool) -> Iterable[Entry]:
-    tools, _ = sorted_out(card.tools, spec.name)
-    by_name = {definition["name"]: definition for definition in card.tools}
-    for tool in tools:
-        if not spec.allows(tool.name):
+def _entries(spec: ServerSpec, card: ServerCard, pinned: Pinned, *, plain: bool) -> Iterable[Entry]:
+    for tool, definition, own_name, change in in_force(card, spec.name, pinned):
+        if not (spec.allows(tool.name) and spec.allows(own_name)):
             continue
-        definition = by_name[tool.name]
         meta = definition.get("_meta")
         always = isinstance(meta, dict) and meta.get(ALWAYS_META) is True
         yield Entry(
-            tool.name if plain else f"{spec.name}{SEPARATOR}{tool.name}",
+            tool.name if plain else tool.full_name,
             spec.name,
-            tool.name,
+            own_name,
             definition,
             tool,
+            change,
             suspicions(f"{tool.name}\n{tool.description}\n{_schema_words(definition)}"),
             always or spec.pins(tool.name),
         )

@@ -1,8 +1,9 @@
 """The gateway: tools, prompts and resources of many servers, behind one.
 
-gateway: after catalog, results and upstream. It answers from the cards of servers, which it keeps
-in the store, so that a list waits for nobody; a server starts when it is called, and its card is
-read anew then. A server that fails is told of in its own answers, and in no other's.
+gateway: after catalog, results and acquaintance. It answers from the cards of servers, which it
+keeps in the store, so that a list waits for nobody; a server starts when it is called, and its card
+is read anew then. What a card says of a tool is pinned in the toolbox when it first comes, and that
+holds until another is accepted. A server that fails is told of in its own answers alone.
 """
 
 from __future__ import annotations
@@ -20,19 +21,18 @@ import msgspec
 
 from holdfast.engine import Holdfast
 from holdfast.engine.tool_calls import ServerReport, report
-from holdfast.errors import HoldfastError, StoreError, ToolServerError
+from holdfast.errors import HoldfastError, ToolServerError
+from holdfast.surfaces.mcp.acquaintance import Acquaintance
 from holdfast.surfaces.mcp.cards import Cards, ServerCard
 from holdfast.surfaces.mcp.catalog import Catalog, Entry, Listing
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.host import AskingHost, Audience
-from holdfast.surfaces.mcp.link import Changed
+from holdfast.surfaces.mcp.pins import Pinned
 from holdfast.surfaces.mcp.pipe import MOST_BYTES, Way, way_to
 from holdfast.surfaces.mcp.results import Called, Results, whole_characters
 from holdfast.surfaces.mcp.upstream import CALL_RESULT, Upstream
 from holdfast.toolbox.searching import search_over
 
-FIRST_LIST_SECONDS = 10.0
-"""How long the first list waits for servers that never ran here; later ones are told of."""
 _REPORT_SECONDS = 30.0
 _MOST_LINKS = 1_000
 
@@ -68,22 +68,24 @@ class Gateway:
         self._cards = Cards(engine.store, engine.scope)
         self._results = Results(engine, window=options.window)
         self._catalog: Catalog | None = None
+        self._pinned: Pinned = {}
+        self.acquaintance = Acquaintance(self.upstreams.values())
         self.linked: OrderedDict[str, str] = OrderedDict()
         """Resources that results linked to, and whose results."""
         self._tallies: dict[str, ServerReport] = {}
         self._reported_at = time.monotonic()
-        self._starting: set[asyncio.Task[Any]] = set()
+        self._reporting: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> None:
         """Read what was learnt of the servers the last time."""
         for upstream in self.upstreams.values():
             upstream.card = await self._cards.get(upstream.spec)
+        await self.read_pins()
 
     async def close(self) -> None:
         """End all servers, and keep what their calls came to."""
-        for task in self._starting:
-            task.cancel()
-        await asyncio.gather(*self._starting, return_exceptions=True)
+        await self.acquaintance.close()
+        await asyncio.gather(*self._reporting, return_exceptions=True)
         closing = [upstream.close() for upstream in self.upstreams.values()]
         await asyncio.gather(*closing, return_exceptions=True)
         await self._report()
@@ -97,6 +99,7 @@ class Gateway:
             options = self.options
             self._catalog = Catalog(
                 [(each.spec, each.card) for each in self.upstreams.values() if each.card],
+                self._pinned,
                 listing=options.listing,
                 listed_tokens=options.listed_tokens,
                 directory_tokens=options.directory_tokens,
@@ -104,23 +107,17 @@ class Gateway:
             )
         return self._catalog
 
-    async def acquaint(self, host: AskingHost) -> None:
-        """Start the servers of which nothing is known, and wait for them a little."""
-        new = [each for each in self.upstreams.values() if each.card is None and each.is_startable]
-        if not new:
-            return
-        tasks = [asyncio.ensure_future(self._try_start(upstream, host)) for upstream in new]
-        for task in tasks:
-            self._starting.add(task)
-            task.add_done_callback(self._starting.discard)
-        await asyncio.wait(tasks, timeout=FIRST_LIST_SECONDS)
-
-    async def _try_start(self, upstream: Upstream, host: AskingHost) -> None:
-        with suppress(HoldfastError):  # its state says so
-            await upstream.started(host)
+    async def read_pins(self) -> None:
+        """Read which definitions hold: somebody may have accepted another since."""
+        with suppress(HoldfastError):  # without the store, what was read last holds
+            tools = await self.engine.toolbox.all()
+            pinned = {tool.key: tool for tool in tools if tool.server in self.upstreams}
+            if pinned != self._pinned:
+                self._pinned, self._catalog = pinned, None
 
     async def find(self, query: str, limit: int) -> list[Entry]:
         """The tools that a request needs, the best first."""
+        await self.read_pins()
         catalog = self.catalog
         tools = catalog.tools
         size = sum(len(tool.definition) for tool in tools)
@@ -201,19 +198,21 @@ class Gateway:
     # --- what servers tell -----------------------------------------------------------------------
 
     async def learnt(self, upstream: Upstream, learnt: ServerCard) -> None:
-        """Take a server's lists into the catalog and into the store."""
-        before = [self._catalog.listed()] if self._catalog is not None else []
-        self._catalog = None
-        with suppress(StoreError):
+        """Take a server's lists into the catalog and into the store, and its word as an offer."""
+        before = None if self._catalog is None else self._catalog.listed()
+        former, upstream.card = upstream.card, learnt
+        with suppress(HoldfastError):  # it works without the store too, but must be asked again
             await self._cards.put(upstream.spec, learnt)
-        if before and before[0] != self.catalog.listed():
+            await self.engine.toolbox.register(learnt.tools, upstream.spec.name)
+        await self.read_pins()
+        self._catalog = None
+        if before is not None and before != self.catalog.listed():
             await self.audience.changed("tools")
-
-    async def changed(self, upstream: Upstream, what: Changed) -> None:
-        """Hand on that a list has changed; of tools, `learnt` has told if that can be seen."""
-        del upstream
-        if what != "tools":
-            await self.audience.changed(what)
+        former = former or ServerCard()
+        if former.prompts != learnt.prompts:
+            await self.audience.changed("prompts")
+        if (former.resources, former.templates) != (learnt.resources, learnt.templates):
+            await self.audience.changed("resources")
 
     async def told(self, upstream: Upstream, notification: types.ServerNotification) -> None:
         """Hand on what a server tells of its resources."""
@@ -231,13 +230,16 @@ class Gateway:
         if time.monotonic() - self._reported_at > _REPORT_SECONDS:
             self._reported_at = time.monotonic()
             task = asyncio.ensure_future(self._report())
-            self._starting.add(task)
-            task.add_done_callback(self._starting.discard)
+            self._reporting.add(task)
+            task.add_done_callback(self._reporting.discard)
 
     async def _report(self) -> None:
         tallies, self._tallies = self._tallies, {}
-        reports = [self._reported(each, tallies) for each in self.upstreams.values()]
-        await report(self.engine.store, self.engine.scope, reports)
+        await report(self.engine.store, self.engine.scope, self.reports(tallies))
+
+    def reports(self, tallies: Mapping[str, ServerReport]) -> list[ServerReport]:
+        """How each server is, with what its calls came to."""
+        return [self._reported(each, tallies) for each in self.upstreams.values()]
 
     def _reported(self, upstream: Upstream, tallies: Mapping[str, ServerReport]) -> ServerReport:
         name = upstream.spec.name
@@ -250,6 +252,7 @@ class Gateway:
             tool_tokens=sum(entry.tool.tokens for entry in entries),
             left_out=upstream.card.left_out if upstream.card else 0,
             flagged=tuple(f"{e.own_name}: {', '.join(e.flags)}" for e in entries if e.flags),
+            changed=tuple(f"{e.own_name}: {e.change}" for e in entries if e.change),
             at=time.time(),
         )
 

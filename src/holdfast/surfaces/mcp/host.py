@@ -1,14 +1,14 @@
 """The hosts that are served: who asks, what can be asked of them, and whom to tell of changes.
 
-host: after link. Hosts of both eras are told when a list changes: those of the newer one over the
-stream that they opened for it, older ones over the connection that they hold. A host is kept only
-by its session's name, and no longer than it can be reached.
+host: before gateway. Hosts of both eras are told when a list changes: those of the newer one over
+the stream that they opened for it, older ones over the connection that they hold. A host is kept
+only by its session's name, and no longer than it can be reached.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import Any, Literal
 
 import mcp_types as types
 from mcp import MCPError
@@ -27,8 +27,7 @@ from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from holdfast.surfaces.mcp.link import Changed
-
+Changed = Literal["tools", "prompts", "resources"]
 Context = ServerRequestContext[Any, Any]
 _MOST_SESSIONS = 1_000
 _SESSION_HEADER = "mcp-session-id"

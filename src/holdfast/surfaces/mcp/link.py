@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import mcp_types as types
 from mcp import Client, MCPError
@@ -21,7 +21,6 @@ import holdfast
 from holdfast.surfaces.mcp.cards import ServerCard, card
 from holdfast.surfaces.mcp.config import ServerSpec
 
-Changed = Literal["tools", "prompts", "resources"]
 _MOST_PAGES = 100
 
 
@@ -40,7 +39,7 @@ class Owner(Protocol):
     async def forward(self, request: types.ServerRequest, result: type[Any]) -> Any:
         """Answer what the server asks."""
 
-    def relearn_soon(self, what: Changed) -> None:
+    def relearn_soon(self) -> None:
         """Read the lists again."""
 
     def died(self, lived_seconds: float) -> None:
@@ -154,18 +153,15 @@ class Link:
             await asyncio.gather(listening, return_exceptions=True)
 
     async def _listen(self, client: Client) -> None:
-        kinds: dict[type[Any], Changed] = {
-            ToolsListChanged: "tools",
-            PromptsListChanged: "prompts",
-            ResourcesListChanged: "resources",
-        }
         with suppress(MCPError, RuntimeError, TimeoutError):
             async with client.listen(
                 tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
             ) as events:
                 async for event in events:
-                    if type(event) in kinds:
-                        self._owner.relearn_soon(kinds[type(event)])
+                    if isinstance(
+                        event, (ToolsListChanged, PromptsListChanged, ResourcesListChanged)
+                    ):
+                        self._owner.relearn_soon()
 
 
 class _Entered:

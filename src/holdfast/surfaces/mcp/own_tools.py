@@ -2,7 +2,7 @@
 
 own_tools: after results. Each tool is a row of one table: its name, what it is for, the schemas of
 its arguments and of its result, and the function that does it. A result is a text for the model and
-the same as a value for programs. Arguments are a stranger's: they are checked against the schema
+a value for programs. Arguments are a stranger's: they are checked against the schema
 before any function sees them, and bounded.
 """
 
@@ -42,7 +42,8 @@ class OwnTool(NamedTuple):
     title: str
     description: str
     parameters: dict[str, Any]
-    result: dict[str, Any]
+    result: dict[str, Any] | None
+    """The schema of its structured result; None if it has only a text."""
     work: Callable[[Holdfast, dict[str, Any]], Awaitable[Answer]]
     reads_only: bool = True
 
@@ -68,7 +69,6 @@ async def _expand(engine: Holdfast, asked: dict[str, Any]) -> Answer:
     ref, options = parse_call(asked)
     part = await engine.expand_ref(ref, options)
     return part.text, {
-        "content": part.content,
         "where": part.where,
         "complete": part.complete,
         "remaining": part.remaining,
@@ -148,20 +148,9 @@ def _list(**properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": _object(" ".join(properties), **properties)}
 
 
-_MAYBE_OBJECT: dict[str, Any] = {"type": ["object", "null"]}
-
-OPENER = OwnTool(
-    NAME,
-    "Open a citation",
-    DESCRIPTION,
-    PARAMETERS,
-    _object(
-        "content where complete remaining unit",
-        content=_TEXT, where=_TEXT, complete={"type": "boolean"}, remaining=_NUMBER, unit=_TEXT,
-        next=_MAYBE_OBJECT, reason=_TEXT,
-    ),
-    _expand,
-)  # fmt: skip
+# Without a structured result: a host that shows both would pay for the content twice, and one that
+# shows only the structured one would not see it at all. What programs need stands in `_meta`.
+OPENER = OwnTool(NAME, "Open a citation", DESCRIPTION, PARAMETERS, None, _expand)
 
 OWN_TOOLS: tuple[OwnTool, ...] = (
     OPENER,

@@ -161,7 +161,7 @@ class Passing:
     async def _acquainted(self, context: Context) -> AskingHost:
         host = AskingHost(context)
         self._gateway.audience.note(context)
-        await self._gateway.acquaint(host)
+        await self._gateway.acquaintance.for_list(host)
         return host
 
     def _each(self, kind: str) -> Iterator[tuple[Upstream, dict[str, Any]]]:

@@ -34,6 +34,8 @@ from holdfast.surfaces.mcp.passing import Passing
 
 Called = types.CallToolResult | types.InputRequiredResult
 ERROR_META = "holdfast/error"
+PART_META = "holdfast/part"
+"""Which part of a content was opened, and how to go on."""
 _FOUND = 8
 _PAGE = 100
 _INSTRUCTIONS = (
@@ -128,6 +130,8 @@ class OwnHandlers:
         except HoldfastError as error:
             return failed(str(error))
         content: list[types.ContentBlock] = [types.TextContent(text=text)]
+        if tool.result is None:
+            return types.CallToolResult(content=content, _meta={PART_META: value})
         return types.CallToolResult(content=content, structured_content=value)
 
     async def list_resources(
@@ -180,7 +184,8 @@ class GatewayHandlers:
         """What the catalog lists; servers that never ran here are started for it."""
         gateway = self._gateway
         gateway.audience.note(context)
-        await gateway.acquaint(AskingHost(context))
+        await gateway.acquaintance.for_list(AskingHost(context))
+        await gateway.read_pins()
         listed = _TOOLS.validate_python(gateway.catalog.listed(), by_name=False)
         return types.ListToolsResult(tools=[*self._own.definitions(), *listed])
 
@@ -191,16 +196,17 @@ class GatewayHandlers:
         gateway.audience.note(context)
         if self._own.has(params.name) and gateway.catalog.entries.get(params.name) is None:
             return await self._own.call_tool(context, params)
-        is_whole = gateway.catalog.is_whole
-        if params.name == FIND and not is_whole:
-            await gateway.acquaint(host)
+        name = str(arguments.get("name", "")) if params.name == CALL else params.name
+        if gateway.catalog.named(name) is None:  # nor has the catalog the name of a search
+            await gateway.acquaintance.for_call(host)
+        if params.name == FIND and not gateway.catalog.is_whole:
             return await self._found(arguments)
-        name = params.name
-        if name == CALL and not is_whole:
-            name, arguments = str(arguments.get("name", "")), arguments.get("arguments") or {}
+        if params.name == CALL and not gateway.catalog.is_whole:
+            arguments = arguments.get("arguments") or {}
             if not isinstance(arguments, dict):
                 return failed("The arguments are no object.")
-        await gateway.acquaint(host)
+        else:
+            name = params.name
         entry = gateway.catalog.named(name)
         if entry is None:
             if params.name == CALL:

@@ -22,7 +22,6 @@ from holdfast.store import Scope
 from holdfast.surfaces.mcp.cards import ServerCard
 from holdfast.surfaces.mcp.catalog import Catalog
 from holdfast.surfaces.mcp.config import ServerSpec
-from holdfast.surfaces.mcp.link import Changed
 from holdfast.surfaces.mcp.pipe import way_to
 from holdfast.surfaces.mcp.results import Called, Results, whole_characters
 from holdfast.surfaces.mcp.upstream import CALL_RESULT, Upstream
@@ -72,10 +71,7 @@ class _Nobody:
         del notification
 
     async def learnt(self, upstream: Upstream, learnt: ServerCard) -> None:
-        del upstream, learnt
-
-    async def changed(self, upstream: Upstream, what: Changed) -> None:
-        del upstream, what
+        upstream.card = learnt
 
     async def told(self, upstream: Upstream, notification: types.ServerNotification) -> None:
         del upstream, notification
@@ -97,7 +93,7 @@ async def try_server(spec: ServerSpec, settings: Settings) -> Tried:
     began = time.monotonic()
     async with _running(spec, settings) as upstream:
         card = upstream.card or ServerCard()
-        entries = Catalog([(spec, card)]).entries.values()
+        entries = Catalog([(spec, card)], {}).entries.values()  # as it says it now
         tools = [
             TriedTool(each.own_name, each.tool.tokens, each.flags, each.tool.description)
             for each in entries
@@ -121,7 +117,10 @@ async def call_tool(
         Holdfast.open(scope=scope, settings=settings) as engine,
         _running(spec, settings) as upstream,
     ):
-        entry = Catalog([(spec, upstream.card or ServerCard())]).named(tool)
+        card = upstream.card or ServerCard()
+        await engine.toolbox.register(card.tools, spec.name)
+        pinned = {stored.key: stored for stored in await engine.toolbox.all(spec.name)}
+        entry = Catalog([(spec, card)], pinned).named(tool)
         if entry is None:
             raise ToolServerError(
                 "the server has no such tool, or it may not be called",

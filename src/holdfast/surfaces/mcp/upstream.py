@@ -22,7 +22,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from holdfast.errors import HoldfastError, ToolServerError
 from holdfast.surfaces.mcp.cards import ServerCard
 from holdfast.surfaces.mcp.config import ServerSpec
-from holdfast.surfaces.mcp.link import Changed, Link, card_of
+from holdfast.surfaces.mcp.link import Link, card_of
 from holdfast.surfaces.mcp.pipe import Way, way_to
 
 State = Literal["idle", "starting", "ready", "failed", "off"]
@@ -33,6 +33,11 @@ _LONGEST_WAIT = 60.0
 _STEADY_SECONDS = 30.0
 """A server that ran so long has not failed at once: its next start does not wait."""
 
+_LIST_CHANGES = (
+    types.ToolListChangedNotification,
+    types.PromptListChangedNotification,
+    types.ResourceListChangedNotification,
+)
 _T = TypeVar("_T", bound=BaseModel)
 CALL_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
@@ -63,10 +68,7 @@ class Listener(Protocol):
     """Who hears of a server."""
 
     async def learnt(self, upstream: Upstream, learnt: ServerCard) -> None:
-        """The server has started, or its lists have changed: this is what it has now."""
-
-    async def changed(self, upstream: Upstream, what: Changed) -> None:
-        """One of its lists is another now."""
+        """The server has started, or its lists have changed: this is to be its card now."""
 
     async def told(self, upstream: Upstream, notification: types.ServerNotification) -> None:
         """It tells something that is about no list."""
@@ -237,16 +239,10 @@ class Upstream:
 
     async def heard(self, message: Any) -> None:
         """Take a notification."""
-        changes: dict[type[Any], Changed] = {
-            types.ToolListChangedNotification: "tools",
-            types.PromptListChangedNotification: "prompts",
-            types.ResourceListChangedNotification: "resources",
-        }
         if isinstance(message, Exception):
             return
-        what = changes.get(type(message))
-        if what is not None:
-            self.relearn_soon(what)
+        if isinstance(message, _LIST_CHANGES):
+            self.relearn_soon()
             return
         host = self._only_host()
         if isinstance(message, types.LoggingMessageNotification) and host is not None:
@@ -254,22 +250,20 @@ class Upstream:
         elif not isinstance(message, types.LoggingMessageNotification):
             await self._listener.told(self, message)
 
-    def relearn_soon(self, what: Changed) -> None:
+    def relearn_soon(self) -> None:
         """Read the lists again: beside the connection, which must go on meanwhile."""
         if self._link is not None:
-            self._link.beside(self._relearn(what))
+            self._link.beside(self._relearn())
 
-    async def _relearn(self, what: Changed) -> None:
+    async def _relearn(self) -> None:
         if self._link is None:
             return
         with suppress(MCPError, ValidationError, HoldfastError):
             await self.learn(self._link.client)
-            await self._listener.changed(self, what)
 
     async def learn(self, client: Client) -> None:
         """Read all lists of the server."""
-        self.card = await card_of(client, self.spec)
-        await self._listener.learnt(self, self.card)
+        await self._listener.learnt(self, await card_of(client, self.spec))
 
     async def forward(self, request: types.ServerRequest, result: type[Any]) -> Any:
         """Put what the server asks to the host whose call it is at."""

@@ -1,0 +1,14 @@
+"""Lists wait for their servers here: how long they would is for test_starting alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.surfaces.mcp import acquaintance
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loaded machine takes longer than a second to start a program."""
+    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 60.0)
+    monkeypatch.setattr(acquaintance, "CALL_SECONDS", 60.0)

@@ -1,0 +1,143 @@
+"""Servers that are slow, dead or mute hold up no list; what comes up later is told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp.server.mcpserver import MCPServer
+
+from holdfast.surfaces.mcp import acquaintance
+from holdfast.surfaces.mcp.acquaintance import LIST_SECONDS
+from holdfast.surfaces.mcp.config import ServerSpec
+from tests.surfaces.mcp.gateways import gateway_over, host_of, in_memory
+from tests.surfaces.mcp.test_gateway import demo, specs, words
+
+
+@asynccontextmanager
+async def mute() -> Any:
+    """A server that takes what it is told and never answers."""
+    said, read = anyio.create_memory_object_stream[Any](100)
+    write, heard = anyio.create_memory_object_stream[Any](100)
+    async with said, read, write, heard:
+        yield read, write
+
+
+def way_past_mute(servers: dict[str, MCPServer], gates: dict[str, asyncio.Event]) -> Any:
+    """Servers by name, each behind its gate if it has one; all others never answer."""
+    inner = in_memory(servers)
+
+    @asynccontextmanager
+    async def way(spec: ServerSpec) -> Any:
+        if spec.name not in servers:
+            async with mute() as streams:
+                yield streams
+            return
+        if spec.name in gates:
+            await gates[spec.name].wait()
+        async with inner(spec) as streams:
+            yield streams
+
+    return way
+
+
+def test_twenty_servers_that_never_answer_hold_up_the_first_list_once_and_briefly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert LIST_SECONDS <= 1.0
+    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 0.3)
+
+    async def main() -> None:
+        names = [f"mute{n}" for n in range(20)]
+        async with (
+            gateway_over(specs(*names), way=way_past_mute({}, {}), listing="all") as gateway,
+            host_of(gateway) as host,
+        ):
+            began = time.monotonic()
+            await host.list_tools()
+            first = time.monotonic() - began
+            assert first >= 0.29
+            assert {each.state for each in gateway.upstreams.values()} == {"starting"}
+            began = time.monotonic()
+            for _ in range(5):
+                await host.list_tools()
+                await host.list_prompts()
+            again = time.monotonic() - began
+            assert again < 5 * 0.29  # ten that waited would take ten times as long
+            assert {each.starts for each in gateway.upstreams.values()} == {1}
+
+    asyncio.run(main())
+
+
+def test_a_server_that_comes_up_later_is_told_and_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 0.01)
+
+    async def main() -> None:
+        told: list[type[Any]] = []
+        news = asyncio.Event()
+
+        async def hear(message: Any) -> None:
+            told.append(type(message))
+            if isinstance(message, types.ResourceListChangedNotification):
+                news.set()  # the last of the three
+
+        gate = asyncio.Event()
+        way = way_past_mute({"demo": demo()}, {"demo": gate})
+        async with (
+            gateway_over(specs("demo", "mute"), way=way, listing="all") as gateway,
+            host_of(gateway, message_handler=hear) as host,
+        ):
+            before = [tool.name for tool in (await host.list_tools()).tools]
+            assert before == ["expand_ref"]
+            gate.set()
+            await asyncio.wait_for(news.wait(), 30)
+            assert types.ToolListChangedNotification in told
+            assert types.PromptListChangedNotification in told
+            assert "demo__echo" in [tool.name for tool in (await host.list_tools()).tools]
+
+    asyncio.run(main())
+
+
+def test_what_is_cached_is_listed_at_once_beside_a_server_that_never_answers(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 3_600)
+    store = f"sqlite:///{tmp_path / 'holdfast.db'}"
+
+    async def main(*names: str) -> list[str]:
+        way = way_past_mute({"demo": demo()}, {})
+        async with (
+            gateway_over(specs(*names), way=way, store=store, listing="all") as gateway,
+            host_of(gateway) as host,
+        ):
+            tools = (await asyncio.wait_for(host.list_tools(), 60)).tools
+            return [tool.name for tool in tools]
+
+    assert "echo" in asyncio.run(main("demo"))
+    assert "demo__echo" in asyncio.run(main("demo", "mute"))
+
+
+def test_a_call_of_a_tool_that_no_list_had_waits_for_its_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 0.01)
+
+    async def main() -> None:
+        gate = asyncio.Event()
+        way = way_past_mute({"demo": demo()}, {"demo": gate})
+        async with (
+            gateway_over(specs("demo"), way=way, listing="directory") as gateway,
+            host_of(gateway) as host,
+        ):
+            await host.list_tools()
+            asked = {"name": "demo__echo", "arguments": {"text": "hello"}}
+            call = asyncio.ensure_future(host.call_tool("call_tool", asked))
+            gate.set()
+            assert words(await asyncio.wait_for(call, 30)) == "hello"
+
+    asyncio.run(main())
