@@ -6,6 +6,7 @@ under the same limits. Without one, the sources that were given are all that is 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol
 
 import aiohttp
