@@ -58,7 +58,7 @@ class Life:
         deadline = time.monotonic() + 3 * PATIENCE
         while len(self.upstream.requests) < self._before + requests:
             if self._process.poll() is not None:
-                return
+                break
             assert time.monotonic() < deadline, "the agent asks nothing"
             time.sleep(0.001)
         time.sleep(seconds)  # the moment of death, not a wait for work
