@@ -1,19 +1,22 @@
-"""What the gateway adds to a call, and how soon it lists with many servers configured.
+"""What the gateway adds to a call, and how soon it lists with twenty servers configured.
 
-Beside calling the same server directly, in one process and one run: figures are ratios and
-differences of medians. Run it as `python -m benchmarks.mcp`.
+The server runs in this process on both sides, so that the two routes differ by the gateway alone;
+what starting programs takes is their own. Medians of calls that take turns, direct and through.
 """
 
 from __future__ import annotations
 
 import asyncio
 import statistics
-import sys
 import tempfile
 import time
-from pathlib import Path
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
-from mcp import Client, StdioServerParameters
+from mcp import Client
+from mcp.client._memory import InMemoryTransport
+from mcp.server.mcpserver import MCPServer
+from rich.console import Console
 
 from holdfast.engine import Holdfast
 from holdfast.settings import Settings
@@ -21,69 +24,72 @@ from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.gateway import Gateway, GatewayOptions
 from holdfast.surfaces.mcp.serving import gateway_server
 
-SERVER = """
-from mcp.server.mcpserver import MCPServer
-server = MCPServer("bench")
-@server.tool(structured_output=False)
-def echo(text: str) -> str:
-    "Says what it is told."
-    return text
-server.run("stdio")
-"""
-CALLS = 200
-SERVERS = 20
+_CALLS = 200
+_SERVERS = 20
 
 
-async def timed(client: Client, name: str) -> list[float]:
-    await client.list_tools()
-    taken = []
-    for n in range(CALLS + 20):
-        began = time.perf_counter()
-        await client.call_tool(name, {"text": f"hello {n}"})
-        taken.append((time.perf_counter() - began) * 1000)
-    return taken[20:]
-
-
-async def calls(program: str) -> None:
-    async with Client(StdioServerParameters(command=sys.executable, args=[program])) as client:
-        direct = await timed(client, "echo")
-    spec = ServerSpec(name="bench", command=sys.executable, args=(program,))
-    async with Holdfast.open("memory:", settings=Settings()) as engine:
-        gateway = Gateway(engine, [spec], GatewayOptions(listing="all"))
-        async with Client(gateway_server(gateway), mode="legacy") as client:
-            through = await timed(client, "echo")
-        await gateway.close()
-    ours, theirs = statistics.median(through), statistics.median(direct)
-    print(f"a call: direct {theirs:.2f} ms, through {ours:.2f} ms, added {ours - theirs:.2f} ms")
-
-
-async def start(program: str, folder: str) -> None:
-    specs = [
-        ServerSpec(name=f"server{n}", command=sys.executable, args=(program, str(n)))
-        for n in range(SERVERS)
-    ]
-    for when in ("first", "again"):
-        began = time.perf_counter()
-        async with Holdfast.open(f"sqlite:///{folder}/h.db", settings=Settings()) as engine:
-            gateway = Gateway(engine, specs, GatewayOptions())
-            await gateway.open()
-            async with Client(gateway_server(gateway), mode="legacy") as client:
-                tools = (await client.list_tools()).tools
-                taken = time.perf_counter() - began
-            starts = sum(each.starts for each in gateway.upstreams.values())
-            print(
-                f"{SERVERS} servers, {when}: {len(tools)} tools in {taken:.2f} s, {starts} started"
-            )
-            await gateway.close()
-
-
-def main() -> None:
+def run(console: Console) -> None:
+    """Print what a call and a first list take."""
+    direct, through = asyncio.run(_calls())
+    console.print(
+        f"mcp: a call takes {direct:.2f} ms directly, {through:.2f} ms through the gateway, "
+        f"which adds {through - direct:.2f} ms"
+    )
     with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "server.py"
-        program.write_text(SERVER)
-        asyncio.run(calls(str(program)))
-        asyncio.run(start(str(program), folder))
+        for when in ("first", "again"):
+            seconds, starts = asyncio.run(_listed(f"sqlite:///{folder}/holdfast.db"))
+            console.print(
+                f"mcp: {_SERVERS} servers, {when}: listed in {seconds:.2f} s, {starts} started"
+            )
 
 
-if __name__ == "__main__":
-    main()
+def _server() -> MCPServer:
+    server = MCPServer("bench")
+
+    @server.tool(structured_output=False)
+    def echo(text: str) -> str:
+        """Says what it is told."""
+        return text
+
+    return server
+
+
+def _way(spec: ServerSpec) -> AbstractAsyncContextManager[Any]:
+    del spec
+    return InMemoryTransport(_server())
+
+
+def _specs(number: int) -> list[ServerSpec]:
+    return [ServerSpec(name=f"server{n}", command="unused") for n in range(number)]
+
+
+async def _calls() -> tuple[float, float]:
+    async with Holdfast.open("memory:", settings=Settings()) as engine:
+        gateway = Gateway(engine, _specs(1), GatewayOptions(listing="all"), way=_way)
+        async with (
+            Client(_server(), mode="legacy") as direct,
+            Client(gateway_server(gateway), mode="legacy") as through,
+        ):
+            routes: list[tuple[Client, list[float]]] = [(direct, []), (through, [])]
+            for n in range(_CALLS + 20):
+                for client, times in routes:
+                    began = time.perf_counter()
+                    await client.call_tool("echo", {"text": f"hello {n}"})
+                    times.append((time.perf_counter() - began) * 1000)
+            medians = [statistics.median(times[20:]) for _, times in routes]
+        await gateway.close()
+    return medians[0], medians[1]
+
+
+async def _listed(store: str) -> tuple[float, int]:
+    began = time.perf_counter()
+    async with Holdfast.open(store, settings=Settings()) as engine:
+        gateway = Gateway(engine, _specs(_SERVERS), GatewayOptions(listing="directory"), way=_way)
+        await gateway.open()
+        async with Client(gateway_server(gateway), mode="legacy") as client:
+            await client.list_tools()
+            seconds = time.perf_counter() - began
+            await client.call_tool("find_tools", {"query": "echo"})  # waits for all servers
+        starts = sum(each.starts for each in gateway.upstreams.values())
+        await gateway.close()
+    return seconds, starts

@@ -10,6 +10,8 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
+from mcp.client._memory import InMemoryTransport
+from mcp.server.lowlevel.server import Server
 from mcp.server.mcpserver import MCPServer
 
 from holdfast.surfaces.mcp import acquaintance
@@ -139,5 +141,35 @@ def test_a_call_of_a_tool_that_no_list_had_waits_for_its_server(
             call = asyncio.ensure_future(host.call_tool("call_tool", asked))
             gate.set()
             assert words(await asyncio.wait_for(call, 30)) == "hello"
+
+    asyncio.run(main())
+
+
+def test_a_change_that_is_told_while_the_server_starts_is_read_when_it_has() -> None:
+    lists = 0
+    read_again = asyncio.Event()
+
+    async def list_tools(context: Any, _: Any) -> types.ListToolsResult:
+        nonlocal lists
+        lists += 1
+        if lists == 1:
+            told = types.ToolListChangedNotification()
+            await context.session.send_notification(told, context.request_id)
+        else:
+            read_again.set()
+        names = ["early", "late"][:lists]
+        tools = [types.Tool(name=name, input_schema={"type": "object"}) for name in names]
+        return types.ListToolsResult(tools=tools)
+
+    async def main() -> None:
+        server: Server[Any] = Server("eager", on_list_tools=list_tools)
+
+        def way(spec: ServerSpec) -> Any:
+            del spec
+            return InMemoryTransport(server)
+
+        async with gateway_over(specs("eager"), way=way, listing="all") as gateway:
+            await gateway.upstreams["eager"].started(None)
+            await asyncio.wait_for(read_again.wait(), 30)
 
     asyncio.run(main())

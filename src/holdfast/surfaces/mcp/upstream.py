@@ -256,10 +256,13 @@ class Upstream:
             self._link.beside(self._relearn())
 
     async def _relearn(self) -> None:
-        if self._link is None:
+        link = self._link
+        if link is None:
             return
-        with suppress(MCPError, ValidationError, HoldfastError):
-            await self.learn(self._link.client)
+        await asyncio.wait([link.opened])  # server-everything tells of changes while it starts
+        if link.is_open:
+            with suppress(MCPError, ValidationError, HoldfastError):
+                await self.learn(link.client)
 
     async def learn(self, client: Client) -> None:
         """Read all lists of the server."""
