@@ -15,6 +15,7 @@ from google.adk.runners import InMemoryRunner
 from google.genai import types
 
 from holdfast import Holdfast, Scope
+from holdfast.integrations._adk_request import ContentForm, mark
 from holdfast.integrations.google_adk import HoldfastPlugin
 from tests.integrations.reading import (
     ANSWER,
@@ -130,3 +131,31 @@ def test_no_user_opens_what_another_was_cited() -> None:
             assert "INFO step" not in told[1]
 
     asyncio.run(main())
+
+
+def test_contents_that_adk_copies_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[types.Content] = []
+
+    class Counting(ContentForm):
+        def write(self, message: types.Content) -> Any:
+            written.append(message)
+            return super().write(message)
+
+    monkeypatch.setattr("holdfast.integrations.google_adk.ContentForm", Counting)
+
+    async def main() -> None:
+        async with Holdfast.open("memory:") as engine:
+            reader = Reader(logs=4)
+            await run(reader, HoldfastPlugin(engine))
+            assert len(written) == len(reader.requests[-1]["contents"])
+
+    asyncio.run(main())
+
+
+def test_a_content_whose_part_was_replaced_is_another() -> None:
+    content = types.UserContent("Hello")
+    before = mark(content)
+    assert mark(content.model_copy()) == before
+    assert content.parts is not None
+    content.parts[0].text = "Good day"
+    assert mark(content) != before

@@ -32,6 +32,14 @@ class ContentForm:
         return [types.Content.model_validate_json(encode(value)) for value, _ in parts]
 
 
+def mark(content: types.Content) -> object:
+    """A content by what is in it: ADK copies contents and parts for each request.
+
+    What is in the parts is shared between the copies, so that this takes microseconds.
+    """
+    return content.role, [vars(part).copy() for part in content.parts or ()]
+
+
 def _json(value: types.Content | types.Tool | types.GenerateContentResponseUsageMetadata) -> Any:
     return value.model_dump(mode="json", by_alias=True, exclude_none=True)
 

@@ -43,6 +43,10 @@ _OPENED_SHARE = 4
 """An expansion takes at most this part of the limit: it is never cited again."""
 
 
+Mark = Callable[[M], object]
+"""What a message is known by: it is written anew only if its mark is not equal to the last one."""
+
+
 class Form(Protocol[M]):
     """How a framework's messages are written in a dialect, and read back."""
 
@@ -88,14 +92,17 @@ class Threads(Generic[M]):
         *,
         limit: int | None = None,
         options: FitOptions | None = None,
+        mark: Mark[M] | None = None,
     ) -> None:
         """Fit what agents are about to send.
 
         `limit` is the most input tokens of a call; without one, it is what the model takes.
-        `options` are those of the engine if none are given.
+        `options` are those of the engine if none are given. `mark` is for frameworks that copy
+        their messages for each call.
         """
         self.host = host
         self._form = form
+        self._mark = mark or _mark
         self._limit = limit
         self._options = options
         self._threads: OrderedDict[str, _Thread[M]] = OrderedDict()
@@ -214,8 +221,8 @@ class Threads(Generic[M]):
 
         Who works on a conversation has it alone: a call beside it writes its messages anew.
         """
-        key = name or "\0" + sha256(_Line(messages[0], self._form).span).hexdigest()
-        thread = self._threads.pop(key, None) or _Thread(self._form)
+        key = name or "\0" + sha256(_span(self._form.write(messages[0]))).hexdigest()
+        thread = self._threads.pop(key, None) or _Thread(self._form, self._mark)
         return thread, key, thread.body(messages, around)
 
     def _how(self, engine: Holdfast, *, opens: bool) -> FitOptions:
@@ -243,8 +250,8 @@ class Threads(Generic[M]):
 class _Thread(Generic[M]):
     """The messages of one conversation, as they were written and shown last."""
 
-    def __init__(self, form: Form[M]) -> None:
-        self._form = form
+    def __init__(self, form: Form[M], mark: Mark[M]) -> None:
+        self._form, self._mark = form, mark
         self.asked: Conversation | None = None
         """What a conversation without a name was last: the next is read as what was added."""
         self._lines: list[_Line[M]] = []
@@ -253,12 +260,12 @@ class _Thread(Generic[M]):
 
     def body(self, messages: Sequence[M], around: Mapping[str, Any]) -> bytes:
         """The request, of messages that are written once."""
-        lines, known = self._lines, len(self._lines)
-        for n, message in enumerate(messages):
-            if n >= known or not lines[n].is_of(message):
-                lines[n:] = [_Line(each, self._form) for each in messages[n:]]
-                break
-        del lines[len(messages) :]
+        lines = self._lines
+        marks = [self._mark(message) for message in messages]
+        pairs = enumerate(zip(lines, marks, strict=False))
+        same = next((n for n, (line, mark) in pairs if line.mark != mark), len(lines))
+        added = zip(messages[same:], marks[same:], strict=True)
+        lines[same:] = [_Line(message, mark, self._form) for message, mark in added]
         [key] = DIALECTS[self._form.dialect].LISTS[0]
         hollow: dict[str, Any] = {**around, str(key): []}
         head = to_bytes(hollow, Limits())[:-2]  # the list stands last, and is still open
@@ -307,23 +314,23 @@ class _Thread(Generic[M]):
 class _Line(Generic[M]):
     """A message as it was written, and what tells that it has not changed since."""
 
-    __slots__ = ("content", "count", "message", "span")
+    __slots__ = ("count", "mark", "message", "span")
 
-    def __init__(self, message: M, form: Form[M]) -> None:
-        self.message = message
-        self.content = getattr(message, "content", None)
+    def __init__(self, message: M, mark: object, form: Form[M]) -> None:
+        self.message, self.mark = message, mark  # it is held, so that its id stays its own
         values = form.write(message)
-        self.count = len(values)
-        self.span = b",".join([to_bytes(value, Limits()) for value in values])
+        self.count, self.span = len(values), _span(values)
 
-    def is_of(self, message: M) -> bool:
-        """Whether it is the line of a message; one whose content was replaced is another.
 
-        Frameworks whose messages are dictionaries make them anew with each call.
-        """
-        if isinstance(message, dict):
-            return bool(self.message == message)
-        return self.message is message and getattr(message, "content", None) is self.content
+def _span(values: Sequence[Mapping[str, Any]]) -> bytes:
+    return b",".join([to_bytes(value, Limits()) for value in values])
+
+
+def _mark(message: Any) -> object:
+    """A message is itself until its content is replaced; dictionaries are made anew each time."""
+    if isinstance(message, dict):
+        return message
+    return id(message), getattr(message, "content", None)
 
 
 def _refusal(error: HoldfastError) -> str:

@@ -24,6 +24,7 @@ from holdfast.fitting import FitOptions
 from holdfast.integrations._adk_request import (
     ContentForm,
     around_of,
+    mark,
     only_text,
     usage_of,
     withhold,
@@ -141,7 +142,9 @@ class HoldfastPlugin(BasePlugin):
 
             async def work(engine: Holdfast) -> Threads[types.Content]:
                 host = Host(await engine.of(scope))
-                return Threads(host, ContentForm(), limit=self._limit, options=self._options)
+                return Threads(
+                    host, ContentForm(), limit=self._limit, options=self._options, mark=mark
+                )
 
             self._users[scope] = await self.host.wait(work)
             if len(self._users) > _MOST_USERS:
