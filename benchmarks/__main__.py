@@ -12,6 +12,7 @@ from collections.abc import Callable
 from rich.console import Console
 
 from benchmarks import (
+    agent,
     allocate,
     answers,
     assemble,
@@ -57,6 +58,7 @@ ALL: dict[str, Callable[[Console], None]] = {
     "recall": recall.run,
     "answers": answers.run,
     "research": research.run,
+    "agent": agent.run,
     "replay": replay.run,
     "regret": regret.run,
     "proxy": proxy.run,
