@@ -120,7 +120,12 @@ def test_a_server_that_cannot_be_reached_is_unavailable(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", [f"postgresql://me:{PASSWORD}/@h/x", f"postgresql://me:{PASSWORD}@[h"]
+    "url",
+    [
+        f"postgresql://me:{PASSWORD}/@h/x",
+        f"postgresql://me:{PASSWORD}@[h",
+        f"postgresql://me:{PASSWORD}@h/x?sslmode=perhaps",
+    ],
 )
 def test_an_address_that_cannot_be_read_is_refused(url: str) -> None:
     assert "URL" in refused(url).what

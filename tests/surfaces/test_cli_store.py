@@ -146,6 +146,7 @@ def test_backup_is_a_store_and_takes_no_name_twice(filled: Cli) -> None:
     ("arguments", "told"),
     [
         (("stats", "--store", "mysql://me:pa55@host"), "Use memory:"),
+        (("stats", "--store", "postgres"), "Use memory:"),
         (("stats", "--store", "sqlite:///diary.txt"), "Choose another file"),
         (("import", "nowhere.jsonl"), "Check its name"),
         (("import", "diary.txt"), "Export again"),

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from holdfast.models.protocol import Embedder
 
 _PACKAGE = "wordllama"
@@ -39,8 +41,9 @@ class WordLlamaEmbedder:
         if not texts:
             return []
         shown = [text[:_MOST_CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
-        vectors: list[list[float]] = _weights().embed(shown, norm=True).tolist()
         # WordLlama divides a text without a known token by its length of nothing.
+        with np.errstate(invalid="ignore"):
+            vectors: list[list[float]] = _weights().embed(shown, norm=True).tolist()
         zeros = [0.0] * _DIMENSIONS
         return [zeros if math.isnan(vector[0]) else vector for vector in vectors]
 

@@ -38,7 +38,7 @@ async def open_store(
             return MemoryStore(clock=clock)
         case "sqlite" if path := _path(rest):
             return await _sqlite(path, clock)
-        case "postgresql" | "postgres":
+        case "postgresql" | "postgres" if rest.startswith("//"):
             return await _postgres(url, clock)
         case _:
             raise StoreError(

@@ -131,13 +131,13 @@ async def connect(url: str, connections: int = CONNECTIONS) -> Database:
         await pool
         async with pool.acquire():
             return Database(pool, shown)
-    except failures.DRIVER_ERRORS as error:
-        pool.terminate()
-        raise failures.explain(error, shown) from None
-    except ValueError:
+    except ValueError:  # the driver's own for a URL is one, too
         pool.terminate()
         fix = "Write postgresql://user:password@host/database; escape what is special in URLs."
         raise StoreError("the URL of PostgreSQL cannot be read", where=shown, fix=fix) from None
+    except failures.DRIVER_ERRORS as error:
+        pool.terminate()
+        raise failures.explain(error, shown) from None
 
 
 async def _prepare(connection: Connection) -> None:

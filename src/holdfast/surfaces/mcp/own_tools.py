@@ -18,6 +18,7 @@ from holdfast.cite import count as count_text
 from holdfast.condense.condenser import Passage
 from holdfast.condense.relevance import rank
 from holdfast.engine import Holdfast
+from holdfast.errors import HoldfastError
 from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS, parse_call
 from holdfast.store import RefInfo
 from holdfast.surfaces.mcp.structured import checker
@@ -112,7 +113,9 @@ async def _facts(engine: Holdfast, asked: dict[str, Any]) -> Answer:
 
 
 async def _count(engine: Holdfast, asked: dict[str, Any]) -> Answer:
-    body: Any = asked.get("request", asked.get("text", ""))
+    body: Any = asked.get("request", asked.get("text"))
+    if body is None:  # the schema cannot say it: providers refuse `anyOf` at its top
+        raise HoldfastError("there is nothing to count", fix="Give text or request.")
     model = asked.get("model") or (None if "request" in asked else _MODEL)
     work = partial(count, body, model=model, calibration=engine.calibration)
     counted = await engine.workers.off_loop(len(str(body)), work)
