@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from holdfast.engine import Holdfast
 from holdfast.engine.options import fit_options, work_limits
+from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.workers import Workers
@@ -134,6 +135,12 @@ def ask(
     chosen = form or _SUFFIXES.get(out.suffix.lower() if out else "") or _default(settings)
     write_body(_written(report, chosen), out)
     _remarks(report)
+    if not report.sources_read:  # a script must be able to tell
+        raise HoldfastError(
+            "no source could be read",
+            where="sources",
+            fix="The report lists each with the reason it was left out.",
+        )
 
 
 @app.command("verify")

@@ -1,0 +1,35 @@
+"""holdfast research as a command: what it prints, and what a script can tell from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from .harness import run_process
+
+
+def test_a_report_quotes_its_sources_and_verifies_itself(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text(
+        "# June deploy\n\nThe June deploy failed because the certificate of db-3 had expired.\n"
+    )
+    store = ("--store", f"sqlite:///{tmp_path}/research.db")
+    question = "Why did the June deploy fail?"
+    done = run_process(
+        *("research", question, "notes.md", "--format", "json", "--out", "report.json", *store),
+        folder=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    quotes = [q["text"] for f in report["findings"] for q in f["supporting"]]
+    assert any("the certificate of db-3 had expired" in quote for quote in quotes)
+    checked = run_process("research", "verify", "report.json", *store, folder=tmp_path)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_sources_of_which_none_can_be_read_are_a_failure(tmp_path: Path) -> None:
+    done = run_process(
+        *("research", "Why?", "nosuch.md", "--store", "memory:", "--format", "md"), folder=tmp_path
+    )
+    assert done.returncode == 2
+    assert b"no source could be read" in done.stderr
+    assert b"nosuch.md" in done.stdout  # the report still lists it, with the reason
