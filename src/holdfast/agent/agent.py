@@ -19,9 +19,11 @@ from holdfast import models
 from holdfast.agent.journal import Journal, Step
 from holdfast.agent.outcome import Ending, Outcome, Report, report_definition
 from holdfast.agent.outputs import CitedOutputs
+from holdfast.agent.reporting import Reporting
 from holdfast.agent.targets import Line, Target, open_line
 from holdfast.agent.telemetry import listener as telemetry
-from holdfast.agent.tools import ArgumentsError, Tool, tool_of
+from holdfast.agent.tools import Tool, outcome_of, tool_of
+from holdfast.agent.transcript import Transcript, bare
 from holdfast.budget import TokenBudgetManager, Usage
 from holdfast.client import Reply
 from holdfast.engine import Holdfast
@@ -29,13 +31,11 @@ from holdfast.errors import (
     AgentError,
     BudgetExceededError,
     ContextOptimizationError,
-    HoldfastError,
     ProviderError,
     SettingsError,
     ToolFailureError,
 )
-from holdfast.guard import ContextGuard, FinalReport, Listener
-from holdfast.guard.estimate import estimate_messages_tokens, estimate_tool_schema_tokens
+from holdfast.guard import ContextGuard, Listener
 from holdfast.guard.final_turn import FINAL_REPORT_TOOL, final_turn_guidance
 from holdfast.guard.tool_budget import ToolPolicy
 from holdfast.settings import Settings
@@ -97,8 +97,6 @@ class Agent:
         self.session = session or uuid.uuid4().hex
         self.max_turns = max_turns
         self.budget = TokenBudgetManager(total_limit=budget)
-        self.messages: list[dict[str, Any]] = []
-        """The conversation so far, valid at every moment outside of `run`."""
         self.settings = settings or Settings.load()
         self._required_meta = frozenset(required_meta)
         self._extra_tools = tuple(extra_tools)
@@ -109,14 +107,11 @@ class Agent:
         self._engine = engine
         self._listener = listener
         self._closing = AsyncExitStack()
-        self._report = FinalReport(required_meta=self._required_meta)
-        self._text = ""
-        self._meta: dict[str, Any] = {}
-        self._turns = self._asks = 0
-        self._told = self._why = ""
+        self._report = Reporting(self._required_meta)
+        self._turns = 0
+        self._why = ""
         self._failing: tuple[tuple[str, str], int] = (("", ""), 0)
         self._is_running = False
-        self._writing = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         if self._engine is None:
@@ -147,11 +142,18 @@ class Agent:
             listener=telemetry(self._listener, debug=self.settings.context_debug),
             debug=self.settings.context_debug,
         )
-        self._journal = Journal(engine.store, engine.scope.of(self.session))
+        journal = Journal(engine.store, engine.scope.of(self.session))
+        tokenizers = [line.config.tokenizer_id for line in self._lines]
+        self._transcript = Transcript(journal, tokenizers)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._closing.aclose()
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The conversation so far, valid at every moment outside of `run`."""
+        return self._transcript.messages
 
     @property
     def guard(self) -> ContextGuard:
@@ -170,13 +172,12 @@ class Agent:
         """
         given = [{"role": "user", "content": task}] if isinstance(task, str) else list(task)
         begun: list[dict[str, Any]] = []
-        if not self.messages and not await self._journal.read() and self.system:
+        if not self.messages and not await self._transcript.read() and self.system:
             begun.append({"role": "system", "content": self.system})
         begun += [dict(message) for message in given]
-        self._report = FinalReport(required_meta=self._required_meta)
-        self._text, self._meta, self._asks = "", {}, 0
-        await self._add(Step(kind="task", messages=begun))
-        self._guard.add_pending(self._tokens_of(begun))
+        self._report.begin()
+        await self._transcript.add(Step(kind="task", messages=begun))
+        self._guard.add_pending(self._transcript.tokens_of(begun))
         return await self._running()
 
     async def resume(self, session: str = "") -> Outcome:
@@ -193,41 +194,33 @@ class Agent:
                 where="session",
                 fix="Give the session to Agent(session=…), then resume.",
             )
-        steps = await self._journal.read()
+        steps = await self._transcript.read()
         if not steps:
             raise AgentError("the session has no journal", where=self.session, fix="Run a task.")
-        self.messages = []
-        self._report = FinalReport(required_meta=self._required_meta)
+        self.messages.clear()
+        self._report.begin()
         for step in steps:
             self._replay(step)
         if steps[-1].kind == "ended":
             return self._outcome(msgspec.convert(steps[-1].why, Ending), steps[-1].text)
         await self._close_calls(INTERRUPTED)
         self._guard.commit()
-        self._guard.rebase(self._tokens_of(self.messages))
-        if self._report.ready:
-            return await self._end("reported", self._text)
+        self._guard.rebase(self._transcript.tokens_of(self.messages))
+        if self._report.state.ready:
+            return await self._end("reported", self._report.text)
         return await self._running()
 
     def _replay(self, step: Step) -> None:
-        self.messages += step.messages
+        self.messages.extend(step.messages)
         match step.kind:
             case "task":
-                self._report = FinalReport(required_meta=self._required_meta)
-                self._text, self._meta, self._asks = "", {}, 0
+                self._report.begin()
             case "turn":
                 self._turns += 1
                 usage = Usage(step.input, step.output)
                 self.budget.track_usage(step.provider, msgspec.to_builtins(usage))
             case "report":
-                self._text = self._text or step.text
-                self._meta |= step.meta
-                self._report = self._captured(self._report, step)
-
-    @staticmethod
-    def _captured(report: FinalReport, step: Step) -> FinalReport:
-        report = report.with_report() if step.text else report
-        return report.with_meta(*step.meta)
+                self._report.replay(step)
 
     async def _running(self) -> Outcome:
         if self._is_running:
@@ -244,9 +237,9 @@ class Agent:
 
     async def _loop(self) -> Outcome:
         while True:
-            if self._report.ready:
-                return await self._end("reported", self._text)
-            if self._asks >= _MOST_ASKS:
+            if self._report.state.ready:
+                return await self._end("reported", self._report.text)
+            if self._report.asks >= _MOST_ASKS:
                 return await self._give_up()
             definitions = self._definitions()
             await self._tell(self._guidance())
@@ -265,9 +258,8 @@ class Agent:
                     return ended
                 continue
             await self._run_tools(reply.calls)
-            if was_final and not self._report.captured:
-                self._asks += 1  # a model that goes on calling is not asked for ever
-                self._told = ""
+            if was_final and not self._report.state.captured:
+                self._report.ask_again()  # a model that goes on calling is not asked for ever
 
     # --- before a request ------------------------------------------------------------------------
 
@@ -279,31 +271,31 @@ class Agent:
         """The tools of this turn; their tokens, and those of the last turn's, are counted."""
         every = {name: tool.definition for name, tool in self.tools.items()}
         every[FINAL_REPORT_TOOL] = report_definition(self._required_meta)
-        names = self._report.tools_for_turn(
+        names = self._report.state.tools_for_turn(
             every, final=self._is_final, extra_tools=self._extra_tools
         )
-        last = self._report.tools_for_turn(every, final=True, extra_tools=self._extra_tools)
+        last = self._report.state.tools_for_turn(every, final=True, extra_tools=self._extra_tools)
         self._guard.set_schema(
-            self._schema_tokens([every[name] for name in names]),
-            final_tokens=self._schema_tokens([every[name] for name in last]),
+            self._transcript.schema_tokens([every[name] for name in names]),
+            final_tokens=self._transcript.schema_tokens([every[name] for name in last]),
         )
         return [every[name] for name in names]
 
     def _guidance(self) -> str:
         if self._guard.forced_final_turn_reason is None and self._is_final:
-            if self._report.locked or self._report.ready:
-                return self._report.guidance(reason=None)
-            meta = self._report.missing_meta
+            if self._report.state.locked or self._report.state.ready:
+                return self._report.state.guidance(reason=None)
+            meta = self._report.state.missing_meta
             return final_turn_guidance((FINAL_REPORT_TOOL,), self._extra_tools, meta)
-        return self._guard.guidance(self._report)
+        return self._guard.guidance(self._report.state)
 
     async def _tell(self, guidance: str) -> None:
         """Say to the model what its turn is for; once, for it stays in the conversation."""
-        if guidance and guidance != self._told:
+        if guidance and guidance != self._report.guidance_told:
             message = {"role": "user", "content": guidance}
-            await self._add(Step(kind="told", messages=[message]))
-            self._guard.add_pending(self._tokens_of([message]))
-            self._told = guidance
+            await self._transcript.add(Step(kind="told", messages=[message]))
+            self._guard.add_pending(self._transcript.tokens_of([message]))
+            self._report.guidance_told = guidance
 
     async def _make_room(self, definitions: list[dict[str, Any]]) -> None:
         """Fold history where no target takes the next request; else the final turn is forced."""
@@ -353,7 +345,7 @@ class Agent:
             )
             self._turns += 1
             used = reply.usage
-            await self._add(
+            await self._transcript.add(
                 Step(
                     kind="turn",
                     messages=reply.messages or [{"role": "assistant", "content": reply.text}],
@@ -369,13 +361,12 @@ class Agent:
 
     async def _answered(self, reply: Reply) -> Outcome | None:
         """A turn without calls is the answer; where META is asked for, it is the report."""
-        if self._report.locked or not reply.text.strip():
-            self._asks += 1  # asked for META, or for anything, it gave none
-            self._told = ""
+        if self._report.state.locked or not reply.text.strip():
+            self._report.ask_again()  # asked for META, or for anything, it gave none
             return None
         if not self._required_meta:
             return await self._end("forced" if self._is_final else "answered", reply.text)
-        await self._capture(Report(report=reply.text))
+        await self._transcript.add(self._report.take(Report(report=reply.text)))
         return None
 
     # --- tools -----------------------------------------------------------------------------------
@@ -403,13 +394,13 @@ class Agent:
             names = ", ".join(sorted(self.tools)) or "none"
             await self._result(call, f"[There is no tool of this name. There are: {names}.]")
             return True
-        allowed = self._report.tools_for_turn(
+        allowed = self._report.state.tools_for_turn(
             (call.name,), final=self._is_final, extra_tools=self._extra_tools
         )
         if not allowed or not self._guard.can_execute_tool(call.name):
             await self._result(call, SKIPPED, pending=True)
             return False
-        failed, output = await _outcome_of(tool, call)
+        failed, output = await outcome_of(tool, call.arguments)
         await self._outputs.prepare(output, call.name)
         reservation = await self._guard.areserve_tool_output(output, call.name)
         self._outputs.forget(output)
@@ -424,81 +415,56 @@ class Agent:
         try:
             given = msgspec.json.decode(call.arguments or "{}", type=Report)
         except (msgspec.MsgspecError, RecursionError) as error:
-            self._asks += 1
+            self._report.asks += 1
             why = str(error) if isinstance(error, msgspec.ValidationError) else "no JSON object"
             await self._result(call, f"[The report cannot be read: {why}.]", pending=True)
             return True
-        await self._capture(given)
-        missing = self._report.missing_meta
+        await self._transcript.add(self._report.take(given))
+        missing = self._report.state.missing_meta
         text = LOCKED.format(names=", ".join(sorted(missing))) if missing else RECEIVED
         await self._result(call, text, pending=True)
         return False
 
-    async def _capture(self, given: Report) -> None:
-        """Take the report, once; META that was asked for may follow."""
-        if self._report.locked and not (self._report.missing_meta & set(given.meta)):
-            self._asks += 1
-            self._told = ""
-        text = "" if self._report.captured else given.report.strip()
-        if not text and not self._report.captured:
-            self._asks += 1
-            self._told = ""
-        meta = {name: value for name, value in given.meta.items() if name in self._required_meta}
-        step = Step(kind="report", text=text, meta=meta)
-        self._text = self._text or text
-        self._meta = meta | self._meta
-        self._report = self._captured(self._report, step)
-        await self._add(step)
-
     async def _result(self, call: Call, text: str, *, pending: bool = False) -> None:
         message = {"role": "tool", "tool_call_id": call.id, "content": text}
         if pending:  # what the guard did not reserve itself
-            self._guard.add_pending(self._tokens_of([message]))
-        await self._add(Step(kind="result", messages=[message]))
+            self._guard.add_pending(self._transcript.tokens_of([message]))
+        await self._transcript.add(Step(kind="result", messages=[message]))
 
     async def _close_calls(self, text: str) -> None:
         """Answer every call that has no result yet."""
-        async with self._writing:  # what is on its way into the journal was not interrupted
-            pass
-        answered = {m.get("tool_call_id") for m in self.messages if m.get("role") == "tool"}
-        calls = [c for m in self.messages for c in m.get("tool_calls") or ()]
-        results = [
-            {"role": "tool", "tool_call_id": call["id"], "content": text}
-            for call in calls
-            if call["id"] not in answered
-        ]
-        if results:
-            self._guard.add_pending(self._tokens_of(results))
-            await self._add(Step(kind="result", messages=results))
+        if results := await self._transcript.unanswered(text):
+            self._guard.add_pending(self._transcript.tokens_of(results))
+            await self._transcript.add(Step(kind="result", messages=results))
             self._guard.commit()
 
     # --- the end ---------------------------------------------------------------------------------
 
     async def _give_up(self) -> Outcome:
         """The model was asked often enough: what there is, is the answer."""
-        if self._report.captured:
-            return await self._end("forced", self._text)
+        if self._report.state.captured:
+            return await self._end("forced", self._report.text)
         return await self._quote(None)
 
     async def _quote(self, error: BudgetExceededError | None) -> Outcome:
         """No model can be asked any more: the offline model quotes what the conversation holds."""
         self._why = "budget" if error is not None else self._why or "context"
-        if self._report.captured:
-            return await self._end("forced", self._text)
+        if self._report.state.captured:
+            return await self._end("forced", self._report.text)
         said = [m["content"] for m in self.messages if m.get("role") == "assistant"]
         told = next((text for text in reversed(said) if isinstance(text, str) and text), "")
         spoken = await asyncio.to_thread(
-            lambda: models.answer(read({"messages": _bare(self.messages)}, "openai-chat"))
+            lambda: models.answer(read({"messages": bare(self.messages)}, "openai-chat"))
         )
         text = "\n\n".join(filter(None, (told, spoken.text)))
         message = {"role": "assistant", "content": text}
-        await self._add(Step(kind="told", messages=[message]))
+        await self._transcript.add(Step(kind="told", messages=[message]))
         return await self._end("quoted", text)
 
     async def _end(self, ending: Ending, text: str) -> Outcome:
         if ending == "reported" and self._is_final:
             ending = "forced"
-        await self._add(Step(kind="ended", text=text, why=ending))
+        await self._transcript.add(Step(kind="ended", text=text, why=ending))
         return self._outcome(ending, text)
 
     def _outcome(self, ending: Ending, text: str) -> Outcome:
@@ -506,50 +472,11 @@ class Agent:
         return Outcome(
             text=text,
             ending=ending,
-            meta=dict(self._meta),
-            missing_meta=tuple(sorted(self._report.missing_meta)),
+            meta=dict(self._report.meta),
+            missing_meta=tuple(sorted(self._report.state.missing_meta)),
             why=self._why if ending in ("forced", "quoted") else "",
             turns=self._turns,
             input_tokens=used.input.used,
             output_tokens=used.output.used,
             session=self.session,
         )
-
-    # --- small rules -----------------------------------------------------------------------------
-
-    async def _add(self, step: Step) -> None:
-        """Write a step down and take it into the conversation: both, whoever cancels meanwhile."""
-        await asyncio.shield(self._written(step))
-
-    async def _written(self, step: Step) -> None:
-        async with self._writing:  # results of parallel tools come at once, and have one order
-            await self._journal.add(step)
-            self.messages += step.messages
-
-    def _tokens_of(self, messages: Sequence[Mapping[str, Any]]) -> int:
-        bare = _bare(messages)
-        return max(estimate_messages_tokens(bare, line.config.tokenizer_id) for line in self._lines)
-
-    def _schema_tokens(self, definitions: Sequence[Mapping[str, Any]]) -> int:
-        return max(
-            estimate_tool_schema_tokens(definitions, line.config.tokenizer_id)
-            for line in self._lines
-        )
-
-
-def _bare(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: value for key, value in m.items() if key != "holdfast"} for m in messages]
-
-
-async def _outcome_of(tool: Tool, call: Call) -> tuple[bool, str]:
-    """Whether a call failed, and what the model is told of it."""
-    try:
-        arguments = tool.arguments(call.arguments)
-    except ArgumentsError as error:
-        return True, f"[The arguments do not fit the tool: {error}.]"
-    try:
-        return False, await tool(arguments)
-    except HoldfastError as error:
-        return True, f"[The tool failed: {error}]"
-    except Exception as error:  # noqa: BLE001 - a tool is another's code, and the model can mend it
-        return True, f"[The tool failed: {type(error).__name__}: {error}]"

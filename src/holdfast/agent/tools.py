@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from holdfast.errors import SettingsError
+from holdfast.errors import HoldfastError, SettingsError
 
 _ARGUMENT = re.compile(r"^\s{2,}(\*{0,2}\w+)(?:\s*\([^)]*\))?:\s*(.+)$")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -104,6 +104,20 @@ def _check(schema: dict[str, Any], given: Mapping[str, Any]) -> None:
         raise ArgumentsError(
             f"{place} does not match the tool's schema ({type(error.kind).__name__})"
         )
+
+
+async def outcome_of(tool: Tool, written: str) -> tuple[bool, str]:
+    """Whether a call with the arguments that a model wrote failed, and what it is told of it."""
+    try:
+        arguments = tool.arguments(written)
+    except ArgumentsError as error:
+        return True, f"[The arguments do not fit the tool: {error}.]"
+    try:
+        return False, await tool(arguments)
+    except HoldfastError as error:
+        return True, f"[The tool failed: {error}]"
+    except Exception as error:  # noqa: BLE001 - a tool is another's code, and the model can mend it
+        return True, f"[The tool failed: {type(error).__name__}: {error}]"
 
 
 def tool_of(function: Callable[..., Any] | Tool) -> Tool:
