@@ -121,7 +121,7 @@ def test_an_agent_that_fits_is_sent_its_own_objects() -> None:
     capability.host.close()
 
 
-def test_a_huge_result_is_cited_before_the_history_has_it() -> None:
+def test_a_huge_result_stays_whole_in_the_history_and_its_citation_is_an_edit() -> None:
     def dump() -> str:
         """Gives everything."""
         return "\n".join(f"{n:06} line" for n in range(20_000))
@@ -133,9 +133,12 @@ def test_a_huge_result_is_cited_before_the_history_has_it() -> None:
             result = await Agent(model, tools=[dump], capabilities=[capability]).run("Go")
             parts = [part for message in result.all_messages() for part in message.parts]
             [back] = [part for part in parts if isinstance(part, ToolReturnPart)]
-            assert len(str(back.content)) < 5_000
-            [ref] = await engine.store.refs(engine.scope)
-            stored = await engine.store.get(engine.scope, ref.ref_id)
+            assert back.content == dump()
+            await capability.host.asettle()
+            [session] = await engine.store.sessions(engine.scope)
+            turns = await engine.store.turns(engine.scope.of(session.session))
+            edits = [edit for turn in turns for edit in turn.edits if edit.action == "cite"]
+            stored = await engine.store.get(engine.scope, edits[0].ref_id)
             assert stored is not None
             assert stored.data.decode() == dump()
 

@@ -1,8 +1,7 @@
-"""A tool's result that a framework should not even keep: cited when it comes back.
+"""A tool's result cited when it comes back, where a framework lets nobody change its requests.
 
-results: after host, before the adapters. A framework keeps each result in a history of its own, and
-copies, stores and sends it with every turn to come. What fits is decided with each request, by what
-room there is; a result of this size gives way in any window, so it does at once.
+results: after host, before the adapters. Elsewhere results stay whole in the framework's history,
+and what is cited is so in what is sent, as an edit of its request's record.
 """
 
 from __future__ import annotations
@@ -14,9 +13,6 @@ from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.expand.tool import NAME
 from holdfast.integrations._host import Host, log
-
-RESULT_TOKENS = 20_000
-"""Tokens from which on a result is cited before the framework has kept it."""
 
 
 async def cited(

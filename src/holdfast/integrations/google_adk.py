@@ -25,15 +25,12 @@ from holdfast.integrations._adk_request import (
     ContentForm,
     around_of,
     mark,
-    only_text,
     usage_of,
     withhold,
 )
 from holdfast.integrations._host import Host, log
-from holdfast.integrations._results import RESULT_TOKENS, cited
 from holdfast.integrations._session import Fit, Threads
 from holdfast.store import Scope
-from holdfast.wire.strict import encode
 
 if TYPE_CHECKING:
     from google.adk.agents.callback_context import CallbackContext
@@ -55,16 +52,12 @@ class HoldfastPlugin(BasePlugin):
         *,
         limit: int | None = None,
         options: FitOptions | None = None,
-        result_tokens: int = RESULT_TOKENS,
         name: str = "holdfast",
     ) -> None:
-        """Fit requests to `limit` input tokens; without one, to what the model takes.
-
-        A result of more than `result_tokens` is cited before ADK's session has it.
-        """
+        """Fit requests to `limit` input tokens; without one, to what the model takes."""
         super().__init__(name)
         self.host = Host(store)
-        self._limit, self._options, self._result_tokens = limit, options, result_tokens
+        self._limit, self._options = limit, options
         self._users: OrderedDict[Scope, Threads[types.Content]] = OrderedDict()
         self._sent: dict[str, tuple[Threads[types.Content], Fit[types.Content]]] = {}
         """Requests that are not answered yet, by the session and agent they are of."""
@@ -104,30 +97,6 @@ class HoldfastPlugin(BasePlugin):
         """A request that failed is not written down: it is asked again, or never."""
         self._sent.pop(_session_name(callback_context), None)
         return None
-
-    async def after_tool_callback(
-        self,
-        *,
-        tool: BaseTool,
-        tool_args: dict[str, Any],
-        tool_context: ToolContext,
-        result: dict[str, Any],
-    ) -> dict[str, Any] | None:
-        """Cite a result that is too long for any window before ADK's session has it."""
-        if isinstance(tool, _ExpandRef):
-            return None
-        text = only_text(result)
-        if text is None:
-            try:
-                text = encode(result).decode()
-            except TypeError:  # no JSON: ADK knows how to send it, and it is fitted then
-                return None
-        try:
-            host = (await self._of_user(tool_context)).host
-        except HoldfastError:
-            return None  # said with the request
-        citation = await cited(host, text, tool=tool.name, over=self._result_tokens)
-        return None if citation is None else {"result": citation}
 
     async def close(self) -> None:
         """Write down what is still to be written; the runner calls this in its end."""

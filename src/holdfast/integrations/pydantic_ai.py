@@ -24,7 +24,6 @@ from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
 from holdfast.fitting import FitOptions
 from holdfast.integrations._host import Host
 from holdfast.integrations._pydantic_form import PydanticForm
-from holdfast.integrations._results import RESULT_TOKENS, cited
 from holdfast.integrations._session import Threads
 from holdfast.privacy import apply, find, flags
 from holdfast.store import Content
@@ -32,9 +31,8 @@ from holdfast.store.refs import digest, ref_id
 
 if TYPE_CHECKING:
     from pydantic_ai.capabilities import WrapModelRequestHandler
-    from pydantic_ai.messages import ToolCallPart
     from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
-    from pydantic_ai.tools import RunContext, ToolDefinition
+    from pydantic_ai.tools import RunContext
 
 
 class HoldfastCapability(AbstractCapability[AgentDepsT]):
@@ -46,17 +44,12 @@ class HoldfastCapability(AbstractCapability[AgentDepsT]):
         *,
         limit: int | None = None,
         options: FitOptions | None = None,
-        result_tokens: int = RESULT_TOKENS,
     ) -> None:
-        """Fit requests to `limit` input tokens; without one, to what the model takes.
-
-        A result of more than `result_tokens` is cited before the run's history has it.
-        """
+        """Fit requests to `limit` input tokens; without one, to what the model takes."""
         self.host = Host(store)
         self.threads: Threads[ModelMessage] = Threads(
             self.host, PydanticForm(), limit=limit, options=options
         )
-        self._result_tokens = result_tokens
         self._instructions: dict[str, ModelRequest] = {}
 
     def get_toolset(self) -> FunctionToolset[AgentDepsT]:
@@ -88,21 +81,6 @@ class HoldfastCapability(AbstractCapability[AgentDepsT]):
         response = await handler(fitted)
         self.threads.observe(fit, _usage(response))
         return response
-
-    async def after_tool_execute(
-        self,
-        ctx: RunContext[AgentDepsT],
-        *,
-        call: ToolCallPart,
-        tool_def: ToolDefinition,
-        args: dict[str, Any],
-        result: Any,
-    ) -> Any:
-        """Cite a text that is too long for any window before the run's history has it."""
-        if not isinstance(result, str) or call.tool_name == NAME:
-            return result
-        citation = await cited(self.host, result, tool=call.tool_name, over=self._result_tokens)
-        return result if citation is None else citation
 
     def _instructed(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
         """The instructions that models put before all messages, as a message that is counted."""
