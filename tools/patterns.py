@@ -50,6 +50,9 @@ ARGUED = {
     "privacy.detector.compiled()": Argument("those of CREDENTIALS and PERSONAL, which are listed"),
     "tokens.price_list._check_clause()": Argument("only compiled; the price list is ours"),
     "fitting.policy._compiled()": Argument("RE2, of the settings or a header, on names of tools"),
+    "researching.places.find()": Argument(
+        "words of one quotation in a row, each behind one run of spaces: a step a word"
+    ),
     "summarise.support._names()": Argument("spellings of one unit, which are ours; no repeats"),
     "tokens.price_list.matches()": Argument("of the price list, on the names of models"),
 }

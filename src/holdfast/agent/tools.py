@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast.errors import HoldfastError, SettingsError
 
-_ARGUMENT = re.compile(r"^\s{2,}(\*{0,2}\w+)(?:\s*\([^)]*\))?:\s*(.+)$")
+_ARGUMENT = re.compile(r"^\s{2,}+(\*{0,2}\w++)(?:\s*+\([^)]*+\))?+:\s*+(.+)$")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MOST_ARGUMENT_BYTES = 1_000_000
 

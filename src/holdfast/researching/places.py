@@ -66,7 +66,7 @@ class SourceContent:
         if len(words) > _LONGEST:
             return None
         # Words as they are, with any white space between: linear, for each part is a literal.
-        pattern = r"\s+".join(map(re.escape, _SPACE.split(words)))
+        pattern = r"\s++".join(map(re.escape, _SPACE.split(words)))
         match = re.search(pattern, self.text)
         return self.quote(*match.span()) if match else None
 

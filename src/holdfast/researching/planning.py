@@ -18,7 +18,7 @@ _ASKING = r"(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|did|
 # Sentences; points of a list; `… and how …`, where a second question begins.
 _SENTENCES = re.compile(r"(?<=[?;])\s+|\n+|(?<=\.)\s+(?=[A-Z])")
 _POINT = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.)])\s+")
-_SECOND = re.compile(rf",?\s+(?:and|or)\s+(?={_ASKING}\s)", re.IGNORECASE)
+_SECOND = re.compile(rf",? (?:and|or) (?={_ASKING} )", re.IGNORECASE)
 _FEWEST_WORDS = 2
 
 
@@ -27,7 +27,7 @@ def sub_questions(question: str) -> tuple[str, ...]:
     whole = " ".join(question.split())
     parts: list[str] = []
     for sentence in _SENTENCES.split(question[:_LONGEST].strip()):
-        pieces = _SECOND.split(_POINT.sub("", sentence))
+        pieces = _SECOND.split(" ".join(_POINT.sub("", sentence).split()))
         parts += pieces if all(map(_asks, pieces)) else [" ".join(pieces)]
     asked = [" ".join(part.split()) for part in parts]
     chosen = [part for part in dict.fromkeys(asked) if _asks(part)]

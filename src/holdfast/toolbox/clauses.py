@@ -15,7 +15,7 @@ _LEAST_WORDS = 3
 # Where one wish ends and another begins: at the end of a sentence, or at a word that says so. The
 # alternatives begin with different characters, so that no place is tried twice.
 _BETWEEN = re.compile(
-    r"[.!?;。！？；]+(?:\s+|$)|\n+|,\s+(?=(?:and|then|also|finally|lastly|after)\b)"  # noqa: RUF001 - other scripts' own
+    r"(?<![.!?;。！？；])[.!?;。！？；]++(?:\s++|$)|\n++|,\s++(?=(?:and|then|also|finally|lastly|after)\b)"  # noqa: RUF001 - other scripts' own
     r"|\b(?:and then|then|after that|afterwards|finally|lastly|also|next)\b,?"
     r"|[。！？；]",  # noqa: RUF001 - other scripts' own
     re.IGNORECASE,

@@ -26,7 +26,8 @@ Transport = Literal["stdio", "http", "sse"]
 MOST_SERVERS = 200
 _MOST_BYTES = 1_000_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+# A default ends where the next variable begins, or each would be read to the end of all.
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^${}]*+))?\}")
 _TRANSPORTS: dict[str, Transport] = {
     "stdio": "stdio",
     "http": "http",

@@ -61,26 +61,29 @@ async def run(program: Program) -> int:
         OSError: it cannot be started.
     """
     loop = asyncio.get_running_loop()
-    forwarded = [signal.SIGTERM, *([signal.SIGHUP] if os.name == "posix" else [])]
-    process = await asyncio.create_subprocess_exec(*program.command, env=dict(program.environment))
+    running: list[asyncio.subprocess.Process] = []
 
     def forward(number: int) -> None:
-        with suppress(ProcessLookupError):  # it has just ended by itself
-            process.send_signal(number)
+        for process in running:
+            with suppress(ProcessLookupError):  # it has just ended by itself
+                process.send_signal(number)
 
     # The terminal sends Ctrl-C to the program too, which may mean "stop this answer", not "end".
-    handlers: list[tuple[int, Callable[..., object], tuple[int, ...]]] = [
-        (signal.SIGINT, lambda: None, ()),
-        *((number, forward, (number,)) for number in forwarded),
-    ]
+    # All are in place before the program is: one that comes meanwhile would end us alone.
+    handlers: dict[int, Callable[..., object]] = {signal.SIGINT: lambda _: None}
+    handlers[signal.SIGTERM] = forward
+    if os.name == "posix":
+        handlers[signal.SIGHUP] = forward
     with suppress(NotImplementedError):  # Windows: Ctrl-C ends both
-        for number, handler, arguments in handlers:
-            loop.add_signal_handler(number, handler, *arguments)
+        for number, handler in handlers.items():
+            loop.add_signal_handler(number, handler, number)
     try:
-        code = await process.wait()
+        environment = dict(program.environment)
+        running.append(await asyncio.create_subprocess_exec(*program.command, env=environment))
+        code = await running[0].wait()
     finally:
         with suppress(NotImplementedError):
-            for number, _, _ in handlers:
+            for number in handlers:
                 loop.remove_signal_handler(number)
     return 128 - code if code < 0 else code
 
