@@ -463,6 +463,8 @@ def _attack(number: int, use: Use, sizes: Sequence[int], thorough: bool) -> None
         if seconds := _growth(use, method, attack, sizes):
             os.write(1, json.dumps(attempt._replace(seconds=tuple(seconds))).encode() + b"\n")
             break
+    # The limit is of an attack. What frameworks do when the process ends is none.
+    resource.setrlimit(resource.RLIMIT_CPU, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     os.write(1, json.dumps([tried, len(forms)]).encode() + b"\n")
 
 
