@@ -18,6 +18,7 @@ _PATHS = {
     "/v1/responses": "openai-responses",
     "/v1/messages": "anthropic",
 }
+_AZURES = re.compile(r"^/openai/deployments/[^/]+/|^/(openai|api)/v1/")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Got:
         address = _GEMINI.fullmatch(self.path)
         if address and address[2].endswith("enerateContent"):
             return "gemini"
-        return _PATHS.get(self.path, "")
+        return _PATHS.get(_AZURES.sub("/v1/", self.path), "")
 
     @cached_property
     def value(self) -> dict[str, Any]:

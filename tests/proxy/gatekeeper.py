@@ -192,4 +192,6 @@ def _has_key(got: Got) -> bool:
     if got.dialect == "gemini":
         given = (got.header("x-goog-api-key"), got.query.get("key", ""))
         return any(key.startswith(KEY) for key in given)
+    if got.path.startswith("/openai/"):  # Azure's
+        return bears or got.header("api-key").startswith(KEY)
     return bears

@@ -231,7 +231,7 @@ def test_no_slash_sends_a_client_elsewhere(proxy: Running) -> None:
 
 
 def test_a_path_without_an_upstream_says_what_to_do(proxy: Running) -> None:
-    answered = ask(f"{proxy.url}/v1/models")
+    answered = ask(f"{proxy.url}/v1/files")
     assert answered.status == 404
     assert "holdfast serve --help" in answered.json["error"]["message"]
 

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.errors import SettingsError
+from holdfast.settings.upstreams import NamedUpstream
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat, log
 from tests.proxy.faults import stall
@@ -291,6 +292,33 @@ def arrives(family: str, dialect: str) -> Observe:
     return observe
 
 
+def named_upstream_is_asked(patterns: list[str], _: Path) -> object:
+    with Upstream() as upstream:
+        upstream.always = says(text("Well."))
+        entry = NamedUpstream(upstream.url, models=patterns, key=KEY)
+        with running_proxy({"upstreams": {"local": entry}, "serve_offline": True}) as proxy:
+            asked(proxy)
+        return len(upstream.requests)
+
+
+def model_asked_for(aliases: dict[str, str], _: Path) -> object:
+    with proxied(model_aliases=aliases) as (proxy, upstream):
+        upstream.always = says(text("Well."))
+        asked(proxy)
+        return upstream.requests[0].model
+
+
+def second_is_allowed(setting: str) -> Observe:
+    def observe(most: float, _: Path) -> object:
+        with proxied(**{setting: most}) as (proxy, upstream):
+            upstream.always = says(text("Well."))
+            asked(proxy)
+            proxy.settled()
+            return asked(proxy).status
+
+    return observe
+
+
 def key_sent(family: str, dialect: str, header: str) -> Observe:
     """Whose key the upstream gets: the client's, or that of the settings."""
 
@@ -464,6 +492,10 @@ PROXY: dict[str, Wired | str] = {
     "anthropic_key": Wired(key_sent("anthropic", "anthropic", "x-api-key"), "", "sk-ours"),
     "gemini_upstream": Wired(arrives("gemini", "gemini"), False, True),
     "gemini_key": Wired(key_sent("gemini", "gemini", "x-goog-api-key"), "", "sk-ours"),
+    "upstreams": Wired(named_upstream_is_asked, ["gpt-*"], ["claude-*"]),
+    "model_aliases": Wired(model_asked_for, {}, {"gpt-4o": "gpt-4o-mini"}),
+    "daily_tokens": Wired(second_is_allowed("daily_tokens"), 0, 5),
+    "daily_dollars": Wired(second_is_allowed("daily_dollars"), 0.0, 1e-7),
     "upstream_idle_seconds": Wired(proxy_waits, 0.2, 60.0),
     "request_limit": Wired(proxy_limit, 3_000, 0),
     "max_expansion_rounds": Wired(calls_until_the_end, 1, 3),

@@ -5,10 +5,12 @@ upstreams: beside network; nothing is sent here.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import re
+from typing import Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from holdfast.errors import SettingsError
+from holdfast.fitting.policy import matches
 from holdfast.settings import Settings
 
 Family = Literal["openai", "anthropic", "gemini"]
@@ -19,6 +21,18 @@ OFFICIAL: dict[Family, str] = {
     "anthropic": "https://api.anthropic.com",
     "gemini": "https://generativelanguage.googleapis.com",
 }
+FAMILY_OF: dict[str, Family] = {
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+}
+_DIALECT_OF: dict[Family, str] = {
+    "openai": "openai-chat",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 OWNERS: dict[Family, str] = {"openai": "OpenAI's", "anthropic": "Anthropic's", "gemini": "Gemini's"}
 
 
@@ -28,6 +42,10 @@ class Upstream(NamedTuple):
     family: Family
     url: str
     key: str = ""
+    name: str = ""
+    """Of one beside those of the families; such a one never gets a client's own key."""
+    chats_only: bool = False
+    """It has OpenAI's chat, and not its Responses."""
 
     @property
     def key_header(self) -> dict[str, str]:
@@ -35,34 +53,119 @@ class Upstream(NamedTuple):
         if not self.key:
             return {}
         if self.family == "openai":
+            if (urlsplit(self.url).hostname or "").endswith(".azure.com"):
+                return {"api-key": self.key}
             return {"authorization": f"Bearer {self.key}"}
         return {"x-api-key" if self.family == "anthropic" else "x-goog-api-key": self.key}
 
+    @property
+    def takes_clients_key(self) -> bool:
+        """Whether a client's own key goes there: to its vendor, if the settings have no other."""
+        return not (self.key or self.name)
+
+    def dialect_for(self, dialect: str) -> str:
+        """The dialect in which it is asked what a client asks in one: the same, if it can."""
+        if self.family != FAMILY_OF[dialect]:
+            return _DIALECT_OF[self.family]
+        return "openai-chat" if self.chats_only else dialect
+
     def __repr__(self) -> str:
-        return f"<Upstream {self.family}>"
+        return f"<Upstream {self.name or self.family}>"
+
+
+class Target(NamedTuple):
+    """Where a request may go, and as what."""
+
+    upstream: Upstream
+    dialect: str
+    model: str
+
+    @property
+    def name(self) -> str:
+        """What logs and headers call it."""
+        return self.upstream.name or self.upstream.family
+
+
+class Upstreams:
+    """Everybody who may be asked."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.by_family = configured(settings)
+        self._named = [
+            (entry, _named(name, entry.url, entry.speaks, entry.key))
+            for name, entry in settings.upstreams.items()
+        ]
+        self._aliases = settings.model_aliases
+
+    def __bool__(self) -> bool:
+        return bool(self.by_family or self._named)
+
+    @property
+    def has_named(self) -> bool:
+        """Whether any stand beside those of the families."""
+        return bool(self._named)
+
+    def targets(self, dialect: str, model: str) -> tuple[Target, ...]:
+        """Who is asked for a model, one after the other; empty if there is nobody."""
+        model = self._aliases.get(model, model)
+        targets = [
+            Target(upstream, upstream.dialect_for(dialect), entry.model or model)
+            for entry, upstream in self._named
+            if any(matches(pattern, model) for pattern in entry.models)
+        ]
+        own = self.by_family.get(FAMILY_OF[dialect])
+        if own is not None:
+            targets.append(Target(own, dialect, model))
+        return tuple(targets)
+
+    def names(self) -> list[str]:
+        """The models that the settings name: aliases, and what upstreams list without patterns."""
+        listed = (name for entry, _ in self._named for name in entry.models)
+        plain = (name for name in listed if not set(name) & set("*?"))
+        return sorted({*self._aliases, *plain})
+
+    def addresses(self) -> dict[str, str]:
+        """Where everybody is, by the names that people see."""
+        families = {family: upstream.url for family, upstream in self.by_family.items()}
+        return families | {upstream.name: upstream.url for _, upstream in self._named}
 
 
 def configured(settings: Settings) -> dict[Family, Upstream]:
-    """The upstreams that the settings name.
+    """The upstreams of the families that the settings name.
 
     A key without an address means the vendor's own.
     """
-    given: dict[Family, tuple[str, str]] = {
+    entries: dict[Family, tuple[str, str]] = {
         "openai": (settings.openai_upstream, settings.openai_key),
         "anthropic": (settings.anthropic_upstream, settings.anthropic_key),
         "gemini": (settings.gemini_upstream, settings.gemini_key),
     }
-    found: dict[Family, Upstream] = {}
-    for family, (url, key) in given.items():
-        if not url and not key:
-            continue
-        base = (url or OFFICIAL[family]).rstrip("/")
-        parts = urlsplit(base)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            raise SettingsError(
-                "the upstream is no HTTP address",
-                where=f"{family}_upstream",
-                fix=f"Give one such as {OFFICIAL[family]}, without a user name.",
-            )
-        found[family] = Upstream(family, base, key)
-    return found
+    return {
+        family: Upstream(family, _base(url or OFFICIAL[family], f"{family}_upstream", family), key)
+        for family, (url, key) in entries.items()
+        if url or key
+    }
+
+
+def _named(name: str, url: str, speaks: str, key: str) -> Upstream:
+    family = FAMILY_OF.get(speaks) or FAMILY_OF[_DIALECT_OF[cast("Family", speaks)]]
+    where = f"upstreams.{name}"
+    if not _NAME.fullmatch(name) or name in OFFICIAL:
+        raise SettingsError(
+            "an upstream cannot have this name",
+            where=where,
+            fix="Use letters, digits, - and _, and not the name of a family.",
+        )
+    return Upstream(family, _base(url, where, family), key, name, speaks == "openai-chat")
+
+
+def _base(url: str, where: str, family: Family) -> str:
+    base = url.rstrip("/")
+    parts = urlsplit(base)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        raise SettingsError(
+            "the upstream is no HTTP address",
+            where=where,
+            fix=f"Give one such as {OFFICIAL[family]}, without a user name.",
+        )
+    return base

@@ -1,7 +1,7 @@
 """Every setting of Holdfast: its type with bounds, what it means, its default.
 
-table: the last of this folder; answers, turns and the proxy stand here, the rest in content and
-background. From each field come the environment variable, the key of
+table: the last of this folder; answers, turns and the proxy stand here, the rest in content,
+background, gateway and upstreams. From each field come the environment variable, the key of
 `holdfast.toml`, the checks, the output of `holdfast config` and the sample file.
 """
 
@@ -14,12 +14,12 @@ import msgspec
 from msgspec import Meta
 
 from holdfast.errors import SettingsError
-from holdfast.settings.gateway import GatewaySettings
 from holdfast.settings.keys import Secret
 from holdfast.settings.sources import user_data_folder
+from holdfast.settings.upstreams import UpstreamSettings
 
 
-class Settings(GatewaySettings, frozen=True, kw_only=True):
+class Settings(UpstreamSettings, frozen=True, kw_only=True):
     """Every setting of Holdfast. A key arrives with the code that obeys it, never before."""
 
     enable_answer_cache: Annotated[
@@ -154,33 +154,6 @@ class Settings(GatewaySettings, frozen=True, kw_only=True):
             "again. 0: as many as its open files allow, up to 10,000.",
         ),
     ] = 0
-    openai_upstream: Annotated[
-        str,
-        Meta(
-            description="Address of an API like OpenAI's, such as https://api.openai.com or "
-            "http://localhost:11434; empty without openai_key: none."
-        ),
-    ] = ""
-    openai_key: Annotated[
-        Secret[str], Meta(description="Key for openai_upstream; empty: the client's own.")
-    ] = ""
-    anthropic_upstream: Annotated[
-        str,
-        Meta(description="Address of Anthropic's API; empty without anthropic_key: none."),
-    ] = ""
-    anthropic_key: Annotated[
-        Secret[str], Meta(description="Key for anthropic_upstream; empty: the client's own.")
-    ] = ""
-    gemini_upstream: Annotated[
-        str,
-        Meta(description="Address of Gemini's API; empty without gemini_key: none."),
-    ] = ""
-    gemini_key: Annotated[
-        Secret[str], Meta(description="Key for gemini_upstream; empty: the client's own.")
-    ] = ""
-    upstream_idle_seconds: Annotated[
-        float, Meta(ge=1, description="How long the proxy waits for the next byte of an upstream.")
-    ] = 300.0
     request_limit: Annotated[
         int, Meta(ge=0, description="Most input tokens of a request; 0: what the model can take.")
     ] = 0

@@ -110,6 +110,7 @@ EditAction = Literal[
     "withhold",  # tools were taken out, or may not be called
     "usage",  # the stream was asked to report its usage
     "layout",  # white space between messages was made even
+    "route",  # it went to another upstream, under another name or in another dialect
     "answer",  # an answer that was kept was given again, and nothing went out
 ]
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 import holdfast
-from holdfast.calling.upstreams import OFFICIAL, configured
+from holdfast.calling.upstreams import OFFICIAL, Upstreams
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings, environment_for_programs
 from holdfast.store import Store
@@ -151,12 +151,12 @@ def _port(settings: Settings) -> Iterator[Finding]:
 def _named(settings: Settings) -> Iterator[Finding]:
     """The upstreams that the settings name."""
     try:
-        upstreams = configured(settings)
+        upstreams = Upstreams(settings).addresses()
     except HoldfastError as error:
         yield Finding("upstreams", "fault", f"{error.what} ({error.where}).", error.fix or "")
         return
-    for family, upstream in upstreams.items():
-        yield Finding(f"upstream {family}", "ok", upstream.url)
+    for name, url in upstreams.items():
+        yield Finding(f"upstream {name}", "ok", url)
     if not upstreams:
         do = "Give `holdfast serve --openai URL`, or run a program with `holdfast wrap`."
         yield Finding("upstreams", "note", "none is set: the offline model answers.", do)

@@ -13,7 +13,6 @@ from ._output import remark
 from ._store import StoreOption
 
 if TYPE_CHECKING:
-    from holdfast.calling.upstreams import Family
     from holdfast.surfaces.proxy.server import Started
 
 _CURL = """\
@@ -99,12 +98,13 @@ def serve(
 def _greet(settings: Settings, started: Started) -> None:
     url = started.url
     remark(f"Holdfast listens on {url} (Ctrl-C ends it)")
-    families: tuple[Family, ...] = ("openai", "anthropic", "gemini")
-    for family in families:
+    for family in ("openai", "anthropic", "gemini"):
         nobody = f"nobody: give --{family} URL, or --offline"
         offline = "the offline model, which only quotes"
         to = started.upstreams.get(family, offline if started.answers_offline else nobody)
         remark(f"  {family:<9} → {to}")
+    for name in settings.upstreams:
+        remark(f"  {name:<9} → {started.upstreams[name]}")
     if settings.serve_workers > 1:
         remark(f"  workers   → {settings.serve_workers}, which share the store")
     remark(f"  store     → {without_password(settings.store_url) or _default_store(settings)}")

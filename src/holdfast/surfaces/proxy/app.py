@@ -11,10 +11,12 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.calling.network import BrokenOffError, UpstreamError
+from holdfast.calling.upstreams import Family, Upstream
 from holdfast.errors import (
     BudgetExceededError,
     ContextOptimizationError,
@@ -25,8 +27,10 @@ from holdfast.errors import (
     StoreError,
     WireError,
 )
+from holdfast.surfaces.proxy.allowance import AllowanceError
 from holdfast.surfaces.proxy.counting import count_answer
 from holdfast.surfaces.proxy.delivery import Outcome
+from holdfast.surfaces.proxy.dispatch import Dispatch
 from holdfast.surfaces.proxy.encodings import (
     ACCEPTED,
     UnknownEncodingError,
@@ -37,12 +41,15 @@ from holdfast.surfaces.proxy.exchange import Handling
 from holdfast.surfaces.proxy.heap import LARGE_BYTES, give_back_after
 from holdfast.surfaces.proxy.incoming import Incoming, Receive, TooSlowError, Upload
 from holdfast.surfaces.proxy.logs import Fields, log
+from holdfast.surfaces.proxy.models import OFFLINE_NAME, lists_models, model_list
 from holdfast.surfaces.proxy.routes import Route, family_of, meant, route
 from holdfast.surfaces.proxy.seen import RequestSeen
-from holdfast.surfaces.proxy.service import Service
+from holdfast.surfaces.proxy.sending import received
+from holdfast.surfaces.proxy.service import READING, Service
 from holdfast.surfaces.proxy.switches import PREFIX, Switches, read_switches
 from holdfast.surfaces.proxy.tenants import own_tokens
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, returned_headers
+from holdfast.wire import read
 from holdfast.wire.answers import OVERFLOW, ArrayWriter, error_body, overflow_message
 
 ASGIScope = MutableMapping[str, Any]
@@ -164,6 +171,38 @@ class ProxyApp:
             outcome = await Handling(self.service, incoming).run()
         await _send(send, outcome, array)
 
+    async def _by_model(self, asked: _Asked, there: Route, send: Send) -> None:
+        """Send a request on to whoever answers for its model, without an edit of ours."""
+        service = self.service
+        incoming = await self._incoming(asked, there, Switches())
+        work = partial(read, incoming.body, there.dialect, limits=service.limits)
+        request = await service.engine.workers.off_loop(len(incoming.body) // READING, work)
+        dispatch = Dispatch(service, incoming, there.model or request.model or "")
+        async with dispatch.send(request, incoming.body) as reply:
+            returned = returned_headers(reply.headers, changed=False) | dispatch.headers
+            await _send(send, Outcome(reply.status, returned, reply.chunks()))
+
+    async def _models(
+        self, asked: _Asked, family: Family, upstream: Upstream | None
+    ) -> Outcome | None:
+        """The vendor's models and those of the settings, in one list; None if there is no need."""
+        service = self.service
+        names = service.upstreams.names()
+        if upstream is None:
+            names += [OFFLINE_NAME] * service.answers_offline
+            return Outcome(200, _JSON, model_list(family, names)) if names else None
+        if not names:
+            return None
+        url = address(upstream, asked.scope["path"], asked.query)
+        headers = outgoing_headers(upstream, asked.headers, own_tokens(service.settings).values())
+        sending = service.http.send(url, "GET", {**headers, "accept-encoding": "identity"}, b"")
+        async with asked.seen.timed(sending) as reply:
+            got = await received(reply, service.most_bytes)
+        if got.status != 200:
+            return Outcome(got.status, got.headers, got.body)
+        body = model_list(family, names, got.body)
+        return Outcome(200, got.headers, body)
+
     async def _incoming(self, asked: _Asked, there: Route, switches: Switches) -> Incoming:
         """The request with its whole body, as its client wrote it before packing it."""
         most = self.service.settings.max_body_bytes
@@ -190,15 +229,17 @@ class ProxyApp:
                 fix="The base URL of OpenAI's clients ends with /v1, that of Anthropic's does not.",
             )
         family = asked.route.family if asked.route else family_of(path, frozenset(names))
-        upstream = self.service.upstreams.get(family) if family is not None else None
+        upstream = self.service.upstreams.by_family.get(family) if family is not None else None
+        if asked.route is not None and (upstream is None or self.service.upstreams.has_named):
+            await self._by_model(asked, asked.route, send)
+            return
+        models = None
+        if lists_models(method, path) and family is not None:
+            models = await self._models(asked, family, upstream)
+        if models is not None:
+            await _send(send, models)
+            return
         if upstream is None:
-            if asked.route is not None:  # bypass, with nothing to go to
-                self.service.check_upstream(asked.route.family)
-                incoming = await self._incoming(asked, asked.route, Switches())
-                async with self.service.send(incoming, incoming.body) as reply:
-                    returned = returned_headers(reply.headers, changed=False)
-                    await _send(send, Outcome(reply.status, returned, reply.chunks()))
-                return
             raise UpstreamError(
                 "there is no upstream for this path",
                 status=404,
@@ -303,6 +344,7 @@ _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
     (ContextOptimizationError, 400),
     (PrivacyError, 400),
     (SettingsError, 400),  # while a request is answered: the model's name in it is none
+    (AllowanceError, 429),
     (StoreError, 503),
 )
 

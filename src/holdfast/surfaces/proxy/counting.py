@@ -13,6 +13,7 @@ from holdfast.assemble.requests import spoken
 from holdfast.engine import Holdfast
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
 from holdfast.surfaces.proxy.delivery import Outcome
+from holdfast.surfaces.proxy.dispatch import Dispatch
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Preparing
 from holdfast.surfaces.proxy.service import READING, Service
@@ -36,8 +37,8 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
         return _told(dialect, tokens)
     conversation = await off_loop(size // READING, partial(_read, service, incoming))
     session = await engine.look_up(conversation, incoming.switches.session)
-    model = incoming.route.model or conversation.model or ""
-    preparing = Preparing(service, incoming, engine)
+    model = Dispatch(service, incoming, incoming.route.model or conversation.model or "").model
+    preparing = Preparing(service, incoming, engine, model)
     options, budget = preparing.options(conversation), preparing.turn_budget
     try:
         tokens = (await session.preview(conversation, options)).tokens

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from holdfast.answers import Answer
 from holdfast.calling.expansions import Expansions
@@ -21,7 +23,9 @@ from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.expand.finding import CALLERS, OUR_TOOLS
 from holdfast.fitting import Fitted
+from holdfast.store import Turn
 from holdfast.surfaces.proxy.delivery import Outcome, Pieces, account
+from holdfast.surfaces.proxy.dispatch import Dispatch
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.surfaces.proxy.remembering import Ended, Remembering, edit_of
@@ -72,6 +76,8 @@ class Handling:
         """Tools that went out and are not the client's own."""
         self._engine: Holdfast
         """That of the tenant who asks."""
+        self._dispatch: Dispatch
+        """Whom the request goes to."""
         self._preparing: Preparing
         self._hidden_answer: Kept | None = None
         """What of the answer the client never saw."""
@@ -93,8 +99,10 @@ class Handling:
         engine = self._engine = await self.service.tenants.of(self.incoming)
         tenant = engine.scope.workspace
         conversation = await self.service.read(self.incoming.body, self.dialect, tenant)
-        self.incoming.seen.model = self.incoming.route.model or conversation.model or ""
-        self._preparing = Preparing(self.service, self.incoming, engine)
+        model = self.incoming.route.model or conversation.model or ""
+        self.incoming.seen.model = model
+        self._dispatch = Dispatch(self.service, self.incoming, model)
+        self._preparing = Preparing(self.service, self.incoming, engine, self._dispatch.model)
         self._remembering = Remembering(self.service, self.incoming, engine)
         try:
             answer = await self._remembering.look(conversation)
@@ -119,19 +127,23 @@ class Handling:
 
     async def _asked(self, conversation: Conversation) -> Outcome:
         """Send the request, and give the answer that comes."""
+        nearly_used = await self._allowed()
         prepared = await self._preparing.prepare(conversation)
-        warnings = prepared.warnings + self._remembering.warnings
+        warnings = prepared.warnings + self._remembering.warnings + nearly_used
         prepared = prepared._replace(warnings=warnings)
         if self._remembering.headers:
             self.service.telemetry.metrics.answered("miss")
         self.incoming.seen.session = prepared.session.name
+        self._dispatch.leave_out(partial(self._preparing.takes, prepared))
         self._offered = await self._offered_in(prepared)
         headers = prepared.headers | self._remembering.headers
         if self.service.peers is not None:
             headers[f"{PREFIX}worker"] = str(self.service.peers.number)
         calls = AsyncExitStack()
         try:
-            reply = await calls.enter_async_context(self.service.send(self.incoming, prepared.body))
+            sending = self._dispatch.send(prepared.sent, prepared.body)
+            reply = await calls.enter_async_context(sending)
+            headers |= self._dispatch.headers
             if reply.status < 400 and is_stream(reply):
                 headers = returned_headers(reply.headers, changed=True) | headers
                 held = calls.pop_all()
@@ -142,6 +154,15 @@ class Handling:
             await calls.aclose()
         last = await self._whole_answer(prepared, first)
         return last._replace(headers=last.headers | headers)
+
+    async def _allowed(self) -> tuple[str, ...]:
+        """Raise if who asks may ask no more today; a store that is gone keeps nobody back."""
+        try:
+            warning = await self.service.allowances.check(self._engine)
+        except StoreError as error:
+            self.incoming.seen.store_failed_with(error)
+            return ()
+        return (warning,) if warning else ()
 
     async def _offered_in(self, prepared: Prepared) -> frozenset[str]:
         """The tools that went out and are not the client's own; it may have 10,000 of those."""
@@ -175,7 +196,7 @@ class Handling:
             self._keep_id(answer.id)
             sent = await self._next(prepared, sent, partial(tuple, answer.turn), answer.calls)
             if sent is not None:
-                async with self.service.send(self.incoming, write(sent)) as reply:
+                async with self._dispatch.send(sent, write(sent)) as reply:
                     got = await received(reply, self.service.most_bytes)
         self._note(prepared, 200, billed)
         await self._written()
@@ -271,7 +292,7 @@ class Handling:
             if following is None:
                 return
             reply = await calls.enter_async_context(
-                self.service.send(self.incoming, write(following))
+                self._dispatch.send(following, write(following))
             )
             if reply.status >= 300:
                 status = reply.status if reply.status >= 400 else 502
@@ -381,22 +402,29 @@ class Handling:
         fitted = self._refitted or prepared.fitted
         if fitted is None or self.incoming.seen.turn is not None:
             return
+        if remembered is None and (routed := self._dispatch.edit) is not None:
+            fitted = msgspec.structs.replace(fitted, edits=(*fitted.edits, routed))
         elapsed = (time.perf_counter() - self._started) * 1000
-        self.incoming.seen.turn = self.service.later(
-            self._engine.observe(
-                prepared.session,
-                fitted,
-                usage,
-                status=status,
-                expanded=self._expansions.used if self._expansions is not None else None,
-                hidden=self._hidden_answer,
-                milliseconds=elapsed,
-                read_only=self.incoming.switches.read_only,
-                learn=self._teaches(prepared.asked),
-                billed=self.incoming.route.family in self.service.upstreams,
-                remembered=remembered,
-            )
+        observed = self._engine.observe(
+            prepared.session,
+            fitted,
+            usage,
+            status=status,
+            expanded=self._expansions.used if self._expansions is not None else None,
+            hidden=self._hidden_answer,
+            milliseconds=elapsed,
+            read_only=self.incoming.switches.read_only,
+            learn=self._teaches(prepared.asked),
+            billed=self._dispatch.target is not None,
+            remembered=remembered,
         )
+        self.incoming.seen.turn = self.service.later(self._counted(observed))
+
+    async def _counted(self, observed: Awaitable[Turn]) -> Turn:
+        """A turn that is written down counts for who asked."""
+        turn = await observed
+        self.service.allowances.add(self._engine, turn.usage)
+        return turn
 
     async def _written(self) -> None:
         """Wait until the turn is written down, before the client has the end of its answer."""
@@ -406,9 +434,10 @@ class Handling:
     def _teaches(self, asked: Conversation) -> bool:
         """Whether reported usage is of what we counted, and not our own count.
 
-        The offline model counts as we do; what a provider keeps is billed without being sent.
+        The offline model counts as we do; what a provider keeps is billed without being sent; and
+        another model than the one that was counted for counts otherwise.
         """
-        if self.incoming.route.family not in self.service.upstreams:
+        if self._dispatch.target is None or self._dispatch.fell_back:
             return False
         return not any(asked.rest.get(name) for name in _HELD_BY_THE_PROVIDER)
 

@@ -22,6 +22,7 @@ from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.telemetry import context_line
 from holdfast.tokens import TokenCount, count
+from holdfast.tokens.requested import request_limit
 from holdfast.wire import Conversation
 
 
@@ -71,9 +72,11 @@ class Prepared(NamedTuple):
 class Preparing:
     """Makes one request ready."""
 
-    def __init__(self, service: Service, incoming: Incoming, engine: Holdfast) -> None:
+    def __init__(self, service: Service, incoming: Incoming, engine: Holdfast, model: str) -> None:
         self.service = service
         self.incoming = incoming
+        self.model = model
+        """What is asked for in the end: by this name it is counted."""
         self.engine = engine
         """That of the tenant who asks."""
 
@@ -128,7 +131,7 @@ class Preparing:
         return msgspec.structs.replace(
             defaults,
             dialect=route.dialect,
-            model=route.model or conversation.model or "",
+            model=self.model,
             limit=switches.limit or settings.request_limit or None,
             rules=switches.citing(defaults.rules),
             cites=defaults.cites and switches.cite and not several,
@@ -184,6 +187,13 @@ class Preparing:
         return msgspec.structs.replace(
             fitted, limit=before.limit, edits=before.edits + fitted.edits
         )
+
+    def takes(self, prepared: Prepared, model: str) -> bool:
+        """Whether another model than the one that was asked for could take the request as well."""
+        if prepared.fitted is None:
+            return True
+        limit = request_limit(prepared.asked, self.engine.options.registry, model=model)
+        return prepared.fitted.count.upper <= limit
 
     def count(self, conversation: Conversation, model: str) -> TokenCount:
         """Count with what was learnt."""

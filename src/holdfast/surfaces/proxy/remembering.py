@@ -136,11 +136,12 @@ class Remembering:
     def _beside(self, conversation: Conversation) -> tuple[str, ...]:
         """What an answer depends on that the body does not say."""
         route, switches = self._incoming.route, self._incoming.switches
-        upstream = self._service.upstreams.get(route.family)
+        model = route.model or conversation.model or ""
+        asked = self._service.upstreams.targets(route.dialect, model)
         meant = sorted(pair for pair in self._incoming.headers if pair[0].lower() in _MEANT)
         changing = (switches.cite, switches.offer_expand, switches.limit, *switches[-4:])
-        where = "" if upstream is None else upstream.url
-        return (route.model or conversation.model or "", where, repr(meant), repr(changing))
+        where = ",".join(f"{target.upstream.url} {target.model}" for target in asked)
+        return (model, where, repr(meant), repr(changing))
 
     def _may_share(self, signed: Signed) -> bool:
         if self._answers.unlike_because:

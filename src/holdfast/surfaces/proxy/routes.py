@@ -36,6 +36,10 @@ _GEMINI = re.compile(
 )
 
 
+_DEPLOYMENT = re.compile(r"/openai/deployments/[^/]+/(chat/completions|responses)")
+_PREFIXES = ("/openai/v1/", "/api/v1/")
+
+
 def route(method: str, path: str) -> Route | None:
     """The route of a request; None if it passes through."""
     if method != "POST":
@@ -49,7 +53,14 @@ def route(method: str, path: str) -> Route | None:
             model=model,
             streams=verb == "streamGenerateContent",
         )
-    return _ROUTES.get(path.rstrip("/"))
+    return _ROUTES.get(_plain(path.rstrip("/")))
+
+
+def _plain(path: str) -> str:
+    """A path as OpenAI writes it: Azure and OpenRouter put words of their own before it."""
+    if match := _DEPLOYMENT.fullmatch(path):
+        return f"/v1/{match[1]}"
+    return path[path.index("/v1/") :] if path.startswith(_PREFIXES) else path
 
 
 def meant(path: str) -> str:
@@ -67,6 +78,8 @@ def family_of(path: str, header_names: frozenset[str]) -> Family | None:
     """Whose API a path belongs to; None if it is nobody's."""
     if path.startswith(("/v1beta/", "/v1alpha/")) or _GEMINI.fullmatch(path):
         return "gemini"
+    if path.startswith((*_PREFIXES, "/openai/")):
+        return "openai"
     if not path.startswith("/v1/"):
         return None
     if path.startswith("/v1/messages") or "anthropic-version" in header_names:

@@ -27,7 +27,6 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.calling.network import HttpSending
-from holdfast.calling.upstreams import Family
 from holdfast.cite import cite
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
@@ -63,7 +62,7 @@ DRAIN_SECONDS = 10
 PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = (dashboard.routes, telemetry.routes)
 """What the proxy shows beside the providers' paths: each gives its routes for a service."""
 
-PREFIXES = ("/v1/", "/v1beta/", "/v1alpha/")
+PREFIXES = ("/v1/", "/v1beta/", "/v1alpha/", "/openai/", "/api/v1/")
 """Where the providers' paths begin."""
 
 
@@ -217,15 +216,15 @@ class Started(NamedTuple):
     """Where a proxy listens, and where it sends requests."""
 
     url: str
-    upstreams: dict[Family, str]
-    """Address by family."""
+    upstreams: dict[str, str]
+    """Addresses by family or name."""
     answers_offline: bool = False
     """Whether the offline model answers for the others; else they are refused."""
 
 
 def whereabouts(service: Service, listener: socket.socket) -> Started:
     """What there is to be told of a proxy that starts."""
-    to = {family: upstream.url for family, upstream in service.upstreams.items()}
+    to = service.upstreams.addresses()
     return Started(base_url(listener), to, service.answers_offline)
 
 

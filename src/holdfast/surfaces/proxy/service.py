@@ -7,35 +7,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
+from typing import Any, TypeVar
 
 from holdfast.calling.expansions import Caps
-from holdfast.calling.network import HttpSending, Reply, Sending, UpstreamError
-from holdfast.calling.upstreams import OFFICIAL, OWNERS, Family, configured
+from holdfast.calling.network import HttpSending, Sending, UpstreamError
+from holdfast.calling.upstreams import OFFICIAL, OWNERS, Family, Upstreams
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.jobs import Attempt
 from holdfast.settings import Settings
+from holdfast.surfaces.proxy.allowance import Allowances
 from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.login import Logins
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.recent import Recent
 from holdfast.surfaces.proxy.telemetry import Telemetry
-from holdfast.surfaces.proxy.tenants import Tenants, own_tokens
-from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, without
+from holdfast.surfaces.proxy.tenants import Tenants
 from holdfast.wire import Conversation
 from holdfast.wire.strict import Limits
 
-if TYPE_CHECKING:
-    from holdfast.surfaces.proxy.incoming import Incoming
-
 READING = 16
 """How many times faster JSON is read than what it holds is cited."""
-_SAFE = "/:@!$&'()*+,;=~"
-
 
 _T = TypeVar("_T")
 
@@ -56,11 +49,12 @@ class Service:
         self.engine = engine
         """That of the store's owner; requests are worked on by those of their tenants."""
         self.tenants = Tenants(engine, settings)
+        self.allowances = Allowances(settings)
         self.logins = Logins(settings, peers=peers)
         self.settings = settings
         self.http = http
         self.offline = offline
-        self.upstreams = configured(settings)
+        self.upstreams = Upstreams(settings)
         self.answers_offline = settings.serve_offline or not self.upstreams
         """Whether the offline model answers for families without an upstream: where there is any,
         an answer that only quotes would pass for the provider's."""
@@ -77,27 +71,19 @@ class Service:
         self._background: set[asyncio.Task[Any]] = set()
 
     def check_upstream(self, family: Family) -> None:
-        """Raise unless somebody answers a family's requests."""
-        if family not in self.upstreams and not self.answers_offline:
+        """Raise if nobody could answer a family's requests, whatever their model."""
+        if family not in self.upstreams.by_family and not self.upstreams.has_named:
+            self.check_offline(family)
+
+    def check_offline(self, family: Family) -> None:
+        """Raise unless the offline model answers where there is no upstream."""
+        if not self.answers_offline:
             raise UpstreamError(
                 f"no upstream is set for {OWNERS[family]} requests",
                 status=404,
                 fix=f"Start the proxy with --{family} {OFFICIAL[family]} (or the setting "
                 f"{family}_upstream), or with --offline to have the offline model answer.",
             )
-
-    def send(self, incoming: Incoming, body: bytes) -> AbstractAsyncContextManager[Reply]:
-        """Send a body where the request is to go."""
-        return incoming.seen.timed(self._sending(incoming, body))
-
-    def _sending(self, incoming: Incoming, body: bytes) -> AbstractAsyncContextManager[Reply]:
-        upstream = self.upstreams.get(incoming.route.family)
-        if upstream is None:
-            return self.offline.send(incoming.path, "POST", {}, body)
-        query = _as_events(incoming.query) if incoming.route.streams else incoming.query
-        url = address(upstream, quote(incoming.path, safe=_SAFE), query)
-        headers = outgoing_headers(upstream, incoming.headers, own_tokens(self.settings).values())
-        return self.http.send(url, "POST", {**headers, "accept-encoding": "identity"}, body)
 
     async def read(self, body: bytes, dialect: str, tenant: str) -> Conversation:
         """Read a request, off the event loop where much of it is new."""
@@ -134,11 +120,6 @@ class Service:
         await self.drain()
         await self.tenants.close()
         await self.telemetry.close()
-
-
-def _as_events(query: str) -> str:
-    """Ask Gemini for a stream of events: what the client asked for is made of them."""
-    return "&".join(filter(None, (without("alt", query), "alt=sse")))
 
 
 async def _told(work: Coroutine[Any, Any, _T]) -> _T | None:

@@ -41,7 +41,7 @@ def address(upstream: Upstream, path: str, query: str) -> str:
     last = "/" + base.rpartition("/")[2]
     if urlsplit(base).path and path.startswith(last + "/"):
         path = path[len(last) :]
-    if upstream.key:
+    if not upstream.takes_clients_key:
         query = without("key", query)
     return f"{base}{path}?{query}" if query else base + path
 
@@ -67,7 +67,8 @@ def outgoing_headers(
     for name, value in fields:
         if name in dropped or name.startswith(PREFIX):
             continue
-        if name in _SECRETS and (upstream.key or value.endswith(tuple(tokens))):
+        is_ours = value.endswith(tuple(tokens))
+        if name in _SECRETS and (is_ours or not upstream.takes_clients_key):
             continue
         text = value if value.isascii() else _text(value)
         # What a client says twice it says once, with a comma (RFC 9110, 5.3).

@@ -1,0 +1,178 @@
+"""Who is asked in one request: the first upstream that answers, and then that one alone.
+
+dispatch: after translated, before preparing. An upstream that cannot be reached, or says 429 or 5xx
+before its first byte, gives way to the next; what was changed for the one that answered, a name or
+the dialect, is an edit of the record like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from urllib.parse import quote
+
+from holdfast.calling.network import Reply, UpstreamError
+from holdfast.calling.upstreams import Target
+from holdfast.store.records import Edit
+from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.logs import Fields, log
+from holdfast.surfaces.proxy.service import Service
+from holdfast.surfaces.proxy.switches import PREFIX
+from holdfast.surfaces.proxy.tenants import own_tokens
+from holdfast.surfaces.proxy.translated import translated_path, translated_reply, translated_request
+from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, without
+from holdfast.wire import Conversation, write
+
+_SAFE = "/:@!$&'()*+,;=~"
+_NEXT = frozenset({429, 500, 502, 503, 504, 529})
+"""Answers behind which the next upstream may do better: it is busy, or down."""
+
+
+class Dispatch:
+    """Sends one request, as often as the model's hidden calls take; used for one request only."""
+
+    def __init__(self, service: Service, incoming: Incoming, model: str) -> None:
+        self.service = service
+        self.incoming = incoming
+        self.asked_model = model
+        self.targets = service.upstreams.targets(incoming.route.dialect, model)
+        if not self.targets:
+            service.check_offline(incoming.route.family)
+        self._passed: list[str] = []
+        """Who was asked in vain, and why."""
+        self._lost: tuple[str, ...] = ()
+        """What the other dialect could not carry."""
+
+    @property
+    def target(self) -> Target | None:
+        """Who is asked next, or has answered; None for the offline model."""
+        return self.targets[0] if self.targets else None
+
+    @property
+    def model(self) -> str:
+        """The model by the name under which it is counted and paid for."""
+        return self.target.model if self.target is not None else self.asked_model
+
+    @property
+    def fell_back(self) -> bool:
+        """Whether somebody answered who was not the first to be asked."""
+        return bool(self._passed)
+
+    def leave_out(self, takes: Callable[[str], bool]) -> None:
+        """Leave out the fallbacks whose models cannot take what was made to fit the first one."""
+        fallbacks = (target for target in self.targets[1:] if takes(target.model))
+        self.targets = (*self.targets[:1], *fallbacks)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What the client is told: who answered, who did not, and what could not be carried."""
+        if self.target is None:
+            return {}
+        told = {f"{PREFIX}upstream": self.target.name}
+        if self._passed:
+            told[f"{PREFIX}fell-back"] = ", ".join(self._passed)
+        if self._lost:
+            told[f"{PREFIX}not-carried"] = "; ".join(self._lost)
+        return told
+
+    @property
+    def edit(self) -> Edit | None:
+        """What the record says of where the request went; None if it went where it was sent."""
+        target = self.target
+        if target is None or (self._is_native(target) and not self._passed):
+            return None
+        reasons = [f"{name} in vain" for name in self._passed] or ["the settings say so"]
+        reasons += [f"not carried over: {', '.join(self._lost)}"] * bool(self._lost)
+        return Edit(
+            action="route",
+            what=f"sent to {target.name} as {target.dialect}, model {target.model}",
+            why="; ".join(reasons),
+            where="the whole request",
+        )
+
+    def _is_native(self, target: Target) -> bool:
+        return target.dialect == self.incoming.route.dialect and target.model == self.asked_model
+
+    @asynccontextmanager
+    async def send(self, request: Conversation, body: bytes) -> AsyncIterator[Reply]:
+        """Send a request, whose bytes are `body`; the answer is read inside `async with`."""
+        async with AsyncExitStack() as stack:
+            while True:
+                reply = await self._tried(stack, request, body)
+                if reply is not None:
+                    break
+                await stack.aclose()
+                self.targets = self.targets[1:]
+            self.targets = self.targets[:1]  # what follows goes where its beginning went
+            yield reply
+
+    async def _tried(
+        self, stack: AsyncExitStack, request: Conversation, body: bytes
+    ) -> Reply | None:
+        """The answer of whoever is asked next; None if another is to be asked instead."""
+        is_last = len(self.targets) <= 1
+        try:
+            sending = self.incoming.seen.timed(self._sending(request, body))
+            reply = await stack.enter_async_context(sending)
+        except UpstreamError as error:
+            if is_last:
+                raise
+            self._pass_over(str(error.status), error.what)
+            return None
+        if is_last or reply.status not in _NEXT:
+            return reply
+        self._pass_over(str(reply.status), "")
+        return None
+
+    def _pass_over(self, status: str, why: str) -> None:
+        name = self.targets[0].name
+        self._passed.append(f"{name} {status}")
+        seen = self.incoming.seen.id
+        log.warning(Fields(event="fell_back", id=seen, upstream=name, why=why or status))
+
+    def _sending(self, request: Conversation, body: bytes) -> AbstractAsyncContextManager[Reply]:
+        target, incoming = self.target, self.incoming
+        if target is None:
+            return self.service.offline.send(incoming.path, "POST", {}, body)
+        if target.dialect != incoming.route.dialect:
+            return self._translated(target, request)
+        path, query = incoming.path, incoming.query
+        if target.model != self.asked_model:
+            if incoming.route.model:
+                path = translated_path(target, streams=incoming.route.streams)
+            else:
+                body = write(request.with_field("model", target.model))
+        if incoming.route.streams:
+            query = _as_events(query)
+        tokens = own_tokens(self.service.settings).values()
+        headers = outgoing_headers(target.upstream, incoming.headers, tokens)
+        return self._post(target, path, query, headers, body)
+
+    @asynccontextmanager
+    async def _translated(self, target: Target, request: Conversation) -> AsyncIterator[Reply]:
+        """Ask in another dialect, and give the answer in the client's."""
+        streams = self.incoming.route.streams or request.rest.get("stream") is True
+        off_loop = self.service.engine.workers.off_loop
+        size = len(request.source or b"")
+        asked = await off_loop(size, lambda: translated_request(request, target, streams=streams))
+        self._lost = asked.lost
+        path = translated_path(target, streams=streams)
+        query = "alt=sse" if streams and target.dialect == "gemini" else ""
+        headers = {"content-type": "application/json", **target.upstream.key_header}
+        if target.dialect == "anthropic":
+            headers["anthropic-version"] = "2023-06-01"
+        async with self._post(target, path, query, headers, asked.body) as reply:
+            most = self.service.most_bytes
+            yield await translated_reply(reply, target, self.incoming.route.dialect, most)
+
+    def _post(
+        self, target: Target, path: str, query: str, headers: dict[str, str], body: bytes
+    ) -> AbstractAsyncContextManager[Reply]:
+        url = address(target.upstream, quote(path, safe=_SAFE), query)
+        headers = {**headers, "accept-encoding": "identity"}
+        return self.service.http.send(url, "POST", headers, body)
+
+
+def _as_events(query: str) -> str:
+    """Ask Gemini for a stream of events: what the client asked for is made of them."""
+    return "&".join(filter(None, (without("alt", query), "alt=sse")))

@@ -1,0 +1,107 @@
+"""Asking an upstream in another dialect than the client's: the way there, and the way back.
+
+translated: after sending, before dispatch. What cannot be carried over is named, so that the client
+and the record can be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import NamedTuple
+
+from holdfast.calling.network import Reply, is_stream
+from holdfast.calling.upstreams import Target
+from holdfast.surfaces.proxy.sending import received
+from holdfast.wire import Conversation, convert
+from holdfast.wire.answers import AnswerTranslator, translate_answer, translate_error
+from holdfast.wire.strict import encode, parse
+
+_PATHS = {
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+}
+_MOST_NAMED = 8
+"""Losses that are told one by one: a header is no place for a list of two hundred images."""
+_CARRIED = frozenset({"$.model", "$.stream", "$.stream_options"})
+"""What `convert` does not carry, and is said here in the other dialect's own way."""
+
+
+class TranslatedRequest(NamedTuple):
+    """A request in the dialect of its upstream."""
+
+    body: bytes
+    lost: tuple[str, ...]
+
+
+def translated_path(target: Target, *, streams: bool) -> str:
+    """Where an upstream is asked for an answer."""
+    if target.dialect != "gemini":
+        return _PATHS[target.dialect]
+    verb = "streamGenerateContent" if streams else "generateContent"
+    return f"/v1beta/models/{target.model}:{verb}"
+
+
+def translated_request(
+    request: Conversation, target: Target, *, streams: bool
+) -> TranslatedRequest:
+    """The request as the upstream reads it."""
+    converted = convert(request, target.dialect)
+    body = parse(converted.body)
+    if target.dialect != "gemini":
+        body["model"] = target.model
+        if streams:
+            body["stream"] = True
+        if streams and target.dialect == "openai-chat":
+            body["stream_options"] = {"include_usage": True}
+    lost = dict.fromkeys(
+        f"{loss.path}: {loss.message}" for loss in converted.lost if loss.path not in _CARRIED
+    )
+    told = list(lost)[:_MOST_NAMED]
+    if len(lost) > _MOST_NAMED:
+        told.append(f"{len(lost) - _MOST_NAMED} more")
+    return TranslatedRequest(encode(body), tuple(told))
+
+
+async def translated_reply(reply: Reply, target: Target, to: str, most: int) -> Reply:
+    """The upstream's answer in the dialect `to`; `most` bytes are read of one in one piece."""
+    speaks = target.dialect
+    if reply.status < 400 and is_stream(reply):
+        return _TranslatedStream(reply, AnswerTranslator(speaks=speaks, to=to, model=target.model))
+    whole = await received(reply, most)
+    if whole.status >= 400:
+        body = translate_error(whole.status, whole.body, speaks=speaks, to=to)
+        return _TranslatedWhole(whole.status, whole.headers, body)
+    answer = translate_answer(whole.body, speaks=speaks, to=to, model=target.model)
+    return _TranslatedWhole(answer.status, whole.headers, answer.body)
+
+
+class _TranslatedWhole:
+    """An answer in one piece."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.status = status
+        self.headers: Mapping[str, str] = {**headers, "content-type": "application/json"}
+        self._body = body
+
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        yield self._body
+
+
+class _TranslatedStream:
+    """An answer that comes piece by piece, each translated as it comes."""
+
+    def __init__(self, reply: Reply, translator: AnswerTranslator) -> None:
+        self.status = reply.status
+        self.headers = reply.headers
+        self._reply = reply
+        self._translator = translator
+
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        async with aclosing(self._reply.chunks()) as chunks:
+            async for chunk in chunks:
+                for piece in self._translator.feed(chunk):
+                    yield piece
+        for piece in self._translator.close():
+            yield piece
