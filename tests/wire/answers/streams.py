@@ -30,6 +30,7 @@ class Part:
     signature: str = ""  # of Claude's thinking; empty for the plain mark
     anonymous: bool = False  # a call that Gemini gives no id
     freeform: bool = False  # a call of one of OpenAI's custom tools, which take any text
+    summarised: bool = False  # thinking that OpenAI's Responses tell as a summary
 
     @property
     def text(self) -> str:
@@ -170,6 +171,8 @@ def _responses(script: Script) -> list[bytes]:
         empty = {**item, **({given: ""} if part.kind == "call" else {})}
         if part.kind == "text":
             empty["content"] = []
+        elif part.kind == "thinking":
+            empty["summary"] = []
         values.append({"type": "response.output_item.added", "output_index": n, "item": empty})
         if part.kind == "text":
             inside = {**at, "content_index": 0}
@@ -188,6 +191,14 @@ def _responses(script: Script) -> list[bytes]:
             kind = f"response.{kind}"
             values.extend({"type": f"{kind}.delta", **at, "delta": p} for p in part.pieces)
             values.append({"type": f"{kind}.done", **at, given: part.text})
+        elif part.summarised:
+            inside = {**at, "summary_index": 0}
+            kind = "response.reasoning_summary"
+            [whole] = item["summary"]
+            values.append({"type": f"{kind}_part.added", **inside, "part": {**whole, "text": ""}})
+            values.extend({"type": f"{kind}_text.delta", **inside, "delta": p} for p in part.pieces)
+            values.append({"type": f"{kind}_text.done", **inside, "text": part.text})
+            values.append({"type": f"{kind}_part.done", **inside, "part": whole})
         values.append({"type": "response.output_item.done", "output_index": n, "item": item})
     status = "incomplete" if script.cut else "completed"
     begun = _response(script, "in_progress", [])
@@ -241,7 +252,8 @@ def _item(part: Part, number: str) -> dict[str, Any]:
             return {**head, "call_id": part.id, "name": part.name, "input": part.text}
         head = {"id": f"fc_{number}", "type": "function_call", "status": "completed"}
         return {**head, "call_id": part.id, "name": part.name, "arguments": part.text}
-    head = {"id": f"rs_{number}", "type": "reasoning", "summary": []}
+    summary = [{"type": "summary_text", "text": part.text}] if part.summarised else []
+    head = {"id": f"rs_{number}", "type": "reasoning", "summary": summary}
     return {**head, "encrypted_content": f"signed {part.text}"}
 
 
@@ -423,7 +435,8 @@ def _understand_responses(found: list[tuple[str, Any]]) -> Seen:
             assert item["arguments"] == deltas.get(index, "")
             seen.calls.append((item["call_id"], item["name"], item["arguments"]))
         else:
-            seen.thinking.append(item["encrypted_content"])
+            summary = "".join(part["text"] for part in item["summary"])
+            seen.thinking.append(summary or item["encrypted_content"])
     seen.stop = kind.removeprefix("response.")
     seen.usage = final["usage"]
     return seen

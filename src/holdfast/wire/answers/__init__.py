@@ -1,7 +1,8 @@
 """The answer side of the wire: providers' answers read, hidden in part, joined and written.
 
-sse → shared → chat_pieces · failures · joiner → (one file per dialect) → compose · relay · turns ·
-whole → marks → rejoining, each using only what stands before it. Pure: bytes in, bytes out.
+sse → shared → chat_pieces · failures · joiner → (one file per dialect) → translating → compose ·
+relay · translate · turns · whole → marks → rejoining, each using only what stands before it.
+Pure: bytes in, bytes out.
 """
 
 from holdfast.wire.answers.compose import Said, compose_answer, stream_answer
@@ -19,6 +20,12 @@ from holdfast.wire.answers.shared import (
     input_tokens,
 )
 from holdfast.wire.answers.sse import Event, EventParser, write_event
+from holdfast.wire.answers.translate import (
+    AnswerTranslator,
+    Translated,
+    translate_answer,
+    translate_error,
+)
 from holdfast.wire.answers.turns import (
     Hop,
     Kept,
@@ -33,6 +40,7 @@ __all__ = [
     "NOTHING_SAID",
     "OVERFLOW",
     "Answer",
+    "AnswerTranslator",
     "ArrayWriter",
     "Call",
     "Event",
@@ -43,6 +51,7 @@ __all__ = [
     "Kept",
     "Relay",
     "Said",
+    "Translated",
     "add_usage",
     "compose_answer",
     "context_usage",
@@ -56,6 +65,8 @@ __all__ = [
     "rejoin",
     "split",
     "stream_answer",
+    "translate_answer",
+    "translate_error",
     "turn_calls",
     "with_own_ids",
     "write_event",

@@ -270,7 +270,7 @@ class GeminiJoiner(Joiner):
 
     def give_calls(self, handed: Handed, out: list[bytes]) -> None:
         """Put whole calls into the stream, in one chunk."""
-        self._give_own(_handed(_whole_calls(self._collected), handed), out)
+        self._give_own(_handed(whole_calls(self._collected), handed), out)
 
     def _give_own(self, parts: list[Any], out: list[bytes]) -> None:
         """Give a chunk that the upstream did not send."""
@@ -279,7 +279,7 @@ class GeminiJoiner(Joiner):
 
     def messages(self) -> list[Any]:
         """The model's turn of this upstream stream, as the next request has it."""
-        return _contents(_whole_calls(self._collected))
+        return _contents(whole_calls(self._collected))
 
     def calls(self) -> list[Call]:
         """The calls of this upstream stream, hidden ones too."""
@@ -289,7 +289,7 @@ class GeminiJoiner(Joiner):
 _ENDS = ("finishReason", "finishMessage")
 
 
-def _whole_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def whole_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Calls that came in several parts as one part each; all else as it came."""
     whole: list[dict[str, Any]] = []
     args: dict[str, Any] | None = None

@@ -289,20 +289,47 @@ class ResponsesJoiner(Joiner):
 
 def call_events(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
     """The events of a call that comes in one piece, without their numbers."""
+    grown = call_delta(item, index, item["arguments"])
+    return [call_added(item, index), grown, *call_done(item, index)]
+
+
+def call_added(item: dict[str, Any], index: int) -> dict[str, Any]:
+    """The event that begins a call."""
+    empty = {**item, "status": "in_progress", _input_of(item): ""}
+    return {"type": "response.output_item.added", "output_index": index, "item": empty}
+
+
+def call_delta(item: dict[str, Any], index: int, piece: str) -> dict[str, Any]:
+    """The event of a piece of a call's arguments."""
     at = {"item_id": item.get("id", ""), "output_index": index}
-    empty = {**item, "status": "in_progress", "arguments": ""}
-    written = "response.function_call_arguments"
+    return {"type": f"{_written(item)}.delta", **at, "delta": piece}
+
+
+def call_done(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
+    """The events that end a call."""
+    at = {"item_id": item.get("id", ""), "output_index": index}
+    given = _input_of(item)
+    named = {"name": item["name"]} if given == "arguments" else {}
     return [
-        {"type": "response.output_item.added", "output_index": index, "item": empty},
-        {"type": f"{written}.delta", **at, "delta": item["arguments"]},
-        {"type": f"{written}.done", **at, "name": item["name"], "arguments": item["arguments"]},
+        {"type": f"{_written(item)}.done", **at, **named, given: item[given]},
         {"type": "response.output_item.done", "output_index": index, "item": item},
     ]
 
 
-def message_item(item_id: str, words: str) -> dict[str, Any]:
-    """A message as an item of an answer."""
-    part = {"type": "output_text", "text": words, "annotations": [], "logprobs": []}
+def _input_of(item: dict[str, Any]) -> str:
+    return "input" if item.get("type") == "custom_tool_call" else "arguments"
+
+
+def _written(item: dict[str, Any]) -> str:
+    custom = item.get("type") == "custom_tool_call"
+    return f"response.{'custom_tool_call_input' if custom else 'function_call_arguments'}"
+
+
+def message_item(item_id: str, words: str, kind: str = "output_text") -> dict[str, Any]:
+    """A message as an item of an answer: a text, or with kind `refusal` a refusal."""
+    part: dict[str, Any] = {"type": kind, "refusal": words}
+    if kind == "output_text":
+        part = {"type": kind, "text": words, "annotations": [], "logprobs": []}
     return {
         "id": item_id,
         "type": "message",
@@ -314,17 +341,47 @@ def message_item(item_id: str, words: str) -> dict[str, Any]:
 
 def message_events(item: dict[str, Any], index: int, pieces: Iterable[str]) -> list[dict[str, Any]]:
     """The events of a message with one text, without their numbers."""
+    grown = [message_delta(item, index, piece) for piece in pieces]
+    return [*message_added(item, index), *grown, *message_done(item, index)]
+
+
+def message_added(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
+    """The events that begin a message."""
     [part] = item["content"]
-    at = {"item_id": item["id"], "output_index": index, "content_index": 0}
     empty = {**item, "status": "in_progress", "content": []}
+    begun = {**part, _words_of(part): ""}
     return [
         {"type": "response.output_item.added", "output_index": index, "item": empty},
-        {"type": "response.content_part.added", **at, "part": {**part, "text": ""}},
-        *(
-            {"type": "response.output_text.delta", **at, "delta": piece, "logprobs": []}
-            for piece in pieces
-        ),
-        {"type": "response.output_text.done", **at, "text": part["text"], "logprobs": []},
-        {"type": "response.content_part.done", **at, "part": part},
+        {"type": "response.content_part.added", **_inside(item, index), "part": begun},
+    ]
+
+
+def message_delta(item: dict[str, Any], index: int, piece: str) -> dict[str, Any]:
+    """The event of a piece of a message's text."""
+    [part] = item["content"]
+    return {**_event(part, "delta"), **_inside(item, index), "delta": piece}
+
+
+def message_done(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
+    """The events that end a message."""
+    [part] = item["content"]
+    words = _words_of(part)
+    return [
+        {**_event(part, "done"), **_inside(item, index), words: part[words]},
+        {"type": "response.content_part.done", **_inside(item, index), "part": part},
         {"type": "response.output_item.done", "output_index": index, "item": item},
     ]
+
+
+def _inside(item: dict[str, Any], index: int) -> dict[str, Any]:
+    return {"item_id": item["id"], "output_index": index, "content_index": 0}
+
+
+def _words_of(part: dict[str, Any]) -> str:
+    return "refusal" if part["type"] == "refusal" else "text"
+
+
+def _event(part: dict[str, Any], last: str) -> dict[str, Any]:
+    if part["type"] == "refusal":
+        return {"type": f"response.refusal.{last}"}
+    return {"type": f"response.output_text.{last}", "logprobs": []}

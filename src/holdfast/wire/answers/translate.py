@@ -1,0 +1,265 @@
+"""A provider's answer in the client's dialect: whole, as a stream, or as an error.
+
+translate: after translating; the proxy drives it where a client speaks one dialect and its
+upstream another. Pure: bytes in, bytes out, whatever the chunks. What the client's dialect has no
+place for is skipped and named in `lost`; hostile or broken input ends as an error of the client's
+dialect, never as an exception of another kind than `ProviderError`.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from holdfast.errors import ProviderError, ShapeError
+from holdfast.wire.answers.failures import OVERFLOW, error_body, error_event, overflow_message
+from holdfast.wire.answers.shared import load
+from holdfast.wire.answers.sse import MAX_EVENT_BYTES, Event, EventParser
+from holdfast.wire.answers.translating import (
+    READERS,
+    WHOLE,
+    WRITERS,
+    AnswerBegins,
+    AnswerEnds,
+    AnswerFails,
+    BlockBegins,
+    BlockEnds,
+    BlockGrows,
+    Collector,
+    Losses,
+    Piece,
+    UsageReported,
+    failure,
+)
+from holdfast.wire.strict import encode
+
+BROKEN_OFF = "The provider's stream broke off before its end."
+_DONE = b"[DONE]"
+# Comments keep a connection open while a model thinks; google-genai takes them for data.
+_KEEP_ALIVE = b":\n\n"
+_FREE_TEXT = ("openai-chat", "openai-responses")
+"""The dialects that have calls whose input is any text."""
+
+
+class Translated(msgspec.Struct, frozen=True):
+    """A whole answer in its new dialect."""
+
+    body: bytes
+    lost: tuple[str, ...] = ()
+    """What could not be carried over, in a few words each."""
+    status: int = 200
+    """Another one where the answer was an error that came with status 200."""
+
+    def __repr__(self) -> str:
+        return f"<Translated, {len(self.body)} bytes, {len(self.lost)} losses>"
+
+
+def translate_answer(
+    body: bytes, *, speaks: str, to: str, model: str, created: int = 0
+) -> Translated:
+    """Write a whole answer of dialect `speaks` in dialect `to`, as an answer of `model`.
+
+    Raises `ProviderError` if it is no answer. `created` is for providers that tell no time.
+    """
+    _check(speaks, to)
+    value = load(body)
+    if not isinstance(value, dict):
+        raise ProviderError(
+            "the provider's answer is no JSON object",
+            where="answer",
+            fix="Check that the upstream speaks this dialect.",
+        )
+    losses = Losses()
+    reader = READERS[speaks](losses)
+    collector = Collector(model, created)
+    for piece in _Wrapping().take([*reader.read(value), *reader.finish()], to):
+        collector.take(piece)
+    failed = collector.failure
+    if failed is not None:
+        told = error_body(to, failed.status, _message(failed, to), failed.kind)
+        return Translated(told, losses.names, failed.status)
+    return Translated(encode(WHOLE[to](collector.answer)), losses.names)
+
+
+def translate_error(status: int, body: bytes, *, speaks: str, to: str) -> bytes:
+    """Write the body of an error of dialect `speaks` in dialect `to`, its message kept."""
+    _check(speaks, to)
+    value = load(body)
+    # Gemini's streams put the object into a list; gateways answer with text or with HTML.
+    value = value[0] if isinstance(value, list) and value else value
+    error = value.get("error", value) if isinstance(value, dict) else _words(body)
+    failed = failure(error, status)
+    return error_body(to, status, _message(failed, to), failed.kind)
+
+
+def _words(body: bytes) -> str:
+    return body[:1000].decode(errors="replace").strip()
+
+
+# The words of the providers by which frameworks know that a request was too long.
+_TOO_LONG = re.compile(
+    r"prompt is too long|maximum context length|exceeds the maximum number of tokens"
+    r"|context_length_exceeded|exceeds the context window|context window exceeds"
+)
+
+
+def _message(failed: AnswerFails, to: str) -> str:
+    """The provider's message; before it, if the request was too long, the words for it in `to`."""
+    if failed.kind != OVERFLOW and not _TOO_LONG.search(failed.message[:2000]):
+        return failed.message
+    return f"{overflow_message(to, None, None)} The provider says: {failed.message}"
+
+
+def _check(speaks: str, to: str) -> None:
+    for dialect in (speaks, to):
+        if dialect not in READERS:
+            raise ShapeError(
+                f"answers in dialect {dialect!r:.40} are not translated",
+                where="dialect",
+                fix=f"Use one of {', '.join(READERS)}.",
+            )
+
+
+class AnswerTranslator:
+    """A stream of one dialect, event by event, as a stream of another.
+
+    The same bytes give the same bytes, however they are cut into chunks. The stream ends when the
+    provider has said its last word, or with `close`: as the client's dialect ends one, with an
+    error if the provider reported one or broke off.
+    """
+
+    def __init__(
+        self,
+        *,
+        speaks: str,
+        to: str,
+        model: str,
+        include_usage: bool = True,
+        created: int = 0,
+        max_event_bytes: int = MAX_EVENT_BYTES,
+    ) -> None:
+        """Begin; `include_usage` is what a chat client asked for in its `stream_options`."""
+        _check(speaks, to)
+        self._to = to
+        self._parser = EventParser(max_event_bytes)
+        self._losses = Losses()
+        self._reader = READERS[speaks](self._losses)
+        self._writer = WRITERS[to](include_usage=include_usage)
+        self._collector = Collector(model, created)
+        self._wrapping = _Wrapping()
+        self._began = False
+        self.ended = False
+        """The client's stream has its end, or an error."""
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """What could not be carried over so far, in a few words each."""
+        return self._losses.names
+
+    @property
+    def failed(self) -> bool:
+        """Whether the stream ended with an error."""
+        return self._collector.failure is not None
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take bytes of the provider; give the client's events that they complete."""
+        out: list[bytes] = []
+        for event in self._parser.feed(chunk):
+            self._take(event, out)
+        return out
+
+    def close(self) -> list[bytes]:
+        """Tell that the provider's stream has ended; give the end, if it was not given."""
+        out: list[bytes] = []
+        rest = self._parser.finish()
+        if rest is not None:
+            self._take(rest, out)
+        self._write(self._reader.finish(), out)
+        if not self.ended:
+            stopped = self._collector.stopped
+            self._write([AnswerEnds() if stopped else AnswerFails(502, BROKEN_OFF)], out)
+        return out
+
+    def fail(self, status: int, message: str, kind: str = "") -> list[bytes]:
+        """End the stream with an error of the caller's."""
+        out: list[bytes] = []
+        self._write([AnswerFails(status, message, kind)], out)
+        return out
+
+    def _take(self, event: Event, out: list[bytes]) -> None:
+        if self.ended:
+            return
+        if event.data is None:
+            self._keep_alive(event, out)
+            return
+        if event.data.strip() == _DONE:
+            self._write([*self._reader.finish(), AnswerEnds()], out)
+            return
+        value = load(event.data)
+        if not isinstance(value, dict):
+            self._losses.add("an event that is no JSON object")
+            return
+        self._write(self._reader.read(value), out)
+
+    def _keep_alive(self, event: Event, out: list[bytes]) -> None:
+        if self._to != "gemini" and event.raw.lstrip().startswith(b":"):
+            out.append(_KEEP_ALIVE)
+
+    def _write(self, pieces: list[Piece], out: list[bytes]) -> None:
+        for piece in self._wrapping.take(pieces, self._to):
+            if self.ended:
+                return
+            self._collector.take(piece)
+            if not isinstance(piece, (AnswerBegins, UsageReported, AnswerFails)):
+                self._begin(out)
+            self._give(piece, out)
+        if pieces and not self.ended:
+            self._begin(out)
+
+    def _begin(self, out: list[bytes]) -> None:
+        if not self._began:
+            self._began = True
+            out.extend(self._writer.begin(self._collector.head))
+
+    def _give(self, piece: Piece, out: list[bytes]) -> None:
+        match piece:
+            case BlockBegins():
+                out.extend(self._writer.open(piece))
+            case BlockGrows():
+                out.extend(self._writer.grow(piece.text))
+            case BlockEnds():
+                out.extend(self._writer.close(self._collector.latest))
+            case AnswerEnds():
+                self.ended = True
+                out.extend(self._writer.end(self._collector.answer))
+            case AnswerFails():
+                self.ended = True
+                message = _message(piece, self._to)
+                out.append(error_event(self._to, piece.status, message, piece.kind))
+
+
+# --- calls whose input is any text -------------------------------------------------------------
+
+
+class _Wrapping:
+    """Writes a custom call, where the dialect has none, as a call with the text as its `input`."""
+
+    def __init__(self) -> None:
+        self._inside = False
+
+    def take(self, pieces: list[Piece], to: str) -> list[Piece]:
+        return pieces if to in _FREE_TEXT else [new for piece in pieces for new in self._of(piece)]
+
+    def _of(self, piece: Piece) -> list[Piece]:
+        match piece:
+            case BlockBegins(kind="custom"):
+                self._inside = True
+                begun = BlockBegins("call", piece.id, piece.name)
+                return [begun, BlockGrows('{"input":"')]
+            case BlockGrows() if self._inside:
+                return [BlockGrows(encode(piece.text).decode()[1:-1])]
+            case BlockEnds() if self._inside:
+                self._inside = False
+                return [BlockGrows('"}'), piece]
+        return [piece]
