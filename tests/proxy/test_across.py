@@ -1,4 +1,4 @@
-"""A client of one vendor in front of an upstream of another: requests and answers are translated."""
+"""A client of one vendor before an upstream of another: requests and answers are translated."""
 
 from __future__ import annotations
 
