@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import anthropic
@@ -26,7 +28,7 @@ from tests.proxy.harness import (
     usage_of,
 )
 from tests.proxy.spoken import call, opens, says, text
-from tests.proxy.upstream import Upstream
+from tests.proxy.upstream import Turn, Upstream
 
 SPEAKS = ("openai", "openai-chat", "anthropic", "gemini")
 MODELS = {
@@ -55,39 +57,44 @@ def behind(upstream: Upstream, speaks: Any) -> dict[str, Any]:
     return {"upstreams": {"other": entry}}
 
 
+@contextmanager
+def across(speaks: str, *turns: Turn) -> Iterator[tuple[Running, Upstream]]:
+    """A proxy that sends every model to an upstream with a script, in its dialect."""
+    with Upstream(*turns) as other, running_proxy(behind(other, speaks)) as proxy:
+        yield proxy, other
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize(("dialect", "speaks"), PAIRS)
 def test_it_is_answered_in_its_own_dialect(dialect: str, speaks: str, stream: bool) -> None:
-    with Upstream(says(text("Hello, ", "you."))) as other:
-        with running_proxy(behind(other, speaks)) as proxy:
-            body = request_in(dialect, chat("short"), stream=stream)
-            answered = ask(proxy.url + path_of(dialect, stream=stream), body, HEADERS)
-            assert answered.status == 200, answered.body
-            assert text_of(dialect, answered, stream=stream) == "Hello, you."
-            assert min(usage_of(dialect, answered, stream=stream)) > 0
-            assert not other.refused
-            assert other.requests[0].dialect != dialect
-            assert other.requests[0].model == MODELS[speaks]
-            assert answered.headers["x-holdfast-upstream"] == "other"
-            [turn] = turns_of(proxy, answered)
-            [edit] = [edit for edit in turn.edits if edit.action == "route"]
-            assert f"as {other.requests[0].dialect}" in edit.what
-            session = proxy.service.engine.session(answered.headers["x-holdfast-session"])
-            assert proxy.do(session.rebuild(turn.number)) == body
+    with across(speaks, says(text("Hello, ", "you."))) as (proxy, other):
+        body = request_in(dialect, chat("short"), stream=stream)
+        answered = ask(proxy.url + path_of(dialect, stream=stream), body, HEADERS)
+        assert answered.status == 200, answered.body
+        assert text_of(dialect, answered, stream=stream) == "Hello, you."
+        assert min(usage_of(dialect, answered, stream=stream)) > 0
+        assert not other.refused
+        assert other.requests[0].dialect != dialect
+        assert other.requests[0].model == MODELS[speaks]
+        assert answered.headers["x-holdfast-upstream"] == "other"
+        [turn] = turns_of(proxy, answered)
+        [edit] = [edit for edit in turn.edits if edit.action == "route"]
+        assert f"as {other.requests[0].dialect}" in edit.what
+        session = proxy.service.engine.session(answered.headers["x-holdfast-session"])
+        assert proxy.do(session.rebuild(turn.number)) == body
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize(("dialect", "speaks"), PAIRS)
 def test_what_is_cited_is_opened_across_dialects(dialect: str, speaks: str, stream: bool) -> None:
-    with Upstream(opens("lines 1-5"), says(text("Done."))) as other:
-        with running_proxy(behind(other, speaks)) as proxy:
-            body = request_in(dialect, chat(log(400)), stream=stream)
-            answered = ask(proxy.url + path_of(dialect, stream=stream), body, HEADERS)
-            assert text_of(dialect, answered, stream=stream).endswith("Done.")
-            assert "expand_ref" not in answered.body.decode()
-            assert int(answered.headers["x-holdfast-saved"]) > 1_000
-            assert not other.refused
-            assert len(other.requests) == 2
+    with across(speaks, opens("lines 1-5"), says(text("Done."))) as (proxy, other):
+        body = request_in(dialect, chat(log(400)), stream=stream)
+        answered = ask(proxy.url + path_of(dialect, stream=stream), body, HEADERS)
+        assert text_of(dialect, answered, stream=stream).endswith("Done.")
+        assert "expand_ref" not in answered.body.decode()
+        assert int(answered.headers["x-holdfast-saved"]) > 1_000
+        assert not other.refused
+        assert len(other.requests) == 2
 
 
 @pytest.mark.parametrize(("dialect", "speaks"), PAIRS)
@@ -191,10 +198,9 @@ def test_official_clients_call_tools_across_dialects(
 
 
 def test_what_cannot_be_carried_is_told() -> None:
-    with Upstream(says(text("Hello."))) as other:
-        with running_proxy(behind(other, "anthropic")) as proxy:
-            body = chat("short") | {"logit_bias": {"50256": -100}}
-            answered = ask(proxy.url + path_of("openai-chat"), body, HEADERS)
-            assert "logit_bias" in answered.headers["x-holdfast-not-carried"]
-            [turn] = turns_of(proxy, answered)
-            assert "logit_bias" in turn.edits[-1].why
+    with across("anthropic", says(text("Hello."))) as (proxy, _):
+        body = chat("short") | {"logit_bias": {"50256": -100}}
+        answered = ask(proxy.url + path_of("openai-chat"), body, HEADERS)
+        assert "logit_bias" in answered.headers["x-holdfast-not-carried"]
+        [turn] = turns_of(proxy, answered)
+        assert "logit_bias" in turn.edits[-1].why
