@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 HARDENING := tests/hardening tests/store/test_crash.py tests/store/test_postgres_crash.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test clients check format docs bench fuzz harden mutate lock clean
+.PHONY: help run test clients check format docs bench fuzz harden mutate dist lock clean
 
 help: ## show this help
 	@echo "Holdfast: every call fits; nothing is lost."
@@ -45,7 +45,6 @@ check: $(READY) ## lint, types, import contracts, effort in calls, documentation
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m benchmarks.effort --check
-	@$(BIN)/python docs/generate.py --check
 	@$(BIN)/python -m pytest -q tests/docs
 
 format: $(READY) ## format the code and apply safe lint fixes
@@ -66,6 +65,10 @@ harden: $(READY) ## run all hardening campaigns in full, with a table (HARDEN_SE
 
 mutate: $(READY) ## put faults into the code and list those that no test notices (MUTATE_SAMPLE=200)
 	@$(BIN)/python tools/mutate.py --sample $(MUTATE_SAMPLE) $(ARGS)
+
+dist: $(READY) ## build the wheel, and try it, each extra and the steps of the image alone
+	@$(BIN)/python -m hatchling build
+	@$(BIN)/python -m pytest -m "slow or campaign" tests/surfaces/test_wheel.py tests/surfaces/test_deploy.py $(ARGS)
 
 lock: ## bring uv.lock up to date with pyproject.toml
 	@tools/setup lock

@@ -1,0 +1,108 @@
+"""Image, compose file and unit name only what there is; `make dist` runs the steps of the image."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.request import urlopen
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from holdfast.settings import Settings
+from tests.surfaces.harness import ROOT
+
+DEPLOY = ROOT / "deploy"
+VARIABLES = {key.variable for key in Settings.defined()} | {"HOLDFAST_CONFIG"}
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+class Step(NamedTuple):
+    """One instruction of the Dockerfile."""
+
+    word: str
+    rest: str
+
+
+def steps() -> list[Step]:
+    text = (DEPLOY / "Dockerfile").read_text()
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [Step(*line.split(" ", 1)) for line in lines]
+
+
+def of_kind(word: str) -> list[str]:
+    return [step.rest for step in steps() if step.word == word]
+
+
+def test_the_image_is_made_of_what_there_is() -> None:
+    assert of_kind("FROM") == ["python:3.13-slim AS build", "python:3.13-slim"]
+    assert of_kind("USER") == ["holdfast"]
+    assert of_kind("EXPOSE") == [str(Settings().serve_port)]
+    assert json.loads(of_kind("ENTRYPOINT")[0]) == ["holdfast"]
+    assert json.loads(of_kind("CMD")[0]) == ["serve"]
+    check = of_kind("HEALTHCHECK")[0].partition(" CMD ")[2]
+    assert "/healthz" in json.loads(check)[-1]
+    named = set(re.findall(r"HOLDFAST_[A-Z_]+", of_kind("ENV")[0]))
+    assert named <= VARIABLES
+    [extras] = re.findall(r"/src\[([a-z,]+)\]", of_kind("RUN")[0])
+    assert set(extras.split(",")) <= EXTRAS.keys()
+
+
+def test_the_image_gets_all_that_the_package_is_built_of_and_nothing_else() -> None:
+    kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().split() if line[0] == "!"]
+    assert all((ROOT / name).exists() for name in kept)
+    assert {"src", "pyproject.toml", "README.md", "LICENSE"} == set(kept)
+
+
+def test_the_compose_file_sets_what_the_proxy_reads() -> None:
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    ours: dict[str, Any] = services["holdfast"]
+    assert ours["environment"].keys() <= VARIABLES
+    assert (DEPLOY / ours["build"]["context"] / ours["build"]["dockerfile"]).is_file()
+    assert ours["environment"]["HOLDFAST_SERVE_TOKEN"].startswith("${HOLDFAST_SERVE_TOKEN:?")
+    assert services["postgres"]["image"].startswith("pgvector/pgvector:pg")
+
+
+def test_the_unit_sets_what_the_proxy_reads() -> None:
+    lines = (DEPLOY / "holdfast.service").read_text().splitlines()
+    keys = [line.partition("=")[::2] for line in lines if "=" in line and line[0] != "#"]
+    assert ("ExecStart", "/opt/holdfast/bin/holdfast serve") in keys
+    named = {value.partition("=")[0] for key, value in keys if key == "Environment"}
+    assert named == {"HOLDFAST_CONFIG", "HOLDFAST_DATA_DIR"}
+
+
+@pytest.mark.campaign
+def test_the_steps_of_the_image_end_in_a_proxy_that_is_healthy(tmp_path: Path) -> None:
+    source, installed = tmp_path / "src", tmp_path / "holdfast"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(ROOT / "src", source / "src")
+    command = of_kind("RUN")[0].replace("/opt/holdfast", str(installed))
+    subprocess.run(["sh", "-c", command.replace('"/src', f'"{source}')], check=True, timeout=600)
+    environment = {
+        "PATH": f"{installed}/bin:{os.environ['PATH']}",
+        "HOLDFAST_DATA_DIR": str(tmp_path),
+        "HOLDFAST_SERVE_HOST": "0.0.0.0",
+        "HOLDFAST_SERVE_TOKEN": "t0ken",
+    }
+    command = "holdfast serve --port 0"
+    with subprocess.Popen(
+        ["sh", "-c", f"exec {command}"],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        port = re.findall(r":(\d+)", said)[0]
+        with urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:
+            assert answer.status == 200
+        process.terminate()
