@@ -159,3 +159,34 @@ def test_interrupt_ends_quietly_with_130(tmp_path: Path) -> None:
 def test_encoding_that_lacks_a_character_is_no_obstacle(tmp_path: Path) -> None:
     result = run_process("tour", folder=tmp_path, PYTHONUTF8="0", PYTHONIOENCODING="ascii")
     assert result.returncode == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+def test_shells_can_complete(tmp_path: Path, shell: str) -> None:
+    script = run_process("completion", shell, folder=tmp_path).stdout.decode()
+    assert f"_HOLDFAST_COMPLETE=complete_{shell}" in script or "_HOLDFAST_COMPLETE" in script
+
+
+def test_a_line_is_completed_with_commands_and_options(tmp_path: Path) -> None:
+    def completed(words: str, at: int) -> list[str]:
+        variables = {"COMP_WORDS": words, "COMP_CWORD": str(at)}
+        asked = variables | {"_HOLDFAST_COMPLETE": "complete_bash"}
+        return run_process(folder=tmp_path, **asked).stdout.decode().split()
+
+    assert completed("holdfast st", 1) == ["stats", "store"]
+    assert "--watch" in completed("holdfast stats --", 2)
+
+
+@pytest.mark.parametrize(
+    "command", [("stats",), ("refs",), ("store", "stats"), ("rebuild", "s", "1"), ("jobs",)]
+)
+def test_a_typo_in_the_store_makes_no_file(tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = run_process(*command, "--store", "sqlite:///typo.db", folder=tmp_path)
+    assert done.returncode == 2
+    assert b"there is no store (typo.db)" in done.stderr
+    assert not (tmp_path / "typo.db").exists()
+
+
+def test_who_reads_without_a_store_makes_none(tmp_path: Path) -> None:
+    assert run_process("refs", folder=tmp_path).returncode == 0
+    assert not list(tmp_path.rglob("*.db"))

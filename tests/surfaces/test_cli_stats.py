@@ -104,6 +104,13 @@ def test_a_running_proxy_is_asked_with_its_token(cli: Cli, proxy: Running) -> No
     assert "serve_token" in refused.err
 
 
+def test_top_is_the_live_table_of_sessions(cli: Cli, proxy: Running) -> None:
+    watched = cli("stats", "--watch", "--by", "session", "--url", proxy.url).json
+    top = cli("top", "--url", proxy.url).json
+    assert [row["name"] for row in top["by_session"]] == ["two", "one"]
+    assert (top["totals"], top["by_session"]) == (watched["totals"], watched["by_session"])
+
+
 def test_where_no_proxy_answers_the_next_step_is_named(cli: Cli) -> None:
     with socket.socket() as taken:  # bound, but nobody listens
         taken.bind(("127.0.0.1", 0))

@@ -20,8 +20,12 @@ async def open_store(
     *,
     folder: Path | None = None,
     clock: Callable[[], float] = time.time,
+    creates: bool = True,
 ) -> Store:
     """Open the store that a URL names; without one, the default file in `folder`.
+
+    Who only reads does not create one: a file that is named must be there, and without the default
+    file there is an empty store in memory.
 
     Raises:
         StoreError: the URL names no store, or the store cannot be opened.
@@ -31,12 +35,21 @@ async def open_store(
             raise StoreError(
                 "there is no folder for the store", where="store_url", fix="Set data_dir."
             )
-        return await _sqlite(folder / FILE_NAME, clock)
+        path = folder / FILE_NAME
+        if not creates and not path.exists():
+            return MemoryStore(clock=clock)
+        return await _sqlite(path, clock)
     scheme, _, rest = url.partition(":")
     match scheme.lower():
         case "memory" if not rest.strip("/"):
             return MemoryStore(clock=clock)
         case "sqlite" if path := _path(rest):
+            if not creates and not path.exists():
+                raise StoreError(
+                    "there is no store",
+                    where=str(path),
+                    fix="Check the path; commands that store something, such as `serve`, make it.",
+                )
             return await _sqlite(path, clock)
         case "postgresql" | "postgres" if rest.startswith("//"):
             return await _postgres(url, clock)

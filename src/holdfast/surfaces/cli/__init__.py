@@ -7,6 +7,7 @@ text of a conversation.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -42,6 +43,10 @@ def _run(arguments: Sequence[str]) -> int | str | None:
     from ._application import application, chosen  # noqa: PLC0415 - see main
     from ._output import complain  # noqa: PLC0415
 
+    if "_HOLDFAST_COMPLETE" in os.environ:  # a shell asks how a line could go on
+        from typer.completion import completion_init  # noqa: PLC0415
+
+        completion_init()
     try:
         application(chosen(arguments))(arguments, prog_name="holdfast")
     except SystemExit as end:

@@ -19,6 +19,7 @@ _COMMANDS = (
         "wrap",
         "serve",
         "stats",
+        "top",
         "show",
         "validate",
         "convert",
@@ -28,7 +29,7 @@ _COMMANDS = (
         "expand",
     ),
     *("refs", "rebuild", "recall", "assemble", "compare", "summarise", "pack", "worker"),
-    *("jobs", "models", "config", "doctor"),
+    *("jobs", "models", "config", "doctor", "completion"),
 )
 """A module each, with a function of its name; in the order of the help."""
 _GROUPS = ("research", "answers", "tools", "store", "facts", "mcp")
@@ -81,6 +82,7 @@ def _holdfast(
     Run an agent:      holdfast wrap claude
     Run the proxy:     holdfast serve
     See what it saves: holdfast stats
+    Watch it work:     holdfast top
     See a request:     holdfast show request.json
     Check it:          holdfast validate request.json
     Mend it:           holdfast validate --repair request.json > mended.json
@@ -106,6 +108,7 @@ def _holdfast(
     See what is kept:  holdfast store stats
     See the settings:  holdfast config
     Check all of it:   holdfast doctor
+    Help the shell:    holdfast completion bash >> ~/.bashrc
 
     FILE can be - for standard input. Results are tables in a terminal and JSON in a pipe.
     """

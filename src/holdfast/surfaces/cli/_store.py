@@ -43,11 +43,13 @@ async def scopes_of(store: Store, user: str, tenant: str) -> list[Scope]:
     return [scope for scope in await store.scopes() if scope.user == user] or [Scope(user)]
 
 
-def with_store(settings: Settings, work: Callable[[Store], Awaitable[_T]]) -> _T:
-    """Open the store, work with it, close it."""
+def with_store(
+    settings: Settings, work: Callable[[Store], Awaitable[_T]], *, creates: bool = False
+) -> _T:
+    """Open the store, work with it, close it; only commands that store something create one."""
 
     async def main() -> _T:
-        store = await open_store(settings.store_url, folder=settings.data_folder)
+        store = await open_store(settings.store_url, folder=settings.data_folder, creates=creates)
         try:
             return await work(store)
         finally:

@@ -73,7 +73,7 @@ def cite(
         engine = Holdfast(opened, scope, options=msgspec.structs.replace(options, rules=rules))
         return await engine.cite(content, kind=kind, question=question, source_url=url)
 
-    citation = with_store(settings, work)
+    citation = with_store(settings, work, creates=True)
     Output(settings).emit(_described(citation), lambda console: _draw(console, citation))
     if not citation.ref_id:
         remark("Short enough to stay as it is: nothing was stored.")

@@ -57,7 +57,7 @@ def _with_ledger(settings: Settings, scope: Scope, work: Callable[[Ledger], Awai
         indexes = Indexes(store, open_embedder())
         return await work(Ledger(store, scope, indexes, privacy=settings.privacy_policy))
 
-    return with_store(settings, opened)
+    return with_store(settings, opened, creates=True)
 
 
 @app.command(name="list")

@@ -117,7 +117,7 @@ def pack(
                 items, room, strategy, phase=phase, context=question, progress=progress
             )
 
-    result = with_store(settings, work)
+    result = with_store(settings, work, creates=True)
     if as_json:
         text = json.dumps(_described(result), indent=2, ensure_ascii=False)
         write_body(text.encode("utf-8", "replace") + b"\n", write)

@@ -130,7 +130,7 @@ def ask(
             finally:
                 workers.close()
 
-    researched = with_store(settings, work)
+    researched = with_store(settings, work, creates=True)
     report = researched.report
     chosen = form or _SUFFIXES.get(out.suffix.lower() if out else "") or _default(settings)
     write_body(_written(report, chosen), out)

@@ -34,7 +34,7 @@ def stats(
         "model"
     ),
     live: Annotated[
-        bool, typer.Option("--live", help="Watch a running proxy; Ctrl-C ends it.")
+        bool, typer.Option("--live", "--watch", help="Watch a running proxy; Ctrl-C ends it.")
     ] = False,
     url: Annotated[
         str | None,

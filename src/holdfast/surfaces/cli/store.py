@@ -350,7 +350,7 @@ def import_(
         with _source(file) as source:
             return await opened.restore(scope, _lines(source))
 
-    new = with_store(settings, work)
+    new = with_store(settings, work, creates=True)
 
     def draw(console: Console) -> None:
         console.print(f"{new:,} records were new.")
@@ -399,5 +399,5 @@ def backup(
       holdfast store backup holdfast-monday.db
     """
     settings = Settings.load(store_url=store)
-    with_store(settings, lambda opened: opened.backup(file))
+    with_store(settings, lambda opened: opened.backup(file), creates=True)
     remark(f"Wrote {file}.")

@@ -93,7 +93,7 @@ def summarise(
             return await summarizer.batch_summarize(items, budget, question)
         return [await summarizer.summarize(item.content, level, question, budget) for item in items]
 
-    results = with_store(settings, work)
+    results = with_store(settings, work, creates=True)
     described = [_described(item.name, result) for item, result in zip(items, results, strict=True)]
     Output(settings).emit(described, lambda console: _draw(console, items, results))
     for item, result in zip(items, results, strict=True):

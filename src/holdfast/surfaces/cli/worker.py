@@ -72,4 +72,4 @@ def worker(
         remark(f"Holdfast works on the jobs of {opened.url} (Ctrl-C ends it)")
         await working.run()
 
-    with_store(settings, work)
+    with_store(settings, work, creates=True)
