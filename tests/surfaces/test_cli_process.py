@@ -169,9 +169,13 @@ def test_shells_can_complete(tmp_path: Path, shell: str) -> None:
 
 def test_a_line_is_completed_with_commands_and_options(tmp_path: Path) -> None:
     def completed(words: str, at: int) -> list[str]:
-        variables = {"COMP_WORDS": words, "COMP_CWORD": str(at)}
-        asked = variables | {"_HOLDFAST_COMPLETE": "complete_bash"}
-        return run_process(folder=tmp_path, **asked).stdout.decode().split()
+        done = run_process(
+            folder=tmp_path,
+            COMP_WORDS=words,
+            COMP_CWORD=str(at),
+            _HOLDFAST_COMPLETE="complete_bash",
+        )
+        return done.stdout.decode().split()
 
     assert completed("holdfast st", 1) == ["stats", "store"]
     assert "--watch" in completed("holdfast stats --", 2)

@@ -35,10 +35,10 @@ async def open_store(
             raise StoreError(
                 "there is no folder for the store", where="store_url", fix="Set data_dir."
             )
-        path = folder / FILE_NAME
-        if not creates and not path.exists():
+        default = folder / FILE_NAME
+        if not creates and not default.exists():
             return MemoryStore(clock=clock)
-        return await _sqlite(path, clock)
+        return await _sqlite(default, clock)
     scheme, _, rest = url.partition(":")
     match scheme.lower():
         case "memory" if not rest.strip("/"):

@@ -44,7 +44,7 @@ def _run(arguments: Sequence[str]) -> int | str | None:
     from ._output import complain  # noqa: PLC0415
 
     if "_HOLDFAST_COMPLETE" in os.environ:  # a shell asks how a line could go on
-        from typer.completion import completion_init  # noqa: PLC0415
+        from typer._completion_classes import completion_init  # noqa: PLC0415
 
         completion_init()
     try:

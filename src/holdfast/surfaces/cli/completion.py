@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import typer
-from typer.completion import get_completion_script
+from typer._completion_shared import get_completion_script
 
 COMPLETE_VARIABLE = "_HOLDFAST_COMPLETE"
 """Set by a shell that wants to know how a line could go on."""
