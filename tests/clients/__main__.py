@@ -1,10 +1,10 @@
 """`make clients`: coding agents from npm and PyPI through the proxy, beside the same without it.
 
-Installs what is missing into build/clients, then has each agent do one task three times: directly
-against the scripted upstream, through the proxy at the model's window, and through it in a window
-in which the task does not fit. Prints a table; ends with 1 if an answer differs, or if it took more
-requests though there was room. A program that cannot be installed or does not work directly is left
-out, with the reason.
+Installs what is missing into build/clients, then has each agent do one task four times: directly
+against the scripted upstream, through the proxy at the model's window, through it in a window
+in which the task does not fit, and under `holdfast wrap`. Prints a table; ends with 1 if an answer
+differs, or if it took more requests though there was room. A program that cannot be installed or
+does not work directly is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import subprocess
 import sys
 import tempfile
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from tests.clients.programs import (
 )
 from tests.clients.story import ANSWERS, LOGS, QUESTIONS, Reader, read_log
 from tests.proxy.gatekeeper import Got
-from tests.proxy.harness import running_proxy
+from tests.proxy.harness import FAMILIES, running_proxy
 from tests.proxy.spoken import says, text
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Part, Script
@@ -91,14 +91,14 @@ class Outcome:
 
 def main(names: list[str]) -> int:
     console = Console()
-    table = Table("client", "version", "directly", "native", "folding", "requests")
+    table = Table("client", "version", "directly", "native", "folding", "wrapped", "requests")
     remarks: list[str] = []
     failed = False
     for program in PROGRAMS:
         if names and program.name not in names:
             continue
         if reason := installed(program):
-            table.add_row(program.label, "", "skipped", "", "", "")
+            table.add_row(program.label, "", "skipped", "", "", "", "")
             remarks.append(f"{program.label}: {reason}")
             continue
         outcomes = compare(program, console)
@@ -108,7 +108,7 @@ def main(names: list[str]) -> int:
         works = not outcomes["directly"].trouble
         failed = failed or (works and bool(wrong))
         marks = ["ok" if not outcome.trouble else "FAILED" for outcome in outcomes.values()]
-        marks += ["not run"] * (3 - len(marks))
+        marks += ["not run"] * (4 - len(marks))
         calls = " / ".join(str(outcome.calls) for outcome in outcomes.values())
         table.add_row(program.label, version(program), *marks, calls)
     console.print(table)
@@ -127,6 +127,7 @@ def compare(program: Program, console: Console) -> dict[str, Outcome]:
         base = outcomes["directly"].base
         window = base + ROOM if program.tools else base * 2 // 3
         outcomes["folding"] = run(program, 0, window, proxied=True)
+        outcomes["wrapped"] = run_wrapped(program, 1)
     for way, outcome in outcomes.items():
         state = "failed" if outcome.trouble else "ok"
         words = f"{program.label}, {way}: {state}, {outcome.calls} requests"
@@ -149,6 +150,11 @@ def run(program: Program, question: int, window: int, *, proxied: bool) -> Outco
         settings = {} if window == NATIVE else {"request_limit": window}
         with address(upstream, settings, proxied=proxied) as url:
             printed = printed_by(program, url, PROMPT.format(QUESTIONS[question]), Path(folder))
+    return judged(printed, question, upstream, window, reader.base)
+
+
+def judged(printed: str, question: int, upstream: Upstream, window: int, base: int) -> Outcome:
+    """What is to be said of a run by what it printed and what the upstream saw."""
     answers = _ANSWER.findall(printed)
     answer = answers[-1] if answers else ""
     trouble = ""
@@ -156,7 +162,23 @@ def run(program: Program, question: int, window: int, *, proxied: bool) -> Outco
         trouble = f"the upstream refused: {upstream.refused[0][:200]}"
     elif answer != ANSWERS[question]:
         trouble = f"answered {answer!r}: {printed[-200:]!r}" if not answer else f"said {answer!r}"
-    return Outcome(answer, len(upstream.requests), trouble, window, reader.base)
+    return Outcome(answer, len(upstream.requests), trouble, window, base)
+
+
+def run_wrapped(program: Program, question: int) -> Outcome:
+    """Run a program as `holdfast wrap` does; the upstream stands where the vendor would."""
+    reader = Commands(program)
+    with Upstream(window=NATIVE) as upstream, tempfile.TemporaryDirectory() as folder:
+        upstream.always = reader
+        settings = {f"HOLDFAST_{family.upper()}_UPSTREAM": upstream.url for family in FAMILIES}
+        settings["HOLDFAST_STORE_URL"] = "memory:"
+        prompt = PROMPT.format(QUESTIONS[question])
+        wrap = (sys.executable, "-m", "holdfast", "wrap", "--")
+        printed = printed_by(program, "", prompt, Path(folder), wrap, settings)
+    outcome = judged(printed, question, upstream, NATIVE, reader.base)
+    if not outcome.trouble and f"holdfast: {outcome.calls} call" not in printed:
+        return replace(outcome, trouble=f"the bill differs: {printed[-300:]!r}")
+    return outcome
 
 
 @contextmanager
@@ -168,7 +190,14 @@ def address(upstream: Upstream, settings: dict[str, Any], *, proxied: bool) -> I
         yield proxy.url
 
 
-def printed_by(program: Program, url: str, prompt: str, home: Path) -> str:
+def printed_by(
+    program: Program,
+    url: str,
+    prompt: str,
+    home: Path,
+    before: tuple[str, ...] = (),
+    variables: Mapping[str, str] | None = None,
+) -> str:
     """All that a program prints; it and what it started are ended when its time is over."""
     work = home / "work"
     work.mkdir()
@@ -176,9 +205,9 @@ def printed_by(program: Program, url: str, prompt: str, home: Path) -> str:
         (work / f"{number}.log").write_text(read_log(f"{number}.log"))
     program.prepare(home, url)
     process = subprocess.Popen(
-        [program.executable(FOLDER), *program.arguments(url, prompt)],
+        [*before, program.executable(FOLDER), *program.arguments(url, prompt)],
         cwd=work,
-        env={**surroundings(home), **program.environment(url)},
+        env={**surroundings(home), **program.environment(url), **(variables or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -2,6 +2,7 @@
 
 All run without a terminal and without a network: a home of their own, a short environment, and a
 proxy address at which nobody listens for every host but this one. None may ask for permission.
+Without an address they are left as people have them, for `holdfast wrap` to point them somewhere.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Program:
     dialect: str
     tools: tuple[str, ...]
     arguments: Callable[[str, str], list[str]]
-    """From the provider's address and the prompt."""
+    """From the provider's address, empty to be wrapped, and the prompt."""
     environment: Callable[[str], Mapping[str, str]]
     prepare: Callable[[Path, str], None] = field(default=lambda *_: None)
     """Write what it reads from its home."""
@@ -89,7 +90,7 @@ def _claude_arguments(url: str, prompt: str) -> list[str]:
 
 def _claude_environment(url: str) -> dict[str, str]:
     return {
-        "ANTHROPIC_BASE_URL": url,
+        **({"ANTHROPIC_BASE_URL": url} if url else {}),
         "ANTHROPIC_API_KEY": KEY,
         "ANTHROPIC_MODEL": "claude-sonnet-4-5",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -110,11 +111,14 @@ def _newest_codex_home(home: Path, url: str) -> None:
 
 def _codex_home(home: Path, url: str, model: str = "gpt-5") -> None:
     (home / ".codex").mkdir()
+    chosen = f'model = "{model}"\ncheck_for_update_on_startup = false\n'
+    if not url:
+        (home / ".codex" / "config.toml").write_text(chosen)
+        return
     (home / ".codex" / "config.toml").write_text(
-        f"""
-model = "{model}"
+        chosen
+        + f"""
 model_provider = "scripted"
-check_for_update_on_startup = false
 [model_providers.scripted]
 name = "scripted"
 base_url = "{url}/v1"
@@ -141,19 +145,22 @@ def _gemini_home(home: Path, url: str) -> None:
 def _gemini_environment(url: str) -> dict[str, str]:
     return {
         "GEMINI_API_KEY": KEY,
-        "GOOGLE_GEMINI_BASE_URL": url,
+        **({"GOOGLE_GEMINI_BASE_URL": url} if url else {}),
         "GEMINI_CLI_TRUST_WORKSPACE": "true",
     }
 
 
 def _opencode_environment(url: str) -> dict[str, str]:
     limit = {"context": 200_000, "output": 8_000}
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "options": {"baseURL": f"{url}/v1", "apiKey": KEY},
+    provider: dict[str, Any] = {
+        "options": {"apiKey": KEY},
         "models": {"gpt-5": {"name": "gpt-5", "tool_call": True, "limit": limit}},
     }
-    chosen = {"provider": {"scripted": provider}, "autoupdate": False, "share": "disabled"}
+    if url:
+        provider["npm"] = "@ai-sdk/openai-compatible"
+        provider["options"]["baseURL"] = f"{url}/v1"
+    name = "scripted" if url else "openai"
+    chosen = {"provider": {name: provider}, "autoupdate": False, "share": "disabled"}
     return {
         "OPENCODE_CONFIG_CONTENT": json.dumps(chosen),
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
@@ -169,7 +176,8 @@ def _aider_arguments(url: str, prompt: str) -> list[str]:
         "--no-show-release-notes --no-pretty --no-stream --map-tokens 0 --edit-format ask "
         "--no-detect-urls"
     )
-    model = ["--model", "openai/gpt-4o", "--openai-api-base", f"{url}/v1"]
+    model = ["--model", "openai/gpt-4o"]
+    model += ["--openai-api-base", f"{url}/v1"] if url else []
     files = [f"{number}.log" for number in range(16)]
     key = ["--openai-api-key", KEY]
     return [*switches.split(), *model, *key, "--message", prompt, *files]
@@ -190,7 +198,7 @@ PROGRAMS = (
         "openai-responses",
         ("exec_command", "shell_command", "shell"),
         _codex_arguments,
-        lambda _: {"SCRIPTED_KEY": KEY},
+        lambda _: {"SCRIPTED_KEY": KEY, "OPENAI_API_KEY": KEY},
         _codex_home,
     ),
     Program(
@@ -199,7 +207,7 @@ PROGRAMS = (
         "openai-responses",
         ("exec",),
         _codex_arguments,
-        lambda _: {"SCRIPTED_KEY": KEY},
+        lambda _: {"SCRIPTED_KEY": KEY, "OPENAI_API_KEY": KEY},
         _newest_codex_home,
         note="newest model",
     ),
@@ -217,7 +225,7 @@ PROGRAMS = (
         "opencode-ai",
         "openai-chat",
         ("bash",),
-        lambda _, prompt: ["run", "-m", "scripted/gpt-5", prompt],
+        lambda url, prompt: ["run", "-m", f"{'scripted' if url else 'openai'}/gpt-5", prompt],
         _opencode_environment,
     ),
     Program(
