@@ -43,6 +43,10 @@ _WRITTEN = (
 _WRITTEN_FOR_AN_HOUR = (("cache_creation", "ephemeral_1h_input_tokens"),)
 
 
+_LEAST_SHARE, _MOST_SHARE = 0.5, 1.5
+"""Of the vendor's count and ours: no tokenizer differs more, counted with the wrong vocabulary."""
+
+
 class Expanded(msgspec.Struct, frozen=True):
     """What the model opened while it answered."""
 
@@ -105,8 +109,8 @@ def turn_usage(
     failed = status >= 400 and status != CLIENT_LEFT
     bill = _reported(usage, report, expanded) or _predicted(counted, expanded, failed=failed)
     unchanged = bill.calls == 1 and counted.predicted == counted.untouched
-    # Of a request that went out as it came, the vendor's own count is the better one.
-    untouched = bill.input if unchanged else counted.untouched
+    untouched = _as_vendors_count(counted, bill)
+    counted = msgspec.structs.replace(counted, untouched=untouched)
     output = usage.output if usage is not None and usage.output else 0
     price = _price(model, now)
     cost: Decimal | None = None
@@ -130,6 +134,20 @@ def turn_usage(
         saved_cost=None if saved_cost is None else float(saved_cost),
         failed=failed,
     )
+
+
+def _as_vendors_count(counted: Counted, bill: Bill) -> int:
+    """The untouched request in the vendor's tokens: what we miscounted is neither saved nor lost.
+
+    What the vendor counts of the sent request tells by how much we are wrong. That share is
+    believed within bounds only: a provider that holds a history bills more than was sent. Over
+    several calls the error cannot be told from what was opened in them, and our own count stands.
+    """
+    if bill.calls != 1 or not bill.reported or not counted.predicted:
+        return counted.untouched
+    share = bill.input / counted.predicted
+    saved = (counted.untouched - counted.predicted) * min(max(share, _LEAST_SHARE), _MOST_SHARE)
+    return max(0, bill.input + round(saved))
 
 
 def _reported(usage: Usage | None, report: object, expanded: Expanded) -> Bill | None:
