@@ -55,11 +55,16 @@ class Commands(Reader):
     def __init__(self, program: Program) -> None:
         super().__init__()
         self.program = program
+        self.is_lazy = False
+        """The program's tools are found and called through two others."""
         self.base = 0
         """Tokens of the first request by our own count: instructions and tools."""
 
     def __call__(self, got: Got) -> Script:
         self.tool = next((name for name in self.program.tools if name in got.tools), "")
+        self.is_lazy = not self.tool and "call_tool" in got.tools
+        if self.is_lazy:  # its schemas took half of the window, and were set aside
+            self.tool = self.program.tools[0]
         if self.program.tools and not self.tool:
             return says(text("Logs"))  # it asks on the side, for a title perhaps
         if not self.program.tools:
@@ -74,6 +79,8 @@ class Commands(Reader):
             return Part("call", (script,), f"call_{self.calls}", name, freeform=True)
         if name == self.tool:
             arguments = command_call(name, arguments["path"])
+            if self.is_lazy:
+                return super()._call("call_tool", {"name": name, "arguments": arguments})
         return super()._call(name, arguments)
 
 
