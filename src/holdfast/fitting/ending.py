@@ -22,6 +22,8 @@ from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 from holdfast.guard.telemetry import log as tell
 from holdfast.store.records import Edit
 from holdfast.tokens import TokenCount
+from holdfast.tokens.counting import Parts
+from holdfast.trim.engine import Beside
 from holdfast.trim.engine import cannot_fit as anchors_cannot_fit
 from holdfast.wire import DIALECTS, Conversation, Entry, Text
 from holdfast.wire.blocks import Tool
@@ -203,18 +205,30 @@ def cannot_fit(smallest: Folded, measure: Measure, leaving: Leaving) -> BudgetEx
 
 
 def _too_large(smallest: Folded, measure: Measure) -> BudgetExceededError:
-    least = measure.size(smallest.counted)
-    tools = smallest.counted.parts.tools
-    if smallest.trimmed is not None and tools <= measure.most // 2:
-        return anchors_cannot_fit(smallest.trimmed, tokens=least, limit=measure.most)
     asked = smallest.draft.asked
-    own = measure.count(asked).parts.tools  # the tool that opens refs is not the client's
+    untouched = measure.count(asked)
+    # Where little can leave, the tool that opens it takes more than it gives.
+    least = min(measure.size(smallest.counted), measure.size(untouched))
+    beside = _beside(asked, untouched.parts, measure)
+    if smallest.trimmed is not None and beside.tools <= measure.most // 2:
+        return anchors_cannot_fit(smallest.trimmed, tokens=least, limit=measure.most, beside=beside)
+    tools = f"; its {len(asked.tools)} tools have {beside.tools:,}" if asked.tools else ""
     return BudgetExceededError(
         f"the request cannot be made to fit: at least {least:,} tokens are needed, and "
-        f"{measure.most:,} are allowed; its {len(asked.tools)} tools have {own:,}",
-        where="$.tools",
-        fix="Offer fewer tools, or raise the limit.",
+        f"{measure.most:,} are allowed{tools}",
+        where="$.tools" if tools else "messages",
+        fix="Offer fewer tools, or raise the limit."
+        if tools
+        else "Shorten it, or raise the limit.",
         kind="input",
         limit=measure.most,
         planned=least,
     )
+
+
+def _beside(asked: Conversation, parts: Parts, measure: Measure) -> Beside:
+    """The client's own: the tool that opens refs is not, and may be most of a small limit."""
+    if not DIALECTS[asked.dialect].system(asked.rest):
+        return Beside(tools=parts.tools)
+    among = tuple(message for message in asked.messages if message.role == "system")
+    return Beside(round(parts.system - measure.tokens(asked, among)), parts.tools)
