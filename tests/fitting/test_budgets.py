@@ -156,13 +156,14 @@ def test_an_error_names_the_system_text_and_no_tools_where_there_are_none(
     options = FitOptions(dialect=dialect, model=MODELS[dialect], limit=300, opens=opens)
     with pytest.raises(BudgetExceededError) as failure:
         fit_request(body, options)
+    least = failure.value.planned
+    assert least is not None
     named = re.search(r"system \(([\d,]+) tokens\), message 0", failure.value.what)
     assert named
-    assert 400 < int(named[1].replace(",", "")) < failure.value.planned
+    assert 400 < int(named[1].replace(",", "")) < least
     assert "tools" not in str(failure.value)
     assert "shorten the system text" in failure.value.fix
     assert "give up anchors" not in failure.value.fix, "that would not be enough"
-    least = failure.value.planned
     assert f"Raise the limit to {least:,} or more" in failure.value.fix
     assert fit_request(body, msgspec.structs.replace(options, limit=least)).tokens <= least
     with pytest.raises(BudgetExceededError):

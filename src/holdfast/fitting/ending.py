@@ -102,13 +102,13 @@ def _told(draft: Draft, words: str, measure: Measure) -> Draft:
     )
     if longer.frame == draft.now.frame:
         return draft.changed(longer, explain)
-    listed = Edit(
+    list_edit = Edit(
         action="words",
         what="made a list of the one message",
         why="words to the model stand behind it",
         where="$",
     )
-    return draft.changed(longer, explain).with_frame(longer, listed)
+    return draft.changed(longer, explain).with_frame(longer, list_edit)
 
 
 # --- what may be called ----------------------------------------------------------------------
@@ -175,9 +175,9 @@ def _withheld(draft: Draft, measure: Measure, leaving: Leaving) -> Draft | None:
 def _leave_names(body: dict[str, Any], conversation: Conversation) -> None:
     dialect = conversation.dialect
     called = {call.name: None for message in conversation.messages for call in message.calls}
-    kept = [tool for tool in conversation.tools if tool.name == FINAL_REPORT_TOOL]
+    report = [tool for tool in conversation.tools if tool.name == FINAL_REPORT_TOOL]
     bare = [Tool(name=name, parameters=_NOTHING) for name in called if name != FINAL_REPORT_TOOL]
-    written = [write_tool(dialect, tool) for tool in (*kept, *bare)]
+    written = [write_tool(dialect, tool) for tool in (*report, *bare)]
     for key in ("functions", "function_call", "tools", _CHOICE.get(dialect, "tool_choice")):
         body.pop(key, None)
     if not written:
@@ -187,7 +187,7 @@ def _leave_names(body: dict[str, Any], conversation: Conversation) -> None:
         written = [{"functionDeclarations": groups}]
     body["tools"] = written
     if dialect in _CHOICE:
-        body[_CHOICE[dialect]] = _only(FINAL_REPORT_TOOL, dialect) if kept else _NONE[dialect]
+        body[_CHOICE[dialect]] = _only(FINAL_REPORT_TOOL, dialect) if report else _NONE[dialect]
 
 
 _NOTHING = {"type": "object", "properties": {}}

@@ -157,16 +157,16 @@ _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 def params(body: Any) -> dict[str, Any]:
     names = ("model", "max_tokens", "temperature", "top_p", "stream")
-    found = {name: body[name] for name in names if name in body}
+    common = {name: body[name] for name in names if name in body}
     if "stop_sequences" in body:
-        found["stop"] = body["stop_sequences"]
+        common["stop"] = body["stop_sequences"]
     choice = body.get("tool_choice")
     if isinstance(choice, dict):
         kind = choice.get("type")
-        found["tool_choice"] = (
+        common["tool_choice"] = (
             {"name": choice.get("name")} if kind == "tool" else _CHOICES.get(str(kind))
         )
-    return found
+    return common
 
 
 def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:
