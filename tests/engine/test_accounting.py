@@ -74,7 +74,7 @@ def dollars(*parts: tuple[int, Decimal]) -> Decimal:
     return sum((tokens * rate for tokens, rate in parts), Decimal(0)) / M
 
 
-# --- an error of counting saves nothing ------------------------------------------------------------
+# --- an error of counting saves nothing -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("reported", [4_700, 6_000, 8_000])
