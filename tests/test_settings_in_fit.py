@@ -1,6 +1,6 @@
-"""Settings whose code is being written: each test fails until `fit` and `serve` obey the setting.
+"""Settings that one look cannot show to be obeyed: overrides of a model's limits, and debugging.
 
-Once they pass, their entries move into tests/wiring, and PENDING in test_settings_wiring.py goes.
+The others are tried with two values each in test_settings_wiring.py.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ WINDOW = 4_000
 OVERRIDES = {"openai:gpt-4o": ModelLimits(context_window=WINDOW)}
 
 
-def long_talk(**extra: Any) -> dict[str, Any]:
-    """Some 8,000 tokens of questions and answers."""
+def long_talk(turns: int = 60, **extra: Any) -> dict[str, Any]:
+    """Questions and answers, of some 8,000 tokens."""
     messages = []
-    for n in range(60):
+    for n in range(turns):
         messages.append({"role": "user", "content": f"{n}: " + "why " * 60})
         messages.append({"role": "assistant", "content": f"{n}: " + "so " * 60})
     messages.append({"role": "user", "content": "And now?"})
@@ -55,7 +55,10 @@ def test_an_override_of_the_window_is_obeyed(tokens: Any) -> None:
 
 @pytest.mark.parametrize("tokens", [tokens_fitted, tokens_sent])
 def test_the_answer_that_the_request_asks_for_is_left_free(tokens: Any) -> None:
-    assert 0 < tokens(OVERRIDES, max_tokens=2_000) <= WINDOW - 2_000 - 256
+    """What fits beside an ordinary answer is folded for a long one, which leaves less than it."""
+    room = WINDOW - 2_000 - 256
+    assert tokens(OVERRIDES, turns=16) > room
+    assert 0 < tokens(OVERRIDES, turns=16, max_tokens=2_000) <= room
 
 
 @pytest.mark.parametrize("tokens", [tokens_fitted, tokens_sent])

@@ -12,6 +12,7 @@ class WordsEmbedder:
 
     name = "words"
     dimensions = 32
+    is_quick = True
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         return [self._vector(text) for text in texts]

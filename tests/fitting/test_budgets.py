@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -132,6 +133,41 @@ def test_an_error_tells_the_clients_tools_from_ours() -> None:
     with pytest.raises(BudgetExceededError) as failure:
         fit_request(README, FitOptions(limit=1_150, cites=True, opens=True))
     assert f"its 4 tools have {own:,}" in str(failure.value)
+
+
+SYSTEM = "Be brief. " * 300
+OUTSIDE: dict[str, dict[str, Any]] = {
+    "openai-responses": {"instructions": SYSTEM, "input": "Why?"},
+    "anthropic": {"system": SYSTEM, "messages": [{"role": "user", "content": "Why?"}]},
+    "gemini": {
+        "systemInstruction": {"parts": [{"text": SYSTEM}]},
+        "contents": [{"role": "user", "parts": [{"text": "Why?"}]}],
+    },
+}
+
+
+@pytest.mark.parametrize("opens", [False, True])
+@pytest.mark.parametrize("dialect", OUTSIDE)
+def test_an_error_names_the_system_text_and_no_tools_where_there_are_none(
+    dialect: str, opens: bool
+) -> None:
+    """It said `its 0 tools have 0`, for ours was most of the limit, and named one short message."""
+    body = {"model": MODELS[dialect], **OUTSIDE[dialect]}
+    options = FitOptions(dialect=dialect, model=MODELS[dialect], limit=300, opens=opens)
+    with pytest.raises(BudgetExceededError) as failure:
+        fit_request(body, options)
+    least = failure.value.planned
+    assert least is not None
+    named = re.search(r"system \(([\d,]+) tokens\), message 0", failure.value.what)
+    assert named
+    assert 400 < int(named[1].replace(",", "")) < least
+    assert "tools" not in str(failure.value)
+    assert "shorten the system text" in failure.value.fix
+    assert "give up anchors" not in failure.value.fix, "that would not be enough"
+    assert f"Raise the limit to {least:,} or more" in failure.value.fix
+    assert fit_request(body, msgspec.structs.replace(options, limit=least)).tokens <= least
+    with pytest.raises(BudgetExceededError):
+        fit_request(body, msgspec.structs.replace(options, limit=least - 1))
 
 
 # --- monotonic -----------------------------------------------------------------------------------

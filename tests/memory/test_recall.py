@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -63,6 +64,7 @@ class Letters:
 
     name = "letters"
     dimensions = 26
+    is_quick = True
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         vectors = []
@@ -343,6 +345,53 @@ def test_turns_of_another_embedder_go_by_words_until_they_are_read_again(opener:
         after = await memory.recall("blue bowl", k=1)
         assert "bowl" in after.text
         assert after.passages[0].score != before.passages[0].score
+
+    opener.run(work)
+
+
+class Watched(Letters):
+    """An embedder that is slow, and says in which threads it was asked."""
+
+    name = "watched"
+    is_quick = False
+
+    def __init__(self) -> None:
+        self.threads: set[int] = set()
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self.threads.add(threading.get_ident())
+        return super().embed(texts)
+
+
+def test_a_slow_embedder_is_never_asked_on_the_event_loop() -> None:
+    embedder = Watched()
+
+    async def work(memory: Memory) -> None:
+        await memory.remember("s", TALK)
+        await memory.recall("blue bowl")
+        await memory.reindex()
+        assert embedder.threads
+        assert threading.get_ident() not in embedder.threads
+
+    run(work, embedder=embedder)
+
+
+def test_vectors_of_two_embedders_are_never_compared(opener: Opener) -> None:
+    """Turns of the other are neither raised nor lowered by their meaning, whoever asks."""
+
+    async def work(store: Store) -> None:
+        ours, other = memory_of(store, embedder=Letters()), memory_of(store, embedder=Watched())
+        await ours.remember("s", TALK[:3])
+        await other.remember("s", TALK[3:])
+        for memory, own in ((ours, TALK[:3]), (other, TALK[3:])):
+            recalled = await memory.recall("blue bowl race tent kids", token_budget=3_000)
+            contents = {turn["content"] for turn in own}
+            by_meaning = {p.text for p in recalled.passages if p.signals.get("meaning")}
+            assert by_meaning
+            assert by_meaning <= contents
+        assert await ours.reindex() == len(TALK[3:])
+        assert await ours.reindex() == 0
+        assert await other.reindex() == len(TALK)
 
     opener.run(work)
 

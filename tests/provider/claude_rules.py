@@ -75,6 +75,8 @@ def _message(message: dict[str, Any], number: int, model: str, *, last: bool) ->
 
 def _block(block: dict[str, Any], path: str) -> Iterator[str]:
     match block.get("type"):
+        case None:
+            yield f"{path}.type: Field required"
         case "text" if not block.get("text"):
             yield "messages: text content blocks must be non-empty"
         case "text" if not str(block["text"]).strip():

@@ -95,3 +95,35 @@ def test_what_a_repair_takes_out_is_told_and_can_be_opened(
         assert "what the lost tool said" in opened.text
         session = engine.session(answered.headers["x-holdfast-session"])
         assert proxy.do(session.rebuild(1)) == asked_body
+
+
+CALL_AND_RESULT: dict[str, list[dict[str, Any]]] = {
+    "openai-chat": [
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c", "function": {"name": "read_log", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": WORDS},
+    ],
+    "anthropic": [
+        {"role": "assistant", "content": [{"id": "c", "name": "read_log", "input": {}}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "c", "content": WORDS}],
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize("dialect", CALL_AND_RESULT)
+def test_of_a_call_that_forgot_its_type_the_provider_hears(dialect: str) -> None:
+    """Its result was once taken out as an orphan, and the model answered without it."""
+    body = json.loads(request_in(dialect, chat("fine", question="Hello?")))
+    body["messages"][1:] = CALL_AND_RESULT[dialect]
+    asked_body = json.dumps(body).encode()
+    with Upstream(says(text("Well."))) as upstream, running_proxy({}, upstream.url) as proxy:
+        answered = ask(proxy.url + path_of(dialect), asked_body, HEADERS)
+        assert (answered.status, len(upstream.refused)) == (400, 1)
+        assert "type" in upstream.refused[0]
+        assert json.loads(upstream.requests[0].body)["messages"] == body["messages"]
+        assert "x-holdfast-warning" not in answered.headers  # nothing was repaired

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -51,8 +52,34 @@ def test_a_folder_is_counted_file_by_file(cli: Cli) -> None:
     assert data["tokens"] == 2
     assert data["files"] == [{"file": "a.txt", "tokens": 2}]
     assert data["skipped"] == 1
-    out = cli("count", str(cli.folder / "src"), "--model", "gpt-4o", "--output", "table").out
-    assert "1 files, 1 skipped as not text: 2 tokens" in out
+    assert data["skipped_files"] == [{"file": "b.bin", "reason": "not text"}]
+    shown = cli("count", str(cli.folder / "src"), "--model", "gpt-4o", "--output", "table")
+    assert "1 files, 1 skipped: 2 tokens" in shown.out
+    assert shown.err.strip() == "holdfast: b.bin was not counted: not text"
+
+
+def test_what_of_a_folder_could_not_be_read_is_named_with_the_reason(cli: Cli) -> None:
+    (cli.folder / "src" / "pictures").mkdir(parents=True)
+    cli.write("src/latin.txt", "Grüße".encode("latin-1"))
+    cli.write("src/locked.txt", "of another user")
+    for n in range(11):
+        cli.write(f"src/pictures/{n:02}.png", b"\x89PNG\x00")
+
+    read_bytes = Path.read_bytes
+
+    def refused(path: Path) -> bytes:  # tests may run as root, who may read everything
+        if path.name == "locked.txt":
+            raise PermissionError(13, "Permission denied")
+        return read_bytes(path)
+
+    cli.monkeypatch.setattr(Path, "read_bytes", refused)
+    shown = cli("count", str(cli.folder / "src"), "--model", "gpt-4o")
+    reasons = {each["file"]: each["reason"] for each in shown.json["skipped_files"]}
+    assert reasons["locked.txt"] == "Permission denied"
+    assert reasons["latin.txt"] == "not text"
+    assert len(reasons) == shown.json["skipped"] == 13
+    assert "locked.txt was not counted: Permission denied" in shown.err
+    assert "3 more were not counted" in shown.err
 
 
 def test_a_folder_that_cannot_be_read_whole_is_counted_as_far_as_it_can(cli: Cli) -> None:
@@ -65,7 +92,10 @@ def test_a_folder_that_cannot_be_read_whole_is_counted_as_far_as_it_can(cli: Cli
         at, up = os.open("d" * 250, os.O_RDONLY, dir_fd=at), at
         os.close(up)
     os.close(at)
-    assert [each["file"] for each in cli("count", str(folder)).json["files"]] == ["a.txt"]
+    counted = cli("count", str(folder)).json
+    assert [each["file"] for each in counted["files"]] == ["a.txt"]
+    [deepest] = counted["skipped_files"]
+    assert deepest["file"].startswith("ddd")
 
 
 def test_reported_usage_is_learnt_and_kept(cli: Cli) -> None:

@@ -186,6 +186,18 @@ def test_an_error_names_a_place_in_other_dialects_too() -> None:
     assert caught.value.where == "$.messages[0].content"
 
 
+@pytest.mark.parametrize(
+    ("dialect", "key"),
+    [("openai-chat", "messages"), ("anthropic", "messages"), ("gemini", "contents"),
+     ("converse", "messages"), ("cohere", "messages")],
+)  # fmt: skip
+def test_a_text_in_the_place_of_the_messages_is_told_as_that(dialect: str, key: str) -> None:
+    """It was told as a message that is no object, which sent people to look for a message."""
+    with pytest.raises(ShapeError, match="expected a list of messages, found string") as caught:
+        read({key: "text"}, dialect)
+    assert caught.value.where == f"$.{key}"
+
+
 def test_an_unknown_dialect_lists_the_known_ones() -> None:
     with pytest.raises(ShapeError, match="openai-chat, openai-responses, anthropic, gemini"):
         read({"messages": []}, "openai")

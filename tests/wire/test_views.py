@@ -55,6 +55,9 @@ ANTHROPIC = [
     ({"role": "user", "content": [{"type": "document", "source": {}}]}, [Media]),
     ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]}, [ToolResult]),
     ({"role": "system", "content": "mid-conversation"}, [Text]),
+    ({"role": "assistant", "content": [{"id": "t", "name": "f", "input": {}}]}, [ToolCall]),
+    ({"role": "user", "content": [{"tool_use_id": "t", "content": "r"}]}, [ToolResult]),
+    ({"role": "user", "content": [{"id": "t"}]}, [Opaque]),
 ]
 GEMINI = [
     ({"parts": {"text": "a"}}, [Text]),

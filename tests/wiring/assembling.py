@@ -64,6 +64,17 @@ def sent_by(setting: str, seen: Callable[[Got], object]) -> Callable[[Any, Path]
     return observe
 
 
+def makers_of_what_is_remembered(embedder: str, _: Path) -> object:
+    """Who read what the proxy remembers of a long chat."""
+    chosen = {"mode": "assemble", "recall_embedder": embedder}
+    with running_proxy(chosen) as proxy:
+        body = json.dumps(asking(history(3))).encode()
+        ask(proxy.url + path_of("openai-chat"), body, {"authorization": f"Bearer {KEY}"})
+        shelf = proxy.service.engine.store.remembered
+        [scope] = proxy.do(proxy.service.engine.store.scopes())
+        return {turn.maker for turn in proxy.do(shelf.indexed(scope))}
+
+
 LIBRARY: dict[str, Wired | str] = {
     "mode": "the caller of the library chooses: `fit` or `assemble`",
     "assemble_tokens": Wired(assembled_by("assemble_tokens", lambda c: c.budget.limit), 900, 3_000),
@@ -72,6 +83,7 @@ LIBRARY: dict[str, Wired | str] = {
     "enable_cas_refs": Wired(assembled_by("enable_cas_refs", lambda c: c.lazy_tools), True, False),
 }
 PROXY: dict[str, Wired | str] = {
+    "recall_embedder": Wired(makers_of_what_is_remembered, "wordllama", "minilm"),
     "mode": Wired(sent_by("mode", lambda got: got.tokens <= 3_000), "fit", "assemble"),
     "assemble_tokens": Wired(
         sent_by("assemble_tokens", lambda got: got.tokens <= 1_000), 1_000, 3_000

@@ -138,6 +138,18 @@ def facts_are_taken(enabled: bool, _: Path) -> object:
     return with_engine(work, enable_facts_ledger=enabled, cite_policy="always")
 
 
+def recall_goes_by(embedder: str, _: Path) -> object:
+    """What a question finds whose words nothing that was said shares."""
+
+    async def work(engine: Holdfast) -> str:
+        trades = ("physician in Oslo", "baker in Rome", "sailor in Bonn", "painter in Lyon")
+        told = [{"role": "user", "content": f"My cousin is a {trade}."} for trade in trades]
+        await engine.remember("s", told)
+        return (await engine.recall("Who works as a doctor?", k=1)).text
+
+    return with_engine(work, recall_embedder=embedder)
+
+
 def workers_are_started(processes: int, _: Path) -> object:
     async def work(engine: Holdfast) -> int:
         await engine.cite(LARGE)
@@ -337,6 +349,7 @@ LIBRARY: dict[str, Wired | str] = {
     "allow_content_dropping": Wired(levels_by("allow_content_dropping", 80), True, False),
     "min_items_per_phase": Wired(levels_by("min_items_per_phase", 60), 1, 3),
     "enable_content_citations": Wired(fit_cites, True, False),
+    "recall_embedder": Wired(recall_goes_by, "words", "minilm"),
     "enable_facts_ledger": Wired(facts_are_taken, True, False),
     "content_archive_enabled": Wired(archived, True, False),
     "content_archive_ttl_hours": Wired(archived_after_a_day, 23.0, 25.0),

@@ -57,7 +57,7 @@ from holdfast.jobs import (
     fold_summaries,
 )
 from holdfast.memory import HeldArrays, Recalled
-from holdfast.models.embedding import open_embedder
+from holdfast.models.embedding import open_embedder, recall_embedder
 from holdfast.settings import Settings
 from holdfast.store import Content, Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
@@ -116,6 +116,8 @@ class Holdfast:
         """Sessions whose history a provider holds."""
         self.held = HeldArrays()
         """What recall keeps in memory of scopes that were asked lately."""
+        self.embedder = open_embedder()
+        """By which meaning what was said is recalled; None: by words alone."""
         self.assembling = AssembleOptions()
         """What turns are assembled of, as whoever assembles the first begins with."""
         self.answers = Answers(store, self.scope, answers, clock=clock)
@@ -162,6 +164,7 @@ class Holdfast:
                 engine.summaries = fold_summaries(store, settings)
                 engine.jobs = worker
                 engine.assembling = assemble_options(settings)
+                engine.embedder = recall_embedder(settings)
                 yield engine
                 await engine.settle()
         finally:
@@ -184,7 +187,7 @@ class Holdfast:
         engine.opened = self.opened
         engine.summaries = self.summaries
         engine.live = self.live  # one bound for the memory of all
-        engine.held = self.held
+        engine.held, engine.embedder = self.held, self.embedder
         engine.assembling = self.assembling
         return engine
 
@@ -293,7 +296,7 @@ class Holdfast:
             self.store,
             self.scope,
             count=count_text,
-            embedder=open_embedder(),
+            embedder=self.embedder,
             held=self.held,
             clock=self._clock,
         )

@@ -35,12 +35,11 @@ def assemble_options(settings: Settings) -> AssembleOptions:
 
 def fit_options(settings: Settings) -> FitOptions:
     """How requests are made to fit, as the settings say."""
-    hours = settings.content_ttl_hours
     rules = CitingRules(
         threshold=settings.cite_threshold,
         most_tokens=settings.cite_max_tokens,
         privacy=settings.privacy_policy,
-        ttl_seconds=hours * 3600 if hours else None,
+        ttl_seconds=settings.content_ttl_seconds,
         policy=settings.cite_policy,
         tokens=settings.cite_tokens or None,
         share=settings.cite_share or None,

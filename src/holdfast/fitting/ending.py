@@ -22,6 +22,8 @@ from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 from holdfast.guard.telemetry import log as tell
 from holdfast.store.records import Edit
 from holdfast.tokens import TokenCount
+from holdfast.tokens.counting import Parts
+from holdfast.trim.engine import Beside
 from holdfast.trim.engine import cannot_fit as anchors_cannot_fit
 from holdfast.wire import DIALECTS, Conversation, Entry, Text
 from holdfast.wire.blocks import Tool
@@ -100,13 +102,13 @@ def _told(draft: Draft, words: str, measure: Measure) -> Draft:
     )
     if longer.frame == draft.now.frame:
         return draft.changed(longer, explain)
-    listed = Edit(
+    list_edit = Edit(
         action="words",
         what="made a list of the one message",
         why="words to the model stand behind it",
         where="$",
     )
-    return draft.changed(longer, explain).with_frame(longer, listed)
+    return draft.changed(longer, explain).with_frame(longer, list_edit)
 
 
 # --- what may be called ----------------------------------------------------------------------
@@ -173,9 +175,9 @@ def _withheld(draft: Draft, measure: Measure, leaving: Leaving) -> Draft | None:
 def _leave_names(body: dict[str, Any], conversation: Conversation) -> None:
     dialect = conversation.dialect
     called = {call.name: None for message in conversation.messages for call in message.calls}
-    kept = [tool for tool in conversation.tools if tool.name == FINAL_REPORT_TOOL]
+    report = [tool for tool in conversation.tools if tool.name == FINAL_REPORT_TOOL]
     bare = [Tool(name=name, parameters=_NOTHING) for name in called if name != FINAL_REPORT_TOOL]
-    written = [write_tool(dialect, tool) for tool in (*kept, *bare)]
+    written = [write_tool(dialect, tool) for tool in (*report, *bare)]
     for key in ("functions", "function_call", "tools", _CHOICE.get(dialect, "tool_choice")):
         body.pop(key, None)
     if not written:
@@ -185,7 +187,7 @@ def _leave_names(body: dict[str, Any], conversation: Conversation) -> None:
         written = [{"functionDeclarations": groups}]
     body["tools"] = written
     if dialect in _CHOICE:
-        body[_CHOICE[dialect]] = _only(FINAL_REPORT_TOOL, dialect) if kept else _NONE[dialect]
+        body[_CHOICE[dialect]] = _only(FINAL_REPORT_TOOL, dialect) if report else _NONE[dialect]
 
 
 _NOTHING = {"type": "object", "properties": {}}
@@ -203,18 +205,30 @@ def cannot_fit(smallest: Folded, measure: Measure, leaving: Leaving) -> BudgetEx
 
 
 def _too_large(smallest: Folded, measure: Measure) -> BudgetExceededError:
-    least = measure.size(smallest.counted)
-    tools = smallest.counted.parts.tools
-    if smallest.trimmed is not None and tools <= measure.most // 2:
-        return anchors_cannot_fit(smallest.trimmed, tokens=least, limit=measure.most)
     asked = smallest.draft.asked
-    own = measure.count(asked).parts.tools  # the tool that opens refs is not the client's
+    untouched = measure.count(asked)
+    # Where little can leave, the tool that opens it takes more than it gives.
+    least = min(measure.size(smallest.counted), measure.size(untouched))
+    beside = _beside(asked, untouched.parts, measure)
+    if smallest.trimmed is not None and beside.tools <= measure.most // 2:
+        return anchors_cannot_fit(smallest.trimmed, tokens=least, limit=measure.most, beside=beside)
+    tools = f"; its {len(asked.tools)} tools have {beside.tools:,}" if asked.tools else ""
     return BudgetExceededError(
         f"the request cannot be made to fit: at least {least:,} tokens are needed, and "
-        f"{measure.most:,} are allowed; its {len(asked.tools)} tools have {own:,}",
-        where="$.tools",
-        fix="Offer fewer tools, or raise the limit.",
+        f"{measure.most:,} are allowed{tools}",
+        where="$.tools" if tools else "messages",
+        fix="Offer fewer tools, or raise the limit."
+        if tools
+        else "Shorten it, or raise the limit.",
         kind="input",
         limit=measure.most,
         planned=least,
     )
+
+
+def _beside(asked: Conversation, parts: Parts, measure: Measure) -> Beside:
+    """The client's own: the tool that opens refs is not, and may be most of a small limit."""
+    if not DIALECTS[asked.dialect].system(asked.rest):
+        return Beside(tools=parts.tools)
+    among = tuple(message for message in asked.messages if message.role == "system")
+    return Beside(round(parts.system - measure.tokens(asked, among)), parts.tools)

@@ -227,19 +227,25 @@ class ScopeArrays:
         for turn, index in rows:
             size = len(index.pieces) * width
             same = turn.maker == self.maker and len(index.vectors) == size
-            held = index.vectors if same else bytes(size)  # of nobody: like nothing at all
+            held = index.vectors if same else bytes(size)  # of nobody: compared with nothing
             part = np.frombuffer(held, np.int8).reshape(-1, width)
             vectors.extend(part)
-            squares = np.square(part, dtype=np.float32).sum(axis=1)
-            self.lengths.extend(np.maximum(np.sqrt(squares), 1e-6))
+            self.lengths.extend(np.sqrt(np.square(part, dtype=np.float32).sum(axis=1)))
 
     def alike(self, vector: Floats) -> Floats:
-        """How like each piece's vector is to one of length 1: the cosine, all of them looked at."""
+        """How like each piece's vector is to one of length 1: the cosine, all of them looked at.
+
+        A piece that has none of this embedder's is as like as the others are on the whole: by its
+        meaning it is neither raised nor lowered.
+        """
         held = self.vectors.all if self.vectors is not None else np.zeros((0, len(vector)))
         alike = np.empty(len(held), np.float32)
         for start in range(0, len(held), _BLOCK):
             # Not with `@`: what BLAS would share out among threads waits for the busiest of them.
             block = held[start : start + _BLOCK].astype(np.float32)
             np.einsum("ij,j->i", block, vector, out=alike[start : start + _BLOCK])
-        alike /= self.lengths.all
+        is_placed = self.lengths.all > 0
+        placed = alike[is_placed] / self.lengths.all[is_placed]
+        alike[is_placed] = placed
+        alike[~is_placed] = placed.mean() if len(placed) else 0.0
         return alike

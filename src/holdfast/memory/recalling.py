@@ -58,6 +58,8 @@ class Memory:
         self._embedder = embedder
         self._held = held or HeldArrays()
         self._clock = clock
+        self._waits = embedder is not None and not embedder.is_quick
+        """Even a short text is embedded in a thread."""
 
     async def remember(
         self, session: str, messages: Sequence[Mapping[str, Any] | Remembered]
@@ -77,7 +79,7 @@ class Memory:
         ]
         for start in range(0, len(new), MOST_AT_ONCE):
             part = new[start : start + MOST_AT_ONCE]
-            is_long = sum(len(turn.content) for turn in part) > _READ_ON_LOOP
+            is_long = self._waits or sum(len(turn.content) for turn in part) > _READ_ON_LOOP
             await self._shelf.add(scope, await off_loop(is_long, partial(self._indexed, part)))
         return [known_as.id for known_as in known]
 
@@ -112,7 +114,8 @@ class Memory:
         room = Room(max(token_budget, 0), k, session)
         async with self._arrays(query, session) as arrays:
             work = partial(self._chosen, arrays, query, today, room)
-            ranked, chosen = await off_loop(len(arrays.turn) > _RANKED_ON_LOOP, work)
+            is_long = self._waits or len(arrays.turn) > _RANKED_ON_LOOP
+            ranked, chosen = await off_loop(is_long, work)
         places = [int(arrays.place.all[each.turn]) for each in chosen]
         opened = await self._shelf.turns(self._scope, places)
         passages = passages_of(arrays, ranked, chosen, opened)

@@ -1,8 +1,8 @@
-"""Texts as vectors, on this machine: WordLlama's, where it is installed.
+"""Texts as vectors, on this machine: WordLlama's where it is installed, or as the settings choose.
 
-embedding: after protocol. The package is optional and imported when the first text is embedded; its
-weights come with it, and nothing is ever fetched. Where it is not installed there is no embedder,
-and whoever wants one goes by words.
+embedding: after minilm. The packages are optional and imported when the first text is embedded;
+their weights come with them, and nothing is ever fetched. Where WordLlama is not installed there is
+no embedder, and whoever wants one goes by words; MiniLM is asked for by name, and missed by name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.errors import SettingsError
+from holdfast.models.minilm import MiniLmEmbedder, is_installed
 from holdfast.models.protocol import Embedder
+from holdfast.settings import Settings
 
 _PACKAGE = "wordllama"
 _DIMENSIONS = 256
@@ -30,11 +33,32 @@ def open_embedder() -> Embedder | None:
     return WordLlamaEmbedder() if importlib.util.find_spec(_PACKAGE) is not None else None
 
 
+def recall_embedder(settings: Settings) -> Embedder | None:
+    """By which meaning recall goes, as the settings say; None: by words alone.
+
+    Raises:
+        SettingsError: MiniLM is asked for, and not installed.
+    """
+    chosen = settings.recall_embedder
+    if chosen == "words":
+        return None
+    if chosen == "wordllama":
+        return open_embedder()
+    if not is_installed():
+        raise SettingsError(
+            "MiniLM is not installed",
+            where="recall_embedder",
+            fix="pip install 'holdfast[embed]', or set recall_embedder to wordllama.",
+        )
+    return MiniLmEmbedder()
+
+
 class WordLlamaEmbedder:
     """WordLlama's smallest vectors: 256 numbers, 16 MB of weights, no network and no GPU."""
 
     name = "wordllama:l2_supercat"
     dimensions = _DIMENSIONS
+    is_quick = True
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """A vector of length 1 for each text; see `Embedder`."""

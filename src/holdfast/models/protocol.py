@@ -59,5 +59,9 @@ class Embedder(Protocol):
     def dimensions(self) -> int:
         """Numbers of a vector."""
 
+    @property
+    def is_quick(self) -> bool:
+        """A text takes less than a millisecond: a few may be embedded on the event loop."""
+
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """A vector of length 1 for each text; of a text without words, zeros."""

@@ -103,6 +103,14 @@ class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
         bool,
         Meta(description="Whether results of an agent's actions are cited; else they stay whole."),
     ] = True
+    recall_embedder: Annotated[
+        Literal["wordllama", "minilm", "words"],
+        Meta(
+            description="By which meaning recall compares what was said: wordllama's, if the extra "
+            "embeddings is installed; minilm's, better and slower, which needs the extra embed; or "
+            "none, by words alone. After a change, `holdfast recall --reindex`."
+        ),
+    ] = "wordllama"
     enable_facts_ledger: Annotated[
         bool,
         Meta(

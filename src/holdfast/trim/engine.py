@@ -9,6 +9,7 @@ import math
 import threading
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 
@@ -180,12 +181,22 @@ def keeps_promises(before: Sequence[Piece], after: Sequence[Piece]) -> bool:
     )
 
 
-def cannot_fit(smallest: Trimmed, *, tokens: float, limit: float) -> AnchorPreservationError:
+class Beside(NamedTuple):
+    """Tokens of what the client sent beside its messages, which no trim makes smaller."""
+
+    system: int = 0
+    tools: int = 0
+
+
+def cannot_fit(
+    smallest: Trimmed, *, tokens: float, limit: float, beside: Beside | None = None
+) -> AnchorPreservationError:
     """The error for a request whose smallest state, of so many tokens, is above its limit.
 
     Anchors are named by their priority, the most important first, in the client's own numbers; and
     which of them would have to go, the least important first.
     """
+    beside = beside or Beside()
     anchored = [piece for piece in smallest.pieces if piece.anchored]
     ranked = sorted(anchored, key=lambda piece: -piece.priority)
     excess = tokens - limit
@@ -195,12 +206,18 @@ def cannot_fit(smallest: Trimmed, *, tokens: float, limit: float) -> AnchorPrese
             break
         surplus.append(piece)
         excess -= piece.tokens
+    needed = f"{math.ceil(tokens):,}"
+    around = [f"{name} ({part:,} tokens)" for name, part in beside._asdict().items() if part]
+    ways = [f"Raise the limit to {needed} or more"]
+    ways += ["offer fewer tools"] if beside.tools else []
+    ways += ["shorten the system text"] if beside.system else []
+    if excess <= 0:  # else not even without any of them
+        ways.append(f"give up anchors: {_named(surplus)}")
     return AnchorPreservationError(
-        f"what must be kept needs {math.ceil(tokens):,} tokens, and the limit is {limit:,.0f}: "
-        f"{_named(ranked)}",
+        f"what must be kept needs {needed} tokens, and the limit is {limit:,.0f}: "
+        f"{', '.join([*around, _named(ranked)])}",
         where="messages",
-        fix=f"Raise the limit to {math.ceil(tokens):,} or more, offer fewer tools, "
-        f"or give up anchors: {_named(surplus)}.",
+        fix=", or ".join(filter(None, (", ".join(ways[:-1]), ways[-1]))) + ".",
         kind="input",
         limit=math.floor(limit),
         planned=math.ceil(tokens),

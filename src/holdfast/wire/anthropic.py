@@ -57,7 +57,7 @@ def _content(content: str | list[Any], place: Place, owner: Message | None) -> t
 
 
 def _part(part: Any, place: Place, owner: Message | None) -> Block:
-    kind = part.get("type") if isinstance(part, dict) else None
+    kind = part.get("type", _kind_by_shape(part)) if isinstance(part, dict) else None
     match kind:
         case "text" if isinstance(part.get("text"), str):
             return Text(text=part["text"], place=place, slot=(*place, "text"), owner=owner)
@@ -97,6 +97,17 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
                 place=place,
                 owner=owner,
             )
+
+
+def _kind_by_shape(part: dict[str, Any]) -> str | None:
+    """What a part without a type must be.
+
+    The API refuses it and says so. Taken for something unknown, its other half would be repaired
+    away as an orphan first, and the client would never hear of the type that it forgot.
+    """
+    if "tool_use_id" in part:
+        return "tool_result"
+    return "tool_use" if {"id", "name", "input"} <= part.keys() else None
 
 
 def tools(body: Any) -> tuple[Tool, ...]:
@@ -146,16 +157,16 @@ _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 def params(body: Any) -> dict[str, Any]:
     names = ("model", "max_tokens", "temperature", "top_p", "stream")
-    found = {name: body[name] for name in names if name in body}
+    common = {name: body[name] for name in names if name in body}
     if "stop_sequences" in body:
-        found["stop"] = body["stop_sequences"]
+        common["stop"] = body["stop_sequences"]
     choice = body.get("tool_choice")
     if isinstance(choice, dict):
         kind = choice.get("type")
-        found["tool_choice"] = (
+        common["tool_choice"] = (
             {"name": choice.get("name")} if kind == "tool" else _CHOICES.get(str(kind))
         )
-    return found
+    return common
 
 
 def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:

@@ -91,16 +91,18 @@ def by_turns(entries: Sequence[Entry], part: Callable[[Block], Any]) -> list[Any
 def role_of(message: Any, roles: dict[str, Role], place: Place) -> Role:
     """The role of a message, or ShapeError with the roles there are."""
     if not isinstance(message, dict):
-        raise misshapen(message, place, "an object")
-    role = message.get("role")
-    found = roles.get(role) if isinstance(role, str) else None
-    if found is None:
+        # A text in the place of the list is read as one message, for Responses takes it so.
+        is_list = bool(place) and isinstance(place[-1], str)
+        raise misshapen(message, place, "a list of messages" if is_list else "an object")
+    name = message.get("role")
+    role = roles.get(name) if isinstance(name, str) else None
+    if role is None:
         raise ShapeError(
-            "the message has no role" if role is None else "unknown role",
+            "the message has no role" if name is None else "unknown role",
             where=dotted((*place, "role")),
             fix=f"Use one of {', '.join(roles)}.",
         )
-    return found
+    return role
 
 
 def misshapen(value: Any, place: Place, wanted: str) -> ShapeError:

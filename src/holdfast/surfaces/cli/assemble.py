@@ -11,6 +11,7 @@ from rich.table import Column
 
 from holdfast.assemble import AssembledContext, Intent
 from holdfast.engine import Holdfast, assemble_options
+from holdfast.models.embedding import recall_embedder
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 
@@ -56,6 +57,7 @@ def assemble(
 
     async def work(opened: Store) -> AssembledContext:
         engine = Holdfast(opened, Scope(user, workspace))
+        engine.embedder = recall_embedder(settings)
         engine.assembler.options = assemble_options(settings)
         return await engine.assemble(
             session=session, user_turn=turn, intent=intent, topic_tags=tag, token_budget=budget

@@ -15,6 +15,7 @@ from holdfast.assemble.comparing import QUERIES, SIMILAR, Comparison
 from holdfast.assemble.comparing import compare as compared
 from holdfast.assemble.requests import said_in
 from holdfast.engine import Holdfast
+from holdfast.models.embedding import recall_embedder
 from holdfast.settings import Settings
 from holdfast.store.memory import MemoryStore
 from holdfast.wire import read
@@ -52,7 +53,7 @@ def compare(
     rows: list[tuple[str, Comparison]] = []
     for file in files:
         history = _history(file, settings)
-        answers = asyncio.run(_compared(history, question or list(QUERIES), budget))
+        answers = asyncio.run(_compared(history, question or list(QUERIES), budget, settings))
         rows += [(Path(file).name, each) for each in answers]
     data = [{"file": name, **_described(each)} for name, each in rows]
     Output(settings).emit(data, lambda console: _draw(console, rows))
@@ -70,9 +71,10 @@ def _history(file: str, settings: Settings) -> list[dict[str, Any]]:
 
 
 async def _compared(
-    history: list[dict[str, Any]], questions: list[str], budget: int
+    history: list[dict[str, Any]], questions: list[str], budget: int, settings: Settings
 ) -> list[Comparison]:
     engine = Holdfast(MemoryStore())
+    engine.embedder = recall_embedder(settings)
     await engine.remember("compared", history)
     await engine.facts.extract(history, session="compared")
 

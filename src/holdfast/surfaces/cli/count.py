@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -32,6 +31,11 @@ from ._input import DialectOption, limits_of, read_body
 from ._output import ColorOption, Output, OutputOption, remark, table
 
 LARGEST = 5
+_LARGEST_TEXT = 33_554_432
+_NOT_TEXT = "not text"
+_MOST_REMARKS = 10
+"""Files that were not counted, named in the terminal: a folder of pictures has thousands."""
+_LONGEST_NAME = 200
 CALIBRATION = "calibration.json"
 
 
@@ -259,41 +263,63 @@ def _data(
 
 
 def _count_folder(folder: Path, model: str, out: Output) -> None:
-    # A folder that cannot be read, or that is gone meanwhile, is passed over.
-    found = (Path(at, name) for at, _, names in os.walk(folder) for name in names)
-    paths = sorted(path for path in found if not _hidden(path, folder) and path.is_file())
+    skipped: list[tuple[str, str]] = []
+
+    def pass_over(error: OSError) -> None:
+        # A folder that cannot be read, or that is gone meanwhile, ends nothing.
+        skipped.append((_shown(Path(error.filename), folder), error.strerror or "cannot be read"))
+
+    walked = os.walk(folder, onerror=pass_over)
+    paths = sorted(Path(at, name) for at, _, names in walked for name in names)
+    paths = [path for path in paths if not _hidden(path, folder) and path.is_file()]
     rows: list[tuple[str, int]] = []
-    skipped = 0
     with Progress(console=Console(stderr=True), transient=True, disable=not out.in_terminal) as bar:
         task = bar.add_task("counting", total=len(paths))
-        for path, text in _texts(paths):
+        for path in paths:
             bar.advance(task)
-            if text is None:
-                skipped += 1
-            else:
-                rows.append((str(path.relative_to(folder)), count_tokens(text, model=model).tokens))
+            name = _shown(path, folder)
+            try:
+                rows.append((name, count_tokens(_text_in(path), model=model).tokens))
+            except (OSError, UnicodeDecodeError) as error:
+                reason = error.strerror if isinstance(error, OSError) else _NOT_TEXT
+                skipped.append((name, reason or "cannot be read"))
     rows.sort(key=lambda row: -row[1])
     total = sum(tokens for _, tokens in rows)
 
     def draw(console: Console) -> None:
         number = Column("tokens", justify="right", no_wrap=True)
         console.print(table("file", number, rows=[(name, f"{n:,}") for name, n in rows]))
-        note = f", {skipped} skipped as not text" if skipped else ""
+        note = f", {len(skipped)} skipped" if skipped else ""
         console.print(f"\n{len(rows)} files{note}: {total:,} tokens")
 
-    files = [{"file": name, "tokens": tokens} for name, tokens in rows]
-    out.emit({"tokens": total, "model": model or None, "skipped": skipped, "files": files}, draw)
+    for name, reason in skipped[:_MOST_REMARKS]:
+        remark(f"holdfast: {name[:_LONGEST_NAME]} was not counted: {reason}")
+    if len(skipped) > _MOST_REMARKS:
+        more = len(skipped) - _MOST_REMARKS
+        remark(f"holdfast: {more} more were not counted; --output json names them all")
+    data: dict[str, object] = {
+        "tokens": total,
+        "model": model or None,
+        "skipped": len(skipped),
+        "skipped_files": [{"file": name, "reason": reason} for name, reason in skipped],
+        "files": [{"file": name, "tokens": tokens} for name, tokens in rows],
+    }
+    out.emit(data, draw)
+
+
+def _shown(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder))
 
 
 def _hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
-def _texts(paths: list[Path]) -> Iterator[tuple[Path, str | None]]:
-    """The text of each file; None for what is not text, or too large to be meant."""
-    for path in paths:
-        try:
-            data = path.read_bytes() if path.stat().st_size <= 33_554_432 else b"\xff"
-            yield path, None if b"\x00" in data[:8192] else data.decode()
-        except (OSError, UnicodeDecodeError):
-            yield path, None
+def _text_in(path: Path) -> str:
+    """The text of a file, or an error that says why it has none."""
+    if path.stat().st_size > _LARGEST_TEXT:
+        raise OSError(0, "larger than 32 MB, which no prompt is")
+    data = path.read_bytes()
+    if b"\x00" in data[:8192]:  # it may be UTF-8 all the same, and is no text
+        raise OSError(0, _NOT_TEXT)
+    return data.decode()

@@ -13,6 +13,7 @@ from rich.table import Column
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.memory import Passage, Recalled
+from holdfast.models.embedding import recall_embedder
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.store.turn_shelf import Remembered
@@ -76,6 +77,7 @@ def recall(
 
     async def work(opened: Store) -> Recalled:
         engine = Holdfast(opened, scope)
+        engine.embedder = recall_embedder(settings)
         if reindex:
             remark(f"{await engine.memory.reindex():,} turns were read again.")
         return await engine.recall(question, session=session or None, k=k, token_budget=budget)
