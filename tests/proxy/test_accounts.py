@@ -80,7 +80,7 @@ def test_a_read_only_request_goes_out_though_it_would_not_fit(dialect: str) -> N
 def test_a_conversation_with_hidden_calls_goes_on_after_a_restart(
     dialect: str, tmp_path: Path
 ) -> None:
-    """What was opened is known to the proxy that opened it only; the rest goes on."""
+    """The next proxy shows the model again what it opened: hidden calls are in the store."""
     settings = {"store_url": f"sqlite:///{tmp_path}/store.db"}
     asked: Any = chat(log(LINES), question="First?")
     names = []
@@ -99,6 +99,8 @@ def test_a_conversation_with_hidden_calls_goes_on_after_a_restart(
                 ]
         assert upstream.refused == []
     assert len(set(names)) == 1
+    shown = ["lines 1-9 of" in sent.texts for sent in upstream.requests]
+    assert shown == [False, True, True, True]
 
 
 def test_hidden_calls_do_not_hide_a_conversation_from_the_next_proxy(tmp_path: Path) -> None:
