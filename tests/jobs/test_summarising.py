@@ -11,7 +11,7 @@ from holdfast.errors import ModelRateLimitedError, SummarizationError
 from holdfast.jobs import Worker, WorkerRules
 from holdfast.jobs.protocol import Attempt
 from holdfast.jobs.running import handlers, rules_of
-from holdfast.jobs.summarising import KIND, OPENINGS, Summariser, asker, job_of
+from holdfast.jobs.summarising import KIND, OPENINGS, Summariser, job_of, summary_queue
 from holdfast.models.protocol import Completion
 from holdfast.settings import Settings
 from holdfast.store import RefInfo, Scope
@@ -105,7 +105,7 @@ def test_without_a_model_nothing_is_queued() -> None:
             for _ in range(4):
                 await engine.expand_ref(cited.ref_id)
             assert await engine.store.jobs.latest(None) == []
-        assert asker(MemoryStore(), plain) is None
+        assert summary_queue(MemoryStore(), plain) is None
         assert KIND not in handlers(MemoryStore(), plain)
         assert KIND in handlers(MemoryStore(), MODEL)
 
@@ -117,12 +117,13 @@ def test_a_short_content_is_never_worth_it(tokens: int) -> None:
     async def work() -> None:
         store = MemoryStore(clock=Clock())
         await store.put(HERE, [content("short", tokens=tokens)])
-        ask = asker(store, MODEL)
-        assert ask is not None
+        summaries = summary_queue(store, MODEL)
+        assert summaries is not None
         for _ in range(3):
             opened = await store.get(HERE, content("short").ref_id)
             assert opened is not None
-            await ask(HERE, opened.info)
+            await summaries.opened(HERE, opened.info)
+            await summaries.listed(HERE, opened.info)
         assert await store.jobs.latest(None) == []
 
     asyncio.run(work())

@@ -50,11 +50,11 @@ from holdfast.facts.values import MOST_BYTES
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.jobs import (
     FoldSummaries,
-    Opened,
+    SummaryQueue,
     Worker,
-    asker,
     background,
     fold_summaries,
+    summary_queue,
 )
 from holdfast.memory import HeldArrays, Recalled
 from holdfast.models.embedding import open_embedder, recall_embedder
@@ -105,8 +105,8 @@ class Holdfast:
         self.reading: Settings | None = None
         """By which a model reads results for facts in the background; None: none does."""
         self._learning: set[asyncio.Task[None]] = set()
-        self.opened: Opened | None = None
-        """Hears of contents that are opened, to have them summarised; None if nobody does."""
+        self.summary_queue: SummaryQueue | None = None
+        """Has contents summarised that are read again; None if no model is named for that."""
         self.summaries: FoldSummaries | None = None
         """Who has messages summarised that its sessions fold; None if nobody does."""
         self.jobs: Worker | None = None
@@ -160,7 +160,7 @@ class Holdfast:
                 )
                 engine.learns = settings.enable_facts_ledger
                 engine.reading = settings if reading else None
-                engine.opened = asker(store, settings)
+                engine.summary_queue = summary_queue(store, settings)
                 engine.summaries = fold_summaries(store, settings)
                 engine.jobs = worker
                 engine.assembling = assemble_options(settings)
@@ -184,7 +184,7 @@ class Holdfast:
         )
         engine.facts, engine.learns = self.facts.of(scope), self.learns
         engine.reading = self.reading
-        engine.opened = self.opened
+        engine.summary_queue = self.summary_queue
         engine.summaries = self.summaries
         engine.live = self.live  # one bound for the memory of all
         engine.held, engine.embedder = self.held, self.embedder
@@ -279,8 +279,8 @@ class Holdfast:
             known = await self.store.info(self.scope, ref_id)
             return missing(ref_id, known, count=count_text)
         info, data = stored.info, stored.data
-        if self.opened is not None:
-            await self.opened(self.scope, info)
+        if self.summary_queue is not None:
+            await self.summary_queue.opened(self.scope, info)
         note = note_of(info)
         work = partial(self.workers.expand, info.ref_id, data, info.kind, wanted)
         return await self.workers.off_loop(len(data), partial(work, note=note, opener=opener))

@@ -3,20 +3,20 @@
 from holdfast.jobs.folding import FoldSummaries, fold_summaries
 from holdfast.jobs.protocol import Attempt, Handler, Outcome
 from holdfast.jobs.running import background, worker_of
-from holdfast.jobs.summarising import Opened, asker, asks_models
+from holdfast.jobs.summarising import SummaryQueue, asks_models, summary_queue
 from holdfast.jobs.worker import Worker, WorkerRules
 
 __all__ = [
     "Attempt",
     "FoldSummaries",
     "Handler",
-    "Opened",
     "Outcome",
+    "SummaryQueue",
     "Worker",
     "WorkerRules",
-    "asker",
     "asks_models",
     "background",
     "fold_summaries",
+    "summary_queue",
     "worker_of",
 ]

@@ -1,13 +1,15 @@
-"""summarising: a model says what a stored content is, once it has been opened often enough to pay.
+"""summarising: a model says what a stored content is, once that will be read often enough to pay.
 
 summarising: after protocol, before folding. Until then, and wherever no model is named in the
 settings, the extract stands that was made when the content came (C41). A summary costs about as
-much as it saves in two or three openings (004-75): what nobody opens again is not summarised.
+much as it saves in two or three readings (004-75). What only its citation stands for is read when
+it is opened, and is summarised once that happens again. The gateway of MCP shows hosts what it has
+stored, by its summaries: there a content is read from the start, and is summarised when it comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
@@ -24,12 +26,9 @@ from holdfast.summarise import ContentSummarizer, SummarizationLevel
 
 KIND = "summarise"
 OPENINGS = 2
-"""So often a content was opened when it is summarised."""
+"""So often a content was opened when it is summarised, where nothing else reads its summary."""
 LEAST_TOKENS = 500
 """Of a content, for a summary to save anything (004-75)."""
-
-Opened = Callable[[Scope, RefInfo], Awaitable[None]]
-"""Told of each content that was opened."""
 
 
 def asks_models(settings: Settings) -> bool:
@@ -39,8 +38,8 @@ def asks_models(settings: Settings) -> bool:
 
 
 def should_summarize(info: RefInfo) -> bool:
-    """Whether a content that was just opened is worth a summary now."""
-    return info.state == "fresh" and info.tokens >= LEAST_TOKENS and info.accesses == OPENINGS
+    """Whether a summary of a content could save anything: it is there, and long enough."""
+    return info.state == "fresh" and info.tokens >= LEAST_TOKENS
 
 
 def job_of(info: RefInfo, settings: Settings) -> NewJob:
@@ -49,17 +48,28 @@ def job_of(info: RefInfo, settings: Settings) -> NewJob:
     return NewJob(kind=KIND, key=info.sha256, ref_id=info.ref_id, most_cost=most)
 
 
-def asker(store: Store, settings: Settings) -> Opened | None:
-    """Queues summaries of contents that are opened again; None where no model is named."""
-    if not asks_models(settings):
-        return None
+class SummaryQueue:
+    """Has contents summarised that are worth it; whoever tells of one never fails for that."""
 
-    async def opened(scope: Scope, info: RefInfo) -> None:
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+
+    async def opened(self, scope: Scope, info: RefInfo) -> None:
+        """A content was opened; the second time, it is one that is opened again."""
+        if info.accesses == OPENINGS:
+            await self.listed(scope, info)
+
+    async def listed(self, scope: Scope, info: RefInfo) -> None:
+        """A content was stored where its summary is shown from now on (004-54)."""
         if should_summarize(info):
-            with suppress(StoreError):  # no reason for an opening to fail
-                await store.jobs.enqueue(scope, [job_of(info, settings)])
+            with suppress(StoreError):
+                await self._store.jobs.enqueue(scope, [job_of(info, self._settings)])
 
-    return opened
+
+def summary_queue(store: Store, settings: Settings) -> SummaryQueue | None:
+    """Who queues summaries; None where no model is named that could write them."""
+    return SummaryQueue(store, settings) if asks_models(settings) else None
 
 
 class Summariser:

@@ -3,7 +3,7 @@
 results: after structured. Texts and embedded texts give way to citations where the policy says so
 (fitting/policy.py); images, sounds, links, `isError` and `_meta` are carried through. The router of
 the seed (004-54): the result is stored, its facts are taken and its summary is queued behind the
-answer, and the extract is what the host gets.
+answer, and the extract is what the host gets; a result that comes again is told with its summary.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 import mcp_types as types
 import msgspec
 
-from holdfast.cite import Citation, count, is_long
+from holdfast.cite import Citation, CitingRules, count, is_long
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError, PrivacyError, StoreError
+from holdfast.errors import PrivacyError, StoreError
 from holdfast.expand.tool import NAME
 from holdfast.fitting.policy import Arrival, Decision, Pressure, decide
+from holdfast.privacy import apply, find
 from holdfast.surfaces.mcp.structured import shorten
+from holdfast.voice import item
 
 REFS_META = "holdfast/refs"
 """In `_meta` of a result: the refs that stand in it, for programs."""
@@ -139,7 +141,7 @@ class Results:
             return await self._stored(text, called, rules)
         return None
 
-    async def _stored(self, content: Any, called: Called, rules: Any) -> Citation | None:
+    async def _stored(self, content: Any, called: Called, rules: CitingRules) -> Citation | None:
         """Store a content and cite it; one that cannot be stored is not taken out."""
         try:
             citation = await self._engine.cite(
@@ -149,17 +151,27 @@ class Results:
             return None
         if not citation.ref_id:
             return None
-        await self._queue_summary(citation.ref_id)
-        return citation
+        return await self._summarised(citation, rules)
 
-    async def _queue_summary(self, ref: str) -> None:
-        """Have the content summarised once that pays (C41): until then the extract stands."""
-        if self._engine.opened is None:
-            return
-        with suppress(HoldfastError):
-            info = await self._engine.store.info(self._engine.scope, ref)
-            if info is not None:
-                await self._engine.opened(self._engine.scope, info)
+    async def _summarised(self, citation: Citation, rules: CitingRules) -> Citation:
+        """The citation with a summary of its content; one that is missing is queued (C41)."""
+        engine = self._engine
+        if engine.summary_queue is None or citation.content is None:
+            return citation
+        try:
+            info = await engine.store.info(engine.scope, citation.ref_id)
+        except StoreError:  # the extract is as good as it was
+            return citation
+        if info is None:
+            return citation
+        if info.summary == citation.content.summary:  # the extract's own
+            await engine.summary_queue.listed(engine.scope, info)
+            return citation
+        # A model has read the original: what may not be shown may stand in its words.
+        summary = apply(rules.privacy, info.summary, find(info.summary))
+        head, end, rest = citation.text.partition("\n")
+        text = f"{head}\n{item(summary)}{end}{rest}"
+        return msgspec.structs.replace(citation, text=text, tokens=count(text))
 
     # --- structured results ----------------------------------------------------------------------
 
