@@ -325,6 +325,23 @@ def test_originals_are_archived_where_that_is_switched_on(tmp_path: object) -> N
         assert archive.retrieve(record.sha256) == words(900, "a")
 
 
+def test_what_is_past_its_time_in_the_archive_goes_with_the_next_that_comes(
+    tmp_path: object,
+) -> None:
+    short = Settings(
+        content_archive_enabled=True,
+        content_archive_ttl_hours=1e-9,
+        research_archive_dir=str(tmp_path),
+    )
+    old = allocated([item("a", 900)], 150, settings=short).fidelity_metadata["a"]
+    long = msgspec.structs.replace(short, content_archive_ttl_hours=72)
+    young = allocated([item("b", 900)], 150, settings=long).fidelity_metadata["b"]
+    with ContentArchive(long) as archive:
+        assert archive.cleanup_expired() == 0, "it is gone already"
+        assert archive.retrieve(old.sha256) is None
+        assert archive.retrieve(young.sha256) == words(900, "b")
+
+
 def test_privacy_holds_for_what_is_shortened() -> None:
     secret = ContentItem(source_id="a", content=f"key {SECRET} {words(900)}")
     masked = allocated([secret], 200, settings=Settings(privacy_policy="mask"))

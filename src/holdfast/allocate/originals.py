@@ -88,5 +88,6 @@ class Originals:
 
     def _archive(self, texts: Sequence[str]) -> None:
         with ContentArchive(self.settings) as archive:
+            archive.cleanup_expired()  # the sweeper knows the store, and this is a file of its own
             for text in texts:
                 archive.archive(text)
