@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.expand.tool import NAME
 from tests.fitting.test_citing import chat, log
 from tests.proxy.harness import (
     DIALECTS,
@@ -59,8 +60,29 @@ def test_a_request_says_when_its_results_are_cited(
 
 
 @pytest.mark.parametrize(
+    ("when", "result", "is_offered"),
+    [
+        ("always", "short", True),
+        ("when_cited", "short", False),
+        ("when_cited", log(2_000), True),
+        ("never", log(2_000), False),
+    ],
+    ids=lambda given: str(given)[:10],
+)
+def test_a_request_says_when_the_tool_that_opens_is_offered(
+    proxy: tuple[Running, Upstream], when: str, result: str, *, is_offered: bool
+) -> None:
+    running, upstream = proxy
+    headers = {**HEADERS, "x-holdfast-cite-policy": "always", "x-holdfast-offer-expand": when}
+    body = request_in("openai-chat", chat(result, question=f"Offered {when}, {len(result)}?"))
+    assert ask(running.url + path_of("openai-chat"), body, headers).status == 200
+    assert (NAME in upstream.requests[-1].tools) is is_offered
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("offer-expand", "sometimes"),
         ("cite-policy", "sometimes"),
         ("cite-tokens", "-3"),
         ("cite-tokens", "many"),
