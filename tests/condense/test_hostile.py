@@ -134,6 +134,21 @@ def test_what_once_stopped_the_proxy_is_linear(name: str) -> None:
     assert growth(INPUTS[name], COMPARED) <= LINEAR
 
 
+STOPPED = {
+    "feed": b"<!---->" * 300 + b"<feed>" + b"x " * 600,
+    "quotes": b"[None, " + b"\\'" * 20_000 + b"]",
+    "dots": b"a." * 20_000,
+    "table": b"CREATE TABLE t (" + b" " * 20_000 + b"(" * 20_000 + b")",
+}
+"""As the proxy was sent them: it answered nobody until it was killed, or for minutes."""
+
+
+@pytest.mark.usefixtures("stopped_in_time")
+@pytest.mark.parametrize("name", STOPPED)
+def test_the_very_bytes_that_stopped_the_proxy_are_condensed(name: str) -> None:
+    condensed(STOPPED[name])
+
+
 @pytest.mark.campaign
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 @pytest.mark.parametrize("name", INPUTS)
