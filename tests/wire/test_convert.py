@@ -100,7 +100,7 @@ def test_what_is_lost_is_listed_with_its_place() -> None:
             {
                 "role": "user",
                 "content": [
-                    {"type": "image", "source": {"type": "url", "url": "x"}},
+                    {"type": "image", "source": {"type": "file", "file_id": "f"}},
                     {"type": "text", "text": "What is this?"},
                 ],
             },
@@ -150,7 +150,7 @@ def test_many_calls_in_one_turn_find_their_results() -> None:
     ask = {"role": "user", "content": "q"}
     body = {"messages": [ask, {"role": "assistant", "tool_calls": calls}, *answers]}
     converted = convert(body, "anthropic", "openai-chat")
-    assert converted.lost == ()
+    assert [loss.path for loss in converted.lost] == ["$.max_tokens"]
     results = read(converted.body, "anthropic").messages[2].results
     assert [result.call_id for result in results] == [result.text for result in results]
 

@@ -1,8 +1,9 @@
 """The wire layer: every provider's requests, read without losing a byte.
 
-long_strings → strict → blocks · surrogates · images → values · dialect → (one file per dialect) →
+long_strings → strict → blocks · surrogates · images → media → values · dialect → wishes → (one file
+per dialect) →
 rules → staying → frame · exchanges · message → conversation → withdrawing → detect → reader →
-thinking · validate → repair → convert, each using only what stands before it.
+thinking · validate → repair → entries · granting → convert, each using only what stands before it.
 """
 
 from holdfast.wire.blocks import (
@@ -17,9 +18,10 @@ from holdfast.wire.blocks import (
     ToolResult,
 )
 from holdfast.wire.conversation import Conversation
-from holdfast.wire.convert import Converted, convert
+from holdfast.wire.convert import Answerer, Converted, convert
 from holdfast.wire.detect import detect
 from holdfast.wire.dialect import Entry, Loss
+from holdfast.wire.entries import custom_tools
 from holdfast.wire.exchanges import Exchange, stays
 from holdfast.wire.message import Message
 from holdfast.wire.reader import DIALECTS, read, write
@@ -33,6 +35,7 @@ __all__ = [
     "DIALECTS",
     "RULES",
     "Action",
+    "Answerer",
     "Block",
     "Conversation",
     "Converted",
@@ -53,6 +56,7 @@ __all__ = [
     "ToolResult",
     "Violation",
     "convert",
+    "custom_tools",
     "detect",
     "is_bound",
     "read",

@@ -17,6 +17,7 @@ from holdfast.wire.blocks import (
     ToolResult,
 )
 from holdfast.wire.dialect import Entry, by_turns, misshapen, role_of
+from holdfast.wire.media import CarriedMedia, write_media
 from holdfast.wire.pointing import Place
 from holdfast.wire.values import as_json, join_text, parsed, take
 
@@ -146,8 +147,12 @@ def _compose_part(block: Block) -> dict[str, Any]:
         arguments = as_json(block.arguments)
         return {"type": "tool_use", "id": block.id, "name": block.name, "input": arguments}
     if isinstance(block, ToolResult):
-        part = {"type": "tool_result", "tool_use_id": block.call_id, "content": block.text}
+        inside = [_compose_part(part) for part in block.parts]
+        part: dict[str, Any] = {"type": "tool_result", "tool_use_id": block.call_id}
+        part["content"] = inside or block.text
         return {**part, "is_error": True} if block.is_error else part
+    if isinstance(block, CarriedMedia) and (medium := write_media(block, NAME)):
+        return medium
     assert isinstance(block, Text)
     return {"type": "text", "text": block.text}
 

@@ -1,24 +1,32 @@
-"""Write a request in another dialect: text and tools are carried over, the rest is listed.
+"""Write a request in another dialect: what both can say is carried over, the rest is listed.
 
-convert: after reader. Goes through entries, the form that belongs to no dialect.
+convert: after entries and granting. Goes through entries, the form that belongs to no dialect.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
 from typing import Any
 
 import msgspec
 
-from holdfast.wire.blocks import Block, Media, Role, Text, Tool, ToolCall, ToolResult
+from holdfast.wire.blocks import Text, Tool, ToolCall, ToolResult
 from holdfast.wire.conversation import Conversation
-from holdfast.wire.dialect import Entry, Loss
+from holdfast.wire.dialect import Dialect, Entry, Loss
+from holdfast.wire.entries import (
+    RESULTS_HOLD_MEDIA,
+    custom_tools,
+    entries_of,
+    media_behind_results,
+    merged,
+)
+from holdfast.wire.granting import Recipient, write_wishes
 from holdfast.wire.pointing import dotted
 from holdfast.wire.reader import dialect_named, read
 from holdfast.wire.repair import repair
 from holdfast.wire.strict import Limits, encode
-from holdfast.wire.values import UniqueNames, join_text
+from holdfast.wire.values import inner, join_text
+from holdfast.wire.wishes import FIELDS, GEMINI_CONFIG, json_schema, read_wishes
 
 _DEFAULT_LIMITS = Limits()
 
@@ -33,52 +41,52 @@ class Converted(msgspec.Struct, frozen=True):
         return f"<Converted, {len(self.body)} bytes, {len(self.lost)} losses>"
 
 
-def convert(
-    body: object, to: str, dialect: str | None = None, *, limits: Limits = _DEFAULT_LIMITS
-) -> Converted:
-    """Write a request, read in `dialect` or detected, in the dialect `to`.
+class Answerer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who will answer a request, where that is another than it names."""
 
-    Messages, system text, client tools and the common parameters are carried over; thinking,
-    media, hosted tools and other parameters are not, and are listed as lost.
+    model: str = ""
+    """Its name; what this model is not known to take is not asked of it."""
+    streams: bool | None = None
+    """Whether it is to stream; None where the request says so itself, which Gemini's do not."""
+    output_limit: int = 4096
+    """The longest answer: for Anthropic, which demands a limit where the request has none."""
+
+
+_AS_ASKED = Answerer()
+
+
+def convert(
+    body: object,
+    to: str,
+    dialect: str | None = None,
+    *,
+    answerer: Answerer = _AS_ASKED,
+    limits: Limits = _DEFAULT_LIMITS,
+) -> Converted:
+    """Write a request, read in `dialect` or detected, in the dialect `to`, for its `answerer`.
+
+    Messages with their images and documents, system text, client tools, the form of the answer
+    and the common parameters are carried over; past thinking, hosted tools and what only one
+    dialect knows are not, and are listed as lost.
     """
     source = body if isinstance(body, Conversation) else read(body, dialect, limits=limits)
     target = dialect_named(to)
-    origin = dialect_named(source.dialect)
     lost: list[Loss] = []
-
-    entries = _entries(source, lost)
-    system = join_text(origin.system(source.rest))
-    if target.INLINE_SYSTEM:
-        if system:
-            entries.insert(0, Entry("system", (Text(text=system),)))
-    else:
-        inline = [block for entry in entries if entry.role == "system" for block in entry.blocks]
-        system = "\n\n".join(filter(None, (system, join_text(inline))))
-        entries = [entry for entry in entries if entry.role != "system"]
-        if system and not entries:  # a request of instructions only: they become the question
-            entries, system = [Entry("user", (Text(text=system),))], ""
-
-    tools = []
-    for tool in source.tools:
-        if tool.hosted or not tool.name:
-            lost.append(Loss(dotted(tool.place), "a tool that the provider runs itself"))
-        else:
-            tools.append(tool)
-
-    if target.NAME == "converse" and not tools:  # Bedrock refuses calls without tools (B7)
-        tools = _used_tools(entries)
-        lost.extend(Loss("$.tools", "the schema of a tool that is used") for _ in tools)
-
-    params = origin.params(source.rest)
-    for name, value in list(params.items()):
-        if value is None or (name == "tool_choice" and not _is_common_choice(value)):
-            del params[name]
-            lost.append(Loss(f"$.{name}", "no other dialect can express it"))
+    system, entries = _said(source, target, lost)
+    tools = _tools(source, target, entries, lost)
+    params = _params(source, target, answerer, lost)
     converted = target.envelope(system, tools, params)
     lost.extend(Loss(f"$.{name}", "the new dialect cannot express it") for name in params)
     lost.extend(_unknown_fields(source))
+    model = answerer.model or _shared_model(source, target)
+    recipient = Recipient(model, converted, bool(entries) and entries[-1].role == "tool", lost)
+    write_wishes(read_wishes(source.rest, source.dialect), target.NAME, recipient)
     [key] = target.LISTS[0]
-    converted[str(key)] = target.compose(_merge(entries))
+    converted[str(key)] = target.compose(entries)
+    if target.NAME == "openai-chat":
+        _speak_as_service(converted, model, lost)
+    elif target.NAME == "gemini" and _SIGNED_MODELS.search(model):
+        _stand_in_for_signatures(converted["contents"], lost)
     # A prefill, an answer on its own, text that one dialect takes and the other does not: what
     # the new dialect forbids is mended, and is a loss like the others.
     repaired = repair(encode(converted), to, limits=limits)
@@ -86,6 +94,116 @@ def convert(
         Loss(action.path, f"{action.message} ({action.rule})") for action in repaired.actions
     )
     return Converted(repaired.body, tuple(lost))
+
+
+def _said(source: Conversation, target: Dialect, lost: list[Loss]) -> tuple[str, list[Entry]]:
+    """The system text and the messages, each where the new dialect wants it."""
+    entries = entries_of(source, target.NAME, lost)
+    system = join_text(dialect_named(source.dialect).system(source.rest))
+    if target.INLINE_SYSTEM:
+        if system:
+            entries.insert(0, Entry("system", (Text(text=system),)))
+            system = ""
+    else:
+        inline = [block for entry in entries if entry.role == "system" for block in entry.blocks]
+        system = "\n\n".join(filter(None, (system, join_text(inline))))
+        entries = [entry for entry in entries if entry.role != "system"]
+        if system and not entries:  # a request of instructions only: they become the question
+            entries, system = [Entry("user", (Text(text=system),))], ""
+    entries = merged(entries)
+    if target.NAME not in RESULTS_HOLD_MEDIA:
+        entries = media_behind_results(entries)
+    return system, entries
+
+
+def _tools(
+    source: Conversation, target: Dialect, entries: list[Entry], lost: list[Loss]
+) -> list[Tool]:
+    custom = custom_tools(source)
+    tools = []
+    for tool in source.tools:
+        if tool.hosted or not tool.name:
+            lost.append(Loss(dotted(tool.place), "a tool that the provider runs itself"))
+        elif tool.name in custom:
+            tools.append(msgspec.structs.replace(tool, parameters=_ANY_TEXT))
+        elif source.dialect == "gemini":
+            tools.append(msgspec.structs.replace(tool, parameters=json_schema(tool.parameters)))
+        else:
+            tools.append(tool)
+    if target.NAME == "converse" and not tools:  # Bedrock refuses calls without tools (B7)
+        tools = _used_tools(entries)
+        lost.extend(Loss("$.tools", "the schema of a tool that is used") for _ in tools)
+    return tools
+
+
+def _params(
+    source: Conversation, target: Dialect, answerer: Answerer, lost: list[Loss]
+) -> dict[str, Any]:
+    """The common parameters, with those that are the answerer's."""
+    params = dialect_named(source.dialect).params(source.rest)
+    for name, value in list(params.items()):
+        if value is None or (name == "tool_choice" and not _is_common_choice(value)):
+            del params[name]
+            lost.append(Loss(f"$.{name}", "no other dialect can express it"))
+    if answerer.streams is not None:
+        params["stream"] = answerer.streams
+    if answerer.model:
+        params["model"] = answerer.model
+    if target.NAME == "anthropic" and "max_tokens" not in params:
+        params["max_tokens"] = answerer.output_limit
+        words = f"no limit of the answer: Anthropic demands one, and gets {answerer.output_limit:,}"
+        lost.append(Loss("$.max_tokens", words))
+    return params
+
+
+def _shared_model(source: Conversation, target: Dialect) -> str:
+    """The model that the request names, where the new dialect is of the same provider."""
+    return (source.model or "") if _is_openai(source.dialect) and _is_openai(target.NAME) else ""
+
+
+def _is_openai(dialect: str) -> bool:
+    return dialect.startswith("openai-")
+
+
+_ANY_TEXT = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
+
+
+# OpenAI's own models refuse the old name; Ollama and other services know only that one.
+_OPENAI_MODELS = re.compile(r"(?:^|/)(?:o\d|gpt-(?!oss)|chatgpt|codex|computer-use)")
+_MOST_STOPS = 4
+
+
+def _speak_as_service(body: dict[str, Any], model: str, lost: list[Loss]) -> None:
+    """What chat's many services differ in, and what a stream of theirs must be asked for."""
+    if "max_completion_tokens" in body and model and not _OPENAI_MODELS.search(model):
+        body["max_tokens"] = body.pop("max_completion_tokens")
+    stops = body.get("stop")
+    if isinstance(stops, list) and len(stops) > _MOST_STOPS:
+        body["stop"] = stops[:_MOST_STOPS]
+        lost.append(Loss("$.stop", f"stop sequences beyond {_MOST_STOPS}"))
+    if body.get("stream") is True:  # the others report usage always
+        body["stream_options"] = {"include_usage": True}
+
+
+# Gemini 3 refuses calls of the current turn without a signature (G5), and documents what stands
+# for it in calls of another model: ai.google.dev, thought signatures.
+_SIGNED_MODELS = re.compile(r"gemini-(?:[3-9]|\d\d)")
+_NO_SIGNATURE = "skip_thought_signature_validator"
+
+
+def _stand_in_for_signatures(contents: list[Any], lost: list[Loss]) -> None:
+    signed = False
+    for content in contents:
+        calls = [part for part in content["parts"] if "functionCall" in part]
+        if calls:
+            calls[0]["thoughtSignature"] = _NO_SIGNATURE
+            signed = True
+    if signed:
+        lost.append(Loss("$.contents", "signatures of thinking before calls"))
 
 
 def _used_tools(entries: list[Entry]) -> list[Tool]:
@@ -101,106 +219,21 @@ def _is_common_choice(choice: Any) -> bool:
     return choice in ("auto", "required", "none")
 
 
-# --- the conversation in no dialect ------------------------------------------------------------
-
-
-def _entries(source: Conversation, lost: list[Loss]) -> list[Entry]:
-    ids = _FreshIds()
-    entries: list[Entry] = []
-    for message in source.messages:
-        kept: list[Block] = []
-        for block in message.blocks:
-            carried = _carry(block, ids)
-            if carried is None:
-                kind = type(block).__name__.lower()
-                lost.append(Loss(source.path(block), f"a {kind} block"))
-            else:
-                kept.append(carried)
-            if isinstance(block, ToolResult):
-                media = [part for part in block.parts if not isinstance(part, Text)]
-                lost.extend(Loss(source.path(part), "media in a tool result") for part in media)
-            elif isinstance(block, Media):
-                lost.append(Loss(source.path(block), f"a {block.kind}, of which a note is left"))
-        results = tuple(block for block in kept if isinstance(block, ToolResult))
-        others = tuple(block for block in kept if not isinstance(block, ToolResult))
-        if results:
-            entries.append(Entry("tool", results))
-        if others:
-            entries.append(Entry(message.role, others))
-    return entries
-
-
-def _carry(block: Block, ids: _FreshIds) -> Block | None:
-    match block:
-        case Text():
-            return Text(text=block.text) if block.text.strip() else None
-        case ToolCall():
-            call_id = ids.of_call(block.id, block.name)
-            return ToolCall(id=call_id, name=block.name, arguments=block.arguments)
-        case ToolResult():
-            call_id, name = ids.of_result(block.call_id, block.name)
-            return ToolResult(call_id=call_id, name=name, text=block.text, is_error=block.is_error)
-        case Media():
-            return Text(text=f"[{block.kind} not carried over]")
-    return None
-
-
-def _merge(entries: list[Entry]) -> list[Entry]:
-    """Join what one speaker said in a row, as some dialects part it into items."""
-    merged: list[Entry] = []
-    for entry in entries:
-        if merged and merged[-1].role == entry.role and entry.role in ("assistant", "tool"):
-            merged[-1] = Entry(entry.role, merged[-1].blocks + entry.blocks)
-        else:
-            merged.append(entry)
-    return [Entry(entry.role, _texts_first(entry.role, entry.blocks)) for entry in merged]
-
-
-def _texts_first(role: Role, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    # Text behind a call is refused by Anthropic (A4).
-    return (
-        tuple(sorted(blocks, key=lambda b: isinstance(b, ToolCall)))
-        if role == "assistant"
-        else blocks
-    )
-
-
-class _FreshIds:
-    """Call ids that every dialect takes: plain letters, at most 40, unique, and never empty."""
-
-    def __init__(self) -> None:
-        self._names = UniqueNames()
-        self._open: dict[str, str] = {}  # new id and name of each call that waits for a result
-        # The new ids in order, by what a result may know of its call: id, name, or nothing.
-        self._waiting: dict[tuple[str, str], deque[str]] = defaultdict(deque)
-
-    def of_call(self, old: str, name: str) -> str:
-        plain = re.sub(r"[^A-Za-z0-9_-]", "_", old)[:32] or f"call_{len(self._names) + 1}"
-        new = self._names.take(plain)
-        self._open[new] = name
-        for clue in (("id", old), ("name", name), ("any", "")):
-            self._waiting[clue].append(new)
-        return new
-
-    def of_result(self, old: str, name: str) -> tuple[str, str]:
-        """The id and name of the call that is answered: by id, else by name, else the oldest."""
-        for clue in (("id", old),) if old else (("name", name), ("any", "")):
-            waiting = self._waiting[clue]
-            while waiting:
-                new = waiting.popleft()
-                if new in self._open:
-                    return new, self._open.pop(new)
-        return self.of_call(old, name), name or "unknown"
-
-
 def _unknown_fields(source: Conversation) -> list[Loss]:
     """The body's own fields that conversion does not know."""
-    known = _KNOWN | {str(source.frame.place[0])}
-    return [
+    known = _KNOWN | FIELDS.get(source.dialect, frozenset()) | {str(source.frame.place[0])}
+    losses = [
         Loss(dotted((key,)), "a field of this dialect only")
         for key in source.rest
         if key not in known
     ]
+    if source.dialect == "gemini":
+        config = inner(source.rest, "generationConfig")
+        losses.extend(
+            Loss(dotted(("generationConfig", key)), "a field of this dialect only")
+            for key in config.keys() - GEMINI_CONFIG
+        )
+    return losses
 
 
 _KNOWN = frozenset(

@@ -17,6 +17,7 @@ from holdfast.wire.blocks import (
     ToolResult,
 )
 from holdfast.wire.dialect import Entry, misshapen, role_of
+from holdfast.wire.media import CarriedMedia, write_media
 from holdfast.wire.pointing import Place
 from holdfast.wire.values import as_json, first, inner, json_text, parsed, take
 
@@ -177,6 +178,8 @@ def _compose_part(block: Block) -> dict[str, Any]:
     if isinstance(block, ToolResult):
         response = {"error" if block.is_error else "output": block.text}
         return {"functionResponse": {"id": block.call_id, "name": block.name, "response": response}}
+    if isinstance(block, CarriedMedia) and (medium := write_media(block, NAME)):
+        return medium
     assert isinstance(block, Text)
     return {"text": block.text}
 

@@ -17,6 +17,7 @@ from holdfast.wire.blocks import (
     ToolResult,
 )
 from holdfast.wire.dialect import Entry, misshapen, role_of
+from holdfast.wire.media import CarriedMedia, write_media
 from holdfast.wire.pointing import Place
 from holdfast.wire.values import join_text, json_text, parsed, take
 
@@ -210,9 +211,22 @@ def compose(entries: Sequence[Entry]) -> list[Any]:
         elif calls:
             text = "\n\n".join(texts) or None
             messages.append({"role": "assistant", "content": text, "tool_calls": calls})
+        elif any(isinstance(block, CarriedMedia) for block in entry.blocks):
+            messages.append({"role": entry.role, "content": _compose_parts(entry.blocks)})
         else:
             messages.append({"role": entry.role, "content": "\n\n".join(texts)})
     return messages
+
+
+def _compose_parts(blocks: Sequence[Block]) -> list[Any]:
+    parts = [
+        {"type": "text", "text": block.text}
+        if isinstance(block, Text)
+        else write_media(block, NAME)
+        for block in blocks
+        if isinstance(block, (Text, CarriedMedia))
+    ]
+    return [part for part in parts if part is not None]
 
 
 def _compose_call(call: ToolCall) -> dict[str, Any]:

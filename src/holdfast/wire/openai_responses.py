@@ -17,6 +17,7 @@ from holdfast.wire.blocks import (
     ToolResult,
 )
 from holdfast.wire.dialect import Entry, misshapen, role_of
+from holdfast.wire.media import CarriedMedia, write_media
 from holdfast.wire.pointing import Place
 from holdfast.wire.values import join_text, json_text, parsed, take
 
@@ -175,25 +176,41 @@ def content(block: Block, text: str) -> Any:
 def compose(entries: Sequence[Entry]) -> list[Any]:
     items: list[Any] = []
     for entry in entries:
-        texts: list[str] = []
+        said: list[Block] = []
         for block in entry.blocks:
             if isinstance(block, ToolCall):
-                items.extend(_message(entry.role, texts))
-                texts = []
+                items.extend(_message(entry.role, said))
+                said = []
                 arguments = json_text({} if block.arguments is None else block.arguments)
                 call = {"type": "function_call", "call_id": block.id, "name": block.name}
                 items.append({**call, "arguments": arguments})
             elif isinstance(block, ToolResult):
                 output = {"type": "function_call_output", "call_id": block.call_id}
-                items.append({**output, "output": block.text})
-            elif isinstance(block, Text):
-                texts.append(block.text)
-        items.extend(_message(entry.role, texts))
+                items.append({**output, "output": _compose_parts(block.parts) or block.text})
+            elif isinstance(block, (Text, CarriedMedia)):
+                said.append(block)
+        items.extend(_message(entry.role, said))
     return items
 
 
-def _message(role: Role, texts: list[str]) -> list[Any]:
-    return [{"type": "message", "role": role, "content": "\n\n".join(texts)}] if texts else []
+def _message(role: Role, said: list[Block]) -> list[Any]:
+    if not said:
+        return []
+    if any(isinstance(block, CarriedMedia) for block in said):
+        return [{"type": "message", "role": role, "content": _compose_parts(said)}]
+    texts = [block.text for block in said if isinstance(block, Text)]
+    return [{"type": "message", "role": role, "content": "\n\n".join(texts)}]
+
+
+def _compose_parts(blocks: Sequence[Block]) -> list[Any]:
+    parts = [
+        {"type": "input_text", "text": block.text}
+        if isinstance(block, Text)
+        else write_media(block, NAME)
+        for block in blocks
+        if isinstance(block, (Text, CarriedMedia))
+    ]
+    return [part for part in parts if part is not None]
 
 
 _PLAIN = ("model", "temperature", "top_p", "stream")

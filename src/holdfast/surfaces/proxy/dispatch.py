@@ -163,7 +163,8 @@ class Dispatch:
             headers["anthropic-version"] = "2023-06-01"
         async with self._post(target, path, query, headers, asked.body) as reply:
             most = self.service.most_bytes
-            yield await translated_reply(reply, target, self.incoming.route.dialect, most)
+            dialect = self.incoming.route.dialect
+            yield await translated_reply(reply, target, dialect, most, asked.custom)
 
     def _post(
         self, target: Target, path: str, query: str, headers: dict[str, str], body: bytes

@@ -13,9 +13,8 @@ from typing import NamedTuple
 from holdfast.calling.network import Reply, is_stream
 from holdfast.calling.upstreams import Target
 from holdfast.surfaces.proxy.sending import received
-from holdfast.wire import Conversation, convert
+from holdfast.wire import Answerer, Conversation, convert, custom_tools
 from holdfast.wire.answers import AnswerTranslator, translate_answer, translate_error
-from holdfast.wire.strict import encode, parse
 
 _PATHS = {
     "openai-chat": "/v1/chat/completions",
@@ -24,8 +23,6 @@ _PATHS = {
 }
 _MOST_NAMED = 8
 """Losses that are told one by one: a header is no place for a list of two hundred images."""
-_CARRIED = frozenset({"$.model", "$.stream", "$.stream_options"})
-"""What `convert` does not carry, and is said here in the other dialect's own way."""
 
 
 class TranslatedRequest(NamedTuple):
@@ -33,6 +30,8 @@ class TranslatedRequest(NamedTuple):
 
     body: bytes
     lost: tuple[str, ...]
+    custom: frozenset[str] = frozenset()
+    """The client's tools whose input is any text, which the upstream was offered as functions."""
 
 
 def translated_path(target: Target, *, streams: bool) -> str:
@@ -47,33 +46,28 @@ def translated_request(
     request: Conversation, target: Target, *, streams: bool
 ) -> TranslatedRequest:
     """The request as the upstream reads it."""
-    converted = convert(request, target.dialect)
-    body = parse(converted.body)
-    if target.dialect != "gemini":
-        body["model"] = target.model
-        if streams:
-            body["stream"] = True
-        if streams and target.dialect == "openai-chat":
-            body["stream_options"] = {"include_usage": True}
-    lost = dict.fromkeys(
-        f"{loss.path}: {loss.message}" for loss in converted.lost if loss.path not in _CARRIED
-    )
+    answerer = Answerer(model=target.model, streams=streams)
+    converted = convert(request, target.dialect, answerer=answerer)
+    lost = dict.fromkeys(f"{loss.path}: {loss.message}" for loss in converted.lost)
     told = list(lost)[:_MOST_NAMED]
     if len(lost) > _MOST_NAMED:
         told.append(f"{len(lost) - _MOST_NAMED} more")
-    return TranslatedRequest(encode(body), tuple(told))
+    return TranslatedRequest(converted.body, tuple(told), custom_tools(request))
 
 
-async def translated_reply(reply: Reply, target: Target, to: str, most: int) -> Reply:
+async def translated_reply(
+    reply: Reply, target: Target, to: str, most: int, custom: frozenset[str]
+) -> Reply:
     """The upstream's answer in the dialect `to`; `most` bytes are read of one in one piece."""
-    speaks = target.dialect
+    speaks, model = target.dialect, target.model
     if reply.status < 400 and is_stream(reply):
-        return _TranslatedStream(reply, AnswerTranslator(speaks=speaks, to=to, model=target.model))
+        translator = AnswerTranslator(speaks=speaks, to=to, model=model, custom=custom)
+        return _TranslatedStream(reply, translator)
     whole = await received(reply, most)
     if whole.status >= 400:
         body = translate_error(whole.status, whole.body, speaks=speaks, to=to)
         return _TranslatedWhole(whole.status, whole.headers, body)
-    answer = translate_answer(whole.body, speaks=speaks, to=to, model=target.model)
+    answer = translate_answer(whole.body, speaks=speaks, to=to, model=model, custom=custom)
     return _TranslatedWhole(answer.status, whole.headers, answer.body)
 
 

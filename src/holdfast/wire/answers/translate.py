@@ -15,7 +15,7 @@ import msgspec
 from holdfast.errors import ProviderError, ShapeError
 from holdfast.wire.answers.failures import OVERFLOW, error_body, error_event, overflow_message
 from holdfast.wire.answers.shared import load
-from holdfast.wire.answers.sse import MAX_EVENT_BYTES, Event, EventParser
+from holdfast.wire.answers.sse import Event, EventParser
 from holdfast.wire.answers.translating import (
     READERS,
     WHOLE,
@@ -33,6 +33,7 @@ from holdfast.wire.answers.translating import (
     failure,
 )
 from holdfast.wire.strict import encode
+from holdfast.wire.values import take
 
 BROKEN_OFF = "The provider's stream broke off before its end."
 _DONE = b"[DONE]"
@@ -56,11 +57,18 @@ class Translated(msgspec.Struct, frozen=True):
 
 
 def translate_answer(
-    body: bytes, *, speaks: str, to: str, model: str, created: int = 0
+    body: bytes,
+    *,
+    speaks: str,
+    to: str,
+    model: str,
+    created: int = 0,
+    custom: frozenset[str] = frozenset(),
 ) -> Translated:
     """Write a whole answer of dialect `speaks` in dialect `to`, as an answer of `model`.
 
-    Raises `ProviderError` if it is no answer. `created` is for providers that tell no time.
+    Raises `ProviderError` if it is no answer. `created` is for providers that tell no time;
+    `custom` are the client's tools whose input is any text: see `wire.custom_tools`.
     """
     _check(speaks, to)
     value = load(body)
@@ -73,7 +81,8 @@ def translate_answer(
     losses = Losses()
     reader = READERS[speaks](losses)
     collector = Collector(model, created)
-    for piece in _Wrapping().take([*reader.read(value), *reader.finish()], to):
+    inputs = _Inputs(to, custom)
+    for piece in inputs.take([*reader.read(value), *reader.finish()]):
         collector.take(piece)
     failed = collector.failure
     if failed is not None:
@@ -137,17 +146,17 @@ class AnswerTranslator:
         model: str,
         include_usage: bool = True,
         created: int = 0,
-        max_event_bytes: int = MAX_EVENT_BYTES,
+        custom: frozenset[str] = frozenset(),
     ) -> None:
         """Begin; `include_usage` is what a chat client asked for in its `stream_options`."""
         _check(speaks, to)
         self._to = to
-        self._parser = EventParser(max_event_bytes)
+        self._parser = EventParser()
         self._losses = Losses()
         self._reader = READERS[speaks](self._losses)
         self._writer = WRITERS[to](include_usage=include_usage)
         self._collector = Collector(model, created)
-        self._wrapping = _Wrapping()
+        self._inputs = _Inputs(to, custom)
         self._began = False
         self.ended = False
         """The client's stream has its end, or an error."""
@@ -207,7 +216,7 @@ class AnswerTranslator:
             out.append(_KEEP_ALIVE)
 
     def _write(self, pieces: list[Piece], out: list[bytes]) -> None:
-        for piece in self._wrapping.take(pieces, self._to):
+        for piece in self._inputs.take(pieces):
             if self.ended:
                 return
             self._collector.take(piece)
@@ -242,24 +251,44 @@ class AnswerTranslator:
 # --- calls whose input is any text -------------------------------------------------------------
 
 
-class _Wrapping:
-    """Writes a custom call, where the dialect has none, as a call with the text as its `input`."""
+class _Inputs:
+    """The inputs of custom calls, which are any text, in and out of JSON.
 
-    def __init__(self) -> None:
-        self._inside = False
+    A dialect that has none gets a call with the text as its `input`; and a call of a tool that is
+    the client's custom one, which the upstream was offered so, becomes one again.
+    """
 
-    def take(self, pieces: list[Piece], to: str) -> list[Piece]:
-        return pieces if to in _FREE_TEXT else [new for piece in pieces for new in self._of(piece)]
+    def __init__(self, to: str, custom: frozenset[str]) -> None:
+        self._has_custom = to in _FREE_TEXT
+        self._custom = custom if self._has_custom else frozenset()
+        self._wrapping = False
+        self._arguments: list[str] | None = None
+        """Those of a call that is to become a custom one: read when they are complete."""
+
+    def take(self, pieces: list[Piece]) -> list[Piece]:
+        """The pieces as the client's dialect has them."""
+        return [new for piece in pieces for new in self._of(piece)]
 
     def _of(self, piece: Piece) -> list[Piece]:
         match piece:
-            case BlockBegins(kind="custom"):
-                self._inside = True
+            case BlockBegins(kind="custom") if not self._has_custom:
+                self._wrapping = True
                 begun = BlockBegins("call", piece.id, piece.name)
                 return [begun, BlockGrows('{"input":"')]
-            case BlockGrows() if self._inside:
+            case BlockBegins(kind="call") if piece.name in self._custom:
+                self._arguments = []
+                return [BlockBegins("custom", piece.id, piece.name)]
+            case BlockGrows() if self._wrapping:
                 return [BlockGrows(encode(piece.text).decode()[1:-1])]
-            case BlockEnds() if self._inside:
-                self._inside = False
+            case BlockGrows() if self._arguments is not None:
+                self._arguments.append(piece.text)
+                return []
+            case BlockEnds() if self._wrapping:
+                self._wrapping = False
                 return [BlockGrows('"}'), piece]
+            case BlockEnds() if self._arguments is not None:
+                arguments, self._arguments = "".join(self._arguments), None
+                # What is not as it was asked for is still the model's input.
+                given = take(load(arguments.encode()), "input") or arguments
+                return [BlockGrows(given), piece]
         return [piece]

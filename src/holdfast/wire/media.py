@@ -1,0 +1,171 @@
+"""An image, a sound or a document as each dialect spells it: read from one, written in another.
+
+media: after blocks, before the dialects. It carries what a request holds, in base64 or as an
+address; what it names by an id of the provider's own files is nobody else's to read.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.wire.blocks import Media
+
+
+class CarriedMedia(Media, frozen=True, kw_only=True):
+    """A medium with what it holds, in no dialect; either `data` or `url` is given."""
+
+    data: str = ""
+    """In base64."""
+    url: str = ""
+    name: str = ""
+    """The file's name, where the request has one."""
+
+
+def read_media(part: Any, block: Media, dialect: str) -> CarriedMedia | None:
+    """What a part of a request holds; None if it cannot be taken out of this dialect."""
+    reader = _READERS.get(dialect)
+    carried = reader(part, block) if reader and isinstance(part, dict) else None
+    return carried if carried is not None and (carried.data or carried.url) else None
+
+
+def write_media(media: CarriedMedia, dialect: str) -> dict[str, Any] | None:
+    """A part of a message that holds it; None if this dialect has no place for it."""
+    writer = _WRITERS.get(dialect)
+    return writer(media) if writer else None
+
+
+def _text(value: Any, *keys: str) -> str:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _carried(block: Media, address: str, *, media_type: str = "", name: str = "") -> CarriedMedia:
+    """A medium behind an address, which may hold it: `data:image/png;base64,…`."""
+    head, comma, data = address.partition(",")
+    if head.startswith("data:") and comma and head.endswith(";base64"):
+        stated = head[len("data:") : -len(";base64")]
+        return CarriedMedia(kind=block.kind, media_type=stated, data=data, name=name)
+    guessed = media_type or (mimetypes.guess_type(address.partition("?")[0])[0] or "")
+    return CarriedMedia(kind=block.kind, media_type=guessed, url=address, name=name)
+
+
+def _address(media: CarriedMedia) -> str:
+    return media.url or f"data:{media.media_type};base64,{media.data}"
+
+
+# --- OpenAI ------------------------------------------------------------------------------------
+
+
+def _sound(part: dict[str, Any], block: Media) -> CarriedMedia:
+    sound = part.get("input_audio")
+    kind = f"audio/{_text(sound, 'format') or 'wav'}"
+    return CarriedMedia(kind=block.kind, media_type=kind, data=_text(sound, "data"))
+
+
+def _from_chat(part: dict[str, Any], block: Media) -> CarriedMedia | None:
+    if block.kind == "image":
+        return _carried(block, _text(part, "image_url", "url") or _text(part, "image_url"))
+    if block.kind == "audio":
+        return _sound(part, block)
+    name = _text(part, "file", "filename")
+    return _carried(block, _text(part, "file", "file_data"), name=name)
+
+
+def _to_chat(media: CarriedMedia) -> dict[str, Any] | None:
+    if media.kind == "image":
+        return {"type": "image_url", "image_url": {"url": _address(media)}}
+    if media.kind == "audio" and media.data:
+        form = media.media_type.rpartition("/")[2].removeprefix("x-")
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
+    if media.kind == "document" and media.data:
+        given = {"filename": media.name or "document.pdf", "file_data": _address(media)}
+        return {"type": "file", "file": given}
+    return None
+
+
+def _from_responses(part: dict[str, Any], block: Media) -> CarriedMedia | None:
+    if block.kind == "image":
+        return _carried(block, _text(part, "image_url"))
+    if block.kind == "audio":
+        return _sound(part, block)
+    address = _text(part, "file_data") or _text(part, "file_url")
+    return _carried(block, address, name=_text(part, "filename"))
+
+
+def _to_responses(media: CarriedMedia) -> dict[str, Any] | None:
+    if media.kind == "image":
+        return {"type": "input_image", "image_url": _address(media), "detail": "auto"}
+    if media.kind != "document":
+        return None
+    if media.url:
+        return {"type": "input_file", "file_url": media.url}
+    name = media.name or "document.pdf"
+    return {"type": "input_file", "filename": name, "file_data": _address(media)}
+
+
+# --- Anthropic ---------------------------------------------------------------------------------
+
+_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+
+
+def _from_anthropic(part: dict[str, Any], block: Media) -> CarriedMedia | None:
+    source = part.get("source")
+    name = _text(part, "title")
+    if _text(source, "type") == "url":
+        return _carried(block, _text(source, "url"), name=name)
+    if _text(source, "type") != "base64":
+        return None
+    kind = _text(source, "media_type")
+    return CarriedMedia(kind=block.kind, media_type=kind, data=_text(source, "data"), name=name)
+
+
+def _to_anthropic(media: CarriedMedia) -> dict[str, Any] | None:
+    if media.kind not in ("image", "document"):
+        return None
+    source: dict[str, Any] = {"type": "url", "url": media.url}
+    if media.data:
+        fits = _IMAGES if media.kind == "image" else ("application/pdf",)
+        if media.media_type not in fits:
+            return None
+        source = {"type": "base64", "media_type": media.media_type, "data": media.data}
+    part = {"type": media.kind, "source": source}
+    return {**part, "title": media.name} if media.name and media.kind == "document" else part
+
+
+# --- Gemini ------------------------------------------------------------------------------------
+
+
+def _from_gemini(part: dict[str, Any], block: Media) -> CarriedMedia | None:
+    for key in ("inlineData", "inline_data"):
+        if isinstance(part.get(key), dict):
+            data = _text(part, key, "data")
+            return CarriedMedia(kind=block.kind, media_type=block.media_type, data=data)
+    address = _text(part, "fileData", "fileUri") or _text(part, "file_data", "file_uri")
+    if "generativelanguage.googleapis.com" in address or address.startswith("gs://"):
+        return None  # a file of the provider's own
+    return _carried(block, address, media_type=block.media_type)
+
+
+def _to_gemini(media: CarriedMedia) -> dict[str, Any] | None:
+    if not media.media_type:
+        return None
+    if media.data:
+        return {"inlineData": {"mimeType": media.media_type, "data": media.data}}
+    return {"fileData": {"mimeType": media.media_type, "fileUri": media.url}}
+
+
+_READERS: dict[str, Callable[[dict[str, Any], Media], CarriedMedia | None]] = {
+    "openai-chat": _from_chat,
+    "openai-responses": _from_responses,
+    "anthropic": _from_anthropic,
+    "gemini": _from_gemini,
+}
+_WRITERS: dict[str, Callable[[CarriedMedia], dict[str, Any] | None]] = {
+    "openai-chat": _to_chat,
+    "openai-responses": _to_responses,
+    "anthropic": _to_anthropic,
+    "gemini": _to_gemini,
+}

@@ -1,0 +1,185 @@
+"""What a request asks of the answer beside its length: a form, thinking, one call at a time.
+
+wishes: after dialect; granting writes them in another. Each dialect says these in words of its
+own; here they are read into one form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from holdfast.wire.values import first, inner, take
+
+
+class Wishes(msgspec.Struct, kw_only=True):
+    """What is asked, in no dialect's words; None is a wish that nobody has."""
+
+    json: bool = False
+    """The answer is to be JSON."""
+    schema: dict[str, Any] | None = None
+    schema_name: str = ""
+    strict: bool | None = None
+    effort: str | None = None
+    """How much to think: minimal, low, medium, high, xhigh or max."""
+    budget: int | None = None
+    """How many tokens to think at most."""
+    thoughts: bool = False
+    """The client wants to read the thinking."""
+    parallel: bool | None = None
+    """Whether several tools may be called at once."""
+    plain: dict[str, Any] = {}
+    """Numbers and names that several dialects share, under OpenAI's names."""
+
+
+# Parameters that more than one dialect has, by OpenAI's names.
+GEMINI_NAMES: dict[str, str] = {
+    "seed": "seed",
+    "top_k": "topK",
+    "frequency_penalty": "frequencyPenalty",
+    "presence_penalty": "presencePenalty",
+}
+OPENAI_BOTH = (
+    "user metadata store service_tier prompt_cache_key prompt_cache_retention safety_identifier"
+).split()
+CHAT_ONLY = ("seed", "frequency_penalty", "presence_penalty")
+
+FIELDS: dict[str, frozenset[str]] = {
+    "openai-chat": frozenset(
+        (
+            *"response_format reasoning_effort parallel_tool_calls verbosity".split(),
+            "stream_options",
+            *CHAT_ONLY,
+            *OPENAI_BOTH,
+        )
+    ),
+    "openai-responses": frozenset(("text", "reasoning", "parallel_tool_calls", *OPENAI_BOTH)),
+    "anthropic": frozenset(("thinking", "output_config", "output_format", "top_k", "metadata")),
+    "gemini": frozenset(),
+}
+"""The fields of a body that are read here; what is not carried over is listed here too."""
+
+
+def present(body: Any, names: Iterable[str]) -> dict[str, Any]:
+    """The fields of some names that are there and not null."""
+    return {name: body[name] for name in names if body.get(name) is not None}
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def read_wishes(body: Any, dialect: str) -> Wishes:
+    """What a request asks; `body` is `Conversation.rest`."""
+    reader = _READERS.get(dialect)
+    return reader(body) if reader else Wishes()
+
+
+def _formed(wishes: Wishes, form: dict[str, Any]) -> None:
+    """Take OpenAI's or Anthropic's form of an answer, whose schema stands beside its type."""
+    wishes.json = form.get("type") in ("json_schema", "json_object")
+    if form.get("type") == "json_schema":
+        wishes.schema = inner(form, "schema")
+        wishes.schema_name = take(form, "name")
+        wishes.strict = form.get("strict") if isinstance(form.get("strict"), bool) else None
+
+
+def _from_chat(body: Any) -> Wishes:
+    wishes = Wishes(plain=present(body, (*CHAT_ONLY, *OPENAI_BOTH)))
+    form = inner(body, "response_format")
+    _formed(wishes, {**inner(form, "json_schema"), "type": form.get("type")})
+    wishes.effort = take(body, "reasoning_effort") or None
+    if isinstance(body.get("parallel_tool_calls"), bool):
+        wishes.parallel = body["parallel_tool_calls"]
+    if take(body, "verbosity"):
+        wishes.plain["verbosity"] = body["verbosity"]
+    return wishes
+
+
+def _from_responses(body: Any) -> Wishes:
+    wishes = Wishes(plain=present(body, OPENAI_BOTH))
+    _formed(wishes, inner(body, "text", "format"))
+    wishes.effort = take(body, "reasoning", "effort") or None
+    wishes.thoughts = bool(take(body, "reasoning", "summary"))
+    if isinstance(body.get("parallel_tool_calls"), bool):
+        wishes.parallel = body["parallel_tool_calls"]
+    if take(body, "text", "verbosity"):
+        wishes.plain["verbosity"] = take(body, "text", "verbosity")
+    return wishes
+
+
+def _from_anthropic(body: Any) -> Wishes:
+    wishes = Wishes(plain=present(body, ("top_k",)))
+    _formed(wishes, inner(body, "output_config", "format") or inner(body, "output_format"))
+    thinking = inner(body, "thinking")
+    if thinking.get("type") in ("enabled", "adaptive"):
+        wishes.thoughts = True
+        budget = thinking.get("budget_tokens")
+        wishes.budget = budget if isinstance(budget, int) else None
+        wishes.effort = take(body, "output_config", "effort") or None
+        if wishes.budget is None and wishes.effort is None:
+            wishes.effort = "medium"
+    if inner(body, "tool_choice").get("disable_parallel_tool_use") is True:
+        wishes.parallel = False
+    if user := take(body, "metadata", "user_id"):
+        wishes.plain["user"] = user
+    return wishes
+
+
+def _from_gemini(body: Any) -> Wishes:
+    request = inner(body, "generateContentRequest") or body
+    config = first(request, "generationConfig", "generation_config")
+    config = config if isinstance(config, dict) else {}
+    names = {common: native for common, native in GEMINI_NAMES.items() if native in config}
+    wishes = Wishes(plain={common: config[native] for common, native in names.items()})
+    wishes.json = config.get("responseMimeType") == "application/json"
+    schema = first(config, "responseJsonSchema", "responseSchema")
+    if isinstance(schema, dict):
+        wishes.schema = json_schema(schema)
+    thinking = inner(config, "thinkingConfig")
+    budget = thinking.get("thinkingBudget")
+    wishes.budget = budget if isinstance(budget, int) and budget > 0 else None
+    wishes.effort = take(thinking, "thinkingLevel").lower() or None
+    wishes.thoughts = thinking.get("includeThoughts") is True
+    return wishes
+
+
+_TYPES = frozenset(("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"))
+
+
+_DEEPEST = 64  # no provider takes a schema that is nested deeper, and no stack shall overflow
+
+
+def json_schema(schema: Any, depth: int = 0) -> Any:
+    """A schema of Gemini's as a JSON schema: it spells types in capitals, and null as a mark."""
+    if isinstance(schema, list) and depth < _DEEPEST:
+        return [json_schema(item, depth + 1) for item in schema]
+    if not isinstance(schema, dict) or depth >= _DEEPEST:
+        return schema
+    inside = schema.items()
+    plain = {key: json_schema(value, depth + 1) for key, value in inside if key != "nullable"}
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind in _TYPES:
+        plain["type"] = kind.lower()
+    if schema.get("nullable") is True and isinstance(plain.get("type"), str):
+        plain["type"] = [plain["type"], "null"]
+    return plain
+
+
+GEMINI_CONFIG = frozenset(
+    (
+        *GEMINI_NAMES.values(),
+        *"maxOutputTokens temperature topP stopSequences".split(),
+        *"responseMimeType responseSchema responseJsonSchema thinkingConfig".split(),
+    )
+)
+"""The members of `generationConfig` that are read, here or with the common parameters."""
+
+
+_READERS: dict[str, Callable[[Any], Wishes]] = {
+    "openai-chat": _from_chat,
+    "openai-responses": _from_responses,
+    "anthropic": _from_anthropic,
+    "gemini": _from_gemini,
+}
