@@ -6,6 +6,7 @@ convert: after entries and granting. Goes through entries, the form that belongs
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -79,7 +80,7 @@ def convert(
     lost.extend(Loss(f"$.{name}", "the new dialect cannot express it") for name in params)
     lost.extend(_unknown_fields(source))
     model = answerer.model or _shared_model(source, target)
-    recipient = Recipient(model, converted, bool(entries) and entries[-1].role == "tool", lost)
+    recipient = Recipient(model, converted, _ends_with_results(entries), lost)
     write_wishes(read_wishes(source.rest, source.dialect), target.NAME, recipient)
     [key] = target.LISTS[0]
     converted[str(key)] = target.compose(entries)
@@ -114,6 +115,11 @@ def _said(source: Conversation, target: Dialect, lost: list[Loss]) -> tuple[str,
     if target.NAME not in RESULTS_HOLD_MEDIA:
         entries = media_behind_results(entries)
     return system, entries
+
+
+def _ends_with_results(entries: list[Entry]) -> bool:
+    latest = takewhile(lambda entry: entry.role != "assistant", reversed(entries))
+    return any(entry.role == "tool" for entry in latest)
 
 
 def _tools(

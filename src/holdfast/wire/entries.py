@@ -103,7 +103,8 @@ class _Carrier:
         carried = read_media(part, block, self._source.dialect)
         if carried is not None and write_media(carried, self._to) is not None:
             return carried
-        self._lose(block, f"a {block.kind}, of which a note is left")
+        article = "an" if block.kind in ("image", "audio") else "a"
+        self._lose(block, f"{article} {block.kind}, of which a note is left")
         return Text(text=f"[{block.kind} not carried over]")
 
     def _lose(self, block: Block, what: str) -> None:

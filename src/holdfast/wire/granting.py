@@ -57,7 +57,7 @@ class Recipient(msgspec.Struct, frozen=True):
     """Its name; empty if nobody knows."""
     body: dict[str, Any]
     ends_with_results: bool
-    """The last message answers calls."""
+    """The turn goes on: behind the assistant's last words stand results of its calls."""
     lost: list[Loss]
 
     def lose(self, path: str, why: str) -> None:
@@ -100,8 +100,20 @@ def _openai_effort(wishes: Wishes, recipient: Recipient) -> str | None:
     return "high" if effort == "max" else effort
 
 
+# These sample by themselves, and refuse a request that says how.
+_SAMPLES_ITSELF = re.compile(r"(?:^|/)(?:o\d|gpt-5(?!-chat))")
+
+
+def _sample_as_openai(recipient: Recipient) -> None:
+    if _SAMPLES_ITSELF.search(recipient.model):
+        for name in ("temperature", "top_p", "stop"):
+            if recipient.body.pop(name, None) is not None:
+                recipient.lose(f"$.{name}", "sampling, which this model does not take")
+
+
 def _to_chat(wishes: Wishes, recipient: Recipient) -> None:
     body = recipient.body
+    _sample_as_openai(recipient)
     if form := _form(wishes):
         kind = form.pop("type")
         body["response_format"] = {"type": kind, kind: form} if form else {"type": kind}
@@ -116,6 +128,7 @@ def _to_chat(wishes: Wishes, recipient: Recipient) -> None:
 
 def _to_responses(wishes: Wishes, recipient: Recipient) -> None:
     body = recipient.body
+    _sample_as_openai(recipient)
     text: dict[str, Any] = {}
     if form := _form(wishes):
         text["format"] = form
@@ -142,8 +155,8 @@ def _to_anthropic(wishes: Wishes, recipient: Recipient) -> None:
         recipient.lose(
             "$.response_format", "the wish for JSON: it takes a schema and a newer Claude"
         )
-    _sample_as_claude(body, recipient, version)
     _think_as_claude(wishes, recipient, version)
+    _sample_as_claude(body, recipient, version)
     if wishes.parallel is False and "tools" in body:
         choice = body.get("tool_choice") or {"type": "auto"}
         if choice["type"] != "none":
@@ -177,7 +190,7 @@ def _think_as_claude(wishes: Wishes, recipient: Recipient, version: tuple[int, i
         reason = "thinking in a turn that another model began"
     elif take(body, "tool_choice", "type") in ("any", "tool"):
         reason = "thinking beside a tool that must be called"  # rule A15
-    elif version < (4, 6) and body["max_tokens"] <= _LEAST_BUDGET:
+    elif version < (4, 6) and body["max_tokens"] < 2 * _LEAST_BUDGET:
         reason = "thinking in an answer this short"
     if reason:
         recipient.lose("$.thinking", reason)
@@ -188,8 +201,8 @@ def _think_as_claude(wishes: Wishes, recipient: Recipient, version: tuple[int, i
         known = effort if effort in ("low", "medium", "high", "xhigh", "max") else "low"
         body["output_config"] = {**body.get("output_config", {}), "effort": known}
     else:
-        most = body["max_tokens"] - 1
-        body["thinking"] = {"type": "enabled", "budget_tokens": min(budget, most)}
+        half = body["max_tokens"] // 2  # the other half is for the answer
+        body["thinking"] = {"type": "enabled", "budget_tokens": min(budget, half)}
     for name in ("temperature", "top_p", "top_k"):  # which Claude refuses while it thinks
         if body.pop(name, None) is not None or wishes.plain.pop(name, None) is not None:
             recipient.lose(f"$.{name}", "sampling beside thinking, which Claude does not take")

@@ -157,8 +157,11 @@ def json_schema(schema: Any, depth: int = 0) -> Any:
         return [json_schema(item, depth + 1) for item in schema]
     if not isinstance(schema, dict) or depth >= _DEEPEST:
         return schema
-    inside = schema.items()
-    plain = {key: json_schema(value, depth + 1) for key, value in inside if key != "nullable"}
+    plain = {
+        key: json_schema(value, depth + 1)
+        for key, value in schema.items()
+        if key != "nullable" or not isinstance(value, bool)  # a property may have this name
+    }
     kind = schema.get("type")
     if isinstance(kind, str) and kind in _TYPES:
         plain["type"] = kind.lower()

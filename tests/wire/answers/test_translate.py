@@ -510,3 +510,32 @@ def test_junk_never_raises_and_always_ends(
     for _, value in values:
         if isinstance(value, dict):
             translate_answer(json.dumps(value).encode(), speaks=speaks, to=to, model="m")
+
+
+@given(
+    st.sampled_from(["anthropic", "gemini", "openai-chat"]), st.text(st.characters(codec="utf-8"))
+)
+def test_a_call_of_the_clients_custom_tool_is_custom_again(speaks: str, patch: str) -> None:
+    given_input = json.dumps({"input": "x" + patch})
+    script = Script((Part("call", (given_input[:9], given_input[9:]), "c", "apply"),))
+    stream = b"".join(write(script, speaks))
+    translator = AnswerTranslator(
+        speaks=speaks, to="openai-responses", model="m", custom=frozenset({"apply"})
+    )
+    out = events(b"".join([*translator.feed(stream), *translator.close()]))
+    [item] = out[-1][1]["response"]["output"]
+    assert (item["type"], item["input"]) == ("custom_tool_call", "x" + patch)
+    deltas = [v["delta"] for name, v in out if name == "response.custom_tool_call_input.delta"]
+    assert "".join(deltas) == "x" + patch
+
+
+def test_events_of_many_megabytes_and_many_calls_cost_their_length() -> None:
+    large = Script((Part("text", ("a" * 4_000_000,)), Part("call", ('{"a":1}',), "c", "f")))
+    out = translate(b"".join(write(large, "anthropic")), "anthropic", "openai-chat")
+    assert len(out) < 4_100_000
+    starts = [piece(n, '{"x":', id=f"c{n}", name="f") for n in range(2000)]
+    grown = [piece(0, " ") for _ in range(1000)]
+    seen = understand(
+        translate(chat(*starts, *grown, stop="tool_calls"), "openai-chat", "anthropic"), "anthropic"
+    )
+    assert len(seen.calls) == 2000

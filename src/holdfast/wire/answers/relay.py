@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.errors import ProviderError, ShapeError
+from holdfast.errors import ShapeError
 from holdfast.wire.answers.anthropic import AnthropicJoiner
 from holdfast.wire.answers.failures import error_event
 from holdfast.wire.answers.gemini import GeminiJoiner
@@ -23,11 +23,8 @@ from holdfast.wire.answers.joiner import Joiner
 from holdfast.wire.answers.openai_chat import ChatJoiner
 from holdfast.wire.answers.openai_responses import ResponsesJoiner
 from holdfast.wire.answers.shared import NOTHING_SAID, Call, Handed, Hidden, load
-from holdfast.wire.answers.sse import MAX_EVENT_BYTES, Event, EventParser
+from holdfast.wire.answers.sse import MAX_EVENT_BYTES, MAX_STREAM_BYTES, Event, EventParser, endless
 from holdfast.wire.strict import encode
-
-MAX_STREAM_BYTES = 268_435_456
-"""Bytes of one upstream stream: an answer is kept until it is complete, to be sent back."""
 
 JOINERS: dict[str, type[Joiner]] = {
     "openai-chat": ChatJoiner,
@@ -90,11 +87,7 @@ class Relay:
         """Take bytes of the upstream; give what goes to the client now, event by event."""
         self._bytes += len(chunk)
         if self._bytes > self._max_stream_bytes:
-            raise ProviderError(
-                f"the provider's stream has more than {self._max_stream_bytes:,} bytes",
-                where="stream",
-                fix="Ask for less in one answer.",
-            )
+            raise endless(self._max_stream_bytes)
         out: list[bytes] = []
         for event in self._parser.feed(chunk):
             self._joiner.take(event, out)

@@ -15,6 +15,8 @@ from holdfast.errors import ProviderError
 
 MAX_EVENT_BYTES = 33_554_432
 """Bytes of one event; an image comes in one, so it is as many as a request may have."""
+MAX_STREAM_BYTES = 268_435_456
+"""Bytes of one upstream stream: an answer is kept until it is complete, to be sent back."""
 
 _BOM = b"\xef\xbb\xbf"
 # An empty line. The groups are atomic, for `\r\n` is one line end and never two.
@@ -136,6 +138,15 @@ def _too_large(most: int) -> ProviderError:
         f"an event of the provider's stream has more than {most:,} bytes",
         where="stream",
         fix="Ask for less at once, or call the provider without streaming.",
+    )
+
+
+def endless(most: int) -> ProviderError:
+    """The error for a stream of more bytes than are kept."""
+    return ProviderError(
+        f"the provider's stream has more than {most:,} bytes",
+        where="stream",
+        fix="Ask for less in one answer.",
     )
 
 

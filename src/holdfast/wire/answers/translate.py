@@ -15,7 +15,7 @@ import msgspec
 from holdfast.errors import ProviderError, ShapeError
 from holdfast.wire.answers.failures import OVERFLOW, error_body, error_event, overflow_message
 from holdfast.wire.answers.shared import load
-from holdfast.wire.answers.sse import Event, EventParser
+from holdfast.wire.answers.sse import MAX_STREAM_BYTES, Event, EventParser, endless
 from holdfast.wire.answers.translating import (
     READERS,
     WHOLE,
@@ -158,6 +158,7 @@ class AnswerTranslator:
         self._collector = Collector(model, created)
         self._inputs = _Inputs(to, custom)
         self._began = False
+        self._bytes = 0
         self.ended = False
         """The client's stream has its end, or an error."""
 
@@ -173,6 +174,9 @@ class AnswerTranslator:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Take bytes of the provider; give the client's events that they complete."""
+        self._bytes += len(chunk)
+        if self._bytes > MAX_STREAM_BYTES:
+            raise endless(MAX_STREAM_BYTES)
         out: list[bytes] = []
         for event in self._parser.feed(chunk):
             self._take(event, out)
