@@ -31,8 +31,7 @@ from holdfast.condense.words import terms_of, words_of
 from holdfast.engine import Holdfast
 from holdfast.models.embedding import open_embedder
 from holdfast.researching import Options, SourceText, conduct, markdown
-from holdfast.researching.index import PassageIndex
-from holdfast.researching.passages import Passage
+from holdfast.researching.index import WordIndex
 from holdfast.settings import Settings
 from holdfast.store import open_store
 from holdfast.store.memory import MemoryStore
@@ -163,9 +162,7 @@ def _stuffed(case: Case, budget: int) -> tuple[set[str], str]:
 
 def _top_k(case: Case, budget: int) -> tuple[set[str], str]:
     texts = [document.text for document in case.documents]
-    whole = [Passage(n, 0, len(text)) for n, text in enumerate(texts)]
-    index = PassageIndex(texts, [document.name for document in case.documents], whole)
-    scores = index.words.scores(dict.fromkeys(terms_of(words_of(case.question)), 1.0))
+    scores = WordIndex.of(texts).scores(dict.fromkeys(terms_of(words_of(case.question)), 1.0))
     order = sorted(range(len(texts)), key=lambda n: -scores[n])
     return _joined([case.documents[n] for n in order], budget)
 

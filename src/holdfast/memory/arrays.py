@@ -14,14 +14,13 @@ import numpy as np
 
 from holdfast.memory import indexing
 from holdfast.memory.dates import day_of
+from holdfast.models.vectors import lengths_of, products
 from holdfast.store.turn_shelf import IndexedTurn
 
 EPISODE_SECONDS = 3 * 3600.0
 """A pause after which a session goes on to something else."""
 _LEAST_UNSORTED = 20_000
 """Words behind the sorted ones that are looked through in a tenth of a millisecond."""
-_BLOCK = 4_096
-"""Vectors that are turned into floats at once: they stay in the cache of the processor."""
 _NOBODY = -1
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -230,7 +229,7 @@ class ScopeArrays:
             held = index.vectors if same else bytes(size)  # of nobody: compared with nothing
             part = np.frombuffer(held, np.int8).reshape(-1, width)
             vectors.extend(part)
-            self.lengths.extend(np.sqrt(np.square(part, dtype=np.float32).sum(axis=1)))
+            self.lengths.extend(lengths_of(part))
 
     def alike(self, vector: Floats) -> Floats:
         """How like each piece's vector is to one of length 1: the cosine, all of them looked at.
@@ -238,12 +237,9 @@ class ScopeArrays:
         A piece that has none of this embedder's is as like as the others are on the whole: by its
         meaning it is neither raised nor lowered.
         """
-        held = self.vectors.all if self.vectors is not None else np.zeros((0, len(vector)))
-        alike = np.empty(len(held), np.float32)
-        for start in range(0, len(held), _BLOCK):
-            # Not with `@`: what BLAS would share out among threads waits for the busiest of them.
-            block = held[start : start + _BLOCK].astype(np.float32)
-            np.einsum("ij,j->i", block, vector, out=alike[start : start + _BLOCK])
+        if self.vectors is None:
+            return np.zeros(0, np.float32)
+        alike = products(self.vectors.all, vector)
         is_placed = self.lengths.all > 0
         placed = alike[is_placed] / self.lengths.all[is_placed]
         alike[is_placed] = placed

@@ -1,11 +1,18 @@
 """Research: a question and any number of sources → a report that quotes, and can be checked again.
 
-records → walking · fetching · searching · similar → gathering; passages → index → ranking; places →
-finding; report → markdown · html_page → composing · verifying; saving; prompts → asking → agents →
-synthesising; planning; conducting runs them in order.
+records → walking · fetching · searching · similar; passages → reading → gathering; index → ranking;
+places → finding; report → markdown · html_page → composing; saving → verifying; prompts → asking →
+agents → synthesising; planning; conducting runs them in order.
 """
 
-from holdfast.researching.conducting import Options, Researched, conduct, research
+from holdfast.researching.conducting import (
+    Options,
+    Progress,
+    Researched,
+    Told,
+    conduct,
+    research,
+)
 from holdfast.researching.gathering import SourceLimits, SourceText
 from holdfast.researching.html_page import html_page
 from holdfast.researching.markdown import markdown
@@ -16,6 +23,7 @@ from holdfast.researching.verifying import Verified, verify
 __all__ = [
     "Finding",
     "Options",
+    "Progress",
     "Quote",
     "Report",
     "ResearchState",
@@ -23,6 +31,7 @@ __all__ = [
     "SourceEntry",
     "SourceLimits",
     "SourceText",
+    "Told",
     "Verified",
     "conduct",
     "html_page",

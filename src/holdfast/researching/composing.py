@@ -16,20 +16,22 @@ from holdfast.allocate import ContentFidelityRecord, Rung
 from holdfast.errors import ResearchError
 from holdfast.researching.markdown import finding_lines, markdown, source_line
 from holdfast.researching.records import Finding, ResearchState, SourceEntry
-from holdfast.researching.report import Fidelity, LeftOut, Report, cited
+from holdfast.researching.report import Fidelity, Report, cited, left_out_of
 from holdfast.summarise.levels import RATIO, SummarizationLevel, level_for
 
 PHASE = "report"
 Count = Callable[[str], int]
 
 
-def compose(state: ResearchState, budget: int, count: Count, model: str = "") -> Report:
+def compose(
+    state: ResearchState, budget: int, count: Count, *, model: str = "", run: str = ""
+) -> Report:
     """The report of a state, of at most so many tokens as Markdown.
 
     Raises:
         ResearchError: not even an empty report fits.
     """
-    frame = _frame(state, budget, model)
+    frame = _frame(state, budget, model, run)
     if count(markdown(frame)) > budget // 3:
         frame = msgspec.structs.replace(frame, brief=True)
     if count(markdown(frame)) > budget:
@@ -47,19 +49,16 @@ def compose(state: ResearchState, budget: int, count: Count, model: str = "") ->
         chosen = chosen[: -max(1, len(chosen) // 50)]
 
 
-def _frame(state: ResearchState, budget: int, model: str) -> Report:
+def _frame(state: ResearchState, budget: int, model: str, run: str) -> Report:
     """The report before anything is found."""
     return Report(
+        run=run,
         question=" ".join(state.query.split()),
         sub_questions=state.sub_questions,
         model=model,
         created=state.now,
         summary=state.summary,
-        left_out=tuple(
-            LeftOut(name=entry.name, note=entry.note)
-            for entry in state.sources
-            if entry.status != "read"
-        ),
+        left_out=left_out_of(state.sources),
         sources_read=len(state.readable),
         findings_left_out=len(state.findings),
         budget=budget,

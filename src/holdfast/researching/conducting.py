@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -26,12 +27,19 @@ from holdfast.researching.agents import SubAgent, source_name
 from holdfast.researching.asking import Asker
 from holdfast.researching.composing import compose
 from holdfast.researching.finding import find, settle
-from holdfast.researching.gathering import Gatherer, Given, Lead, SourceLimits, SourceText, leads_of
+from holdfast.researching.gathering import (
+    Gatherer,
+    Given,
+    Lead,
+    SourceLimits,
+    identity_of,
+    leads_of,
+)
 from holdfast.researching.index import PassageIndex, names_in
-from holdfast.researching.passages import cut_up
 from holdfast.researching.places import SourceContent
 from holdfast.researching.planning import sub_questions
 from holdfast.researching.ranking import rank
+from holdfast.researching.reading import Readings
 from holdfast.researching.records import Finding, ResearchState, SourceEntry
 from holdfast.researching.report import Report
 from holdfast.researching.saving import (
@@ -57,8 +65,20 @@ ROUNDS = 2
 _SHOWN = 60
 """Sources that one sub-agent is given: those that bear most on its question."""
 
-Progress = Callable[[str, int, int, int], None]
-"""Told the phase, how much of it is done and of how much, and the tokens used so far."""
+
+class Told(NamedTuple):
+    """How far a research is."""
+
+    phase: str
+    done: int
+    total: int
+    tokens: int
+    """Used so far, of models."""
+    source: str = ""
+    """What was looked at last, while sources are gathered."""
+
+
+Progress = Callable[[Told], None]
 
 
 class Options(NamedTuple):
@@ -74,7 +94,7 @@ class Options(NamedTuple):
     stdin: str = ""
     now: float | None = None
     """When it is; None: the clock's time."""
-    progress: Progress = lambda *_: None
+    progress: Progress = lambda _: None
 
     @property
     def model_name(self) -> str:
@@ -105,7 +125,16 @@ async def conduct(
     """
     if not question.strip():
         raise ResearchError("nothing is asked", fix="Give a question.")
-    return await _Run(question, sources, engine, settings, options or Options()).run()
+    options = options or Options()
+    limits = options.limits
+
+    def looked_at() -> tuple[list[Lead], str]:
+        leads = list(leads_of(sources, limits, options.stdin))
+        names = [identity_of(lead, limits) for lead in leads]
+        return leads, run_of([question, options.model_name, str(options.budget), *names])
+
+    leads, run = await asyncio.to_thread(looked_at)
+    return await _Run(question, leads, run, engine, settings, options).run()
 
 
 class _Run:
@@ -114,18 +143,18 @@ class _Run:
     def __init__(
         self,
         question: str,
-        sources: Sequence[Given],
+        leads: Sequence[Lead],
+        run: str,
         engine: Holdfast,
         settings: Settings,
         options: Options,
     ) -> None:
-        self.question, self.sources = question, sources
+        self.question, self.leads = question, leads
         self.engine, self.settings, self.options = engine, settings, options
-        names = [s.name if isinstance(s, SourceText) else str(s) for s in sources]
-        run = run_of([question, options.model_name, str(options.budget), *names])
         self.record = Record(engine.store, engine.scope, run)
         self.contents = ContentStore(engine)
         self.count = counter_of(options.model_name)
+        self.readings = Readings(engine.store, engine.scope, open_embedder())
         self.texts: dict[str, SourceContent] = {}
         self._index: PassageIndex | None = None
 
@@ -162,24 +191,26 @@ class _Run:
         if self.record.gathered:
             return
         limits = self.options.limits
-        leads = await asyncio.to_thread(
-            lambda: list(leads_of(self.sources, limits, self.options.stdin))
-        )
-        leads += await self._searched()
+        leads = [*self.leads, *await self._searched()]
         if not leads:
             raise ResearchError(
                 "no sources were given", fix="Give files, folders, URLs, refs, or - for a pipe."
             )
-        gatherer = Gatherer(self.contents, self.record.run, self.engine.workers, limits)
+        gatherer = Gatherer(
+            self.contents, self.record.run, self.engine.workers, limits, self.readings
+        )
         await gatherer.heard(self.state.sources)
-        done = len(self.state.sources)
+        before = len(self.state.sources)
+        looked_at = count(before + 1)
 
         async def save(entries: list[SourceEntry]) -> None:
             await self.record.add(Gathered(tuple(entries)))
-            self._tell("gather", len(self.state.sources), len(leads))
 
-        self._tell("gather", done, len(leads))
-        await gatherer.gather(leads[done:], save, numbered_from=done + 1)
+        def told(name: str) -> None:
+            self._tell("gather", next(looked_at), len(leads), name)
+
+        self._tell("gather", before, len(leads))
+        await gatherer.gather(leads[before:], save, numbered_from=before + 1, told=told)
         await self.record.add(GatheredAll())
 
     async def _searched(self) -> list[Lead]:
@@ -202,15 +233,15 @@ class _Run:
             stored = await self.engine.store.get(self.engine.scope, entry.sha256)
             if stored is not None:
                 self.texts[entry.id] = SourceContent(entry, stored)
-        entries = [entry for entry in readable if entry.id in self.texts]
-
-        def indexed() -> PassageIndex:
-            texts = [self.texts[entry.id].text for entry in entries]
-            titles = [entry.title for entry in entries]
-            passages = [p for n, text in enumerate(texts) for p in cut_up(text, n)]
-            return PassageIndex(texts, titles, passages, open_embedder())
-
-        self._index = await asyncio.to_thread(indexed)
+        readings = [
+            await self.readings.of(entry.sha256, self.texts[entry.id].text)
+            for entry in self._entries
+        ]
+        texts = [self.texts[entry.id].text for entry in self._entries]
+        titles = [entry.title for entry in self._entries]
+        self._index = await asyncio.to_thread(
+            PassageIndex, texts, titles, readings, self.readings.embedder
+        )
 
     async def _analyse(self, writer: Writer | None) -> None:
         """Answer each question that was not answered yet, some at once where a model is asked."""
@@ -309,7 +340,12 @@ class _Run:
 
     async def _report(self) -> Researched:
         report = await asyncio.to_thread(
-            compose, self.state, self._report_tokens, self.count, self.options.model_name
+            compose,
+            self.state,
+            self._report_tokens,
+            self.count,
+            model=self.options.model_name,
+            run=self.record.run,
         )
         return Researched(report, self.state)
 
@@ -348,8 +384,8 @@ class _Run:
         )
         return Writer(asker, manager, self.settings)
 
-    def _tell(self, phase: str, done: int, total: int) -> None:
-        self.options.progress(phase, done, total, self.state.usage.tokens)
+    def _tell(self, phase: str, done: int, total: int, source: str = "") -> None:
+        self.options.progress(Told(phase, done, total, self.state.usage.tokens, source))
 
 
 def _places(findings: Sequence[Finding]) -> set[tuple[str, int]]:

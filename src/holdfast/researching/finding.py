@@ -70,7 +70,7 @@ def find(
             if int(passage) in taken:
                 continue
             taken.add(int(passage))
-            source, start, stop = index.passages[int(passage)]
+            source, start, stop = index.passage(int(passage))
             quote = contents[source].quote(start, stop)
             left -= stop - start
             chosen += 1

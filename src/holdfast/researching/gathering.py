@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ from holdfast.extract import Extracted, FileKind, kind_of_file
 from holdfast.facades import ContentStore, StoredContent
 from holdfast.facades.content_store import text_of
 from holdfast.researching.fetching import FetchLimits, fetch
+from holdfast.researching.reading import Readings, SourceReading
 from holdfast.researching.records import Origin, SourceEntry
 from holdfast.researching.similar import Voices
 from holdfast.researching.walking import WalkLimits, files_of
@@ -76,6 +78,23 @@ class _Text(NamedTuple):
     url: str = ""
 
 
+def identity_of(lead: Lead, limits: SourceLimits) -> str:
+    """What a lead leads to, as far as can be told without asking anybody: its name and its bytes.
+
+    A run is known by these: over a file that was changed it is another one.
+    """
+    if lead.text is not None:
+        held = digest(lead.text.encode("utf-8", "replace"))
+    elif lead.path is not None and not lead.skipped:
+        try:
+            held = digest(_read(lead.path, limits.walk.bytes))
+        except (OSError, ExtractError):
+            held = ""  # the table of sources will say why
+    else:
+        held = lead.skipped
+    return f"{lead.origin} {lead.name} {held}"
+
+
 def leads_of(given: Sequence[Given], limits: SourceLimits, stdin: str = "") -> Iterator[Lead]:
     """Everything that is to be read, in the order of giving."""
     for each in given:
@@ -98,12 +117,18 @@ class Gatherer:
     """Reads leads and stores their texts for one run."""
 
     def __init__(
-        self, contents: ContentStore, run: str, workers: Workers, limits: SourceLimits
+        self,
+        contents: ContentStore,
+        run: str,
+        workers: Workers,
+        limits: SourceLimits,
+        readings: Readings,
     ) -> None:
         self.contents = contents
         self.run = run
         self._workers = workers
         self._limits = limits
+        self._readings = readings
         self._voices = Voices()
         self._first: dict[str, str] = {}
         """The entry that had a text first, by the hash of the text."""
@@ -114,22 +139,27 @@ class Gatherer:
         save: Callable[[list[SourceEntry]], Awaitable[None]],
         *,
         numbered_from: int = 1,
+        told: Callable[[str], None] = lambda _: None,
     ) -> list[SourceEntry]:
-        """Read all leads; what is read is handed to `save` a few at a time."""
+        """Read all leads; what is read is handed to `save` a few at a time.
+
+        `told` hears the name of each source once it was looked at.
+        """
         entries: list[SourceEntry] = []
         step = 8 * self._limits.at_once
         lane = asyncio.Semaphore(self._limits.at_once)
         for begin in range(0, len(leads), step):
             batch = leads[begin : begin + step]
-            pairs = await asyncio.gather(
-                *(
-                    self._entry(lead, f"S{numbered_from + begin + n}", lane)
-                    for n, lead in enumerate(batch)
-                )
-            )
-            texts = [self._judged(entry, text) for entry, text in pairs]
-            await save(texts)
-            entries += texts
+
+            async def looked_at(place: int, lead: Lead) -> tuple[SourceEntry, SourceReading | None]:
+                pair = await self._entry(lead, f"S{numbered_from + place}", lane)
+                told(lead.name)
+                return pair
+
+            pairs = await asyncio.gather(*map(looked_at, count(begin), batch))
+            judged = [self._judged(entry, reading) for entry, reading in pairs]
+            await save(judged)
+            entries += judged
         return entries
 
     async def heard(self, entries: Sequence[SourceEntry]) -> None:
@@ -139,18 +169,19 @@ class Gatherer:
                 content = await self.contents.get_content(entry.ref)
                 self._first.setdefault(entry.sha256, entry.id)
                 if content is not None:
-                    self._voices.add(entry.id, content.full_content)
+                    reading = await self._readings.of(entry.sha256, content.full_content)
+                    self._voices.add(entry.id, reading.sketch)
 
-    def _judged(self, entry: SourceEntry, text: str) -> SourceEntry:
+    def _judged(self, entry: SourceEntry, reading: SourceReading | None) -> SourceEntry:
         """An entry with what it repeats of those before it."""
-        if entry.status != "read":
+        if reading is None:
             return entry
         first = self._first.setdefault(entry.sha256, entry.id)
         if first != entry.id:
             return msgspec.structs.replace(
                 entry, status="duplicate", note=f"the same text as {first}", voice=first
             )
-        other, share = self._voices.add(entry.id, text)
+        other, share = self._voices.add(entry.id, reading.sketch)
         if not other:
             return entry
         note = f"{share:.0%} the same words as {other}"
@@ -158,33 +189,37 @@ class Gatherer:
 
     async def _entry(
         self, lead: Lead, number: str, lane: asyncio.Semaphore
-    ) -> tuple[SourceEntry, str]:
+    ) -> tuple[SourceEntry, SourceReading | None]:
+        """What became of a lead, and the reading of its text if it has one."""
         bare = SourceEntry(
             id=number, name=lead.name, origin=lead.origin, status="skipped", note=lead.skipped
         )
         if lead.skipped:
-            return bare, ""
+            return bare, None
         async with lane:
             try:
-                if lead.origin == "ref":
-                    return await self._of_ref(bare)
-                text = await self._text(lead)
-                return await self._stored(bare, lead, text), text.extracted.text
+                entry, text = await self._of(bare, lead)
+                return entry, await self._readings.of(entry.sha256, text)
             except (ExtractError, PrivacyError, ResearchError) as error:
                 told = f"{error.what}. {error.fix}" if error.fix else error.what
-                return msgspec.structs.replace(bare, note=told), ""
             except OSError as error:
                 told = f"cannot be read: {error.strerror or type(error).__name__}"
-                return msgspec.structs.replace(bare, note=told), ""
+            return msgspec.structs.replace(bare, note=told), None
+
+    async def _of(self, bare: SourceEntry, lead: Lead) -> tuple[SourceEntry, str]:
+        if lead.origin == "ref":
+            return await self._of_ref(bare)
+        text = await self._text(lead)
+        return await self._stored(bare, lead, text), text.extracted.text
 
     async def _of_ref(self, bare: SourceEntry) -> tuple[SourceEntry, str]:
         """A source that is in the store already."""
         try:
             stored = await self.contents.store.get(self.contents.scope.of(self.run), bare.name)
         except HoldfastError as error:  # damaged, or digits that fit two contents
-            return msgspec.structs.replace(bare, note=error.what), ""
+            raise ResearchError(error.what) from None
         if stored is None:
-            return msgspec.structs.replace(bare, note="nothing is stored under this ref"), ""
+            raise ResearchError("nothing is stored under this ref")
         info = stored.info
         text = text_of(stored.data)
         entry = msgspec.structs.replace(

@@ -61,6 +61,7 @@ def _page(report: Report) -> Iterator[str]:
             for finding in findings:
                 yield from _finding(finding)
     yield from _tables(report)
+    yield from _legend(report)
     yield "</body></html>"
 
 
@@ -99,6 +100,14 @@ def _tables(report: Report) -> Iterator[str]:
         yield "</table>"
     for warning in report.warnings:
         yield f'<p class="meta">{escape(warning)}'
+
+
+def _legend(report: Report) -> Iterator[str]:
+    """What is meant by the confidence of a finding, of those that stand there."""
+    used = {str(finding.confidence) for finding in report.findings}
+    for name, meaning in report.confidence.items():
+        if name in used:
+            yield f'<p class="meta">{escape(name)}: {escape(meaning)}.'
 
 
 def _row(source: CitedSource) -> str:

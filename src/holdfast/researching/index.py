@@ -1,7 +1,7 @@
 """All passages of all sources, to be searched by words and, where there is an embedder, by meaning.
 
-index: after passages. Numbers alone: which passages hold a word, how often, and which names they
-hold. Built once, linear in the text; a question then reads only its own words.
+index: after reading. Numbers alone, put together from the readings of the sources: which passages
+hold a word, how often, and their vectors. A question then reads only its own words.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from holdfast.condense.question import is_stop_word
 from holdfast.condense.words import terms_of, words_of
 from holdfast.memory.arrays import Floats, Ints, Postings
 from holdfast.models.protocol import Embedder
+from holdfast.models.vectors import lengths_of, products
 from holdfast.researching.passages import Passage
+from holdfast.researching.reading import SourceReading
 
 _K1, _B = 1.2, 0.75
 """BM25's own, as everyone has them."""
-_MOST_TEXT = 2_000
-"""Characters of a passage that are embedded."""
+_MOST_COUNT = 255
+"""Of one word in one text, as a posting holds it."""
 _CAPITALISED = r"\p{Lu}[\p{L}\p{M}\d'’.&-]*"  # noqa: RUF001 - as people write it
 # Words with a capital that follow each other, as names do, with what joins them.
 _NAME = re2.compile(
@@ -31,82 +33,82 @@ _NAME = re2.compile(
 
 
 class PassageIndex:
-    """Words and names of passages; `titles` are what each source is called."""
+    """Words and vectors of the passages of all sources; `titles` are what each is called."""
 
     def __init__(
         self,
         texts: Sequence[str],
         titles: Sequence[str],
-        passages: Sequence[Passage],
+        readings: Sequence[SourceReading],
         embedder: Embedder | None = None,
     ) -> None:
         self.texts = texts
         self.titles = titles
-        self.passages = passages
-        self.source: Ints = np.fromiter((p.source for p in passages), np.int32, len(passages))
-        self.words = _Words([self.text(n) for n in range(len(passages))])
-        self.of_titles = _Words(list(titles))
-        self.of_sources = self._by_source()
         self._embedder = embedder
-        self._vectors: np.ndarray[Any, Any] | None = None
+        spans = [reading.spans for reading in readings]
+        self._spans: Ints = np.concatenate(spans) if spans else np.empty((0, 2), np.int32)
+        lengths = [len(each) for each in spans]
+        self.source: Ints = np.repeat(np.arange(len(spans), dtype=np.int32), lengths)
+        """Which source each passage is of."""
+        self.words, self.of_sources = self._word_indexes(readings)
+        self.of_titles = WordIndex.of(titles)
+        self._vectors = _joined([reading.vectors for reading in readings])
+        self._lengths = np.maximum(lengths_of(self._vectors), 1e-6)
+
+    def _word_indexes(self, readings: Sequence[SourceReading]) -> tuple[WordIndex, WordIndex]:
+        """The words by passage, and by source."""
+        if not readings:
+            return WordIndex.of([]), WordIndex.of([])
+        terms = np.concatenate([reading.terms for reading in readings])
+        counts = np.concatenate([reading.counts for reading in readings])
+        sizes = np.concatenate([reading.sizes for reading in readings])
+        owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        by_source = _summed(terms, self.source[owners], counts)
+        return (
+            WordIndex(terms, owners, counts, len(sizes)),
+            WordIndex(*by_source, len(readings)),
+        )
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def passage(self, number: int) -> Passage:
+        """Where a passage stands."""
+        start, stop = self._spans[number]
+        return Passage(int(self.source[number]), int(start), int(stop))
 
     def text(self, number: int) -> str:
         """What a passage says."""
-        source, start, stop = self.passages[number]
+        source, start, stop = self.passage(number)
         return self.texts[source][start:stop]
-
-    def _by_source(self) -> _Words:
-        counts: list[Counter[int]] = [Counter() for _ in self.titles]
-        for passage, terms in zip(self.passages, self.words.terms, strict=True):
-            counts[passage.source].update(terms)
-        return _Words.counted(counts)
 
     def meaning(self, question: str) -> Floats | None:
         """How near each passage is to a question; None without an embedder."""
-        if self._embedder is None or not self.passages:
+        if self._embedder is None or not len(self):
             return None
-        if self._vectors is None:
-            texts = [self.text(n)[:_MOST_TEXT] for n in range(len(self.passages))]
-            self._vectors = np.asarray(self._embedder.embed(texts), np.float32)
         asked = np.asarray(self._embedder.embed([question])[0], np.float32)
-        near: Floats = self._vectors @ asked
-        return near
+        return products(self._vectors, asked) / self._lengths
 
 
-class _Words:
+class WordIndex:
     """Which texts hold a word, and BM25 over them."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._fill([Counter(terms_of(words_of(text))) for text in texts])
+    def __init__(self, terms: Any, owners: Ints, counts: Any, size: int) -> None:
+        self.size = size
+        self._postings = Postings()
+        self._postings.extend(terms, owners, np.minimum(counts, _MOST_COUNT))
+        lengths = np.bincount(owners, weights=counts, minlength=size).astype(np.float32)
+        mean = max(float(lengths.mean()) if size else 1.0, 1e-6)
+        self._norms: Floats = (_K1 * (1 - _B + _B * lengths / mean)).astype(np.float32)
 
     @classmethod
-    def counted(cls, counts: Sequence[Counter[int]]) -> _Words:
-        """The same of words that were counted already."""
-        words = cls.__new__(cls)
-        words._fill(counts)
-        return words
-
-    def _fill(self, counts: Sequence[Counter[int]]) -> None:
-        self.terms = counts
-        self.size = len(counts)
-        self._postings = Postings()
-        lengths = np.fromiter((c.total() for c in counts), np.float32, len(counts))
-        mean = max(float(lengths.mean()) if len(lengths) else 1.0, 1e-6)
-        self._norms: Floats = (_K1 * (1 - _B + _B * lengths / mean)).astype(np.float32)
-        for number, count in enumerate(counts):
-            if count:
-                terms = np.fromiter(count.keys(), np.uint32, len(count))
-                often = np.minimum(np.fromiter(count.values(), np.int64, len(count)), 255)
-                self._postings.extend(terms, np.full(len(count), number, np.int32), often)
-
-    def rarity(self, term: int) -> float:
-        """How much a word tells: the fewer texts hold it, the more."""
-        holders = len(self._postings.of(term)[0])
-        return float(np.log1p((self.size - holders + 0.5) / (holders + 0.5)))
-
-    def holders(self, term: int) -> Ints:
-        """The texts that hold a word."""
-        return self._postings.of(term)[0]
+    def of(cls, texts: Sequence[str]) -> WordIndex:
+        """The words of texts."""
+        held = [Counter(terms_of(words_of(text))) for text in texts]
+        terms = np.array([term for counts in held for term in counts], np.uint32)
+        counts = np.array([count for counts in held for count in counts.values()], np.int64)
+        owners = np.repeat(np.arange(len(held), dtype=np.int32), [len(each) for each in held])
+        return cls(terms, owners, counts, len(held))
 
     def scores(self, weights: dict[int, float]) -> Floats:
         """BM25 of every text for words, each with its weight."""
@@ -118,6 +120,27 @@ class _Words:
                 gains = counts * (_K1 + 1) / (counts + self._norms[holders])
                 scores[holders] += np.float32(weight * rarity) * gains
         return scores
+
+
+def _summed(terms: Any, owners: Ints, counts: Any) -> tuple[Any, Ints, Any]:
+    """Words of passages as words of their sources: each word once, with all that it is there."""
+    keys = owners.astype(np.uint64) << np.uint64(32) | terms.astype(np.uint64)
+    order = np.argsort(keys)
+    keys = keys[order]
+    firsts = np.flatnonzero(np.diff(keys, prepend=keys[:1] + np.uint64(1)))
+    sums = np.add.reduceat(counts[order].astype(np.int64), firsts) if len(firsts) else counts
+    keys = keys[firsts]
+    return (
+        (keys & np.uint64(0xFFFFFFFF)).astype(np.uint32),
+        (keys >> np.uint64(32)).astype(np.int32),
+        sums,
+    )
+
+
+def _joined(vectors: Sequence[np.ndarray[Any, np.dtype[np.int8]]]) -> Any:
+    """The vectors of all passages; a text without passages has none of any width."""
+    rows = [each for each in vectors if each.size]
+    return np.concatenate(rows) if rows else np.empty((0, 0), np.int8)
 
 
 def names_in(text: str) -> list[str]:

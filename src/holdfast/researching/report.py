@@ -6,13 +6,23 @@ its claims quotes. The value is the JSON; Markdown and HTML are drawn from it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
-from holdfast.allocate import Quality, Rung
+from holdfast.allocate import Confidence, Quality, Rung
 from holdfast.errors import ResearchError
 from holdfast.researching.records import Finding, Origin, SourceEntry, Statement, Usage
 
 VERSION = 1
+CONFIDENCE = {
+    Confidence.CONFIRMED.value: "at least two sources say so that do not repeat each other",
+    Confidence.HIGH.value: "one source says so, and it bears on the question at least half as much"
+    " as the best finding does",
+    Confidence.MEDIUM.value: "one source says so, and it bears less on the question",
+    Confidence.LOW.value: "another source states another number or date of the same",
+}
+"""How well a finding is supported by the sources that were given; not whether they are right."""
 
 
 class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +67,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A cited report."""
 
     version: int = VERSION
+    run: str = ""
+    """The run that made it: its record in the store says where each source was read."""
     question: str
     sub_questions: tuple[str, ...]
     model: str = ""
@@ -64,6 +76,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     created: float | None = None
     summary: tuple[Statement, ...] = ()
     findings: tuple[Finding, ...] = ()
+    confidence: dict[str, str] = msgspec.field(default_factory=lambda: dict(CONFIDENCE))
+    """What is meant by the confidence of a finding."""
     sources: tuple[CitedSource, ...] = ()
     """Those that a finding quotes, and no others."""
     left_out: tuple[LeftOut, ...] = ()
@@ -100,6 +114,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"<Report {len(self.findings)} findings of {len(self.sources)} sources>"
+
+
+def left_out_of(entries: Iterable[SourceEntry]) -> tuple[LeftOut, ...]:
+    """The entries that are not searched, with the reasons."""
+    return tuple(
+        LeftOut(name=entry.name, note=entry.note) for entry in entries if entry.status != "read"
+    )
 
 
 def cited(entry: SourceEntry, fidelity: Fidelity) -> CitedSource:

@@ -101,7 +101,7 @@ class Record:
             raise ResearchError(
                 "no run of this question over these sources was begun",
                 where="--resume",
-                fix="Leave --resume out, or give the same question, sources and options.",
+                fix="Leave --resume out, or give the same question, options and unchanged sources.",
             )
         for entry in entries:
             self._apply(msgspec.json.decode(entry.data, type=Step))
@@ -145,6 +145,16 @@ class Record:
             state.warnings.extend(step.warnings)
 
 
+async def gathered_by(store: Store, scope: Scope, run: str) -> dict[str, SourceEntry]:
+    """The sources of a run by their ids; none if the store has no record of it."""
+    record = Record(store, scope, run)
+    try:
+        await record.open(resume=True)
+    except ResearchError:
+        return {}
+    return {entry.id: entry for entry in record.state.sources}
+
+
 def run_of(parts: Sequence[str]) -> str:
-    """The name of a run: the same for the same question, sources and options."""
+    """The name of a run: the same for the same question, options and contents of sources."""
     return f"research-{digest(msgspec.json.encode(parts))[:16]}"

@@ -58,9 +58,8 @@ class Voices:
         self._sketches: dict[str, Sketch] = {}
         self._holders: dict[int, list[str]] = {}
 
-    def add(self, name: str, text: str) -> tuple[str, float]:
+    def add(self, name: str, new: Sketch) -> tuple[str, float]:
         """The text that this one repeats, and the share of it; an empty name if it is new."""
-        new = sketch(text)
         if not len(new):
             return "", 0.0
         first = [int(number) for number in new[:_LOOKED_UP]]

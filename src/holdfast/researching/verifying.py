@@ -1,7 +1,8 @@
 """A report held against the store once more, without a model: every quote, place, source and word.
 
-verifying: after report and places. It believes nothing that the report says: it opens every ref by
-the full hash, compares bytes, lines and pages, and holds each claim against its quotes again.
+verifying: after report, saving and places. It believes nothing that the report says: it opens every
+ref by the full hash, compares bytes, lines and pages, holds each claim against its quotes again,
+and each path and URL against what the run wrote down when it read them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import NamedTuple
 from holdfast.errors import HoldfastError
 from holdfast.researching.places import SourceContent
 from holdfast.researching.records import Finding, SourceEntry
-from holdfast.researching.report import CitedSource, Report
+from holdfast.researching.report import CitedSource, Report, cited, left_out_of
+from holdfast.researching.saving import gathered_by
 from holdfast.store import Scope, Store
 from holdfast.store.records import Stored
 from holdfast.summarise.support import supported
@@ -38,7 +40,17 @@ async def verify(report: Report, store: Store, scope: Scope) -> Verified:
     """Check everything that a report says it stands on."""
     faults: list[Fault] = []
     contents: dict[str, SourceContent] = {}
+    gathered = await gathered_by(store, scope, report.run) if report.run else {}
+    if not gathered:
+        faults.append(
+            Fault("run", "the store has no record of it: paths and URLs are not borne out")
+        )
+    elif report.left_out != left_out_of(gathered.values()):
+        faults.append(Fault("run", "other sources were left out than the report says"))
     for source in report.sources:
+        entry = gathered.get(source.id)
+        if gathered and (entry is None or cited(entry, source.fidelity) != source):
+            faults.append(Fault(source.id, "is not the source that the run read under this number"))
         try:
             stored = await store.get(scope, source.ref)
         except HoldfastError as error:
@@ -69,9 +81,6 @@ def _source_fault(source: CitedSource, stored: Stored | None) -> str:
         return "its content is not in the store"
     if stored.info.sha256 != source.sha256:
         return "the content under its ref is another"
-    url = stored.info.meta.get("url", "")
-    if source.origin in ("url", "search") and not url:
-        return "the stored content came from no URL"
     return ""
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as Bars
 from typer.core import TyperGroup
 
 from holdfast.engine import Holdfast
@@ -18,6 +19,7 @@ from holdfast.engine.options import fit_options, work_limits
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
+from holdfast.voice import inline
 from holdfast.workers import Workers
 
 from ._input import read_content, read_text, write_body
@@ -25,12 +27,14 @@ from ._output import ColorOption, Output, OutputOption, remark, table
 from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
 
 if TYPE_CHECKING:
-    from holdfast.researching import Report, Researched, Verified
+    from holdfast.researching import Progress, Report, Researched, Told, Verified
 
 Format = Literal["md", "html", "json"]
 _SUFFIXES: dict[str, Format] = {".md": "md", ".html": "html", ".htm": "html", ".json": "json"}
 _FAULTY = 1
 _STDIN = "-"
+_SHOWN_OF_A_NAME = 40
+"""Characters of a source's name beside its bar: its end tells more than its beginning."""
 
 
 class _AsksByDefault(TyperGroup):
@@ -211,10 +215,10 @@ def _remarks(report: Report) -> None:
 
 
 @contextmanager
-def _bars(settings: Settings) -> Iterator[Any]:
-    """A bar for each phase on a terminal, with the tokens used; elsewhere nothing."""
+def _bars(settings: Settings) -> Iterator[Progress]:
+    """A bar for each phase on a terminal, with tokens and source; elsewhere nothing."""
     if not sys.stderr.isatty():
-        yield lambda *_: None
+        yield lambda _: None
         return
     console = Console(stderr=True, no_color=settings.color == "never")
     columns = (
@@ -222,13 +226,20 @@ def _bars(settings: Settings) -> Iterator[Any]:
         BarColumn(),
         TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
         TextColumn("{task.fields[tokens]:,} tokens"),
+        TextColumn("{task.fields[source]}", markup=False),
     )
-    with Progress(*columns, console=console, transient=True) as bars:
+    with Bars(*columns, console=console, transient=True) as bars:
         tasks: dict[str, TaskID] = {}
 
-        def tell(phase: str, done: int, total: int, tokens: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = bars.add_task(phase, total=total, tokens=tokens)
-            bars.update(tasks[phase], completed=done, total=total, tokens=tokens)
+        def tell(told: Told) -> None:
+            if told.phase not in tasks:
+                tasks[told.phase] = bars.add_task(told.phase, total=told.total, tokens=0, source="")
+            bars.update(
+                tasks[told.phase],
+                completed=told.done,
+                total=told.total,
+                tokens=told.tokens,
+                source=inline(told.source)[-_SHOWN_OF_A_NAME:],
+            )
 
         yield tell
