@@ -58,7 +58,7 @@ def claim(source: str, quote: str, words: str = "") -> str:
     return json.dumps({"claim": words or quote, "source": source, "quote": quote})
 
 
-def researched(
+async def researched_in(
     question: str,
     sources: Sequence[Any],
     *,
@@ -66,9 +66,12 @@ def researched(
     settings: Settings | None = None,
     **options: Any,
 ) -> Researched:
-    async def work() -> Researched:
-        engine = Holdfast(store or MemoryStore())
-        chosen = Options(**({"now": NOW} | options))
-        return await conduct(question, sources, engine, settings or Settings(), chosen)
+    """What a research comes to, in a loop that runs."""
+    engine = Holdfast(store or MemoryStore())
+    chosen = Options(**({"now": NOW} | options))
+    return await conduct(question, sources, engine, settings or Settings(), chosen)
 
-    return asyncio.run(work())
+
+def researched(question: str, sources: Sequence[Any], **how: Any) -> Researched:
+    """What a research comes to."""
+    return asyncio.run(researched_in(question, sources, **how))

@@ -16,7 +16,7 @@ import pytest
 from holdfast.allocate.manager import counter_of
 from holdfast.errors import ResearchError, StoreUnavailableError
 from holdfast.expand.retrieval import ACTION
-from holdfast.researching import Report, Researched, SourceText, html_page, markdown, verify
+from holdfast.researching import Report, Researched, SourceText, Told, html_page, markdown, verify
 from holdfast.researching.planning import sub_questions
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
@@ -166,6 +166,41 @@ def test_claims_and_sources_that_were_added_do_not_verify() -> None:
         assert faults(changed, store)
     with pytest.raises(ResearchError):
         Report.load(b"{}")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("path", "/etc/passwd"), ("path", ""), ("url", "https://invented.example/"), ("origin", "url"),
+     ("title", "A better title"), ("published", 1.0), ("provenance", "the ministry")],
+)  # fmt: skip
+def test_a_source_is_what_the_run_has_read(field: str, value: object) -> None:
+    store = MemoryStore()
+    report = researched("How long was it in part 3?", texts(5), store=store).report
+    tree = json.loads(report.dump())
+    tree["sources"][0][field] = value
+    assert faults(Report.load(json.dumps(tree)), store) == [
+        "is not the source that the run read under this number"
+    ]
+
+
+def test_a_report_of_no_run_and_other_reasons_do_not_verify() -> None:
+    store = MemoryStore()
+    report = researched("How long was it?", [*texts(5), texts(1)[0]], store=store).report
+    assert report.left_out
+    assert not faults(report, store)
+    for changed in (
+        msgspec.structs.replace(report, run="research-0000000000000000"),
+        msgspec.structs.replace(report, run=""),
+        msgspec.structs.replace(report, left_out=()),
+    ):
+        assert len(faults(changed, store)) == 1
+
+
+def test_what_confidence_means_stands_in_the_report() -> None:
+    report = researched("How long was it in part 3?", texts(5)).report
+    used = {str(finding.confidence) for finding in report.findings}
+    assert used <= set(json.loads(report.dump())["confidence"])
+    assert all(f"{name}: {report.confidence[name]}" in html_page(report) for name in used)
 
 
 # --- with a model --------------------------------------------------------------------------------
@@ -346,7 +381,7 @@ class Dying(MemoryStore):
 
 
 def test_killed_at_any_step_a_run_goes_on_to_the_same_report() -> None:
-    sources = [*texts(70), SourceText("copy", texts(1)[0].text)]
+    sources = [*texts(36), SourceText("copy", texts(1)[0].text)]
     question = "How long was the bridge of Wien17? Who was the surveyor of Oslo24?"
 
     def run(store: Store, *, resume: bool) -> Researched:
@@ -369,13 +404,39 @@ def test_killed_at_any_step_a_run_goes_on_to_the_same_report() -> None:
     assert steps >= 8
 
 
-def test_a_source_that_was_read_before_is_not_condensed_again(
+def test_over_a_file_that_was_changed_it_is_another_run(tmp_path: Path) -> None:
+    store = MemoryStore()
+    path = tmp_path / "a.md"
+    path.write_text("The dam of Gent broke in 1911.")
+    first = researched("When did the dam break?", [path], store=store).report
+    again = researched("When did the dam break?", [path], store=store, resume=True).report
+    assert again.dump() == first.dump()
+    path.write_text("The dam of Gent broke in 1912.")
+    with pytest.raises(ResearchError, match="no run"):
+        researched("When did the dam break?", [path], store=store, resume=True)
+    changed = researched("When did the dam break?", [path], store=store).report
+    assert changed.run != first.run
+    assert not faults(first, store)
+    assert not faults(changed, store)
+
+
+def test_every_source_is_told_of_while_sources_are_gathered() -> None:
+    heard: list[Told] = []
+    researched("How long was it?", texts(40), progress=heard.append)
+    gathered = [told for told in heard if told.phase == "gather"]
+    assert [told.done for told in gathered] == list(range(41))
+    assert {told.source for told in gathered[1:]} == {source.name for source in texts(40)}
+    assert all(told.total == 40 for told in gathered)
+
+
+def test_a_source_that_was_read_before_is_not_read_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     store = MemoryStore()
     (tmp_path / "a.html").write_text("<html><body><p>The dam broke in 1911.</p></body></html>")
     researched("When did it break?", [tmp_path, *texts(3)], store=store)
     monkeypatch.setattr("holdfast.facades.content_store.cite", None)
+    monkeypatch.setattr("holdfast.researching.reading.read_text", None)
     monkeypatch.setattr("holdfast.workers.tasks.extract", lambda data, *_: _plain_only(data))
     again = researched("Where did the dam break?", [tmp_path, *texts(3)], store=store)
     assert len(again.state.readable) == 4

@@ -1,0 +1,159 @@
+"""Search services as they are called, and pages that they name as sources; judged by a server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from holdfast.errors import ResearchError, SettingsError
+from holdfast.researching import Researched, SourceLimits, SourceText
+from holdfast.researching.searching import SNIPPET_CHARACTERS, SearchHit, open_search
+from holdfast.settings import Settings
+from tests.researching.made import researched_in
+from tests.researching.test_fetching import LIMITS, WEB, Pages
+
+PLAIN = SourceText("notes.md", "The dam of Gent broke after eleven days of rain.")
+
+
+class Service:
+    """A search service: keeps how it was asked, answers as it is told."""
+
+    def __init__(self, results: Any, status: int = 200) -> None:
+        self.asked: list[tuple[str, str, dict[str, str], dict[str, Any]]] = []
+        self.heads: list[dict[str, str]] = []
+        self._results, self._status = results, status
+
+    async def answer(self, request: web.Request) -> web.Response:
+        body = await request.json() if request.can_read_body else {}
+        self.asked.append((request.method, request.path, dict(request.query), body))
+        self.heads.append(dict(request.headers))
+        if isinstance(self._results, bytes):
+            return web.Response(body=self._results, status=self._status)
+        return web.json_response(self._results, status=self._status)
+
+
+def beside(service: Service, work: Callable[[str], Any]) -> Any:
+    """Run work beside a service, given its address."""
+
+    async def run() -> Any:
+        app = web.Application()
+        app.router.add_route("*", "/{tail:.*}", service.answer)
+        runner = web.AppRunner(app, shutdown_timeout=0)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        try:
+            return await work(f"http://127.0.0.1:{runner.addresses[0][1]}")
+        finally:
+            await runner.cleanup()
+
+    return asyncio.run(run())
+
+
+def hits_of(service: Service, **settings: Any) -> list[SearchHit]:
+    async def work(url: str) -> list[SearchHit]:
+        provider = open_search(Settings(search_url=url, **settings))
+        assert provider is not None
+        return await provider.search("why did the dam break")
+
+    hits: list[SearchHit] = beside(service, work)
+    return hits
+
+
+def test_searxng_is_asked_for_json() -> None:
+    results = [{"url": "https://a.example/x", "title": "A", "content": "c" * 500}]
+    service = Service({"results": results})
+    [hit] = hits_of(service, search_provider="searxng")
+    assert hit == SearchHit("A", "https://a.example/x", "c" * SNIPPET_CHARACTERS)
+    assert hit.content_citation_id is None
+    [(method, path, query, _)] = service.asked
+    assert (method, path) == ("GET", "/search")
+    assert query == {"q": "why did the dam break", "format": "json"}
+
+
+def test_tavily_is_asked_with_its_key() -> None:
+    service = Service({"results": [{"url": "https://b.example/", "title": "B", "content": "b"}]})
+    [hit] = hits_of(service, search_provider="tavily", search_key="tvly-key-of-the-test")
+    assert (hit.title, hit.url) == ("B", "https://b.example/")
+    [(method, path, _, body)] = service.asked
+    assert (method, path) == ("POST", "/search")
+    assert body["query"] == "why did the dam break"
+    assert service.heads[0]["Authorization"] == "Bearer tvly-key-of-the-test"
+
+
+def test_brave_is_asked_with_its_token() -> None:
+    results = [{"url": "https://c.example/", "title": "C", "description": "d"}]
+    service = Service({"web": {"results": results}})
+    [hit] = hits_of(service, search_provider="brave", search_key="key-of-the-test")
+    assert hit == SearchHit("C", "https://c.example/", "d")
+    [(method, path, query, _)] = service.asked
+    assert (method, path) == ("GET", "/res/v1/web/search")
+    assert query["q"] == "why did the dam break"
+    assert 1 <= int(query["count"]) <= 20
+    assert service.heads[0]["X-Subscription-Token"] == "key-of-the-test"
+
+
+@pytest.mark.parametrize(
+    ("results", "status", "why"),
+    [
+        ({}, 500, "answered 500"),
+        (b"<html>", 200, "no answer"),
+        ({"results": []}, 302, "answered 302"),
+    ],
+)
+def test_a_service_that_fails_is_told(results: Any, status: int, why: str) -> None:
+    with pytest.raises(ResearchError, match=why):
+        hits_of(Service(results, status), search_provider="searxng")
+
+
+@pytest.mark.parametrize(
+    "answer", [[], {"results": {}}, {"results": ["x", {"title": "no address"}, {"url": 3}]}, 1]
+)
+def test_answers_that_name_no_page_are_none(answer: Any) -> None:
+    assert hits_of(Service(answer), search_provider="searxng") == []
+
+
+def test_a_provider_without_its_address_or_key_is_told() -> None:
+    for provider in ("searxng", "tavily", "brave"):
+        with pytest.raises(SettingsError, match="lacks"):
+            open_search(Settings(search_provider=provider))
+
+
+def found_by(service: Service) -> Researched:
+    """A research with one source of its own and a search beside it."""
+
+    async def work(url: str) -> Researched:
+        return await researched_in(
+            "When did the dam of Gent break?",
+            [PLAIN],
+            settings=Settings(search_provider="searxng", search_url=url),
+            limits=SourceLimits(allow_urls=True, fetch=LIMITS),
+        )
+
+    done: Researched = beside(service, work)
+    return done
+
+
+def test_pages_that_a_search_names_are_read_and_cited_as_such() -> None:
+    async def run() -> Researched:
+        async with Pages(WEB).served() as public:
+            results = [{"url": f"{public.url}/page"}, {"url": "http://127.0.0.1:9/private"}]
+            return await asyncio.to_thread(found_by, Service({"results": results}))
+
+    done = asyncio.run(run())
+    assert [source.origin for source in done.state.sources] == ["text", "search", "search"]
+    by_origin = {source.origin: source for source in done.report.sources}
+    assert by_origin["search"].url.endswith("/page")
+    assert any("1911" in finding.claim for finding in done.report.findings)
+    assert "private" in done.report.left_out[0].note
+
+
+def test_a_search_that_fails_is_a_warning_and_the_rest_goes_on() -> None:
+    done = found_by(Service(json.dumps({}).encode(), 503))
+    assert done.report.findings
+    assert done.report.warnings == ("searxng: the search answered 503",)
