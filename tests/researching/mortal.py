@@ -44,9 +44,8 @@ def doomed(store: Store, writes: int, *, behind: bool) -> None:
 
         return written
 
-    store.put = fatal(store.put)  # type: ignore[method-assign]
-    store.put_summary = fatal(store.put_summary)  # type: ignore[method-assign]
-    store.journal.append = fatal(store.journal.append)  # type: ignore[method-assign]
+    for shelf, name in ((store, "put"), (store, "put_summary"), (store.journal, "append")):
+        setattr(shelf, name, fatal(getattr(shelf, name)))
 
 
 async def live(folder: Path, name: str, *, writes: int, behind: bool, resume: bool) -> None:
@@ -82,7 +81,7 @@ def fork(folder: Path, name: str, *, writes: int = 0, behind: bool = False, resu
 
 
 def besiege(folder: Path, every: int) -> None:
-    conducting.open_embedder = lambda: None  # by words alone: a life has to be short
+    vars(conducting)["open_embedder"] = lambda: None  # by words alone: a life has to be short
     researched(QUESTION, texts(1))  # what every life has to load, is loaded once
     (folder / "sources").mkdir()
     for source in texts(SOURCES):

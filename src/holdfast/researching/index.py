@@ -53,7 +53,7 @@ class PassageIndex:
         self.words, self.of_sources = self._word_indexes(readings)
         self.of_titles = WordIndex.of(titles)
         self._vectors = _joined([reading.vectors for reading in readings])
-        self._lengths = np.maximum(lengths_of(self._vectors), 1e-6)
+        self._lengths: Floats = np.maximum(lengths_of(self._vectors), np.float32(1e-6))
 
     def _word_indexes(self, readings: Sequence[SourceReading]) -> tuple[WordIndex, WordIndex]:
         """The words by passage, and by source."""
