@@ -21,8 +21,8 @@ from holdfast.wire.wishes import CHAT_ONLY, GEMINI_NAMES, OPENAI_BOTH, Wishes, p
 
 # Of models that these patterns do not know nothing is asked that they might refuse.
 _OPENAI_THINKS = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9]|gpt-oss|codex)")
-_CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
-_GEMINI = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
+_CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,3})(?:[-.](\d{1,2}))?(?!\d)")
+_GEMINI = re.compile(r"gemini-(\d{1,3})(?:\.(\d{1,3}))?")
 
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768}
 _LEAST_BUDGET = 1024
