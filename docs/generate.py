@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from holdfast import errors
 from holdfast.settings import Settings
 from holdfast.surfaces.cli._application import application
-from holdfast.surfaces.cli.tour import broken, bundled_body
+from holdfast.surfaces.cli.tour import bundled_body
 from holdfast.wire import DIALECTS, RULES
 
 DOCS = Path(__file__).parent
@@ -162,8 +162,18 @@ def request_example() -> str:
 
 
 def broken_example() -> str:
-    """The same, after careless trimming."""
-    return json.dumps(json.loads(broken(bundled_body())), indent=2, ensure_ascii=False) + "\n"
+    """The same, after careless trimming: cut at both ends, a text emptied, a call interrupted."""
+    request = json.loads(bundled_body())
+    messages = request["messages"][2:-2]
+    messages[1]["content"][0]["text"] = ""
+    call = {
+        "type": "tool_use",
+        "id": "toolu_search_2",
+        "name": "search",
+        "input": {"pattern": "localise\\("},
+    }
+    messages.append({"role": "assistant", "content": [call]})
+    return json.dumps(request | {"messages": messages}, indent=2, ensure_ascii=False) + "\n"
 
 
 FILES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from holdfast import read, validate
 from holdfast.settings import Settings
 from holdfast.surfaces.cli._input import limits_of
+from holdfast.surfaces.cli.tour import FAILED, NARROW, night_log
 from holdfast.wire import Limits
 from tests.surfaces.harness import TOUR, Cli
 
@@ -253,13 +255,27 @@ def test_a_bug_is_reported_by_place_without_its_text(
 # tour
 
 
-def test_tour_shows_breaks_and_mends_the_bundled_conversation(cli: Cli) -> None:
+def test_tour_cites_opens_fits_and_sums_up_what_it_saved(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(cli.folder / "data"))
+    before = set(cli.folder.rglob("*"))
     result = cli("tour")
     assert (result.code, result.err) == (0, "")
+    figures = re.findall(r"([\d,]+) tokens asked, ([\d,]+) sent", result.out)
+    ((asked, cited), (_, folded)) = ([int(n.replace(",", "")) for n in row] for row in figures)
+    assert cited < asked / 5
+    assert folded <= NARROW
+    assert "stored whole]" in result.out
+    assert result.out.count(f"ERROR tides row={FAILED}") == 2  # in the citation, and opened
+    assert "valid: no rule is broken" in result.out
     assert "the very same" in result.out
-    assert result.out.count("valid: no rule is broken.") == 2
-    for rule in ("A1", "A2", "A7"):
-        assert rule in result.out
+    assert set(cli.folder.rglob("*")) == before  # no store is left behind
+
+
+def test_log_of_the_tour_has_one_line_that_matters() -> None:
+    lines = night_log().splitlines()
+    assert [n for n, line in enumerate(lines, 1) if "ERROR" in line] == [FAILED]
 
 
 def test_bundled_conversation_is_small_realistic_and_valid() -> None:

@@ -89,7 +89,7 @@ def stats(
         if not figures["totals"]["turns"]:
             remark("No request was written down yet: `holdfast serve` starts the proxy.")
             return
-        console.print(_drawn(figures, by, console.width))
+        console.print(drawn(figures, by, console.width))
 
     out.emit(figures, draw)
 
@@ -102,16 +102,17 @@ def _watch(out: Output, look: Callable[[], dict[str, Any]], by: By) -> None:
         out.emit(shown, lambda _: None)
         return
     console = out.console
-    with Live(_drawn(figures, by, console.width), console=console, auto_refresh=False) as view:
+    with Live(drawn(figures, by, console.width), console=console, auto_refresh=False) as view:
         try:
             while True:
                 time.sleep(_EVERY_SECONDS)
-                view.update(_drawn(look(), by, console.width), refresh=True)
+                view.update(drawn(look(), by, console.width), refresh=True)
         except KeyboardInterrupt:
             return
 
 
-def _drawn(figures: dict[str, Any], by: By, width: int) -> RenderableType:
+def drawn(figures: dict[str, Any], by: By, width: int) -> RenderableType:
+    """The figures of a report as a table, as wide as the terminal."""
     names = [name for name in _COLUMNS if name != "answered" or figures["totals"].get(name)]
     shown = {name: _COLUMNS[name] for name in (names if width >= _WIDE else _NARROW)}
     columns = [Column(name, justify="right", no_wrap=True) for name in shown]
