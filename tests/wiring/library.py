@@ -90,7 +90,7 @@ def citation_shows_secret(policy: str, _: Path) -> object:
 def title_of_a_session(titles: bool, _: Path) -> object:
     async def work(engine: Holdfast) -> str:
         session = engine.session("s")
-        fitted = await session.fit(json.dumps(chat("short")).encode())
+        fitted = await session.fit(chat("short"))
         await engine.observe(session, fitted)
         return session.record.title
 

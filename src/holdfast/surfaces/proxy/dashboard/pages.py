@@ -1,7 +1,7 @@
 """The dashboard's routes: names from addresses, answers with their headers.
 
-pages: after gathering; the last word of the dashboard. Whatever comes in an address is a
-stranger's: it is looked up or refused, never believed. No page runs a script, and none may.
+pages: after actions; the last word of the dashboard. Whatever comes in an address is a stranger's:
+it is looked up or refused, never believed. The one script is a file of ours, and no other may run.
 """
 
 from __future__ import annotations
@@ -11,32 +11,43 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from holdfast.errors import DamagedContentError, HoldfastError, StoreUnavailableError
+from holdfast.fitting import shared_engine
 from holdfast.surfaces.proxy import safety
-from holdfast.surfaces.proxy.dashboard.contents import content_page
+from holdfast.surfaces.proxy.dashboard import actions, exports
+from holdfast.surfaces.proxy.dashboard.about import accuracy_page, settings_page
+from holdfast.surfaces.proxy.dashboard.contents import content_page, refs_page
 from holdfast.surfaces.proxy.dashboard.gathering import Gathering
 from holdfast.surfaces.proxy.dashboard.html import a, p
+from holdfast.surfaces.proxy.dashboard.inspecting import Inspecting
 from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT
 from holdfast.surfaces.proxy.dashboard.inspector import message_page, turn_page
 from holdfast.surfaces.proxy.dashboard.layout import page
-from holdfast.surfaces.proxy.dashboard.links import from_path, within
+from holdfast.surfaces.proxy.dashboard.links import from_path, note_view, within
+from holdfast.surfaces.proxy.dashboard.live import Watchers
 from holdfast.surfaces.proxy.dashboard.login_page import login_routes
-from holdfast.surfaces.proxy.dashboard.overview import overview_page, session_page
-from holdfast.surfaces.proxy.dashboard.standing import FixedTokens
+from holdfast.surfaces.proxy.dashboard.lost_page import lost_page
+from holdfast.surfaces.proxy.dashboard.overview import overview_page
+from holdfast.surfaces.proxy.dashboard.sessions_page import session_page, sessions_page
 from holdfast.surfaces.proxy.dashboard.tenants_page import tenants_page
+from holdfast.surfaces.proxy.dashboard.views import PERIODS, SHOWN
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.viewing import view_of
 
 POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = {**safety.HEADERS, "content-security-policy": POLICY}
 _STATIC = Path(__file__).parent / "static"
-_TYPES = {".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".js": "text/javascript; charset=utf-8",
+}
 _LONGEST_OPTION = 500
 
 MOST_TENANTS = 100
@@ -52,16 +63,26 @@ class UnknownTenantError(HoldfastError):
 def routes(service: Service) -> list[BaseRoute]:
     """The dashboard of a running proxy: of the viewer's tenant, and of each that may be seen."""
     pages = Pages(service)
-    turn = "/sessions/{name}/turns/{number}"
+    session = "/sessions/{name}"
+    turn = session + "/turns/{number}"
     wanted: list[tuple[str, Handler]] = [
-        ("/sessions/{name}", pages.session),
+        ("/live", pages.live),
+        ("/lost", pages.lost),
+        ("/accuracy", pages.accuracy),
+        ("/export.{form}", pages.export_days),
+        ("/sessions", pages.sessions),
+        (session, pages.session),
+        (session + "/export.{form}", pages.export_session),
         (turn, pages.turn),
+        (turn + "/asked", pages.asked),
         (turn + "/{side}/{index}", pages.message),
+        ("/refs", pages.refs),
         ("/refs/{ref}", pages.content),
         ("/refs/{ref}/raw", pages.raw),
         ("/sessions/{rest:path}", _missing),
         ("/refs/{rest:path}", _missing),
     ]
+    changing = [(session + "/delete", pages.delete), (session + "/put-back", pages.put_back)]
     files = [
         Route(f"/static/{file.name}", _static(file), methods=["GET"])
         for file in sorted(_STATIC.iterdir())
@@ -69,10 +90,13 @@ def routes(service: Service) -> list[BaseRoute]:
     named = "/tenants/{tenant}"
     paths: list[tuple[str, Handler]] = [
         ("/", pages.first),
+        ("/settings", pages.settings),
         (named, pages.overview),
         *((prefix + path, handle) for prefix in ("", named) for path, handle in wanted),
     ]
+    posts = [(prefix + path, handle) for prefix in ("", named) for path, handle in changing]
     return [
+        *(Route(path, _careful(handle, service), methods=["POST"]) for path, handle in posts),
         *(Route(path, _careful(handle, service), methods=["GET"]) for path, handle in paths),
         *login_routes(service, HEADERS),
         *files,
@@ -84,16 +108,17 @@ class Pages:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._standing = FixedTokens()
+        self._watchers = Watchers(service)
 
     async def _of(self, request: Request) -> Gathering:
         """What the tenant has whose pages are asked for, if the viewer may see it."""
         view = await view_of(self._service, request)
+        note_view(everything=view.sees_all)
         named = from_path(request.path_params.get("tenant", ""))
         tenant = await view.chosen(named)
         if tenant is None:
             raise UnknownTenantError("Nothing is known under this address")
-        return Gathering(await self._service.tenants.engine(tenant), self._standing)
+        return Gathering(await self._service.tenants.engine(tenant))
 
     async def first(self, request: Request) -> Response:
         """The overview of the one tenant there is to be seen, or the list of them."""
@@ -101,28 +126,82 @@ class Pages:
         tenants = await view.tenants()
         if len(tenants) < 2:
             return await self.overview(request)
+        note_view(everything=view.sees_all)
         rows = []
         for tenant in tenants[:MOST_TENANTS]:
             engine = await self._service.tenants.engine(tenant)
-            rows.append(await Gathering(engine, self._standing).tenant())
+            rows.append(await Gathering(engine).tenant())
         return _html(tenants_page(rows, len(tenants)))
 
     async def overview(self, request: Request) -> Response:
-        """Totals, charts, warnings, sessions."""
+        """What it did, what that saved, what is hidden."""
         url = str(request.base_url).rstrip("/")
-        before = request.query_params.get("before", "")
+        view = await view_of(self._service, request)
         gathering = await self._of(request)
-        return _html(overview_page(await gathering.overview(url, before=before, now=time.time())))
+        tenant = gathering.scope.workspace
+        # What failed before it was known who asks is for who may see all.
+        refused = [
+            each
+            for each in self._service.telemetry.refused
+            if each.tenant == tenant or (view.sees_all and not each.tenant)
+        ]
+        return _html(
+            overview_page(
+                await gathering.overview(
+                    url, period=_period(request), now=time.time(), refused=refused
+                )
+            )
+        )
+
+    async def live(self, request: Request) -> Response:
+        """What is new, as a stream of events."""
+        gathering = await self._of(request)
+        if self._watchers.are_many:
+            return _told("Too many look already", "Load the page to see what is new.", 503)
+        tenant = from_path(request.path_params.get("tenant", ""))
+        events = self._watchers.events(gathering, _period(request), tenant)
+        return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")
+
+    async def lost(self, request: Request) -> Response:
+        """The proof that nothing was lost."""
+        return _html(lost_page(*await (await self._of(request)).proofs()))
+
+    async def accuracy(self, request: Request) -> Response:
+        """How well tokens are counted; what was trimmed is of all tenants."""
+        gathering = await self._of(request)
+        view = await view_of(self._service, request)
+        effects = shared_engine.effects() if view.sees_all else []
+        return _html(accuracy_page(gathering.engine.calibration.accuracy(), effects))
+
+    async def settings(self, request: Request) -> Response:
+        """The settings, for who may see all."""
+        view = await view_of(self._service, request)
+        note_view(everything=view.sees_all)
+        if not view.sees_all:
+            return await _missing(request)
+        return _html(settings_page(self._service.settings))
+
+    # --- sessions --------------------------------------------------------------------------------
+
+    async def sessions(self, request: Request) -> Response:
+        """The list of sessions, searched and filtered."""
+        asked = request.query_params
+        words, show = asked.get("q", "")[:_LONGEST_OPTION], asked.get("show", "all")
+        show = show if show in SHOWN else "all"
+        gathering = await self._of(request)
+        return _html(sessions_page(await gathering.sessions(words, show, _page(request))))
 
     async def session(self, request: Request) -> Response:
         """A session's turns."""
-        shown = await (await self._of(request)).session(_name(request), _page(request))
+        inspecting = Inspecting(await self._of(request))
+        shown = await inspecting.session(_name(request), _page(request))
         return _html(session_page(shown)) if shown is not None else await _missing(request)
 
     async def turn(self, request: Request) -> Response:
         """The inspector."""
         number = _number(request.path_params["number"])
-        shown = await (await self._of(request)).turn(_name(request), number, _page(request))
+        inspecting = Inspecting(await self._of(request))
+        shown = await inspecting.turn(_name(request), number, _page(request))
         return _html(turn_page(shown)) if shown is not None else await _missing(request)
 
     async def message(self, request: Request) -> Response:
@@ -131,9 +210,54 @@ class Pages:
         number, index = (_number(request.path_params[key]) for key in ("number", "index"))
         if side not in (CLIENT, SENT):
             return await _missing(request)
-        gathering = await self._of(request)
-        shown = await gathering.message(_name(request), number, side, index, _page(request))
+        inspecting = Inspecting(await self._of(request))
+        shown = await inspecting.message(_name(request), number, side, index, _page(request))
         return _html(message_page(shown)) if shown is not None else await _missing(request)
+
+    async def asked(self, request: Request) -> Response:
+        """The client's request of a turn, byte for byte, to be saved."""
+        number = _number(request.path_params["number"])
+        body = await (await self._of(request)).asked(_name(request), number)
+        return _file(body, "application/json", f"turn-{number}.json")
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a session."""
+        return _elsewhere(await actions.delete(await self._of(request), _name(request)))
+
+    async def put_back(self, request: Request) -> Response:
+        """Have something whole from the next request on."""
+        fields = await actions.fields_of(request)
+        gathering = await self._of(request)
+        return _elsewhere(await actions.put_back(gathering, _name(request), fields))
+
+    async def export_session(self, request: Request) -> Response:
+        """A session's figures, to be saved."""
+        exported = await Inspecting(await self._of(request)).turns(_name(request))
+        form = request.path_params["form"]
+        if exported is None or form not in ("csv", "json"):
+            return await _missing(request)
+        if form == "csv":
+            return _file(exports.turns_csv(exported[1]), "text/csv; charset=utf-8", "session.csv")
+        return _file(exports.turns_json(*exported), "application/json", "session.json")
+
+    async def export_days(self, request: Request) -> Response:
+        """The figures of all days, to be saved."""
+        gathering = await self._of(request)
+        days = await gathering.store.usage(gathering.scope, by="day")
+        form = request.path_params["form"]
+        if form == "csv":
+            return _file(exports.days_csv(days), "text/csv; charset=utf-8", "days.csv")
+        if form == "json":
+            return _file(exports.days_json(days), "application/json", "days.json")
+        return await _missing(request)
+
+    # --- contents --------------------------------------------------------------------------------
+
+    async def refs(self, request: Request) -> Response:
+        """The list of what is hidden."""
+        asked = request.query_params
+        kind, before = (asked.get(key, "")[:_LONGEST_OPTION] for key in ("kind", "before"))
+        return _html(refs_page(await (await self._of(request)).refs(kind, before)))
 
     async def content(self, request: Request) -> Response:
         """What is stored behind a ref."""
@@ -157,12 +281,7 @@ class Pages:
         if original is None:
             return await _missing(request)
         name, data = original
-        headers = {
-            **HEADERS,
-            "content-type": "text/plain; charset=utf-8",
-            "content-disposition": f'attachment; filename="{name.replace(":", "-")}.txt"',
-        }
-        return Response(data, headers=headers)
+        return _file(data, "text/plain; charset=utf-8", f"{name.replace(':', '-')}.txt")
 
 
 def _careful(handle: Handler, service: Service) -> Handler:
@@ -197,6 +316,17 @@ def _html(markup: str, status: int = 200) -> Response:
     return HTMLResponse(markup, status, headers=HEADERS)
 
 
+def _file(data: bytes, kind: str, name: str) -> Response:
+    """Bytes to be saved, never shown: they may be anyone's. `name` is the program's own."""
+    how = f'attachment; filename="{name}"'
+    return Response(data, headers={**HEADERS, "content-type": kind, "content-disposition": how})
+
+
+def _elsewhere(path: str) -> Response:
+    """Lead on with a GET, so that loading the page again does nothing twice."""
+    return RedirectResponse(path, 303, headers=HEADERS)
+
+
 def _static(file: Path) -> Handler:
     data, kind = file.read_bytes(), _TYPES[file.suffix]
 
@@ -206,6 +336,11 @@ def _static(file: Path) -> Handler:
         )
 
     return answer
+
+
+def _period(request: Request) -> str:
+    period = request.query_params.get("period", "all")
+    return period if period in PERIODS else "all"
 
 
 def _name(request: Request) -> str:
