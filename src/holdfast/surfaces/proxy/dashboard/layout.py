@@ -164,7 +164,7 @@ def pager(before: str, after: str, *, words: tuple[str, str] = ("Previous", "Nex
         before and a(words[0], href=before, rel="prev"),
         after and a(words[1], href=after, rel="next"),
     ]
-    return nav(links, class_="pager", aria_label="Pages of this list")
+    return nav(links, class_="pager", aria_label=f"{words[0]}, {words[1].lower()}")
 
 
 def remark(*what: Any) -> Html:

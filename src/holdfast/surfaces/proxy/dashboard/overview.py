@@ -126,7 +126,7 @@ def _contributors(largest: Sequence[RefInfo]) -> Html:
             ref_link(info.ref_id),
             _about(info),
             number(info.tokens),
-            f"{info.accesses:,} times" if info.accesses else "never",
+            number(info.accesses),
         )
         for info in largest
     ]
@@ -210,7 +210,7 @@ def _warnings(rows: Sequence[TurnRow]) -> Html:
     )
     columns = ("Turn", "Session", "Warning", "Time (UTC)")
     return section(
-        h2("Budget warnings"), table("The newest first", columns, cells, words=(1, 2, 3))
+        h2("Budget warnings"), table("Warnings, the newest first", columns, cells, words=(1, 2, 3))
     )
 
 

@@ -54,8 +54,11 @@ OK = 400
 
 def why_failed(status: int, error: str = "") -> str:
     """What a failure means."""
+    if error:
+        ours = "The proxy cannot read the request." if status < 500 else "The proxy failed."
+        return _BY_ERROR.get(error, ours)
     fallback = "The provider failed." if status >= 500 else "The provider refused the request."
-    return _BY_ERROR.get(error) or _BY_STATUS.get(status, fallback)
+    return _BY_STATUS.get(status, fallback)
 
 
 def status_word(turn: Turn) -> str:
@@ -94,4 +97,4 @@ def failures_table(rows: Sequence[TurnRow], refused: Sequence[Refused] = ()) -> 
     cells.sort(key=lambda cell: -cell[0])
     shown = [(first, *rest, moment(at)) for at, first, *rest in cells]
     columns = ("Request", "Session", "Status", "Why", "Time (UTC)")
-    return table("The newest first", columns, shown, words=(1, 3, 4))
+    return table("Failures, the newest first", columns, shown, words=(1, 3, 4))
