@@ -13,6 +13,7 @@ import pytest
 from holdfast.engine.record import last_sides
 from holdfast.store.records import SessionRecord, UsageTotal
 from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.answering import POLICY
 from holdfast.surfaces.proxy.dashboard.inspection import (
     Inspected,
     Reader,
@@ -21,7 +22,6 @@ from holdfast.surfaces.proxy.dashboard.inspection import (
     rows,
 )
 from holdfast.surfaces.proxy.dashboard.overview import Overview, overview_page
-from holdfast.surfaces.proxy.dashboard.pages import POLICY
 from holdfast.surfaces.proxy.dashboard.pulse import Pulse
 from holdfast.surfaces.proxy.dashboard.views import SessionRow, totals, turns_of_edits
 from holdfast.tokens import count

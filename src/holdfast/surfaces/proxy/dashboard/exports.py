@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.store.records import SessionRecord, Turn, UsageTotal
 
+CSV = "text/csv; charset=utf-8"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for a formula: a name may be anyone's."""
 _TURN_COLUMNS = (

@@ -25,7 +25,8 @@ from holdfast.surfaces.proxy.dashboard.inspection import (
     needed,
     rows,
 )
-from holdfast.surfaces.proxy.dashboard.inspector import MessageShown, Opened, TurnShown
+from holdfast.surfaces.proxy.dashboard.inspector import Opened, TurnShown
+from holdfast.surfaces.proxy.dashboard.message_page import MessageShown
 from holdfast.surfaces.proxy.dashboard.sessions_page import SessionShown, Weight
 from holdfast.surfaces.proxy.dashboard.views import turn_rows, turns_of_edits
 from holdfast.wire.answers import Kept

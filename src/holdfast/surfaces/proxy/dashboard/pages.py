@@ -1,64 +1,57 @@
-"""The dashboard's routes: names from addresses, answers with their headers.
+"""The dashboard's routes: which page stands where, and who may see it.
 
-pages: after actions; the last word of the dashboard. Whatever comes in an address is a stranger's:
-it is looked up or refused, never believed. The one script is a file of ours, and no other may run.
+pages: after answering and actions; the last word of the dashboard. Whatever comes in an address is
+a stranger's: it is looked up or refused, never believed. The one script is a file of ours, and no
+other may run.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from holdfast.errors import DamagedContentError, HoldfastError, StoreUnavailableError
 from holdfast.fitting import shared_engine
-from holdfast.surfaces.proxy import safety
 from holdfast.surfaces.proxy.dashboard import actions, exports
 from holdfast.surfaces.proxy.dashboard.about import accuracy_page, settings_page
+from holdfast.surfaces.proxy.dashboard.answering import (
+    HEADERS,
+    LONGEST_OPTION,
+    STATIC,
+    Handler,
+    elsewhere,
+    html_page,
+    missing,
+    name_in,
+    number_in,
+    page_in,
+    period_of,
+    saved_file,
+    static_file,
+    told,
+)
 from holdfast.surfaces.proxy.dashboard.contents import content_page, refs_page
 from holdfast.surfaces.proxy.dashboard.gathering import Gathering
-from holdfast.surfaces.proxy.dashboard.html import a, p
 from holdfast.surfaces.proxy.dashboard.inspecting import Inspecting
 from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT
-from holdfast.surfaces.proxy.dashboard.inspector import message_page, turn_page
-from holdfast.surfaces.proxy.dashboard.layout import page
+from holdfast.surfaces.proxy.dashboard.inspector import turn_page
 from holdfast.surfaces.proxy.dashboard.links import from_path, note_view, within
 from holdfast.surfaces.proxy.dashboard.live import Watchers
 from holdfast.surfaces.proxy.dashboard.login_page import login_routes
 from holdfast.surfaces.proxy.dashboard.lost_page import lost_page
+from holdfast.surfaces.proxy.dashboard.message_page import message_page
 from holdfast.surfaces.proxy.dashboard.overview import overview_page
 from holdfast.surfaces.proxy.dashboard.sessions_page import session_page, sessions_page
 from holdfast.surfaces.proxy.dashboard.tenants_page import tenants_page
-from holdfast.surfaces.proxy.dashboard.views import PERIODS, SHOWN
+from holdfast.surfaces.proxy.dashboard.views import SHOWN
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.viewing import view_of
 
-POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    **safety.HEADERS,
-    "content-security-policy": POLICY,
-    # Without a referrer a browser says `Origin: null` of our own forms, and the gate refuses them.
-    "referrer-policy": "same-origin",
-}
-_STATIC = Path(__file__).parent / "static"
-_TYPES = {
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".js": "text/javascript; charset=utf-8",
-}
-_LONGEST_OPTION = 500
-
 MOST_TENANTS = 100
 """On the first page: those who were there last."""
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 class UnknownTenantError(HoldfastError):
@@ -84,13 +77,13 @@ def routes(service: Service) -> list[BaseRoute]:
         ("/refs", pages.refs),
         ("/refs/{ref}", pages.content),
         ("/refs/{ref}/raw", pages.raw),
-        ("/sessions/{rest:path}", _missing),
-        ("/refs/{rest:path}", _missing),
+        ("/sessions/{rest:path}", missing),
+        ("/refs/{rest:path}", missing),
     ]
     changing = [(session + "/delete", pages.delete), (session + "/put-back", pages.put_back)]
     files = [
-        Route(f"/static/{file.name}", _static(file), methods=["GET"])
-        for file in sorted(_STATIC.iterdir())
+        Route(f"/static/{file.name}", static_file(file), methods=["GET"])
+        for file in sorted(STATIC.iterdir())
     ]
     named = "/tenants/{tenant}"
     paths: list[tuple[str, Handler]] = [
@@ -136,7 +129,7 @@ class Pages:
         for tenant in tenants[:MOST_TENANTS]:
             engine = await self._service.tenants.engine(tenant)
             rows.append(await Gathering(engine).tenant())
-        return _html(tenants_page(rows, len(tenants)))
+        return html_page(tenants_page(rows, len(tenants)))
 
     async def overview(self, request: Request) -> Response:
         """What it did, what that saved, what is hidden."""
@@ -150,10 +143,10 @@ class Pages:
             for each in self._service.telemetry.refused
             if each.tenant == tenant or (view.sees_all and not each.tenant)
         ]
-        return _html(
+        return html_page(
             overview_page(
                 await gathering.overview(
-                    url, period=_period(request), now=time.time(), refused=refused
+                    url, period=period_of(request), now=time.time(), refused=refused
                 )
             )
         )
@@ -162,88 +155,90 @@ class Pages:
         """What is new, as a stream of events."""
         gathering = await self._of(request)
         if self._watchers.are_many:
-            return _told("Too many look already", "Load the page to see what is new.", 503)
+            return told("Too many look already", "Load the page to see what is new.", 503)
         tenant = from_path(request.path_params.get("tenant", ""))
-        events = self._watchers.events(gathering, _period(request), tenant)
+        events = self._watchers.events(gathering, period_of(request), tenant)
         return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")
 
     async def lost(self, request: Request) -> Response:
         """The proof that nothing was lost."""
-        return _html(lost_page(*await (await self._of(request)).proofs()))
+        return html_page(lost_page(*await (await self._of(request)).proofs()))
 
     async def accuracy(self, request: Request) -> Response:
         """How well tokens are counted; what was trimmed is of all tenants."""
         gathering = await self._of(request)
         view = await view_of(self._service, request)
         effects = shared_engine.effects() if view.sees_all else []
-        return _html(accuracy_page(gathering.engine.calibration.accuracy(), effects))
+        return html_page(accuracy_page(gathering.engine.calibration.accuracy(), effects))
 
     async def settings(self, request: Request) -> Response:
         """The settings, for who may see all."""
         view = await view_of(self._service, request)
         note_view(everything=view.sees_all)
         if not view.sees_all:
-            return await _missing(request)
-        return _html(settings_page(self._service.settings))
+            return await missing(request)
+        return html_page(settings_page(self._service.settings))
 
     # --- sessions --------------------------------------------------------------------------------
 
     async def sessions(self, request: Request) -> Response:
         """The list of sessions, searched and filtered."""
         asked = request.query_params
-        words, show = asked.get("q", "")[:_LONGEST_OPTION], asked.get("show", "all")
+        words, show = asked.get("q", "")[:LONGEST_OPTION], asked.get("show", "all")
         show = show if show in SHOWN else "all"
         gathering = await self._of(request)
-        return _html(sessions_page(await gathering.sessions(words, show, _page(request))))
+        return html_page(sessions_page(await gathering.sessions(words, show, page_in(request))))
 
     async def session(self, request: Request) -> Response:
         """A session's turns."""
         inspecting = Inspecting(await self._of(request))
-        shown = await inspecting.session(_name(request), _page(request))
-        return _html(session_page(shown)) if shown is not None else await _missing(request)
+        shown = await inspecting.session(name_in(request), page_in(request))
+        return html_page(session_page(shown)) if shown is not None else await missing(request)
 
     async def turn(self, request: Request) -> Response:
         """The inspector."""
-        number = _number(request.path_params["number"])
+        number = number_in(request.path_params["number"])
         inspecting = Inspecting(await self._of(request))
-        shown = await inspecting.turn(_name(request), number, _page(request))
-        return _html(turn_page(shown)) if shown is not None else await _missing(request)
+        shown = await inspecting.turn(name_in(request), number, page_in(request))
+        return html_page(turn_page(shown)) if shown is not None else await missing(request)
 
     async def message(self, request: Request) -> Response:
         """One message in full."""
         side = request.path_params["side"]
-        number, index = (_number(request.path_params[key]) for key in ("number", "index"))
+        number, index = (number_in(request.path_params[key]) for key in ("number", "index"))
         if side not in (CLIENT, SENT):
-            return await _missing(request)
+            return await missing(request)
         inspecting = Inspecting(await self._of(request))
-        shown = await inspecting.message(_name(request), number, side, index, _page(request))
-        return _html(message_page(shown)) if shown is not None else await _missing(request)
+        shown = await inspecting.message(name_in(request), number, side, index, page_in(request))
+        return html_page(message_page(shown)) if shown is not None else await missing(request)
 
     async def asked(self, request: Request) -> Response:
         """The client's request of a turn, byte for byte, to be saved."""
-        number = _number(request.path_params["number"])
-        body = await (await self._of(request)).asked(_name(request), number)
-        return _file(body, "application/json", f"turn-{number}.json")
+        number = number_in(request.path_params["number"])
+        body = await (await self._of(request)).asked(name_in(request), number)
+        return saved_file(body, "application/json", f"turn-{number}.json")
 
     async def delete(self, request: Request) -> Response:
         """Delete a session."""
-        return _elsewhere(await actions.delete(await self._of(request), _name(request)))
+        return elsewhere(await actions.delete(await self._of(request), name_in(request)))
 
     async def put_back(self, request: Request) -> Response:
         """Have something whole from the next request on."""
         fields = await actions.fields_of(request)
         gathering = await self._of(request)
-        return _elsewhere(await actions.put_back(gathering, _name(request), fields))
+        return elsewhere(await actions.put_back(gathering, name_in(request), fields))
 
     async def export_session(self, request: Request) -> Response:
         """A session's figures, to be saved."""
-        exported = await Inspecting(await self._of(request)).turns(_name(request))
+        exported = await Inspecting(await self._of(request)).turns(name_in(request))
         form = request.path_params["form"]
         if exported is None or form not in ("csv", "json"):
-            return await _missing(request)
+            return await missing(request)
         if form == "csv":
-            return _file(exports.turns_csv(exported[1]), "text/csv; charset=utf-8", "session.csv")
-        return _file(exports.turns_json(*exported), "application/json", "session.json")
+            return saved_file(
+                exports.turns_csv(exported[1]), "text/csv; charset=utf-8", "session.csv"
+            )
+        return saved_file(exports.turns_json(*exported), "application/json", "session.json")
 
     async def export_days(self, request: Request) -> Response:
         """The figures of all days, to be saved."""
@@ -251,42 +246,42 @@ class Pages:
         days = await gathering.store.usage(gathering.scope, by="day")
         form = request.path_params["form"]
         if form == "csv":
-            return _file(exports.days_csv(days), "text/csv; charset=utf-8", "days.csv")
+            return saved_file(exports.days_csv(days), exports.CSV, "days.csv")
         if form == "json":
-            return _file(exports.days_json(days), "application/json", "days.json")
-        return await _missing(request)
+            return saved_file(exports.days_json(days), "application/json", "days.json")
+        return await missing(request)
 
     # --- contents --------------------------------------------------------------------------------
 
     async def refs(self, request: Request) -> Response:
         """The list of what is hidden."""
         asked = request.query_params
-        kind, before = (asked.get(key, "")[:_LONGEST_OPTION] for key in ("kind", "before"))
-        return _html(refs_page(await (await self._of(request)).refs(kind, before)))
+        kind, before = (asked.get(key, "")[:LONGEST_OPTION] for key in ("kind", "before"))
+        return html_page(refs_page(await (await self._of(request)).refs(kind, before)))
 
     async def content(self, request: Request) -> Response:
         """What is stored behind a ref."""
         asked = request.query_params
         options = {
-            key: asked[key][:_LONGEST_OPTION]
+            key: asked[key][:LONGEST_OPTION]
             for key in ("query", "lines", "path")
             if asked.get(key, "").strip()
         }
         ref = from_path(request.path_params["ref"])
         agreed = asked.get("show") == "yes"
         gathering = await self._of(request)
-        shown = await gathering.content(ref, options, _page(request), agreed=agreed)
+        shown = await gathering.content(ref, options, page_in(request), agreed=agreed)
         if shown is None:
-            return await _missing(request)
-        return _html(content_page(shown), 400 if shown.refused else 200)
+            return await missing(request)
+        return html_page(content_page(shown), 400 if shown.refused else 200)
 
     async def raw(self, request: Request) -> Response:
         """The very bytes, to be saved."""
         original = await (await self._of(request)).raw(from_path(request.path_params["ref"]))
         if original is None:
-            return await _missing(request)
+            return await missing(request)
         name, data = original
-        return _file(data, "text/plain; charset=utf-8", f"{name.replace(':', '-')}.txt")
+        return saved_file(data, "text/plain; charset=utf-8", f"{name.replace(':', '-')}.txt")
 
 
 def _careful(handle: Handler, service: Service) -> Handler:
@@ -298,64 +293,12 @@ def _careful(handle: Handler, service: Service) -> Handler:
             with within(from_path(request.path_params.get("tenant", "")), logged_in=logged_in):
                 return await handle(request)
         except UnknownTenantError:
-            return await _missing(request)
+            return await missing(request)
         except StoreUnavailableError as error:
-            return _told("The store is unavailable", str(error), 503)
+            return told("The store is unavailable", str(error), 503)
         except DamagedContentError as error:
-            return _told("This content is damaged", str(error), 410)
+            return told("This content is damaged", str(error), 410)
         except HoldfastError as error:
-            return _told("There is no such page", str(error), 404)
+            return told("There is no such page", str(error), 404)
 
     return answer
-
-
-async def _missing(_: Request) -> Response:
-    return _told("There is no such page", "Nothing is known under this address.", 404)
-
-
-def _told(title: str, why: str, status: int) -> Response:
-    return _html(page(title, p(why), p(a("To the dashboard", href="/"))), status)
-
-
-def _html(markup: str, status: int = 200) -> Response:
-    return HTMLResponse(markup, status, headers=HEADERS)
-
-
-def _file(data: bytes, kind: str, name: str) -> Response:
-    """Bytes to be saved, never shown: they may be anyone's. `name` is the program's own."""
-    how = f'attachment; filename="{name}"'
-    return Response(data, headers={**HEADERS, "content-type": kind, "content-disposition": how})
-
-
-def _elsewhere(path: str) -> Response:
-    """Lead on with a GET, so that loading the page again does nothing twice."""
-    return RedirectResponse(path, 303, headers=HEADERS)
-
-
-def _static(file: Path) -> Handler:
-    data, kind = file.read_bytes(), _TYPES[file.suffix]
-
-    async def answer(_: Request) -> Response:
-        return Response(
-            data, headers={**HEADERS, "cache-control": "no-cache", "content-type": kind}
-        )
-
-    return answer
-
-
-def _period(request: Request) -> str:
-    period = request.query_params.get("period", "all")
-    return period if period in PERIODS else "all"
-
-
-def _name(request: Request) -> str:
-    return from_path(request.path_params["name"])
-
-
-def _page(request: Request) -> int:
-    return max(1, _number(request.query_params.get("page", "1")))
-
-
-def _number(said: str) -> int:
-    """A whole number from an address; -1, which nothing has, if it is none."""
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 10 else -1
