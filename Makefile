@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 HARDENING := tests/hardening tests/store/test_crash.py tests/store/test_postgres_crash.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test clients check format docs bench fuzz harden mutate dist lock clean
+.PHONY: help run test browser clients check format docs bench fuzz harden mutate dist lock clean
 
 help: ## show this help
 	@echo "Holdfast: every call fits; nothing is lost."
@@ -35,6 +35,10 @@ run: $(READY) ## start the proxy; needs no key (sets itself up; PORT=8787)
 
 test: $(READY) ## run all tests (ARGS="-k settings" narrows them)
 	@$(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(ARGS)
+
+browser: $(READY) ## try the dashboard in a Chromium and with axe-core, both from npm
+	@tools/browser
+	@$(BIN)/python -m pytest -q -n 0 tests/proxy/test_dashboard_browser.py tests/proxy/test_dashboard_tasks.py $(ARGS)
 
 clients: $(READY) ## run coding agents from npm and PyPI through the proxy (ARGS="claude codex")
 	@$(BIN)/python -W ignore -m tests.clients $(ARGS)

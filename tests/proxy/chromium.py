@@ -18,8 +18,17 @@ from typing import Any, TypeVar
 
 import aiohttp
 
-NAME = shutil.which("chromium") or shutil.which("chromium-browser") or ""
-MISSING = "needs chromium on the path (Debian: apt install chromium)"
+BUILD = Path(__file__).parents[2] / "build" / "browser"
+"""Where `make browser` puts what it takes from npm."""
+AXE = BUILD / "node_modules" / "axe-core" / "axe.min.js"
+AXE_MISSING = "needs axe-core: make browser"
+NAME = (
+    shutil.which("chromium")
+    or shutil.which("chromium-browser")
+    or shutil.which("chromium", path=str(BUILD))
+    or ""
+)
+MISSING = "needs chromium: make browser, or have it on the path (Debian: apt install chromium)"
 _FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run "
     "--disable-background-networking --disable-component-update --disable-sync "
@@ -61,6 +70,45 @@ class Tab:
         answer = self.do("Runtime.evaluate", expression=code, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
+
+    def settle(self, code: str) -> Any:
+        """What a promise in the page comes to."""
+        answer = self.do("Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def until(self, condition: str) -> None:
+        """Wait until an expression is true; it is looked at whenever the page changes."""
+        self.settle(f"""new Promise(done => {{
+          const look = () => ({condition}) && (watch.disconnect(), done(true));
+          const watch = new MutationObserver(look);
+          watch.observe(document, {{subtree: true, childList: true, attributes: true}});
+          look();
+        }})""")
+
+    def click(self, element: str) -> None:
+        """Click where an element is to be seen, and wait for the page it leads to, if any."""
+        x, y, leads = self.evaluate(f"""(() => {{
+          const it = {element};
+          if (!it) throw new Error("nothing to click");
+          it.scrollIntoView({{block: "center"}});
+          const box = it.getClientRects()[0];
+          const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+          const top = document.elementFromPoint(x, y);
+          if (!it.contains(top)) throw new Error("it is covered");
+          const link = it.closest("a");
+          const away = link && !link.hasAttribute("download") && !link.hash && !link.closest("svg");
+          return [x, y, Boolean(away || it.closest("button"))];
+        }})()""")
+        self._events.clear()
+        for kind in ("mousePressed", "mouseReleased"):
+            self.do("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        if leads:
+            self._run(self._until("Page.loadEventFired"))
+
+    def type(self, text: str) -> None:
+        """Type into what has the focus."""
+        self.do("Input.insertText", text=text)
 
     def press(self, key: str, code: int, *, said: str = "") -> None:
         """Press a key and let it go."""

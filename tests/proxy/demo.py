@@ -15,6 +15,7 @@ from holdfast.engine import Holdfast
 from tests.fitting.test_citing import chat, in_dialect
 from tests.proxy.harness import DIALECTS, Running, ask, running_proxy
 
+QUESTION = "Why did the nightly build fail, and on which host?"
 _STEPS = ("pulled", "built", "linked", "tested", "packed", "signed", "shipped")
 
 
@@ -45,7 +46,7 @@ def tool_turns(running: Running, name: str, results: list[str], **how: Any) -> N
     """Let an agent work in a session: for each result one more request."""
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "You look after a build farm. Be brief, cite log lines."},
-        {"role": "user", "content": "Why did the nightly build fail, and on which host?"},
+        {"role": "user", "content": how.pop("question", QUESTION)},
     ]
     tool = how.pop("tool", "read_log")
     headers = {"x-holdfast-session": name, **how.pop("headers", {})}
@@ -75,8 +76,10 @@ def a_day(running: Running) -> None:
     """Three sessions: one that cites, one that folds, one that is short."""
     tool_turns(running, "nightly-build", [build_log(n) for n in range(8)])
     notes = [build_log(20 + n, lines=24) for n in range(12)]
-    tool_turns(running, "long-incident", notes, headers={"x-holdfast-budget": "5000"})
-    tool_turns(running, "inventory-check", [inventory(1), "12 hosts are ready."])
+    budget = {"x-holdfast-budget": "5000"}
+    tool_turns(running, "long-incident", notes, headers=budget, question="What caused the outage?")
+    checked = [inventory(1), "12 hosts are ready."]
+    tool_turns(running, "inventory-check", checked, question="Which hosts are ready?")
 
 
 HOSTILE = (

@@ -9,8 +9,8 @@ from tests.proxy.demo import busy_proxy
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 PICTURES = {
-    "dashboard.png": ("/", "body", 1180, 1400),
-    "inspector.png": ("/sessions/nightly-build/turns/1", ".sides", 1040, 780),
+    "dashboard.png": ("/", "body", 1100, 1040),
+    "inspector.png": ("/sessions/nightly-build/turns/2", ".pager", 1100, 640),
 }
 """By file: the page, what stands at the top of the picture, its width and height."""
 

@@ -13,6 +13,7 @@ import pytest
 from holdfast.engine.record import last_sides
 from holdfast.store.records import SessionRecord, UsageTotal
 from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.answering import POLICY
 from holdfast.surfaces.proxy.dashboard.inspection import (
     Inspected,
     Reader,
@@ -21,7 +22,7 @@ from holdfast.surfaces.proxy.dashboard.inspection import (
     rows,
 )
 from holdfast.surfaces.proxy.dashboard.overview import Overview, overview_page
-from holdfast.surfaces.proxy.dashboard.pages import POLICY
+from holdfast.surfaces.proxy.dashboard.pulse import Pulse
 from holdfast.surfaces.proxy.dashboard.views import SessionRow, totals, turns_of_edits
 from holdfast.tokens import count
 from tests.fitting.test_citing import chat, in_dialect
@@ -50,7 +51,9 @@ def view(running: Running, path: str) -> Answered:
     assert answered.headers["cache-control"] == "no-store"
     if answered.headers["content-type"] == "text/html; charset=utf-8":
         seen = Seen(answered.body.decode())
-        assert not {"script", "style", "iframe", "object", "embed"} & {tag for tag, _ in seen.tags}
+        assert not {"style", "iframe", "object", "embed"} & {tag for tag, _ in seen.tags}
+        scripts = [attributes for tag, attributes in seen.tags if tag == "script"]
+        assert all(script == {"src": "/static/live.js", "defer": None} for script in scripts)
         for _, attributes in seen.tags:
             assert not any(name.startswith("on") or name == "style" for name in attributes)
             for name in ("href", "src", "action"):
@@ -155,7 +158,7 @@ def test_the_first_page_shows_totals_warnings_and_sessions(busy: Running) -> Non
     sums = totals(busy.do(engine.store.usage(engine.scope)))
     assert sums.saved > 100_000
     for number in (sums.billed, sums.untouched, sums.saved):
-        assert said.count(f"{number:,}") >= 2  # today and overall
+        assert f"{number:,}" in said
     assert "Context trimmed due to token limit" in said
     links_there = hrefs(busy, "/")
     for name in ("nightly-build", "long-incident", "inventory-check"):
@@ -168,10 +171,10 @@ def test_system_and_tools_are_counted_as_part_of_their_own(busy: Running) -> Non
     state = engine.session("nightly-build").state
     assert state is not None
     parts = count(state.sent, model="gpt-4o").parts
-    standing = parts.system + parts.tools
-    assert standing > 100
+    assert parts.tools > 20
     page = view(busy, "/sessions/nightly-build").body.decode()
-    assert f"turn 8: system and tools {standing}," in page
+    header = parts.system + parts.formatting
+    assert f"turn 8: header {header}, tools {parts.tools}, history" in page
 
 
 def test_days_have_a_chart_when_there_are_two(pages_of_two_days: str) -> None:
@@ -185,10 +188,10 @@ def test_days_have_a_chart_when_there_are_two(pages_of_two_days: str) -> None:
 
 def test_a_loss_is_shown_as_one_with_its_share_of_what_was_asked(pages_of_two_days: str) -> None:
     told = Seen(pages_of_two_days).text
-    assert "tokens saved540 (27\u00a0%)" in told  # 890 less 350, of 2,000
     assert "tokens saved−350 (−35\u00a0%)" in told  # noqa: RUF001
+    assert "−35\u00a0% of what clients asked" in told  # noqa: RUF001
     assert "money saved−$0.0444" in told  # noqa: RUF001
-    assert "requests4 (1 failed)" in told
+    assert "1 failed" in told
 
 
 def test_figures_say_what_they_are_a_share_of(pages_of_two_days: str) -> None:
@@ -200,7 +203,7 @@ def test_figures_say_what_they_are_a_share_of(pages_of_two_days: str) -> None:
 def test_what_was_left_out_is_counted_and_can_be_opened(busy: Running) -> None:
     refs = busy.do(busy.service.engine.store.stats(busy.service.engine.scope)).refs
     assert refs > 0
-    assert f"{refs:,} originals, and all can be opened" in shown(busy, "/")
+    assert f"{refs:,} originalsAll can be opened; nothing was lost." in shown(busy, "/")
 
 
 @pytest.fixture
@@ -221,15 +224,7 @@ def pages_of_two_days() -> str:
     loss = msgspec.structs.replace(one, name="2026-03-02", input=1350, saved_cost=-0.0444, failed=1)
     row = SessionRow(record=SessionRecord(session="s"), totals=totals([one]))
     return overview_page(
-        Overview(
-            url="",
-            today=totals([loss]),
-            ever=totals([one, loss]),
-            days=[one, loss],
-            recent=[],
-            warned=[],
-            sessions=[row],
-        )
+        Overview(url="", pulse=Pulse(totals=totals([loss])), days=[one, loss], sessions=[row])
     )
 
 
@@ -325,7 +320,9 @@ UNKNOWN = [
     "/sessions/", "/sessions/a/b/c/d/e/f", "/sessions/%2e%2e%2f%2e%2e", "/refs/", "/refs/x",
     "/refs/ref:log:0000000000000000", "/refs/ref:log:0000000000000000/raw", "/refs/%2500",
     "/refs/%3Cscript%3Ealert(1)%3C/script%3E", "/refs/..%252f..%252fetc%252fpasswd/raw",
-    "/?before=nobody", "/?before=%00",
+    "/refs?before=nobody", "/refs?before=%00", "/export.exe", "/sessions/nobody/export.csv",
+    "/sessions/nightly-build/export.exe", "/sessions/nightly-build/turns/99/asked",
+    "/sessions/nobody/turns/1/asked", "/tenants/nobody/lost",
 ]  # fmt: skip
 
 
@@ -351,9 +348,10 @@ def crawled(running: Running) -> set[str]:
         path = todo.pop()
         done.add(path)
         assert view(running, path).status == 200, path
-        there = [] if path.endswith("/raw") else hrefs(running, path)
+        files = ("/raw", "/asked", ".csv", ".json")
+        there = [] if path.endswith(files) else hrefs(running, path)
         todo += [one for one in there if one.startswith("/") and one not in done | set(todo)]
-        assert len(done) < 200
+        assert len(done) < 300
     return done
 
 
@@ -368,7 +366,7 @@ def test_pages_come_from_a_file_as_from_memory(tmp_path: Path) -> None:
         demo.tool_turns(running, "s", [demo.build_log(n) for n in range(3)])
         assert {links.turn("s", n) for n in (1, 2, 3)} < crawled(running)
         assert view(running, "/sessions/%25ED%25A0%2580").status == 404
-        assert view(running, "/?before=%00").status == 404
+        assert view(running, "/refs?before=%00").status == 404
         running.do(running.service.engine.store.close())
         failed = view(running, "/")
         assert failed.status == 503
@@ -404,11 +402,12 @@ def test_long_lists_go_on_on_other_pages() -> None:
         long = chat(*(f"result {n}" for n in range(60)))
         for _ in range(55):
             running.do(demo.record(engine, "long", in_dialect(long, "openai-chat"), "openai-chat"))
-        names, path = [], "/"
+        names, path = [], "/sessions"
         while path:
             there = hrefs(running, path)
             names += [one for one in there if re.fullmatch("/sessions/s[0-9]+", one)]
-            path = next((one for one in there if "before=" in one), "")
+            page = 2 if path == "/sessions" else 3
+            path = next((one for one in there if one.endswith(f"page={page}")), "")
         assert set(names) == {f"/sessions/s{n:02}" for n in range(60)}
         newest = shown(running, "/sessions/long")
         assert "turn 55" in newest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -10,14 +11,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast import errors
 from holdfast.engine.record import Line, Sides
-from holdfast.store.records import Edit, Standing, Trail, Turn, TurnUsage, UsageTotal
+from holdfast.store.records import (
+    Edit,
+    SessionRecord,
+    Standing,
+    Turn,
+    TurnParts,
+    TurnUsage,
+    UsageTotal,
+)
 from holdfast.surfaces.proxy.dashboard import links
-from holdfast.surfaces.proxy.dashboard.charts import HEIGHT, Bar, stacked
+from holdfast.surfaces.proxy.dashboard.charts import HEIGHT, Bar, even_top, stacked
+from holdfast.surfaces.proxy.dashboard.exports import turns_csv
 from holdfast.surfaces.proxy.dashboard.html import Html, element, text
 from holdfast.surfaces.proxy.dashboard.inspection import Inspected, aligned, rows
+from holdfast.surfaces.proxy.dashboard.trouble import why_failed
 from holdfast.surfaces.proxy.dashboard.views import (
-    beginnings,
+    SessionRow,
+    Totals,
+    chosen,
+    days_of,
     totals,
     turn_rows,
     turns_of_edits,
@@ -116,27 +131,90 @@ def turn(number: int, *edits: tuple[str, int, int], **more: Any) -> Turn:
 
 def test_parts_of_a_turn_add_up_to_what_the_client_sent() -> None:
     usage = TurnUsage(predicted=300, untouched=1300)
-    turns = [turn(1, ("cite", 400, 100), usage=usage), turn(2, ("folded", 120, 20), usage=usage)]
-    first, second = turn_rows("s", turns, {1: 80, 2: 900})
-    assert first.parts == (80, 220, 1000, 0)
-    assert second.parts == (300, 0, 750, 250)  # as 300 to 100; what stands still is not over all
-    assert turn_rows("s", [turn(1, usage=TurnUsage(predicted=30, untouched=20))])[0].parts == (
-        0, 30, 0, 0,
-    )  # fmt: skip
+    parts = TurnParts(header=80, tools=20, history=150, citations=50)
+    before, now = (turn(1, usage=usage), turn(2, usage=usage, parts=parts))
+    first, second = turn_rows(SessionRecord(session="s"), [before, now])
+    assert first.parts == (0, 0, 300, 0, 0, 0, 0, 1000)  # of an earlier version
+    assert second.parts == (80, 20, 150, 0, 50, 0, 0, 1000)
+    grown = turn(1, usage=TurnUsage(predicted=30, untouched=20))
+    assert turn_rows(SessionRecord(session="s"), [grown])[0].parts == (0, 0, 30, 0, 0, 0, 0, 0)
 
 
 def test_warnings_come_newest_first_and_edits_by_their_ref() -> None:
     turns = [turn(n, ("cite", 9, 1), warnings=("w",) if n % 2 else ()) for n in range(1, 8)]
-    assert [row.turn.number for row in warned(turn_rows("s", turns), 3)] == [7, 5, 3]
+    assert [row.turn.number for row in warned(turn_rows(SessionRecord(session="s"), turns), 3)] == [
+        7,
+        5,
+        3,
+    ]
     [fold] = turn(9, ("fold", 9, 1)).edits
     numbers = turns_of_edits([*turns, turn(9, ("fold", 9, 1))])
     assert (numbers[turns[2].edits[0]], numbers[fold]) == (3, 9)
 
 
-def test_the_first_message_is_known_for_later_turns() -> None:
-    first = turn(1, sent=Trail(0, ("sys", "hi"), "f1"))
-    later = [turn(7, sent=Trail(4, ("x",), "f2")), turn(8, sent=Trail(0, ("new",), "f2")), turn(9)]
-    assert beginnings(first, later) == {1: ("f1", "sys"), 7: ("f2", "sys"), 8: ("f2", "new")}
+@pytest.mark.parametrize(
+    ("period", "names"),
+    [
+        ("today", ["2026-03-01"]),
+        ("yesterday", ["2026-02-28"]),
+        ("week", ["2026-02-28", "2026-03-01"]),
+        ("month", ["2026-02-02", "2026-02-28", "2026-03-01"]),
+        ("all", ["2025-12-31", "2026-02-02", "2026-02-28", "2026-03-01"]),
+    ],
+)
+def test_a_period_is_made_of_its_days(period: str, names: list[str]) -> None:
+    days = [day_of(name) for name in ("2025-12-31", "2026-02-02", "2026-02-28", "2026-03-01")]
+    assert [day.name for day in days_of(period, days, "2026-03-01")] == names
+
+
+def day_of(name: str) -> UsageTotal:
+    fields = dict.fromkeys(
+        ("turns", "predicted", "untouched", "input", "cached", "output", "expansions",
+         "expansion_tokens"), 1
+    )  # fmt: skip
+    return UsageTotal(name=name, cost=0.0, saved_cost=0.0, **fields)
+
+
+def test_sessions_are_found_by_all_words_and_by_what_became_of_them() -> None:
+    def row(title: str, **sums: int) -> SessionRow:
+        record = SessionRecord(session=f"s-{title[:3]}", title=title, model="gpt-4o")
+        return SessionRow(record=record, totals=Totals(**sums))
+
+    rows = [row("Mend the Build", failed=1), row("Read the log", expansions=2, saved=-5)]
+
+    def titles(words: str, show: str = "all") -> list[str]:
+        return [each.record.title[:4] for each in chosen(rows, words, show)]
+
+    assert titles("") == ["Mend", "Read"]
+    assert titles("build THE") == ["Mend"]
+    assert titles("gpt-4o s-rea") == ["Read"]
+    assert titles("nothing") == []
+    assert (titles("", "failed"), titles("", "opened"), titles("", "loss")) == (
+        ["Mend"], ["Read"], ["Read"],
+    )  # fmt: skip
+
+
+@given(st.integers(0, 10**12))
+def test_the_top_of_a_chart_is_even_and_not_far_above(most: int) -> None:
+    top = even_top(most)
+    assert most <= top <= max(4, most * 2.5)
+    assert str(top // 4).rstrip("0") in {"1", "2", "5"}
+
+
+def test_names_do_not_become_formulas_in_a_spreadsheet() -> None:
+    table = turns_csv([turn(1, model='=HYPERLINK("http://x")', warnings=("+1", "a,b"))])
+    head, line = table.decode().splitlines()
+    assert head.startswith("turn,started_at,model,status,tokens_asked")
+    assert "'=HYPERLINK" in line
+    assert next(csv.reader([line]))[-1] == "'+1; a,b"
+
+
+def test_every_failure_has_a_reason() -> None:
+    kinds = {name for name in vars(errors) if name.endswith("Error")}
+    for status in (400, 401, 404, 418, 429, 499, 500, 502, 503, 529, 599):
+        assert why_failed(status).endswith(".")
+        assert all(why_failed(status, kind) for kind in kinds)
+    assert "limit" in why_failed(400, "BudgetExceededError")
 
 
 def test_a_ref_is_explained_where_it_came_in_not_where_it_is_quoted() -> None:
@@ -199,4 +277,5 @@ def test_bars_stay_inside_their_chart_and_keep_proportion(numbers: list[list[int
     for group, parts in zip(svg.findall("g"), drawn, strict=True):
         heights = [float(rect.get("height", "0")) for rect in group.findall("rect")]
         assert all(float(rect.get("y", "-1")) >= 0 for rect in group.findall("rect"))
-        assert sum(heights) == pytest.approx((HEIGHT - 30) * sum(parts) / max(1, top), abs=1)
+        room = HEIGHT - 34
+        assert sum(heights) == pytest.approx(room * sum(parts) / even_top(top), abs=1)

@@ -87,6 +87,16 @@ def citation_shows_secret(policy: str, _: Path) -> object:
     return with_engine(work, privacy_policy=policy)
 
 
+def title_of_a_session(titles: bool, _: Path) -> object:
+    async def work(engine: Holdfast) -> str:
+        session = engine.session("s")
+        fitted = await session.fit(chat("short"))
+        await engine.observe(session, fitted)
+        return session.record.title
+
+    return with_engine(work, session_titles=titles)
+
+
 def lifetime_of_cited(hours: float, _: Path) -> object:
     async def work(engine: Holdfast) -> float | None:
         return await lifetime(engine, (await engine.cite(LONG)).ref_id)
@@ -330,6 +340,7 @@ LIBRARY: dict[str, Wired | str] = {
     "pinned_tools": PROXYS_TOOLS,
     "tool_directory_tokens": PROXYS_TOOLS,
     "privacy_policy": Wired(citation_shows_secret, "allow", "mask"),
+    "session_titles": Wired(title_of_a_session, True, False),
     "content_ttl_hours": Wired(lifetime_of_cited, 0.0, 2.0),
     "worker_processes": Wired(workers_are_started, 0, 1),
     "work_seconds": Wired(large_is_read, 0.01, 60.0),

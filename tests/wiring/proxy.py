@@ -198,6 +198,14 @@ def proxy_shows_secret(policy: str, _: Path) -> object:
     return SECRET in sent_texts(chat(f"key {SECRET}\n{LONG}"), privacy_policy=policy)
 
 
+def proxy_titles(titles: bool, _: Path) -> object:
+    with running_proxy({"session_titles": titles}) as proxy:
+        asked(proxy, chat("short"))
+        proxy.settled()
+        engine = proxy.service.engine
+        return [record.title for record in proxy.do(engine.store.sessions(engine.scope))]
+
+
 def proxy_lifetime(hours: float, _: Path) -> object:
     with proxied(content_ttl_hours=hours) as (proxy, upstream):
         asked(proxy, chat(LONG))
@@ -456,6 +464,7 @@ PROXY: dict[str, Wired | str] = {
     "pinned_tools": Wired(tools_sent_by("pinned_tools"), [], ["office_1*"]),
     "tool_directory_tokens": Wired(tools_sent_by("tool_directory_tokens"), 40, 800),
     "privacy_policy": Wired(proxy_shows_secret, "allow", "mask"),
+    "session_titles": Wired(proxy_titles, True, False),
     "content_ttl_hours": Wired(proxy_lifetime, 0.0, 2.0),
     "worker_processes": Wired(proxy_starts_workers, 0, 1),
     "work_seconds": Wired(proxy_reads_large, 0.01, 60.0),

@@ -100,6 +100,8 @@ class Holdfast:
         indexes, privacy = Indexes(store, open_embedder()), self.options.rules.privacy
         self.facts = Ledger(store, self.scope, indexes, privacy=privacy, clock=clock)
         """What was said, as statements that stand on their own."""
+        self.titles = True
+        """Whether sessions are called by their first question."""
         self.learns = False
         """Whether facts are taken from what is cited."""
         self.reading: Settings | None = None
@@ -158,6 +160,7 @@ class Holdfast:
                     workers=workers,
                     answers=AnswerPolicy.of(settings),
                 )
+                engine.titles = settings.session_titles
                 engine.learns = settings.enable_facts_ledger
                 engine.reading = settings if reading else None
                 engine.summary_queue = summary_queue(store, settings)
@@ -183,7 +186,7 @@ class Holdfast:
             answers=self.answers.policy,
         )
         engine.facts, engine.learns = self.facts.of(scope), self.learns
-        engine.reading = self.reading
+        engine.titles, engine.reading = self.titles, self.reading
         engine.summary_queue = self.summary_queue
         engine.summaries = self.summaries
         engine.live = self.live  # one bound for the memory of all
@@ -416,6 +419,7 @@ class Holdfast:
         session = Session(self.store, scope, *how)
         session.summaries = self.summaries
         session.told = self._learn_soon
+        session.titles = self.titles
         return session
 
     async def session_of(self, conversation: Conversation) -> Session:

@@ -16,6 +16,7 @@ import msgspec
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import Counted, Expanded, remembered_usage, turn_usage
 from holdfast.engine.heads import sharing
+from holdfast.engine.put_back import PutBack, Wishes
 from holdfast.engine.record import (
     Repeated,
     asked_body,
@@ -25,11 +26,19 @@ from holdfast.engine.record import (
     state_of,
 )
 from holdfast.engine.vendor_cache import Life, cache_lives
+from holdfast.engine.weighing import parts_of
 from holdfast.engine.writer import TurnWriter, answers_before
-from holdfast.errors import RefCollisionError, StoreError
+from holdfast.errors import (
+    BudgetExceededError,
+    ContextOptimizationError,
+    RefCollisionError,
+    StoreError,
+)
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
+from holdfast.fitting.keeping import hidden_again, names_behind
 from holdfast.jobs import FoldSummaries
 from holdfast.store import Content, Scope, SessionRecord, Store, Turn
+from holdfast.store.records import TurnParts
 from holdfast.tokens import Calibration
 from holdfast.tokens.counting import Correction
 from holdfast.wire import Conversation
@@ -83,6 +92,10 @@ class Session:
         self._clock = clock
         self._workers = workers
         self._writer = TurnWriter(store, scope, workers)
+        self.wishes = Wishes(store, scope)
+        """What people asked to have whole."""
+        self.titles = True
+        """Whether it is called by its first question."""
         self.told: Told | None = None
         """Hears of contents that were stored."""
         self._put_any = False
@@ -199,6 +212,7 @@ class Session:
         options = with_limit(options or self.options, limit)
         async with self._fitting:  # the next goes on from what this one sends
             body = await self._shared(body)
+            options = await self._with_wishes(options)
             work = partial(self._fitted, body, maker=maker)
             size = _size(body, self.state)
             fitted = await fit_and_store(
@@ -207,6 +221,8 @@ class Session:
             if self.summaries is not None and options.summary_tokens and fitted.state.untold:
                 fitted = await self._asked_about(fitted, self.summaries)
             self.state = fitted.state
+            if options.whole and (names := hidden_again(fitted.state, options.whole)):
+                await self.wishes.end(names)
             self._put_any = self._put_any or bool(fitted.contents)
             return fitted
 
@@ -228,20 +244,29 @@ class Session:
     async def preview(self, body: object, options: FitOptions | None = None) -> Fitted:
         """What the next request would be; nothing is stored or remembered."""
         body = await self._shared(body)
-        options = msgspec.structs.replace(options or self.options, citer=self._workers.citer())
+        options = await self._with_wishes(options or self.options)
+        options = msgspec.structs.replace(options, citer=self._workers.citer())
         size = _size(body, self.state)
         return await self._workers.off_loop(size, partial(self._fitted, body, options))
 
     def _fitted(self, body: object, options: FitOptions, maker: Maker = fit_request) -> Fitted:
         if "refuse" in (options.rules.privacy, self.options.rules.privacy):
             self._writer.refuse_secrets()
-        return maker(
-            body,
-            options,
-            state=self.state,
-            hidden=self.hidden,
-            calibration=self._calibration,
+        make = partial(
+            maker, body, state=self.state, hidden=self.hidden, calibration=self._calibration
         )
+        if options.whole:
+            # What people want whole never keeps a request from being sent: then it is as before.
+            with suppress(BudgetExceededError, ContextOptimizationError):
+                fitted = make(options)
+                if not hidden_again(fitted.state, options.whole):
+                    return fitted
+        return make(msgspec.structs.replace(options, whole=frozenset()))
+
+    async def _with_wishes(self, options: FitOptions) -> FitOptions:
+        if not self.record.turns:
+            return options  # nothing was sent of which anything could be wanted back
+        return msgspec.structs.replace(options, whole=await self.wishes.names())
 
     async def _shared(self, body: object) -> object:
         """A request that was read already, with what is known about its messages."""
@@ -253,6 +278,25 @@ class Session:
             return body  # bytes are read with what is known
         work = partial(sharing, body, self.state.asked)
         return await self._workers.off_loop(size_of(body) // COMPARING, work)
+
+    async def put_back(self, ref: str, *, whole: bool = True) -> PutBack:
+        """Have what a ref stands for whole from the next request on; or no longer.
+
+        Raises:
+            StoreError: in what was last sent, nothing stands for it.
+        """
+        await self.load()
+        wishes = await self.wishes.all()
+        names = names_behind(self.state, ref) if self.state is not None else ()
+        if not names and ref in wishes:
+            names = wishes[ref].names
+        if not names:
+            raise StoreError(
+                "nothing that was last sent in this session stands for the ref",
+                where=ref,
+                fix="Only what is hidden in the session's last request can be put back.",
+            )
+        return await self.wishes.add(ref, names, whole=whole)
 
     # --- what became of them ---------------------------------------------------------------------
 
@@ -284,9 +328,9 @@ class Session:
         model = fitted.count.model
         now = self._clock()
         async with self._writing:  # a turn is written as what changed against the one before
-            looks = partial(self._look, fitted.state)
+            looks = partial(self._look, fitted)
             size = size_of(fitted.state.asked) // COMPARING
-            share, lives, head = await self._workers.off_loop(size, looks)
+            share, lives, head, parts = await self._workers.off_loop(size, looks)
             counted = Counted(
                 predicted=fitted.tokens,
                 untouched=fitted.untouched,
@@ -311,19 +355,22 @@ class Session:
                 floor=fitted.state.floor,
                 read_only=read_only or remembered is not None,
                 usage=used,
+                parts=parts,
                 warnings=(*fitted.warnings, *warnings),
                 milliseconds=milliseconds,
             )
+            self._writer.titles = self._writer.titles and self.titles
             written = await self._writer.add(turn, fitted.state, head, hidden)
             await self._workers.off_loop(size, fitted.state.let_go)  # 60 ms for 100,000 messages
             return written
 
-    def _look(self, state: FitState) -> tuple[Repeated, frozenset[Life], str]:
+    def _look(self, fitted: Fitted) -> tuple[Repeated, frozenset[Life], str, TurnParts]:
         """What is written down of a request beside its messages: all of them are looked at."""
-        asked = state.asked
+        state, asked = fitted.state, fitted.state.asked
         # What the provider holds the history of is known by its name: see engine/chains.py.
         head = self.record.head if held_under(asked) else head_of(asked)
-        return self._writer.repeated(state), cache_lives(asked), head
+        parts = parts_of(state, fitted.count)
+        return self._writer.repeated(state), cache_lives(asked), head, parts
 
     async def rebuild(self, turn: int) -> bytes:
         """The client's request of a turn, byte for byte, from what was sent and its edits."""

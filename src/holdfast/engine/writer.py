@@ -12,6 +12,7 @@ from functools import partial
 import msgspec
 
 from holdfast.engine.record import Before, Repeated, Written, last_sides, repeated, written
+from holdfast.engine.titles import title_of
 from holdfast.errors import StoreConflictError
 from holdfast.fitting import FitState
 from holdfast.privacy import flags_in_json
@@ -39,6 +40,8 @@ class TurnWriter:
         self._store = store
         self._scope = scope
         self._workers = workers
+        self.titles = True
+        """Whether a session is called by its first question."""
         self._may_store: Callable[[bytes | memoryview], bool] = lambda _: True
         self._before = Before()
 
@@ -90,9 +93,16 @@ class TurnWriter:
             shared = min(shared, record.shared)
         return answers
 
+    def _title(self, state: FitState) -> str:
+        """What the session is called: that is said once, with its first request."""
+        if self.record.turns or not self.titles:
+            return self.record.title
+        return self.record.title or title_of(state.asked)
+
     def refuse_secrets(self) -> None:
         """Store nothing from here on that a policy which refuses secrets keeps out."""
         self._may_store = refuses_secrets
+        self.titles = False  # names are personal data that no pattern finds
 
     def repeated(self, state: FitState) -> Repeated:
         """How much of a request was in the one before."""
@@ -137,6 +147,7 @@ class TurnWriter:
             dialect=state.asked.dialect,
             model=turn.model,
             head=head,
+            title=self._title(state),
             turns=turn.number,
             created_at=self.record.created_at or turn.started_at,
             updated_at=turn.started_at,

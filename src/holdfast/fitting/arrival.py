@@ -18,8 +18,10 @@ from holdfast.errors import ExpandError, PrivacyError
 from holdfast.expand.options import MOST_TOKENS
 from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME, parse_call
 from holdfast.fitting.draft import Draft, standing_for
+from holdfast.fitting.keeping import is_kept
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
+from holdfast.fitting.options import FitOptions
 from holdfast.fitting.policy import Arrival, Decision, decide
 from holdfast.fitting.pressing import Pressing
 from holdfast.fitting.state import BY_ENDS
@@ -86,13 +88,12 @@ class CitedMessage(NamedTuple):
     citations: tuple[Citation, ...]
 
 
-def cite_arrivals(
-    draft: Draft, rules: CitingRules, citer: Citer, measure: Measure, leaving: Leaving
-) -> Draft:
+def cite_arrivals(draft: Draft, options: FitOptions, measure: Measure, leaving: Leaving) -> Draft:
     """Cite what it pays to cite among the messages that did not go out before.
 
     What was opened is never closed again.
     """
+    rules = options.rules
     pressing = Pressing(draft, measure)
     sent_before = draft.sent_before
 
@@ -104,8 +105,10 @@ def cite_arrivals(
             decision = decide(arrival, pressure, rules)
         return decision
 
-    places = range(draft.known, len(draft.now.messages))
-    citing = Citing(rules, citer, openers(draft.asked), weighed, sent_before=sent_before)
+    places: Sequence[int] = range(draft.known, len(draft.now.messages))
+    if options.whole:
+        places = [n for n in places if not is_kept(draft.now.messages[n], options.whole)]
+    citing = Citing(rules, options.citer, openers(draft.asked), weighed, sent_before=sent_before)
     return cite_at(places, draft, citing, leaving)
 
 

@@ -18,6 +18,7 @@ from holdfast.fitting.deferring import defer
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.folding import Folded, fold
+from holdfast.fitting.keeping import keeping, put_back
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.offering import ask_for_usage, go_on_recalling, offer_in_time, takes_tool
@@ -53,6 +54,8 @@ def fit_request(
     measure = Measure.of(draft.asked, options, calibration)
     # Before anything is cited: what is, lets go of its texts, and they would be read once more.
     untouched = measure.count(draft.asked)
+    if options.whole:
+        options, draft = keeping(options), put_back(draft, options.whole, measure)
     draft = defer(draft, options, state, measure, leaving)
     if options.opens and not takes_tool(draft.now):
         options = msgspec.structs.replace(options, opens=False)
@@ -60,7 +63,7 @@ def fit_request(
     rules = msgspec.structs.replace(options.rules, opener=opener)
     options = msgspec.structs.replace(options, rules=rules)
     if options.cites:
-        draft = cite_arrivals(draft, rules, options.citer, measure, leaving)
+        draft = cite_arrivals(draft, options, measure, leaving)
     draft, shows = offer_in_time(draft, options, state, measure)
     draft = go_on_recalling(draft, options, state)
     floor = state.floor if state is not None and draft.known else 0

@@ -90,6 +90,8 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     lazy: LazyRules = LazyRules()
     """When schemas of tools are set aside. Someone must answer the calls of the two tools that
     stand for them, and hand on calls: see calling/finding.py."""
+    whole: frozenset[str] = frozenset()
+    """The client's messages that someone asked to have whole, by name: see keeping.py."""
     betas: frozenset[str] = frozenset()
     """What the client's header `anthropic-beta` names."""
     summary_tokens: int = 0

@@ -170,6 +170,13 @@ class ContentSettings(Definitions, frozen=True, kw_only=True):
             "mask them in citations, or refuse to store it."
         ),
     ] = "allow"
+    session_titles: Annotated[
+        bool,
+        Meta(
+            description="Whether a session is called by its first question in lists. With "
+            "privacy_policy = refuse it never is, nor where the question holds anything private."
+        ),
+    ] = True
     content_ttl_hours: Annotated[
         float, Meta(ge=0, description="How long originals stay fresh, in hours; 0 is for good.")
     ] = 0.0

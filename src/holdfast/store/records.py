@@ -104,6 +104,7 @@ EditAction = Literal[
     "repair",  # what the provider would refuse was mended
     "rejoin",  # calls that the client never saw were brought back
     "thinking",  # thinking that is bound to other messages was taken out
+    "restore",  # what was hidden stands whole again, for someone asked for it
     "words",  # words to the model were added
     "offer",  # a tool was added
     "defer",  # schemas of tools were set aside: a directory stands for them
@@ -170,6 +171,23 @@ class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
     def saved(self) -> int:
         """Tokens saved: see `saved_tokens`."""
         return saved_tokens(self.untouched, self.input)
+
+
+class TurnParts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where the input tokens of a request are, as it was sent; all zero where that is not known."""
+
+    header: int = 0
+    """System text, and what providers put around a request."""
+    tools: int = 0
+    history: int = 0
+    results: int = 0
+    """Of tools, as they came."""
+    citations: int = 0
+    """In the place of results."""
+    summaries: int = 0
+    """In the place of folded messages."""
+    facts: int = 0
+    """What memory put into an assembled turn."""
 
 
 class Trail(msgspec.Struct, frozen=True):
@@ -243,6 +261,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """It went out as it came, and what would have been done was only told; or it was answered from
     memory, and went nowhere: nothing goes on from it."""
     usage: TurnUsage = TurnUsage()
+    parts: TurnParts = TurnParts()
     warnings: tuple[str, ...] = ()
     prefix_share: float = 0.0
     """Share of the bytes sent that are the beginning of the request before."""

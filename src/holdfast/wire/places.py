@@ -47,9 +47,9 @@ def _followed(trail: _Trail, messages: Sequence[Message]) -> _Trail:
     """The trail with messages behind it."""
     running, digests = trail.running.copy(), [trail.digests]
     unnamed = max(0, len(messages) - MOST_HEADS)
-    running.update(b"".join(map(_fingerprint, messages[:unnamed])))
+    running.update(b"".join(map(fingerprint, messages[:unnamed])))
     for message in messages[unnamed:]:
-        running.update(_fingerprint(message))
+        running.update(fingerprint(message))
         digests.append(running.digest())
     return _Trail(running, b"".join(digests)[-MOST_HEADS * _DIGEST_BYTES :])
 
@@ -71,15 +71,16 @@ def head_of(conversation: Conversation) -> str:
 
 def places(messages: Sequence[Message], start: int = 0) -> list[str]:
     """The place behind each number of messages, from `start` of them to all."""
-    running = hashlib.sha256(b"".join(map(_fingerprint, messages[:start])))
+    running = hashlib.sha256(b"".join(map(fingerprint, messages[:start])))
     names = [running.hexdigest()] if start <= len(messages) else []
     for message in messages[start:]:
-        running.update(_fingerprint(message))
+        running.update(fingerprint(message))
         names.append(running.hexdigest())
     return names
 
 
-def _fingerprint(message: Message) -> bytes:
+def fingerprint(message: Message) -> bytes:
+    """What a message is known by, wherever it stands and whether it is marked for the cache."""
     fingerprint = _FINGERPRINT.get(message)
     if fingerprint is None:
         fingerprint = _FINGERPRINT.put(message, _hashed(message))

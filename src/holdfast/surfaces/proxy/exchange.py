@@ -97,7 +97,7 @@ class Handling:
     async def run(self) -> Outcome:
         """Answer the request; a HoldfastError says why it cannot be."""
         engine = self._engine = await self.service.tenants.of(self.incoming)
-        tenant = engine.scope.workspace
+        tenant = self.incoming.seen.tenant = engine.scope.workspace
         conversation = await self.service.read(self.incoming.body, self.dialect, tenant)
         model = self.incoming.route.model or conversation.model or ""
         self.incoming.seen.model = model

@@ -29,7 +29,12 @@ _MINUTE = 60.0
 _MOST_ADDRESSES = 1_000
 _OPEN = (LOGIN, "/static/")
 """What is shown to who has not logged in: the form, and what it looks like."""
-_PAGES = ("/sessions", "/refs", "/tenants", "/stats", "/metrics", LOGOUT)
+_PAGES = (
+    "/sessions", "/refs", "/tenants", "/stats", "/metrics", "/lost", "/live", "/accuracy",
+    "/settings", "/export.", LOGOUT,
+)  # fmt: skip
+_FORMS = ("/delete", "/put-back")
+"""What a page may change, by the ends of the paths."""
 
 
 class Logins:
@@ -114,8 +119,13 @@ class Logins:
         if path.startswith(_OPEN):
             return True
         is_page = path == "/" or path.startswith(_PAGES)
-        proper = method in ("GET", "HEAD") or path == LOGOUT
+        proper = method in ("GET", "HEAD") or path == LOGOUT or _changes(path, method)
         return is_page and proper and self.token_of(cookie) is not None
+
+
+def _changes(path: str, method: str) -> bool:
+    """Whether a request is one of the dashboard's forms: safety.py sees that its page sent it."""
+    return method == "POST" and path.endswith(_FORMS)
 
 
 def wants_form(path: str, method: str, accept: str) -> bool:

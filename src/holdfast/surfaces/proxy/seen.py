@@ -20,6 +20,7 @@ from contextlib import (
 from functools import lru_cache
 from hashlib import sha256
 from random import getrandbits
+from typing import NamedTuple
 
 from holdfast.calling.network import Reply
 from holdfast.engine import accounting
@@ -29,6 +30,18 @@ from holdfast.store import Turn
 CLIENT_LEFT = accounting.CLIENT_LEFT
 _MODEL = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)
 _OUR_SESSION = re.compile(r"[0-9a-f]{32}")
+
+
+class Refused(NamedTuple):
+    """A request that failed before there was a turn to write down: ids and counts only."""
+
+    at: float
+    tenant: str
+    session: str
+    model: str
+    status: int
+    error: str
+    """The kind of error."""
 
 
 class RequestSeen:
@@ -41,6 +54,8 @@ class RequestSeen:
         self.traceparent = traceparent
         """The client's own span, if it sent one."""
         self.model = ""
+        self.tenant = ""
+        """Whose request it is, once that is known."""
         self.session = ""
         self.status = 0
         """What the client was told; 0 if it has not been told anything."""

@@ -165,6 +165,7 @@ class Server(uvicorn.Server):
 
     def stop(self) -> None:
         """Take no more requests and let open answers end; called twice, drop them."""
+        self._service.is_closing = True
         self.force_exit = self.should_exit
         self.should_exit = True
 

@@ -68,6 +68,8 @@ class Service:
         engine.workers.overran = self._overran
         if engine.jobs is not None:
             engine.jobs.told = self._tried
+        self.is_closing = False
+        """Whether the proxy was told to stop: streams that have no end of their own end then."""
         self._background: set[asyncio.Task[Any]] = set()
 
     def check_upstream(self, family: Family) -> None:

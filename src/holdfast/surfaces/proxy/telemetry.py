@@ -7,7 +7,7 @@ the answer and its turn is written down, so that telling never delays an answer.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,21 @@ from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.metrics import CONTENT_TYPE, Metrics
 from holdfast.surfaces.proxy.report import By, report
 from holdfast.surfaces.proxy.safety import HEADERS
-from holdfast.surfaces.proxy.seen import CLIENT_LEFT, RequestSeen, model_name, session_id
+from holdfast.surfaces.proxy.seen import (
+    CLIENT_LEFT,
+    Refused,
+    RequestSeen,
+    model_name,
+    session_id,
+)
 from holdfast.surfaces.proxy.tracing import configured
 from holdfast.surfaces.proxy.viewing import view_of
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.service import Service
+
+
+_MOST_REFUSED = 100
 
 
 class Telemetry:
@@ -38,6 +47,8 @@ class Telemetry:
         self._open: set[RequestSeen] = set()
         self.store_fails = False
         """Whether the last request that needed the store found it unavailable."""
+        self.refused: deque[Refused] = deque(maxlen=_MOST_REFUSED)
+        """Requests that failed before there was a turn to write down, of this process."""
         self.metrics = Metrics(
             lambda: len(self._open), lambda: sum(seen.streams for seen in self._open)
         )
@@ -61,6 +72,10 @@ class Telemetry:
         failed = turn is not None and turn.status >= 400
         status = turn.status if turn is not None and failed else seen.status or CLIENT_LEFT
         self.metrics.count(seen, status, turn)
+        if turn is None and status >= 400:
+            model = model_name(seen.model)
+            at = seen.began_at / 1e9
+            self.refused.append(Refused(at, seen.tenant, seen.session, model, status, seen.failure))
         log.info(line(seen, status, turn))
         if self.tracing is not None:
             self.tracing.write(seen, status, turn)

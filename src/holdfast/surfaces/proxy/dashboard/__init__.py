@@ -1,7 +1,8 @@
 """The dashboard: what clients sent, what models saw instead, and what that saved.
 
-html → links → views → inspection · charts · standing → layout → overview → inspector → contents →
-gathering → pages, each using only what stands before it.
+Values: html → links → views → charts → layout → trouble → pulse → lost_page → sessions_page →
+overview · editing → inspector → message_page · contents · about · exports. What waits: gathering →
+inspecting → live → actions → pages. Each uses only what stands before it.
 """
 
 from holdfast.surfaces.proxy.dashboard.pages import routes

@@ -5,7 +5,7 @@ contents: after inspector. Values in, HTML out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -23,7 +23,16 @@ from holdfast.surfaces.proxy.dashboard.html import (
     section,
     strong,
 )
-from holdfast.surfaces.proxy.dashboard.layout import facts, moment, page, pager, remark, size
+from holdfast.surfaces.proxy.dashboard.layout import (
+    facts,
+    moment,
+    page,
+    pager,
+    ref_link,
+    remark,
+    size,
+    table,
+)
 
 _FIELDS = (
     ("query", "Question", "What failed?"),
@@ -31,6 +40,56 @@ _FIELDS = (
     ("path", "JSON path", "$.items[3]"),
 )
 _MOST_CITATION = 8_000
+_MOST_SUMMARY = 120
+
+
+class RefsShown(msgspec.Struct, frozen=True, kw_only=True):
+    """What the list of hidden contents shows."""
+
+    refs: Sequence[RefInfo]
+    kinds: Mapping[str, int]
+    """By kind, how many there are."""
+    kind: str = ""
+    """Only this one."""
+    newest: str = ""
+    older: str = ""
+
+
+def refs_page(shown: RefsShown) -> str:
+    """All that is hidden and can be opened, the newest first."""
+    options = [element("option", "All kinds", value="")] + [
+        element("option", f"{kind} ({count:,})", value=kind, selected=kind == shown.kind)
+        for kind, count in sorted(shown.kinds.items())
+    ]
+    rows = [
+        (
+            ref_link(info.ref_id),
+            info.meta.get("tool", ""),
+            f"holds {', '.join(info.flags)}" if info.flags else info.summary[:_MOST_SUMMARY],
+            f"{info.tokens:,}",
+            f"{info.accesses:,}",
+            info.state,
+            moment(info.created_at),
+        )
+        for info in shown.refs
+    ]
+    columns = ("Original", "Tool", "What it is", "Tokens", "Opened", "State", "Stored (UTC)")
+    return page(
+        "What is hidden and can be opened",
+        element(
+            "form",
+            element("label", "Kind", element("select", options, name="kind")),
+            element("button", "Show"),
+            method="get",
+            action=links.refs(),
+            aria_label="Choose a kind",
+        ),
+        table("Originals, the newest first", columns, rows, words=(1, 2, 5, 6))
+        if rows
+        else remark("Nothing was hidden yet."),
+        pager(shown.newest, shown.older, words=("Newest", "Older")),
+        here="Hidden",
+    )
 
 
 class ContentShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,14 +111,21 @@ def content_page(shown: ContentShown) -> str:
     info = shown.info
     notice = _notice(shown) if info.flags else None
     if not shown.shown:
-        return page(info.ref_id, _known(info), notice)
+        return page(info.ref_id, _known(info), notice, here="Hidden")
     summary = remark(info.summary) if info.summary else None
-    return page(info.ref_id, summary, _known(info), notice, _citation(info), _content(shown))
+    return page(
+        info.ref_id,
+        summary,
+        _content(shown, notice),
+        _citation(info),
+        _known(info),
+        here="Hidden",
+    )
 
 
 def _known(info: RefInfo) -> Html:
     never = "never"
-    return facts(
+    known = facts(
         (
             ("kind", info.kind),
             ("state", info.state),
@@ -72,6 +138,7 @@ def _known(info: RefInfo) -> Html:
             ("opened", f"{info.accesses:,} times"),
         )
     )
+    return section(h2("What is known of it"), known)
 
 
 def _notice(shown: ContentShown) -> Html:
@@ -93,12 +160,13 @@ def _citation(info: RefInfo) -> Html | None:
     return section(h2("The citation in its place"), pre(cut, more, tabindex="0"))
 
 
-def _content(shown: ContentShown) -> Html:
+def _content(shown: ContentShown, notice: Html | None) -> Html:
     info = shown.info
     if info.state in ("removed", "damaged"):
         return section(h2("The original"), remark("It cannot be opened: it is ", info.state, "."))
     return section(
         h2("The original"),
+        notice,
         _form(shown),
         p(a("Download the very bytes", href=links.raw(info.ref_id), download=True)),
         remark("SHA-256 ", info.sha256),

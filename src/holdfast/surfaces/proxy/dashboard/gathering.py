@@ -1,188 +1,210 @@
 """What pages need of the store, asked for in bounded steps.
 
-gathering: after the pages' values, before pages. Only this file of the dashboard and pages.py
-wait; what takes long to work out is done in a thread, so that requests of clients go on.
+gathering: after the pages' values, before pages. Of the dashboard only this file, inspecting.py,
+live.py, actions.py and pages.py wait; what takes long to work out is done in a thread, so that
+requests of clients go on.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import msgspec
 
 from holdfast.engine import Holdfast
-from holdfast.engine.record import Sides, last_sides
-from holdfast.errors import ExpandError, StoreError
+from holdfast.errors import ExpandError, HoldfastError
 from holdfast.expand import Expansion
-from holdfast.store.records import SessionRecord, Turn, UsageTotal
+from holdfast.store.records import SessionRecord, UsageTotal
+from holdfast.store.refs import digest
 from holdfast.surfaces.proxy.dashboard import links
-from holdfast.surfaces.proxy.dashboard.contents import ContentShown
-from holdfast.surfaces.proxy.dashboard.inspection import (
-    CLIENT,
-    SENT,
-    Inspected,
-    Reader,
-    aligned,
-    needed,
-    rows,
-)
-from holdfast.surfaces.proxy.dashboard.inspector import MessageShown, TurnShown
+from holdfast.surfaces.proxy.dashboard.contents import ContentShown, RefsShown
 from holdfast.surfaces.proxy.dashboard.layout import day
-from holdfast.surfaces.proxy.dashboard.overview import Overview, SessionShown
-from holdfast.surfaces.proxy.dashboard.standing import FixedTokens
+from holdfast.surfaces.proxy.dashboard.lost_page import Proof
+from holdfast.surfaces.proxy.dashboard.overview import Overview
+from holdfast.surfaces.proxy.dashboard.pulse import MOST_LIVE, Pulse
+from holdfast.surfaces.proxy.dashboard.sessions_page import SessionsShown
 from holdfast.surfaces.proxy.dashboard.views import (
     SessionRow,
     TenantRow,
     TurnRow,
-    beginnings,
+    by_kind,
+    chosen,
+    days_of,
+    failed,
     latest,
     totals,
     turn_rows,
-    turns_of_edits,
     warned,
 )
+from holdfast.surfaces.proxy.seen import Refused
 
-SESSIONS = 25
-"""Sessions on a page, and sessions looked through for warnings."""
-TURNS = 50
-"""Turns on the page of a session."""
-ROWS = 40
-"""Pairs of messages on a page of the inspector."""
-_UNKNOWN = Sides((), {}, "", (), "")
+SESSIONS = 10
+"""Sessions on the first page, and sessions looked through for warnings."""
+LISTED = 50
+"""Sessions on a page of their list, and refs on a page of theirs."""
+MOST_SEARCHED = 2_000
+"""Sessions that a search looks through, the last used first."""
+PROVED = 10
+"""Sessions whose last request is rebuilt to prove that nothing was lost."""
+_LATELY = 20
+"""Turns of a session that the first page looks at."""
 _BARS = 60
 _DAYS = 60
 _WARNINGS = 5
-_AT_ONCE = 1_000
+_FAILURES = 5
+_REFS = 300
+_LARGEST = 10
 _PAGE_TOKENS = 4_000
-_MESSAGE_CHARACTERS = 50_000
 
 
 class Gathering:
     """Asks the store of a running proxy for what one tenant has there."""
 
-    def __init__(self, engine: Holdfast, standing: FixedTokens) -> None:
-        self._engine = engine
-        self._store = engine.store
-        self._scope = engine.scope
-        self._standing = standing
+    def __init__(self, engine: Holdfast) -> None:
+        self.engine = engine
+        self.store = engine.store
+        self.scope = engine.scope
 
     async def tenant(self) -> TenantRow:
         """A line about the tenant."""
-        newest = await self._store.sessions(self._scope, limit=1)
+        newest = await self.store.sessions(self.scope, limit=1)
         return TenantRow(
-            name=self._scope.workspace,
-            sessions=(await self._store.stats(self._scope)).sessions,
-            totals=totals(await self._store.usage(self._scope)),
+            name=self.scope.workspace,
+            sessions=(await self.store.stats(self.scope)).sessions,
+            totals=totals(await self.store.usage(self.scope)),
             updated_at=newest[0].updated_at if newest else None,
         )
 
-    async def overview(self, url: str, *, before: str, now: float) -> Overview:
-        """The first page; `before` is the session to go on behind."""
-        days = await self._store.usage(self._scope, by="day")
-        listed = await self._store.sessions(self._scope, limit=SESSIONS + 1, before=before)
-        newest = listed if not before else await self._store.sessions(self._scope, limit=SESSIONS)
-        recent: list[TurnRow] = []
-        for record in newest[:SESSIONS]:
-            recent += await self._turns(record, max(0, record.turns - TURNS), TURNS)
-        shown = listed[:SESSIONS]
-        sessions = [
-            SessionRow(record=record, totals=totals(await self._usage(record))) for record in shown
-        ]
-        stored = await self._store.stats(self._scope)
-        return Overview(
-            url=url,
+    # --- the first page --------------------------------------------------------------------------
+
+    async def changed_at(self) -> float:
+        """When anything was last written down of any session."""
+        newest = await self.store.sessions(self.scope, limit=1)
+        return newest[0].updated_at if newest else 0.0
+
+    async def pulse(self, period: str, now: float) -> Pulse:
+        """What changes while one looks at it."""
+        newest = await self.store.sessions(self.scope, limit=MOST_LIVE)
+        rows = await self._lately(newest, MOST_LIVE)
+        days = await self.store.usage(self.scope, by="day")
+        stored = await self.store.stats(self.scope)
+        return Pulse(
+            period=period,
+            totals=totals(days_of(period, days, day(now))),
+            sessions=stored.sessions,
             refs=stored.refs,
             damaged=stored.damaged,
-            today=totals(one for one in days if one.name == day(now)),
-            ever=totals(days),
-            days=days[-_DAYS:],
+            size=stored.size,
+            rows=latest(rows, MOST_LIVE)[::-1],
+        )
+
+    async def overview(
+        self, url: str, *, period: str, now: float, refused: Sequence[Refused] = ()
+    ) -> Overview:
+        """The first page; `refused` are requests that failed without a turn."""
+        newest = await self.store.sessions(self.scope, limit=SESSIONS)
+        recent = await self._lately(newest, _LATELY)
+        refs = await self.store.refs(self.scope, limit=_REFS)
+        queue = (await self.store.jobs.figures()).depths
+        return Overview(
+            url=url,
+            pulse=await self.pulse(period, now),
+            days=(await self.store.usage(self.scope, by="day"))[-_DAYS:],
             recent=latest(recent, _BARS),
             warned=warned(recent, _WARNINGS),
-            sessions=sessions,
-            older=links.overview(before=shown[-1].session) if len(listed) > SESSIONS else "",
-            first=not before,
+            failed=failed(recent, _FAILURES),
+            refused=sorted(refused, key=lambda each: -each.at)[:_FAILURES],
+            sessions=await self._with_totals(newest),
+            largest=sorted(refs, key=lambda info: -info.tokens)[:_LARGEST],
+            kinds=by_kind(refs, await self.store.audit(self.scope, limit=2 * _REFS)),
+            queue=queue,
         )
 
-    async def session(self, name: str, page: int) -> SessionShown | None:
-        """The page of a session; page 1 holds its newest turns."""
-        record = await self._store.session(self._scope.of(name))
-        if record is None:
-            return None
-        stop = record.turns - (page - 1) * TURNS
-        start = max(0, stop - TURNS)
-        turns = await self._turns(record, start, stop - start) if stop > 0 else []
-        return SessionShown(
-            record=record,
-            usage=await self._usage(record),
-            rows=turns,
-            newer=links.session(name, page=page - 1) if page > 1 else "",
-            older=links.session(name, page=page + 1) if start > 0 else "",
+    async def _lately(self, records: Sequence[SessionRecord], most: int) -> list[TurnRow]:
+        rows: list[TurnRow] = []
+        for record in records:
+            after = max(0, record.turns - most)
+            scope = self.scope.of(record.session)
+            rows += turn_rows(record, await self.store.turns(scope, after=after, limit=most))
+        return rows
+
+    async def _with_totals(self, records: Sequence[SessionRecord]) -> list[SessionRow]:
+        return [
+            SessionRow(record=record, totals=totals(await self.usage(record))) for record in records
+        ]
+
+    async def usage(self, record: SessionRecord) -> list[UsageTotal]:
+        """What a session used."""
+        return await self.store.usage(self.scope.of(record.session), by="session")
+
+    # --- lists -----------------------------------------------------------------------------------
+
+    async def sessions(self, words: str, show: str, page: int) -> SessionsShown:
+        """The sessions that are looked for; page 1 holds those last used."""
+        records = await self.store.sessions(self.scope, limit=MOST_SEARCHED)
+        by_name = {total.name: total for total in await self.store.usage(self.scope, by="session")}
+        rows = [
+            SessionRow(
+                record=record,
+                totals=totals([by_name[record.session]] if record.session in by_name else []),
+            )
+            for record in records
+        ]
+        matches = chosen(rows, words, show)
+        page = min(page, max(1, -(-len(matches) // LISTED)))
+        asked = {"q": words, "show": show if show != "all" else ""}
+        more = len(matches) > page * LISTED
+        return SessionsShown(
+            rows=matches[(page - 1) * LISTED : page * LISTED],
+            words=words,
+            show=show,
+            matches=len(matches),
+            looked_at=len(rows),
+            newer=links.sessions(**asked, page=page - 1) if page > 1 else "",
+            older=links.sessions(**asked, page=page + 1) if more else "",
         )
 
-    async def turn(self, name: str, number: int, page: int) -> TurnShown | None:
-        """The inspector of a turn."""
-        record = await self._store.session(self._scope.of(name))
-        turns = await self._turns_up_to(record, number)
-        if record is None or not turns:
-            return None
-        both = last_sides(turns) or _UNKNOWN
-        pairs = aligned(len(both.client), both.origins)
-        pages = max(1, -(-len(pairs) // ROWS))
-        page = min(page, pages)
-        here = pairs[(page - 1) * ROWS : page * ROWS]
-        stored = await self._store.messages(self._scope, needed(both, here))
-        inspected = Inspected(
-            dialect=record.dialect, sides=both, stored=stored, turns=turns_of_edits(turns)
-        )
-        shown_rows = await asyncio.to_thread(rows, inspected, here)
-        refs = {ref for row in shown_rows for ref in row.refs}
-        return TurnShown(
-            session=name,
-            turn=turns[-1],
-            last=record.turns,
-            around=(inspected.around(CLIENT), inspected.around(SENT)),
-            rows=shown_rows,
-            flags=await self._flags(sorted(refs)),
-            counts=(len(both.client), len(both.sent)),
-            page=page,
-            pages=pages,
+    async def refs(self, kind: str, before: str) -> RefsShown:
+        """What is hidden; `before` is the ref to go on behind."""
+        listed = await self.store.refs(self.scope, kind=kind, limit=LISTED + 1, before=before)
+        shown = listed[:LISTED]
+        more = len(listed) > LISTED
+        return RefsShown(
+            refs=shown,
+            kinds=(await self.store.stats(self.scope)).by_kind,
+            kind=kind,
+            newest=links.refs(kind=kind) if before else "",
+            older=links.refs(kind=kind, before=shown[-1].ref_id) if more else "",
         )
 
-    async def message(
-        self, name: str, number: int, side: str, index: int, page: int
-    ) -> MessageShown | None:
-        """One message of a turn, counted from 0."""
-        record = await self._store.session(self._scope.of(name))
-        turns = await self._turns_up_to(record, number)
-        if record is None or not turns:
-            return None
-        both = last_sides(turns) or _UNKNOWN
-        names = both.client if side == CLIENT else both.sent
-        if not 0 <= index < len(names):
-            return None
-        stored = await self._store.messages(self._scope, [names[index], both.frame])
-        inspected = Inspected(dialect=record.dialect, sides=both, stored=stored)
-        shown = await asyncio.to_thread(Reader(inspected, side).show, index)
-        said = "\n\n".join(one.text or f"[{one.kind} {one.name}]" for one in shown.pieces)
-        pages = max(1, -(-len(said) // _MESSAGE_CHARACTERS))
-        page = min(page, pages)
-        start = (page - 1) * _MESSAGE_CHARACTERS
-        return MessageShown(
-            session=name,
-            number=number,
-            side=side,
-            message=msgspec.structs.replace(shown, pieces=()),
-            text=said[start : start + _MESSAGE_CHARACTERS],
-            page=page,
-            pages=pages,
-        )
+    # --- what was lost ---------------------------------------------------------------------------
+
+    async def proofs(self) -> tuple[list[Proof], int]:
+        """The last requests of some sessions, rebuilt; and how many originals are damaged."""
+        records = await self.store.sessions(self.scope, limit=PROVED)
+        proofs = [await self.proof(record, record.turns) for record in records if record.turns]
+        return proofs, (await self.store.stats(self.scope)).damaged
+
+    async def proof(self, record: SessionRecord, number: int) -> Proof:
+        """Rebuild a request: what could not be says why."""
+        proof = Proof(session=record.session, title=record.title, number=number)
+        try:
+            body = await self.asked(record.session, number)
+        except HoldfastError as error:
+            return msgspec.structs.replace(proof, why=error.what)
+        return msgspec.structs.replace(proof, size=len(body), sha256=digest(body))
+
+    async def asked(self, name: str, number: int) -> bytes:
+        """The client's request of a turn, byte for byte; raises if it cannot be rebuilt."""
+        return await self.engine.unkept(self.scope.of(name)).rebuild(number)
+
+    # --- contents --------------------------------------------------------------------------------
 
     async def content(
         self, ref: str, options: dict[str, str], page: int, *, agreed: bool
     ) -> ContentShown | None:
         """What is stored behind a ref, and the part asked for, if it may be shown."""
-        info = await self._store.info(self._scope, ref)
+        info = await self.store.info(self.scope, ref)
         if info is None:
             return None
         visible = agreed or not info.flags
@@ -191,7 +213,7 @@ class Gathering:
         if visible and info.state in ("fresh", "stale"):
             asked = {**options, "page": page, "max_tokens": _PAGE_TOKENS}
             try:
-                opened = await self._engine.expand_ref(info.ref_id, asked)
+                opened = await self.engine.expand_ref(info.ref_id, asked)
             except ExpandError as error:
                 refused = f"This cannot be opened: {error}"
         return ContentShown(
@@ -205,63 +227,5 @@ class Gathering:
 
     async def raw(self, ref: str) -> tuple[str, bytes] | None:
         """The name and the very bytes of a content."""
-        stored = await self._store.get(self._scope, ref)
+        stored = await self.store.get(self.scope, ref)
         return None if stored is None else (stored.info.ref_id, stored.data)
-
-    # --- steps -----------------------------------------------------------------------------------
-
-    async def _usage(self, record: SessionRecord) -> list[UsageTotal]:
-        return await self._store.usage(self._scope.of(record.session), by="session")
-
-    async def _turns(self, record: SessionRecord, after: int, limit: int) -> list[TurnRow]:
-        scope = self._scope.of(record.session)
-        turns = await self._store.turns(scope, after=after, limit=limit)
-        first = turns[:1] if after == 0 else await self._store.turns(scope, limit=1)
-        if not turns or not first:
-            return []
-        begun = beginnings(first[0], turns)
-        wanted = sorted({name for names in begun.values() for name in names} - {""})
-        stored = await self._store.messages(self._scope, wanted)
-        return await asyncio.to_thread(self._with_standing, record, turns, begun, stored)
-
-    def _with_standing(
-        self,
-        record: SessionRecord,
-        turns: Sequence[Turn],
-        begun: dict[int, tuple[str, str]],
-        stored: dict[str, bytes],
-    ) -> list[TurnRow]:
-        tokens = {
-            turn.number: self._standing.tokens(
-                record.dialect, turn.model, begun[turn.number], stored
-            )
-            for turn in turns
-            if turn.number in begun
-        }
-        return turn_rows(record.session, turns, tokens)
-
-    async def _turns_up_to(self, record: SessionRecord | None, number: int) -> list[Turn]:
-        """All turns up to one; none if there is no such turn."""
-        if record is None or not 1 <= number <= record.turns:
-            return []
-        scope = self._scope.of(record.session)
-        turns: list[Turn] = []
-        while len(turns) < number:
-            some = await self._store.turns(
-                scope, after=len(turns), limit=min(_AT_ONCE, number - len(turns))
-            )
-            if not some:
-                return []
-            turns += some
-        return turns
-
-    async def _flags(self, refs: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        flags = {}
-        for ref in refs[: 4 * ROWS]:
-            try:
-                info = await self._store.info(self._scope, ref)
-            except StoreError:
-                continue  # a ref that someone made up
-            if info is not None:
-                flags[ref] = info.flags
-        return flags

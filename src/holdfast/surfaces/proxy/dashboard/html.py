@@ -88,8 +88,8 @@ pre, section, span, strong, ul = map(maker, ("pre", "section", "span", "strong",
 td, th, tr = map(maker, ("td", "th", "tr"))
 
 
-def document(title: str, *body: Any) -> str:
-    """A whole page."""
+def document(title: str, *body: Any, script: str = "") -> str:
+    """A whole page; `script` is the address of a file of ours, for there are no others."""
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -98,5 +98,6 @@ def document(title: str, *body: Any) -> str:
         element("title", f"{title} · Holdfast"),
         element("link", rel="icon", href="/static/icon.svg"),
         element("link", rel="stylesheet", href="/static/style.css"),
+        element("script", src=script, defer=True) if script else None,
     )
     return "<!doctype html>\n" + element("html", head, element("body", *body), lang="en")

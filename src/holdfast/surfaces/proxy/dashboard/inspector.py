@@ -1,6 +1,6 @@
 """The context inspector: what the client sent and what the model saw, side by side.
 
-inspector: after overview. Values in, HTML out.
+inspector: after editing and sessions_page. Values in, HTML out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import msgspec
 from holdfast.store.records import Turn
 from holdfast.store.refs import REF
 from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.editing import Wishes, details, edits_section, reasons
 from holdfast.surfaces.proxy.dashboard.html import (
     Html,
     a,
@@ -44,16 +45,16 @@ from holdfast.surfaces.proxy.dashboard.layout import (
     remark,
     share,
     size,
-    table,
 )
-from holdfast.surfaces.proxy.dashboard.views import Explained
+from holdfast.surfaces.proxy.dashboard.lost_page import Proof, turn_proof
+from holdfast.surfaces.proxy.dashboard.trouble import status_word, why_failed
 from holdfast.wire import Conversation
 from holdfast.wire.blocks import text_of
 from holdfast.wire.tools import offered_tools
 
 _MOST_SYSTEM = 3_000
 _MOST_TOOLS = 200
-_MOST_EDITS = 200
+_MOST_OPENED = 50
 _LABELS = {
     "text": "",
     "call": "calls",
@@ -64,10 +65,20 @@ _LABELS = {
 }
 
 
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model opened while it answered, unseen by the client."""
+
+    call: str
+    """The arguments of its call."""
+    result: str
+    """The beginning of what it was shown."""
+
+
 class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
     """What the inspector shows."""
 
     session: str
+    title: str = ""
     turn: Turn
     last: int
     """The number of the session's last turn."""
@@ -80,6 +91,11 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of the client, and messages that went out."""
     page: int = 1
     pages: int = 1
+    proof: Proof
+    wishes: Wishes = {}
+    opened: Sequence[Opened] = ()
+    answer: Sequence[Shown] = ()
+    """What the model answered, as the client sent it back with its next request."""
 
 
 def turn_page(shown: TurnShown) -> str:
@@ -93,11 +109,25 @@ def turn_page(shown: TurnShown) -> str:
             links.turn(name, number + 1) if number < shown.last else "",
             words=("Turn before", "Turn after"),
         ),
-        _edits(shown.turn),
-        _around(*shown.around),
+        div(
+            edits_section(name, number, shown.turn.edits, shown.wishes, _places(shown)),
+            div(turn_proof(shown.proof), _opened(shown), _answer(shown)),
+            class_="pair",
+        ),
         _messages(shown),
-        crumbs=[(f"Session {name}", links.session(name))],
+        _around(*shown.around),
+        crumbs=[
+            ("Sessions", links.sessions()),
+            (f"Session {shown.title or name}", links.session(name)),
+        ],
+        here="Sessions",
     )
+
+
+def _places(shown: TurnShown) -> dict[int, str]:
+    """Where the client's messages stand on this page, by their number."""
+    here = (row.client[0].index for row in shown.rows if row.client)
+    return {index: f"#client-{index}" for index in here}
 
 
 def _turn_facts(shown: TurnShown) -> Html:
@@ -105,7 +135,7 @@ def _turn_facts(shown: TurnShown) -> Html:
     known = (
         ("time (UTC)", moment(turn.started_at)),
         ("model", turn.model),
-        ("status", turn.status or "none"),
+        ("status", status_word(turn)),
         ("tokens asked", number(usage.untouched)),
         ("tokens predicted", number(usage.predicted)),
         ("tokens billed", number(usage.input)),
@@ -118,30 +148,31 @@ def _turn_facts(shown: TurnShown) -> Html:
         ("milliseconds", f"{turn.milliseconds:,.0f}"),
     )
     warnings = [p(strong("Warning: "), warning, class_="notice") for warning in turn.warnings]
-    return section(facts(known), warnings)
+    failure = (
+        p(strong(f"Failed with status {turn.status}. "), why_failed(turn.status), class_="notice")
+        if usage.failed
+        else None
+    )
+    return section(failure, facts(known), warnings)
 
 
-def _edits(turn: Turn) -> Html:
-    if not turn.edits:
-        return section(h2("Edits"), remark("Nothing new was changed in this turn."))
-    rows = (
-        (
-            edit.action,
-            edit.why,
-            edit.where,
-            f"{edit.from_tokens:,}",
-            f"{edit.to_tokens:,}",
-            ref_link(edit.ref_id) if edit.ref_id else "",
-        )
-        for edit in turn.edits[:_MOST_EDITS]
-    )
-    columns = ("Action", "Why", "Where", "From tokens", "To tokens", "Original")
-    more = len(turn.edits) - _MOST_EDITS
-    return section(
-        h2("Edits of this turn"),
-        table("What was done, and why", columns, rows, words=(1, 2, 5)),
-        remark(f"And {more:,} more.") if more > 0 else None,
-    )
+def _opened(shown: TurnShown) -> Html:
+    if not shown.opened:
+        return section(h2("What the model opened"), remark("Nothing, in this turn."))
+    items = [
+        li(details(each.call or "expand_ref", pre(with_refs(each.result), tabindex="0")))
+        for each in shown.opened[:_MOST_OPENED]
+    ]
+    return section(h2("What the model opened"), ul(items, class_="opened"))
+
+
+def _answer(shown: TurnShown) -> Html:
+    if not shown.answer:
+        later = "The client has not sent it back yet: it comes with its next request."
+        why = later if shown.turn.number == shown.last else "The client did not send it back."
+        return section(h2("What the model answered"), remark(why))
+    pieces = [pieces_of(message.pieces) for message in shown.answer]
+    return section(h2("What the model answered"), div(pieces, class_="message"))
 
 
 def _around(client: Conversation | None, sent: Conversation | None) -> Html | None:
@@ -161,8 +192,8 @@ def _around(client: Conversation | None, sent: Conversation | None) -> Html | No
                 ("taken away", _names(gone)),
             )
         ),
-        element("details", element("summary", "System text"), pre(before)) if before else None,
-        element("details", element("summary", "System text, as it was sent"), pre(after))
+        details("System text", pre(before, tabindex="0")) if before else None,
+        details("System text, as it was sent", pre(after, tabindex="0"))
         if after != before
         else None,
     )
@@ -213,7 +244,7 @@ def _messages(shown: TurnShown) -> Html:
 def _row(shown: TurnShown, row: PairRow) -> Html:
     if row.same:
         both = [_message(shown, SENT, message) for message in row.sent]
-        return tr(td(both, colspan=2, data_label="Both sides"), class_="same")
+        return tr(td(both, colspan=2, data_label="Both sides"), class_="same", id=_anchor(row))
     flagged = sorted({kind for ref in row.refs for kind in shown.flags.get(ref, ())})
     left = [_message(shown, CLIENT, message) for message in row.client]
     if row.more:
@@ -221,35 +252,24 @@ def _row(shown: TurnShown, row: PairRow) -> Html:
     before: list[Html] | Html = left
     if flagged:
         notice = f"Holds {', '.join(flagged)}. Show it"
-        before = element("details", element("summary", notice, class_="notice"), left)
+        before = details(notice, left, class_="notice")
     elif len(row.client) > 1:
         many = f"{len(row.client) + row.more:,} messages, folded into one"
-        before = element("details", element("summary", many), left)
+        before = details(many, left)
     after = [_message(shown, SENT, message) for message in row.sent]
     return tr(
         td(before or span("Nothing: it was added on the way.", class_="quiet"),
            data_label="What the client sent"),
-        td(_reasons(row.edits), after or span("Nothing: it was left out.", class_="quiet"),
+        td(reasons(shown.session, shown.turn.number, row.edits, shown.wishes),
+           after or span("Nothing: it was left out.", class_="quiet"),
            data_label="What the model saw"),
         class_="changed",
+        id=_anchor(row),
     )  # fmt: skip
 
 
-def _reasons(edits: Sequence[Explained]) -> Html | None:
-    if not edits:
-        return None
-    return ul(
-        [
-            li(
-                strong(one.edit.action),
-                f" in turn {one.turn}: {one.edit.why}; {one.edit.where}, "
-                f"{one.edit.from_tokens:,} → {one.edit.to_tokens:,} tokens. ",
-                ref_link(one.edit.ref_id) if one.edit.ref_id else None,
-            )
-            for one in edits
-        ],
-        class_="reasons",
-    )
+def _anchor(row: PairRow) -> str | None:
+    return f"client-{row.client[0].index}" if row.client else None
 
 
 def _message(shown: TurnShown, side: str, message: Shown) -> Html:
@@ -288,35 +308,3 @@ def with_refs(said: str) -> list[str]:
         parts += [said[done : match.start()], ref_link(match[0])]
         done = match.end()
     return [*parts, said[done:]]
-
-
-class MessageShown(msgspec.Struct, frozen=True, kw_only=True):
-    """One message in full, a page at a time."""
-
-    session: str
-    number: int
-    side: str
-    message: Shown
-    text: str
-    """This page of all that it says."""
-    page: int
-    pages: int
-
-
-def message_page(shown: MessageShown) -> str:
-    """The page of one message."""
-    name, number, here = shown.session, shown.number, shown.page
-
-    def at(page_number: int) -> str:
-        return links.message(name, number, shown.side, shown.message.index, page=page_number)
-
-    who = "from the client" if shown.side == CLIENT else "to the model"
-    return page(
-        f"Message {shown.message.index} {who}",
-        remark(f"{shown.message.role}, {size(shown.message.size)}; page {here:,} of "
-               f"{shown.pages:,}."),
-        pre(with_refs(shown.text), tabindex="0"),
-        pager(at(here - 1) if here > 1 else "", at(here + 1) if here < shown.pages else ""),
-        crumbs=[(f"Session {name}", links.session(name)),
-                (f"Turn {number}", links.turn(name, number))],
-    )  # fmt: skip

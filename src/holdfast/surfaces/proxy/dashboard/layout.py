@@ -34,19 +34,52 @@ from holdfast.surfaces.proxy.report import percent as share_in_percent
 _DASH = "–"  # noqa: RUF001 a dash is a dash
 
 
-def page(title: str, *body: Any, crumbs: Sequence[tuple[str, str]] = ()) -> str:
-    """A whole page; `crumbs` are the names and addresses of the pages above it."""
-    above = [li(a(name, href=link)) for name, link in (("Holdfast", links.overview()), *crumbs)]
+def page(
+    title: str,
+    *body: Any,
+    crumbs: Sequence[tuple[str, str]] = (),
+    here: str = "",
+    script: str = "",
+) -> str:
+    """A whole page; `crumbs` are the names and addresses of the pages above it.
+
+    `here` is the page of the menu that it is, or that it belongs to.
+    """
+    above = [li(a(name, href=link)) for name, link in crumbs]
     return document(
         title,
         a("Skip to the content", href="#content", class_="skip"),
         element(
             "header",
-            nav(ul(above), aria_label="Pages above"),
+            nav(ul(_menu(here)), aria_label="Main"),
             _log_out() if links.may_log_out() else None,
         ),
-        element("main", h1(title), *body, id="content", tabindex="-1"),
+        element(
+            "main",
+            nav(ul(above), class_="crumbs", aria_label="Pages above") if above else None,
+            h1(title),
+            *body,
+            id="content",
+            tabindex="-1",
+        ),
+        script=script,
     )
+
+
+def _menu(here: str) -> list[Html]:
+    entries = [
+        ("Overview", links.overview()),
+        ("Sessions", links.sessions()),
+        ("Hidden", links.refs()),
+        ("Lost", links.lost()),
+        ("Accuracy", links.accuracy()),
+    ]
+    if links.sees_all():
+        entries.append(("Settings", links.settings()))
+    brand = li(a("Holdfast", href=links.overview(), class_="brand"))
+    rest = [li(a(name, href=link, aria_current="page" if name == here else None))
+            for name, link in entries]  # fmt: skip
+    return [brand, *rest]
 
 
 def _log_out() -> Html:
@@ -123,17 +156,6 @@ def requests(sums: Totals) -> str:
     return f"{sums.requests:,}" + (f" ({told})" if told else "")
 
 
-def figures(name: str, sums: Totals) -> Html:
-    """Totals as a row of large numbers."""
-    shown = (
-        ("requests", requests(sums)),
-        *savings(sums),
-        ("opened by models", f"{sums.expansions:,}"),
-        ("read from vendors' caches", share(sums.cached, sums.billed)),
-    )
-    return element("section", element("h2", name), facts(shown), class_="figures")
-
-
 def pager(before: str, after: str, *, words: tuple[str, str] = ("Previous", "Next")) -> Html | None:
     """Links to the pages before and after, where there are any."""
     if not before and not after:
@@ -142,7 +164,7 @@ def pager(before: str, after: str, *, words: tuple[str, str] = ("Previous", "Nex
         before and a(words[0], href=before, rel="prev"),
         after and a(words[1], href=after, rel="next"),
     ]
-    return nav(links, class_="pager", aria_label="Pages of this list")
+    return nav(links, class_="pager", aria_label=f"{words[0]}, {words[1].lower()}")
 
 
 def remark(*what: Any) -> Html:
@@ -202,6 +224,33 @@ def money(dollars: float | None) -> str:
     sign = "−" if dollars < 0 else ""  # noqa: RUF001 as numbers are written
     digits = 2 if abs(dollars) >= 1 or dollars == 0 else 4
     return f"{sign}${abs(dollars):,.{digits}f}"
+
+
+def short(count: int) -> str:
+    """A count that is read at a glance: 225 k."""
+    for least, sign in ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k")):
+        if abs(count) >= least:
+            digits = 1 if abs(count) < 10 * least else 0
+            return _minus(f"{count / least:.{digits}f}\u00a0{sign}")
+    return _minus(str(count))
+
+
+def session_link(name: str, title: str = "") -> Html:
+    """A session, by its title if it has one."""
+    return a(title or name, href=links.session(name), class_="name")
+
+
+def turn_link(name: str, number: int) -> Html:
+    """A turn of a session."""
+    return a(f"turn {number}", href=links.turn(name, number))
+
+
+def button(text: str, action: str, fields: Iterable[tuple[str, str]] = (), **how: Any) -> Html:
+    """A form that is nothing but a button: what is only read must not change anything."""
+    hidden = [element("input", type="hidden", name=name, value=value) for name, value in fields]
+    return element(
+        "form", hidden, element("button", text, **how), method="post", action=action, class_="act"
+    )
 
 
 def size(count: int) -> str:

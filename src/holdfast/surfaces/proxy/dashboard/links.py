@@ -14,22 +14,34 @@ from urllib.parse import quote, unquote, urlencode
 _tenant: ContextVar[str] = ContextVar("tenant", default="")
 """Whose pages are being made: every address on them leads to the same tenant's."""
 _logged_in: ContextVar[bool] = ContextVar("logged_in", default=False)
+_sees_all: ContextVar[bool] = ContextVar("sees_all", default=False)
 
 
 @contextmanager
 def within(named: str, *, logged_in: bool = False) -> Iterator[None]:
     """Make pages of a tenant that the address names; of the viewer's own if it names none."""
-    tokens = _tenant.set(named), _logged_in.set(logged_in)
+    tokens = _tenant.set(named), _logged_in.set(logged_in), _sees_all.set(False)
     try:
         yield
     finally:
         _tenant.reset(tokens[0])
         _logged_in.reset(tokens[1])
+        _sees_all.reset(tokens[2])
 
 
 def may_log_out() -> bool:
     """Whether the page is for someone who has logged in."""
     return _logged_in.get()
+
+
+def sees_all() -> bool:
+    """Whether the page is for someone who may see every tenant, and the settings."""
+    return _sees_all.get()
+
+
+def note_view(*, everything: bool) -> None:
+    """Note what the one may see for whom a page is made; only `within` it."""
+    _sees_all.set(everything)
 
 
 def tenant(name: str) -> str:
@@ -75,9 +87,59 @@ def raw(name: str) -> str:
     return _with(f"/refs/{in_path(name)}/raw")
 
 
-def overview(*, before: str = "") -> str:
-    """The first page; `before` is the session to go on behind."""
-    return _with("/" if not _tenant.get() else "", before=before)
+def overview(*, period: str = "") -> str:
+    """The first page, with the figures of a period."""
+    return _with("/" if not _tenant.get() else "", period=period)
+
+
+def sessions(**options: str | int) -> str:
+    """The list of sessions: `q` are words to look for, `show` which of them."""
+    return _with("/sessions", **options)
+
+
+def refs(**options: str | int) -> str:
+    """The list of what is hidden and can be opened."""
+    return _with("/refs", **options)
+
+
+def lost() -> str:
+    """The proof that nothing was lost."""
+    return _with("/lost")
+
+
+def live() -> str:
+    """What is new, as a stream of events."""
+    return _with("/live")
+
+
+def accuracy() -> str:
+    """How well tokens are counted."""
+    return _with("/accuracy")
+
+
+def settings() -> str:
+    """The settings of the proxy: they are not a tenant's."""
+    return "/settings"
+
+
+def export(form: str, name: str = "") -> str:
+    """Figures as a file, of a session or of all days; `form` is csv or json."""
+    return _with(f"/sessions/{in_path(name)}/export.{form}" if name else f"/export.{form}")
+
+
+def asked(name: str, number: int) -> str:
+    """The client's request of a turn, byte for byte."""
+    return _with(f"/sessions/{in_path(name)}/turns/{number}/asked")
+
+
+def delete(name: str) -> str:
+    """Where a form asks to delete a session."""
+    return _with(f"/sessions/{in_path(name)}/delete")
+
+
+def put_back(name: str) -> str:
+    """Where a form asks to have something whole."""
+    return _with(f"/sessions/{in_path(name)}/put-back")
 
 
 def _with(path: str, **options: str | int) -> str:

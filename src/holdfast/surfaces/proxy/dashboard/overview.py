@@ -1,6 +1,6 @@
-"""The first page and the page of a session: totals, charts, warnings and lists.
+"""The first page: what it did, what that saved, and what is hidden and can be opened.
 
-overview: after layout. Values in, HTML out; nothing here asks the store.
+overview: after pulse. Values in, HTML out; nothing here asks the store.
 """
 
 from __future__ import annotations
@@ -9,38 +9,46 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.store.records import SessionRecord, UsageTotal
+from holdfast.store.queue import Depth
+from holdfast.store.records import RefInfo, UsageTotal
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.charts import Bar, stacked
-from holdfast.surfaces.proxy.dashboard.html import Html, a, code, h2, li, p, pre, section, ul
+from holdfast.surfaces.proxy.dashboard.html import (
+    Html,
+    a,
+    code,
+    div,
+    element,
+    h2,
+    li,
+    p,
+    pre,
+    section,
+    ul,
+)
 from holdfast.surfaces.proxy.dashboard.layout import (
-    clock,
     facts,
-    figures,
     moment,
-    money,
     number,
     page,
-    pager,
     percent,
+    ref_link,
     remark,
-    requests,
-    savings,
-    share,
+    session_link,
     table,
+    turn_link,
 )
-from holdfast.surfaces.proxy.dashboard.views import (
-    PARTS,
-    SessionRow,
-    Totals,
-    TurnRow,
-    totals,
-)
+from holdfast.surfaces.proxy.dashboard.pulse import Pulse, live_list, parts_chart, three_answers
+from holdfast.surfaces.proxy.dashboard.sessions_page import search_form, sessions_table
+from holdfast.surfaces.proxy.dashboard.trouble import failures_table
+from holdfast.surfaces.proxy.dashboard.views import KindRow, SessionRow, TurnRow
+from holdfast.surfaces.proxy.seen import Refused
 
 _CURL = """\
 curl {url}/v1/chat/completions -H 'content-type: application/json' \\
   -d '{{"model": "gpt-4o", "messages": [{{"role": "user", "content": "Hello?"}}]}}'"""
 _DAY_PARTS = ("billed, from vendors' caches", "billed, new", "saved")
+_MOST_SUMMARY = 90
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,48 +56,41 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str
     """Where the proxy is, for the example."""
-    today: Totals
-    ever: Totals
+    pulse: Pulse
     days: Sequence[UsageTotal]
-    refs: int = 0
-    """Originals that were set aside."""
-    damaged: int = 0
-    """Of these, those that cannot be opened any more."""
-    recent: Sequence[TurnRow]
+    recent: Sequence[TurnRow] = ()
     """The last requests of all sessions, in order."""
-    warned: Sequence[TurnRow]
-    sessions: Sequence[SessionRow]
-    older: str = ""
-    """Where the list of sessions goes on."""
-    first: bool = True
-    """The list begins with the newest session."""
+    warned: Sequence[TurnRow] = ()
+    failed: Sequence[TurnRow] = ()
+    refused: Sequence[Refused] = ()
+    """Requests that failed before there was a turn to write down."""
+    sessions: Sequence[SessionRow] = ()
+    largest: Sequence[RefInfo] = ()
+    kinds: Sequence[KindRow] = ()
+    queue: Sequence[Depth] = ()
 
 
 def overview_page(shown: Overview) -> str:
     """The first page."""
-    if not shown.sessions and shown.first:
-        return page("Dashboard", _welcome(shown.url))
+    if not shown.sessions:
+        failures = _failures(shown) if shown.refused else None
+        return page("Dashboard", _welcome(shown.url), failures, here="Overview")
     return page(
         "Dashboard",
-        figures("Today (UTC)", shown.today),
-        figures("Overall", shown.ever),
-        remark("Saved: tokens that clients asked with, less those billed over all calls, what "
-               "models opened again included; the share is of the tokens asked. Money also counts "
-               "what vendors' caches would have saved. A minus is a loss."),
-        _set_aside(shown.refs, shown.damaged),
+        div(three_answers(shown.pulse), id="answers"),
+        section(
+            h2("Live"),
+            div(live_list(shown.pulse), id="live", class_="live", data_live=links.live()),
+        ),
         _requests_chart(shown.recent),
+        div(_contributors(shown.largest), _kinds(shown.kinds), class_="pair"),
+        div(_rates(shown), _queue(shown.queue), class_="pair"),
+        div(_warnings(shown.warned), _failures(shown), class_="pair"),
         _days_chart(shown.days),
-        _warnings(shown.warned),
-        _sessions(shown),
-    )  # fmt: skip
-
-
-def _set_aside(refs: int, damaged: int) -> Html:
-    """What became of that which was left out of requests."""
-    fate = "and all can be opened."
-    if damaged:
-        fate = f"but {damaged:,} are damaged and cannot be: `holdfast store verify` names them."
-    return remark(f"What was left out is stored: {refs:,} originals, {fate}")
+        _sessions(shown.sessions),
+        here="Overview",
+        script="/static/live.js",
+    )
 
 
 def _welcome(url: str) -> Html:
@@ -111,28 +112,110 @@ def _requests_chart(recent: Sequence[TurnRow]) -> Html | None:
     if not recent:
         return None
     return section(
-        h2("Tokens by part, the last requests"),
-        _parts_chart("Tokens of the last requests by part", recent),
-        remark("The whole bar is what the client asked, or what was sent if that was more; calls "
-               "that failed have none. What was left out is split by the edits made so far; it is "
-               "stored, and models can open it."),
+        h2("Tokens over time, by part"),
+        parts_chart("Tokens of the last requests by part", recent),
+        remark("A bar is a request, and leads to it. Its whole height is what the client asked, or "
+               "what was sent if that was more; the pale part is hidden, stored, and can be "
+               "opened. Messages share their tokens by their bytes."),
     )  # fmt: skip
 
 
-def _parts_chart(name: str, rows: Sequence[TurnRow]) -> Html:
-    return stacked(name, PARTS, [_bar(row) for row in rows])
+def _contributors(largest: Sequence[RefInfo]) -> Html:
+    rows = [
+        (
+            ref_link(info.ref_id),
+            _about(info),
+            number(info.tokens),
+            number(info.accesses),
+        )
+        for info in largest
+    ]
+    if not rows:
+        return section(h2("Largest contributors"), remark("Nothing was large enough to be hidden."))
+    columns = ("Original", "What it is", "Tokens", "Opened")
+    return section(
+        h2("Largest contributors"),
+        table("The ten largest contents that stand behind refs", columns, rows, words=(1,)),
+        p(a("All that is hidden", href=links.refs())),
+    )
 
 
-def _bar(row: TurnRow) -> Bar:
-    said = ", ".join(
-        f"{name} {tokens:,}" for name, tokens in zip(PARTS, row.parts, strict=True) if tokens
+def _about(info: RefInfo) -> str:
+    """What a content is: where it came from, and what it says of itself."""
+    if info.flags:
+        return f"{info.meta.get('tool', info.kind)}: holds {', '.join(info.flags)}"
+    told = info.summary or info.kind
+    cut = told if len(told) <= _MOST_SUMMARY else f"{told[:_MOST_SUMMARY]} …"
+    return f"{info.meta['tool']}: {cut}" if info.meta.get("tool") else cut
+
+
+def _kinds(kinds: Sequence[KindRow]) -> Html:
+    if not kinds:
+        return section(h2("Compression by kind"), remark("Nothing was cited yet."))
+    rows = [
+        (
+            row.kind,
+            number(row.contents),
+            number(row.from_tokens),
+            number(row.to_tokens),
+            percent(row.from_tokens - row.to_tokens, row.from_tokens),
+            percent(row.opened, row.contents),
+        )
+        for row in kinds
+    ]
+    columns = ("Kind", "Contents", "Tokens", "Cited as", "Smaller by", "Opened")
+    return section(h2("Compression by kind"), table("Of what was stored last", columns, rows))
+
+
+def _rates(shown: Overview) -> Html:
+    sums = shown.pulse.totals
+    turns = [row.turn for row in shown.recent if not row.turn.usage.failed]
+    kept = sum(turn.prefix_share for turn in turns)
+    opened, contents = sum(row.opened for row in shown.kinds), sum(k.contents for k in shown.kinds)
+    return section(
+        h2("Hit rates"),
+        facts(
+            (
+                ("read from vendors' caches", percent(sums.cached, sums.billed)),
+                ("prefix kept", percent(kept, len(turns))),
+                ("answered from memory", percent(sums.answered, sums.requests)),
+                ("citations opened", percent(opened, contents)),
+            )
+        ),
     )
-    return Bar(
-        label=clock(row.turn.started_at),
-        title=f"{row.session[:40]}, turn {row.turn.number}: {said}",
-        parts=row.parts,
-        link=links.turn(row.session, row.turn.number),
+
+
+def _queue(depths: Sequence[Depth]) -> Html:
+    if not depths:
+        return section(h2("Queue"), remark("Empty: no work waits in the background."))
+    rows = [
+        (depth.kind, depth.state, number(depth.jobs), f"{depth.waiting_seconds:,.0f} s")
+        for depth in depths
+    ]
+    columns = ("Job", "State", "Jobs", "Waiting")
+    return section(h2("Queue"), table("Work in the background", columns, rows, words=(1,)))
+
+
+def _warnings(rows: Sequence[TurnRow]) -> Html:
+    if not rows:
+        return section(h2("Budget warnings"), remark("None in the sessions last used."))
+    cells = (
+        (
+            turn_link(row.session, row.turn.number),
+            session_link(row.session, row.title),
+            "; ".join(row.turn.warnings),
+            moment(row.turn.started_at),
+        )
+        for row in rows
     )
+    columns = ("Turn", "Session", "Warning", "Time (UTC)")
+    return section(
+        h2("Budget warnings"), table("Warnings, the newest first", columns, cells, words=(1, 2, 3))
+    )
+
+
+def _failures(shown: Overview) -> Html:
+    return section(h2("Failed requests"), failures_table(shown.failed, shown.refused))
 
 
 def _days_chart(days: Sequence[UsageTotal]) -> Html | None:
@@ -145,111 +228,13 @@ def _days_chart(days: Sequence[UsageTotal]) -> Html | None:
             f"{name} {number(tokens)}" for name, tokens in zip(_DAY_PARTS, parts, strict=True)
         )
         bars.append(Bar(label=day.name, title=f"{day.name}: {told}", parts=parts))
-    return section(h2("Tokens by day"), stacked("Tokens by day", _DAY_PARTS, bars))
+    return section(h2("Tokens by day"), stacked("Tokens by day", _DAY_PARTS, bars, palette="day"))
 
 
-def _warnings(rows: Sequence[TurnRow]) -> Html:
-    if not rows:
-        return section(h2("Budget warnings"), remark("None in the sessions last used."))
-    cells = (
-        (
-            a(f"turn {row.turn.number}", href=links.turn(row.session, row.turn.number)),
-            _session_link(row.session),
-            "; ".join(row.turn.warnings),
-            moment(row.turn.started_at),
-        )
-        for row in rows
-    )
-    columns = ("Turn", "Session", "Warning", "Time (UTC)")
-    return section(
-        h2("Budget warnings"), table("The newest first", columns, cells, words=(1, 2, 3))
-    )
-
-
-def _session_link(name: str, title: str = "") -> Html:
-    return a(title or name, href=links.session(name), class_="name")
-
-
-def _sessions(shown: Overview) -> Html:
-    rows = [
-        (
-            _session_link(row.record.session, row.record.title),
-            row.record.model,
-            row.record.dialect,
-            f"{row.record.turns:,}",
-            number(row.totals.untouched),
-            number(row.totals.billed),
-            share(row.totals.saved, row.totals.untouched),
-            money(row.totals.saved_cost),
-            moment(row.record.updated_at),
-        )
-        for row in shown.sessions
-    ]
-    columns = (
-        "Session", "Model", "Dialect", "Turns", "Tokens asked", "Tokens billed", "Tokens saved",
-        "Money saved", "Used (UTC)",
-    )  # fmt: skip
-    newest = "" if shown.first else links.overview()
+def _sessions(rows: Sequence[SessionRow]) -> Html:
     return section(
         h2("Sessions"),
-        table("Sessions, the last used first", columns, rows, words=(1, 2, 8)),
-        pager(newest, shown.older, words=("Newest", "Older")),
+        search_form(),
+        sessions_table(rows),
+        element("p", a("All sessions", href=links.sessions())),
     )
-
-
-class SessionShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page of a session shows."""
-
-    record: SessionRecord
-    usage: Sequence[UsageTotal]
-    rows: Sequence[TurnRow]
-    """Some turns, in order."""
-    newer: str = ""
-    older: str = ""
-
-
-def session_page(shown: SessionShown) -> str:
-    """The page of a session: its turns, the newest first."""
-    record, sums = shown.record, totals(shown.usage)
-    known = (
-        ("model", record.model),
-        ("dialect", record.dialect),
-        ("requests", requests(sums)),
-        *savings(sums),
-        ("opened by models", f"{sums.expansions:,}"),
-        ("began (UTC)", moment(record.created_at)),
-        ("state", "open" if record.closed_at is None else "closed"),
-    )
-    return page(
-        f"Session {record.title or record.session}",
-        facts(known),
-        section(h2("Tokens by part"), _parts_chart("Tokens of the turns by part", shown.rows)),
-        section(h2("Turns"), _turns(shown.rows)),
-        pager(shown.newer, shown.older, words=("Newer turns", "Older turns")),
-    )
-
-
-def _turns(rows: Sequence[TurnRow]) -> Html:
-    columns = (
-        "Turn", "Time (UTC)", "Model", "Tokens asked", "Tokens billed", "Tokens saved",
-        "Money saved", "Edits", "Opened", "Prefix kept", "ms", "Status", "Warnings",
-    )  # fmt: skip
-    cells = [
-        (
-            a(f"turn {row.turn.number}", href=links.turn(row.session, row.turn.number)),
-            moment(row.turn.started_at),
-            row.turn.model,
-            number(row.turn.usage.untouched),
-            number(row.turn.usage.input),
-            share(row.turn.usage.saved, row.turn.usage.untouched),
-            money(row.turn.usage.saved_cost),
-            len(row.turn.edits),
-            row.turn.usage.expansions,
-            percent(row.turn.prefix_share, 1),
-            f"{row.turn.milliseconds:,.0f}",
-            row.turn.status or "none",
-            "; ".join(row.turn.warnings),
-        )
-        for row in reversed(rows)
-    ]
-    return table("Turns, the newest first", columns, cells, words=(1, 2, 12))

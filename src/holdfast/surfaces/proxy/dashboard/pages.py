@@ -1,48 +1,57 @@
-"""The dashboard's routes: names from addresses, answers with their headers.
+"""The dashboard's routes: which page stands where, and who may see it.
 
-pages: after gathering; the last word of the dashboard. Whatever comes in an address is a
-stranger's: it is looked up or refused, never believed. No page runs a script, and none may.
+pages: after answering and actions; the last word of the dashboard. Whatever comes in an address is
+a stranger's: it is looked up or refused, never believed. The one script is a file of ours, and no
+other may run.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from holdfast.errors import DamagedContentError, HoldfastError, StoreUnavailableError
-from holdfast.surfaces.proxy import safety
-from holdfast.surfaces.proxy.dashboard.contents import content_page
+from holdfast.fitting import shared_engine
+from holdfast.surfaces.proxy.dashboard import actions, exports
+from holdfast.surfaces.proxy.dashboard.about import accuracy_page, settings_page
+from holdfast.surfaces.proxy.dashboard.answering import (
+    HEADERS,
+    LONGEST_OPTION,
+    STATIC,
+    Handler,
+    elsewhere,
+    html_page,
+    missing,
+    name_in,
+    number_in,
+    page_in,
+    period_of,
+    saved_file,
+    static_file,
+    told,
+)
+from holdfast.surfaces.proxy.dashboard.contents import content_page, refs_page
 from holdfast.surfaces.proxy.dashboard.gathering import Gathering
-from holdfast.surfaces.proxy.dashboard.html import a, p
+from holdfast.surfaces.proxy.dashboard.inspecting import Inspecting
 from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT
-from holdfast.surfaces.proxy.dashboard.inspector import message_page, turn_page
-from holdfast.surfaces.proxy.dashboard.layout import page
-from holdfast.surfaces.proxy.dashboard.links import from_path, within
+from holdfast.surfaces.proxy.dashboard.inspector import turn_page
+from holdfast.surfaces.proxy.dashboard.links import from_path, note_view, within
+from holdfast.surfaces.proxy.dashboard.live import Watchers
 from holdfast.surfaces.proxy.dashboard.login_page import login_routes
-from holdfast.surfaces.proxy.dashboard.overview import overview_page, session_page
-from holdfast.surfaces.proxy.dashboard.standing import FixedTokens
+from holdfast.surfaces.proxy.dashboard.lost_page import lost_page
+from holdfast.surfaces.proxy.dashboard.message_page import message_page
+from holdfast.surfaces.proxy.dashboard.overview import overview_page
+from holdfast.surfaces.proxy.dashboard.sessions_page import session_page, sessions_page
 from holdfast.surfaces.proxy.dashboard.tenants_page import tenants_page
+from holdfast.surfaces.proxy.dashboard.views import SHOWN
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.viewing import view_of
 
-POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
-)
-HEADERS = {**safety.HEADERS, "content-security-policy": POLICY}
-_STATIC = Path(__file__).parent / "static"
-_TYPES = {".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
-_LONGEST_OPTION = 500
-
 MOST_TENANTS = 100
 """On the first page: those who were there last."""
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 class UnknownTenantError(HoldfastError):
@@ -52,27 +61,40 @@ class UnknownTenantError(HoldfastError):
 def routes(service: Service) -> list[BaseRoute]:
     """The dashboard of a running proxy: of the viewer's tenant, and of each that may be seen."""
     pages = Pages(service)
-    turn = "/sessions/{name}/turns/{number}"
+    session = "/sessions/{name}"
+    turn = session + "/turns/{number}"
     wanted: list[tuple[str, Handler]] = [
-        ("/sessions/{name}", pages.session),
+        ("/live", pages.live),
+        ("/lost", pages.lost),
+        ("/accuracy", pages.accuracy),
+        ("/export.{form}", pages.export_days),
+        ("/sessions", pages.sessions),
+        (session, pages.session),
+        (session + "/export.{form}", pages.export_session),
         (turn, pages.turn),
+        (turn + "/asked", pages.asked),
         (turn + "/{side}/{index}", pages.message),
+        ("/refs", pages.refs),
         ("/refs/{ref}", pages.content),
         ("/refs/{ref}/raw", pages.raw),
-        ("/sessions/{rest:path}", _missing),
-        ("/refs/{rest:path}", _missing),
+        ("/sessions/{rest:path}", missing),
+        ("/refs/{rest:path}", missing),
     ]
+    changing = [(session + "/delete", pages.delete), (session + "/put-back", pages.put_back)]
     files = [
-        Route(f"/static/{file.name}", _static(file), methods=["GET"])
-        for file in sorted(_STATIC.iterdir())
+        Route(f"/static/{file.name}", static_file(file), methods=["GET"])
+        for file in sorted(STATIC.iterdir())
     ]
     named = "/tenants/{tenant}"
     paths: list[tuple[str, Handler]] = [
         ("/", pages.first),
+        ("/settings", pages.settings),
         (named, pages.overview),
         *((prefix + path, handle) for prefix in ("", named) for path, handle in wanted),
     ]
+    posts = [(prefix + path, handle) for prefix in ("", named) for path, handle in changing]
     return [
+        *(Route(path, _careful(handle, service), methods=["POST"]) for path, handle in posts),
         *(Route(path, _careful(handle, service), methods=["GET"]) for path, handle in paths),
         *login_routes(service, HEADERS),
         *files,
@@ -84,16 +106,17 @@ class Pages:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._standing = FixedTokens()
+        self._watchers = Watchers(service)
 
     async def _of(self, request: Request) -> Gathering:
         """What the tenant has whose pages are asked for, if the viewer may see it."""
         view = await view_of(self._service, request)
+        note_view(everything=view.sees_all)
         named = from_path(request.path_params.get("tenant", ""))
         tenant = await view.chosen(named)
         if tenant is None:
             raise UnknownTenantError("Nothing is known under this address")
-        return Gathering(await self._service.tenants.engine(tenant), self._standing)
+        return Gathering(await self._service.tenants.engine(tenant))
 
     async def first(self, request: Request) -> Response:
         """The overview of the one tenant there is to be seen, or the list of them."""
@@ -101,68 +124,164 @@ class Pages:
         tenants = await view.tenants()
         if len(tenants) < 2:
             return await self.overview(request)
+        note_view(everything=view.sees_all)
         rows = []
         for tenant in tenants[:MOST_TENANTS]:
             engine = await self._service.tenants.engine(tenant)
-            rows.append(await Gathering(engine, self._standing).tenant())
-        return _html(tenants_page(rows, len(tenants)))
+            rows.append(await Gathering(engine).tenant())
+        return html_page(tenants_page(rows, len(tenants)))
 
     async def overview(self, request: Request) -> Response:
-        """Totals, charts, warnings, sessions."""
+        """What it did, what that saved, what is hidden."""
         url = str(request.base_url).rstrip("/")
-        before = request.query_params.get("before", "")
+        view = await view_of(self._service, request)
         gathering = await self._of(request)
-        return _html(overview_page(await gathering.overview(url, before=before, now=time.time())))
+        tenant = gathering.scope.workspace
+        # What failed before it was known who asks is for who may see all.
+        refused = [
+            each
+            for each in self._service.telemetry.refused
+            if each.tenant == tenant or (view.sees_all and not each.tenant)
+        ]
+        return html_page(
+            overview_page(
+                await gathering.overview(
+                    url, period=period_of(request), now=time.time(), refused=refused
+                )
+            )
+        )
+
+    async def live(self, request: Request) -> Response:
+        """What is new, as a stream of events."""
+        gathering = await self._of(request)
+        if self._watchers.are_many:
+            return told("Too many look already", "Load the page to see what is new.", 503)
+        tenant = from_path(request.path_params.get("tenant", ""))
+        events = self._watchers.events(gathering, period_of(request), tenant)
+        return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")
+
+    async def lost(self, request: Request) -> Response:
+        """The proof that nothing was lost."""
+        return html_page(lost_page(*await (await self._of(request)).proofs()))
+
+    async def accuracy(self, request: Request) -> Response:
+        """How well tokens are counted; what was trimmed is of all tenants."""
+        gathering = await self._of(request)
+        view = await view_of(self._service, request)
+        effects = shared_engine.effects() if view.sees_all else []
+        return html_page(accuracy_page(gathering.engine.calibration.accuracy(), effects))
+
+    async def settings(self, request: Request) -> Response:
+        """The settings, for who may see all."""
+        view = await view_of(self._service, request)
+        note_view(everything=view.sees_all)
+        if not view.sees_all:
+            return await missing(request)
+        return html_page(settings_page(self._service.settings))
+
+    # --- sessions --------------------------------------------------------------------------------
+
+    async def sessions(self, request: Request) -> Response:
+        """The list of sessions, searched and filtered."""
+        asked = request.query_params
+        words, show = asked.get("q", "")[:LONGEST_OPTION], asked.get("show", "all")
+        show = show if show in SHOWN else "all"
+        gathering = await self._of(request)
+        return html_page(sessions_page(await gathering.sessions(words, show, page_in(request))))
 
     async def session(self, request: Request) -> Response:
         """A session's turns."""
-        shown = await (await self._of(request)).session(_name(request), _page(request))
-        return _html(session_page(shown)) if shown is not None else await _missing(request)
+        inspecting = Inspecting(await self._of(request))
+        shown = await inspecting.session(name_in(request), page_in(request))
+        return html_page(session_page(shown)) if shown is not None else await missing(request)
 
     async def turn(self, request: Request) -> Response:
         """The inspector."""
-        number = _number(request.path_params["number"])
-        shown = await (await self._of(request)).turn(_name(request), number, _page(request))
-        return _html(turn_page(shown)) if shown is not None else await _missing(request)
+        number = number_in(request.path_params["number"])
+        inspecting = Inspecting(await self._of(request))
+        shown = await inspecting.turn(name_in(request), number, page_in(request))
+        return html_page(turn_page(shown)) if shown is not None else await missing(request)
 
     async def message(self, request: Request) -> Response:
         """One message in full."""
         side = request.path_params["side"]
-        number, index = (_number(request.path_params[key]) for key in ("number", "index"))
+        number, index = (number_in(request.path_params[key]) for key in ("number", "index"))
         if side not in (CLIENT, SENT):
-            return await _missing(request)
+            return await missing(request)
+        inspecting = Inspecting(await self._of(request))
+        shown = await inspecting.message(name_in(request), number, side, index, page_in(request))
+        return html_page(message_page(shown)) if shown is not None else await missing(request)
+
+    async def asked(self, request: Request) -> Response:
+        """The client's request of a turn, byte for byte, to be saved."""
+        number = number_in(request.path_params["number"])
+        body = await (await self._of(request)).asked(name_in(request), number)
+        return saved_file(body, "application/json", f"turn-{number}.json")
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a session."""
+        return elsewhere(await actions.delete(await self._of(request), name_in(request)))
+
+    async def put_back(self, request: Request) -> Response:
+        """Have something whole from the next request on."""
+        fields = await actions.fields_of(request)
         gathering = await self._of(request)
-        shown = await gathering.message(_name(request), number, side, index, _page(request))
-        return _html(message_page(shown)) if shown is not None else await _missing(request)
+        return elsewhere(await actions.put_back(gathering, name_in(request), fields))
+
+    async def export_session(self, request: Request) -> Response:
+        """A session's figures, to be saved."""
+        exported = await Inspecting(await self._of(request)).turns(name_in(request))
+        form = request.path_params["form"]
+        if exported is None or form not in ("csv", "json"):
+            return await missing(request)
+        if form == "csv":
+            return saved_file(
+                exports.turns_csv(exported[1]), "text/csv; charset=utf-8", "session.csv"
+            )
+        return saved_file(exports.turns_json(*exported), "application/json", "session.json")
+
+    async def export_days(self, request: Request) -> Response:
+        """The figures of all days, to be saved."""
+        gathering = await self._of(request)
+        days = await gathering.store.usage(gathering.scope, by="day")
+        form = request.path_params["form"]
+        if form == "csv":
+            return saved_file(exports.days_csv(days), exports.CSV, "days.csv")
+        if form == "json":
+            return saved_file(exports.days_json(days), "application/json", "days.json")
+        return await missing(request)
+
+    # --- contents --------------------------------------------------------------------------------
+
+    async def refs(self, request: Request) -> Response:
+        """The list of what is hidden."""
+        asked = request.query_params
+        kind, before = (asked.get(key, "")[:LONGEST_OPTION] for key in ("kind", "before"))
+        return html_page(refs_page(await (await self._of(request)).refs(kind, before)))
 
     async def content(self, request: Request) -> Response:
         """What is stored behind a ref."""
         asked = request.query_params
         options = {
-            key: asked[key][:_LONGEST_OPTION]
+            key: asked[key][:LONGEST_OPTION]
             for key in ("query", "lines", "path")
             if asked.get(key, "").strip()
         }
         ref = from_path(request.path_params["ref"])
         agreed = asked.get("show") == "yes"
         gathering = await self._of(request)
-        shown = await gathering.content(ref, options, _page(request), agreed=agreed)
+        shown = await gathering.content(ref, options, page_in(request), agreed=agreed)
         if shown is None:
-            return await _missing(request)
-        return _html(content_page(shown), 400 if shown.refused else 200)
+            return await missing(request)
+        return html_page(content_page(shown), 400 if shown.refused else 200)
 
     async def raw(self, request: Request) -> Response:
         """The very bytes, to be saved."""
         original = await (await self._of(request)).raw(from_path(request.path_params["ref"]))
         if original is None:
-            return await _missing(request)
+            return await missing(request)
         name, data = original
-        headers = {
-            **HEADERS,
-            "content-type": "text/plain; charset=utf-8",
-            "content-disposition": f'attachment; filename="{name.replace(":", "-")}.txt"',
-        }
-        return Response(data, headers=headers)
+        return saved_file(data, "text/plain; charset=utf-8", f"{name.replace(':', '-')}.txt")
 
 
 def _careful(handle: Handler, service: Service) -> Handler:
@@ -174,48 +293,12 @@ def _careful(handle: Handler, service: Service) -> Handler:
             with within(from_path(request.path_params.get("tenant", "")), logged_in=logged_in):
                 return await handle(request)
         except UnknownTenantError:
-            return await _missing(request)
+            return await missing(request)
         except StoreUnavailableError as error:
-            return _told("The store is unavailable", str(error), 503)
+            return told("The store is unavailable", str(error), 503)
         except DamagedContentError as error:
-            return _told("This content is damaged", str(error), 410)
+            return told("This content is damaged", str(error), 410)
         except HoldfastError as error:
-            return _told("There is no such page", str(error), 404)
+            return told("There is no such page", str(error), 404)
 
     return answer
-
-
-async def _missing(_: Request) -> Response:
-    return _told("There is no such page", "Nothing is known under this address.", 404)
-
-
-def _told(title: str, why: str, status: int) -> Response:
-    return _html(page(title, p(why), p(a("To the dashboard", href="/"))), status)
-
-
-def _html(markup: str, status: int = 200) -> Response:
-    return HTMLResponse(markup, status, headers=HEADERS)
-
-
-def _static(file: Path) -> Handler:
-    data, kind = file.read_bytes(), _TYPES[file.suffix]
-
-    async def answer(_: Request) -> Response:
-        return Response(
-            data, headers={**HEADERS, "cache-control": "no-cache", "content-type": kind}
-        )
-
-    return answer
-
-
-def _name(request: Request) -> str:
-    return from_path(request.path_params["name"])
-
-
-def _page(request: Request) -> int:
-    return max(1, _number(request.query_params.get("page", "1")))
-
-
-def _number(said: str) -> int:
-    """A whole number from an address; -1, which nothing has, if it is none."""
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 10 else -1

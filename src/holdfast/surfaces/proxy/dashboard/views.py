@@ -1,20 +1,31 @@
-"""What the pages about sessions show, made from the store's records.
+"""What the pages show, made from the store's records: sums, rows, and which of them are meant.
 
 views: after links, before charts. Pure: the records and the time come as arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, timedelta
 
 import msgspec
 
-from holdfast.store.records import Edit, SessionRecord, Turn, TurnUsage, UsageTotal, summed
+from holdfast.store.records import (
+    AuditEntry,
+    Edit,
+    RefInfo,
+    SessionRecord,
+    Turn,
+    TurnParts,
+    UsageTotal,
+    summed,
+)
 
-PARTS = ("system and tools", "messages", "cited away", "folded away")
+PARTS = (*TurnParts.__struct_fields__, "hidden")
 """The parts of a request: what was sent, then what was left out of it."""
-
-_CITING = "cite"
+PERIODS = ("today", "yesterday", "week", "month", "all")
+_DAYS = {"today": (0, 0), "yesterday": (1, 1), "week": (6, 0), "month": (29, 0)}
+"""By period, how many days ago it began and ended."""
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +45,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     cost: float = 0.0
     saved_cost: float = 0.0
     expansions: int = 0
+    expansion_tokens: int = 0
     cached: int = 0
     """Of the input that was billed."""
 
@@ -51,8 +63,17 @@ def totals(parts: Iterable[UsageTotal]) -> Totals:
         cost=usage.cost,
         saved_cost=usage.saved_cost,
         expansions=usage.expansions,
+        expansion_tokens=usage.expansion_tokens,
         cached=usage.cached,
     )
+
+
+def days_of(period: str, days: Sequence[UsageTotal], today: str) -> list[UsageTotal]:
+    """The days of a period; all of them if it is none that we know."""
+    if period not in _DAYS:
+        return list(days)
+    first, last = (str(date.fromisoformat(today) - timedelta(ago)) for ago in _DAYS[period])
+    return [total for total in days if first <= total.name <= last]
 
 
 class TenantRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,52 +93,50 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals
 
 
+SHOWN: dict[str, Callable[[SessionRow], bool]] = {
+    "all": lambda _: True,
+    "failed": lambda row: row.totals.failed > 0,
+    "opened": lambda row: row.totals.expansions > 0,
+    "loss": lambda row: row.totals.saved < 0,
+}
+"""By name, which sessions a list shows."""
+
+
+def chosen(rows: Iterable[SessionRow], words: str, show: str) -> list[SessionRow]:
+    """The sessions in whose title, name or model all words stand, of those that are wanted."""
+    wanted = words.casefold().split()
+    is_shown = SHOWN.get(show, SHOWN["all"])
+
+    def named(row: SessionRow) -> str:
+        return f"{row.record.title} {row.record.session} {row.record.model}".casefold()
+
+    return [row for row in rows if is_shown(row) and all(word in named(row) for word in wanted)]
+
+
 class TurnRow(msgspec.Struct, frozen=True, kw_only=True):
     """A turn in a list, with the session it belongs to."""
 
     session: str
+    title: str = ""
     turn: Turn
     parts: tuple[int, ...]
     """Tokens, as `PARTS` names them."""
 
 
-def turn_rows(
-    session: str, turns: Sequence[Turn], standing: Mapping[int, int] | None = None
-) -> list[TurnRow]:
-    """The turns of a session; `standing` is the tokens of system and tools by turn number."""
-    left: dict[bool, int] = {True: 0, False: 0}
-    rows = []
-    for turn in turns:
-        for edit in turn.edits:
-            left[edit.action == _CITING] += max(0, edit.from_tokens - edit.to_tokens)
-        fixed = min((standing or {}).get(turn.number, 0), turn.usage.predicted)
-        parts = (fixed, turn.usage.predicted - fixed, *_away(turn.usage, left[True], left[False]))
-        rows.append(TurnRow(session=session, turn=turn, parts=parts))
-    return rows
+def turn_rows(record: SessionRecord, turns: Iterable[Turn]) -> list[TurnRow]:
+    """The turns of a session."""
+    return [
+        TurnRow(session=record.session, title=record.title, turn=turn, parts=_parts(turn))
+        for turn in turns
+    ]
 
 
-def _away(usage: TurnUsage, cited: int, folded: int) -> tuple[int, int]:
-    """What was left out, by way: a record holds the sum, and the edits so far how it came about."""
-    away = max(0, usage.untouched - usage.predicted)
-    share = cited / (cited + folded) if cited + folded else 1.0
-    by_citing = round(away * share)
-    return by_citing, away - by_citing
-
-
-def beginnings(first: Turn, turns: Sequence[Turn]) -> dict[int, tuple[str, str]]:
-    """By turn number, the hashes of what stands still: the frame, and the first message sent.
-
-    `first` is the session's first turn; the first message seldom changes after it.
-    """
-    opening = ""
-    openings = {}
-    for turn in (first, *turns):
-        if turn.sent is None:
-            continue
-        if not turn.sent.shared and turn.sent.added:
-            opening = turn.sent.added[0]
-        openings[turn.number] = (turn.sent.frame, opening)
-    return openings
+def _parts(turn: Turn) -> tuple[int, ...]:
+    """The tokens of a request by part; an earlier version did not write down what they are."""
+    usage, parts = turn.usage, turn.parts
+    if not any(msgspec.structs.astuple(parts)):
+        parts = TurnParts(history=usage.predicted)
+    return (*msgspec.structs.astuple(parts), max(0, usage.untouched - usage.predicted))
 
 
 def latest(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:
@@ -128,6 +147,41 @@ def latest(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:
 def warned(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:
     """Turns with a warning, the newest first."""
     return latest((row for row in rows if row.turn.warnings), most)[::-1]
+
+
+def failed(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:
+    """Turns without an answer, the newest first."""
+    return latest((row for row in rows if row.turn.usage.failed), most)[::-1]
+
+
+class KindRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What was made of contents of one kind."""
+
+    kind: str
+    contents: int
+    from_tokens: int
+    to_tokens: int
+    opened: int
+    """How many of them were opened at least once."""
+
+
+def by_kind(refs: Sequence[RefInfo], audit: Iterable[AuditEntry]) -> list[KindRow]:
+    """Compression by kind, the largest first: of what is stored, as the audit says."""
+    cited = {entry.ref_id: entry for entry in audit if entry.to_tokens and entry.from_tokens}
+    rows = []
+    for kind in {info.kind for info in refs}:
+        infos = [info for info in refs if info.kind == kind and info.ref_id in cited]
+        entries = [cited[info.ref_id] for info in infos]
+        rows.append(
+            KindRow(
+                kind=kind,
+                contents=len(infos),
+                from_tokens=sum(entry.from_tokens for entry in entries),
+                to_tokens=sum(entry.to_tokens for entry in entries),
+                opened=sum(info.accesses > 0 for info in infos),
+            )
+        )
+    return sorted((row for row in rows if row.contents), key=lambda row: -row.from_tokens)
 
 
 class Explained(msgspec.Struct, frozen=True):

@@ -1,0 +1,228 @@
+"""What the pages of a session and of its turns need of the store.
+
+inspecting: after gathering, before pages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.engine.record import Sides, last_sides
+from holdfast.errors import StoreError
+from holdfast.store.records import SessionRecord, Turn
+from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.gathering import Gathering
+from holdfast.surfaces.proxy.dashboard.inspection import (
+    CLIENT,
+    SENT,
+    Inspected,
+    Reader,
+    Shown,
+    aligned,
+    needed,
+    rows,
+)
+from holdfast.surfaces.proxy.dashboard.inspector import Opened, TurnShown
+from holdfast.surfaces.proxy.dashboard.message_page import MessageShown
+from holdfast.surfaces.proxy.dashboard.sessions_page import SessionShown, Weight
+from holdfast.surfaces.proxy.dashboard.views import turn_rows, turns_of_edits
+from holdfast.wire.answers import Kept
+
+TURNS = 50
+"""Turns on the page of a session."""
+ROWS = 40
+"""Pairs of messages on a page of the inspector."""
+_UNKNOWN = Sides((), {}, "", (), "")
+_AT_ONCE = 1_000
+_LARGEST = 10
+_MESSAGE_CHARACTERS = 50_000
+_OPENED_CHARACTERS = 2_000
+_ANSWER_CHARACTERS = 6_000
+_MOST_ANSWERS = 10
+
+
+class Inspecting:
+    """Asks the store for what one session of a tenant holds."""
+
+    def __init__(self, gathering: Gathering) -> None:
+        self._gathering = gathering
+        self._store = gathering.store
+        self._scope = gathering.scope
+
+    async def session(self, name: str, page: int) -> SessionShown | None:
+        """The page of a session; page 1 holds its newest turns."""
+        record = await self._store.session(self._scope.of(name))
+        if record is None:
+            return None
+        stop = record.turns - (page - 1) * TURNS
+        start = max(0, stop - TURNS)
+        scope = self._scope.of(name)
+        turns = await self._store.turns(scope, after=start, limit=stop - start) if stop > 0 else []
+        return SessionShown(
+            record=record,
+            usage=await self._gathering.usage(record),
+            rows=turn_rows(record, turns),
+            proof=await self._gathering.proof(record, record.turns),
+            largest=await self._largest(record) if page == 1 else (),
+            newer=links.session(name, page=page - 1) if page > 1 else "",
+            older=links.session(name, page=page + 1) if start > 0 else "",
+        )
+
+    async def _largest(self, record: SessionRecord) -> list[Weight]:
+        """The messages of the last request that weigh most."""
+        turns = await self._turns_up_to(record, record.turns)
+        both = last_sides(turns) or _UNKNOWN
+        stored = await self._store.messages(self._scope, sorted({both.frame, *both.sent} - {""}))
+        sizes = {n: len(stored.get(name, b"")) for n, name in enumerate(both.sent)}
+        heaviest = sorted(sizes, key=lambda n: -sizes[n])[:_LARGEST]
+        reader = Reader(Inspected(dialect=record.dialect, sides=both, stored=stored), SENT)
+
+        def weighed() -> list[Weight]:
+            shown = [reader.show(n, 1) for n in heaviest]
+            kinds = [" ".join(filter(None, (s.pieces[0].kind, s.pieces[0].name)))
+                     if s.pieces else "" for s in shown]  # fmt: skip
+            return [
+                Weight(index=message.index, role=message.role, kind=kind, size=message.size)
+                for message, kind in zip(shown, kinds, strict=True)
+            ]
+
+        return await asyncio.to_thread(weighed)
+
+    async def turn(self, name: str, number: int, page: int) -> TurnShown | None:
+        """The inspector of a turn."""
+        record = await self._store.session(self._scope.of(name))
+        turns = await self._turns_up_to(record, number)
+        if record is None or not turns:
+            return None
+        both = last_sides(turns) or _UNKNOWN
+        pairs = aligned(len(both.client), both.origins)
+        pages = max(1, -(-len(pairs) // ROWS))
+        page = min(page, pages)
+        here = pairs[(page - 1) * ROWS : page * ROWS]
+        stored = await self._store.messages(self._scope, needed(both, here))
+        inspected = Inspected(
+            dialect=record.dialect, sides=both, stored=stored, turns=turns_of_edits(turns)
+        )
+        shown_rows = await asyncio.to_thread(rows, inspected, here)
+        refs = {ref for row in shown_rows for ref in row.refs}
+        session = self._gathering.engine.unkept(self._scope.of(name))
+        return TurnShown(
+            session=name,
+            title=record.title,
+            turn=turns[-1],
+            last=record.turns,
+            around=(inspected.around(CLIENT), inspected.around(SENT)),
+            rows=shown_rows,
+            flags=await self._flags(sorted(refs)),
+            counts=(len(both.client), len(both.sent)),
+            page=page,
+            pages=pages,
+            proof=await self._gathering.proof(record, number),
+            wishes=await session.wishes.all(),
+            opened=await self._opened(turns[-1]),
+            answer=await self._answer(record, turns),
+        )
+
+    async def _opened(self, turn: Turn) -> list[Opened]:
+        """What the model opened in a turn, unseen by the client."""
+        if not turn.hidden:
+            return []
+        stored = await self._store.messages(self._scope, [turn.hidden])
+        try:
+            unseen = msgspec.json.decode(stored.get(turn.hidden, b""), type=Kept)
+        except msgspec.DecodeError:
+            return []  # it was kept out of the store, or is gone
+        results = [result for hop in unseen.hops for result in hop.results]
+        return [
+            Opened(call=f"{call.name} {call.arguments}", result=text[:_OPENED_CHARACTERS])
+            for call, text in results
+        ]
+
+    async def _answer(self, record: SessionRecord, turns: list[Turn]) -> list[Shown]:
+        """What the model answered: the client sends it back with its next request."""
+        number = turns[-1].number
+        following = await self._store.turns(self._scope.of(record.session), after=number, limit=1)
+        before, after = last_sides(turns), last_sides([*turns, *following])
+        if not following or before is None or after is None:
+            return []
+        asked = len(before.client)
+        if after.client[:asked] != before.client:
+            return []  # it went on from another place, or has moved its cache marks
+        names = after.client[asked : asked + _MOST_ANSWERS]
+        stored = await self._store.messages(self._scope, sorted({after.frame, *names} - {""}))
+        inspected = Inspected(dialect=record.dialect, sides=after, stored=stored)
+
+        def answered() -> list[Shown]:
+            reader = Reader(inspected, CLIENT)
+            answer = []
+            for n in range(asked, asked + len(names)):
+                message = reader.show(n, _ANSWER_CHARACTERS)
+                if message.role != "assistant":
+                    break
+                answer.append(message)
+            return answer
+
+        return await asyncio.to_thread(answered)
+
+    async def message(
+        self, name: str, number: int, side: str, index: int, page: int
+    ) -> MessageShown | None:
+        """One message of a turn, counted from 0."""
+        record = await self._store.session(self._scope.of(name))
+        turns = await self._turns_up_to(record, number)
+        if record is None or not turns:
+            return None
+        both = last_sides(turns) or _UNKNOWN
+        names = both.client if side == CLIENT else both.sent
+        if not 0 <= index < len(names):
+            return None
+        stored = await self._store.messages(self._scope, [names[index], both.frame])
+        inspected = Inspected(dialect=record.dialect, sides=both, stored=stored)
+        shown = await asyncio.to_thread(Reader(inspected, side).show, index)
+        text = "\n\n".join(each.text or f"[{each.kind} {each.name}]" for each in shown.pieces)
+        pages = max(1, -(-len(text) // _MESSAGE_CHARACTERS))
+        page = min(page, pages)
+        start = (page - 1) * _MESSAGE_CHARACTERS
+        return MessageShown(
+            session=name,
+            number=number,
+            side=side,
+            message=msgspec.structs.replace(shown, pieces=()),
+            text=text[start : start + _MESSAGE_CHARACTERS],
+            page=page,
+            pages=pages,
+        )
+
+    async def turns(self, name: str) -> tuple[SessionRecord, list[Turn]] | None:
+        """A session and all its turns, to be exported."""
+        record = await self._store.session(self._scope.of(name))
+        return None if record is None else (record, await self._turns_up_to(record, record.turns))
+
+    async def _turns_up_to(self, record: SessionRecord | None, number: int) -> list[Turn]:
+        """All turns up to one; none if there is no such turn."""
+        if record is None or not 1 <= number <= record.turns:
+            return []
+        scope = self._scope.of(record.session)
+        turns: list[Turn] = []
+        while len(turns) < number:
+            some = await self._store.turns(
+                scope, after=len(turns), limit=min(_AT_ONCE, number - len(turns))
+            )
+            if not some:
+                return []
+            turns += some
+        return turns
+
+    async def _flags(self, refs: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        flags = {}
+        for ref in refs[: 4 * ROWS]:
+            try:
+                info = await self._store.info(self._scope, ref)
+            except StoreError:
+                continue  # a ref that someone made up
+            if info is not None:
+                flags[ref] = info.flags
+        return flags

@@ -1,0 +1,185 @@
+"""What changes while one looks at it: the three answers, and the line of requests.
+
+pulse: after layout, before overview. The page is made with it, and the stream of events sends it
+anew: what is shown later is what would have been shown at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.charts import Bar, stacked
+from holdfast.surfaces.proxy.dashboard.html import (
+    Html,
+    a,
+    div,
+    element,
+    h2,
+    join,
+    li,
+    nav,
+    p,
+    section,
+    span,
+    ul,
+)
+from holdfast.surfaces.proxy.dashboard.layout import (
+    clock,
+    facts,
+    money,
+    number,
+    percent,
+    savings,
+    session_link,
+    short,
+    turn_link,
+)
+from holdfast.surfaces.proxy.dashboard.trouble import status_word
+from holdfast.surfaces.proxy.dashboard.views import PARTS, PERIODS, Totals, TurnRow
+
+_NAMES = {
+    "today": "Today",
+    "yesterday": "Yesterday",
+    "week": "7 days",
+    "month": "30 days",
+    "all": "All time",
+}
+MOST_LIVE = 8
+
+
+class Pulse(msgspec.Struct, frozen=True, kw_only=True):
+    """What is new at every moment."""
+
+    period: str = "all"
+    totals: Totals = Totals()
+    """Of the period."""
+    sessions: int = 0
+    """Of all times, as are those that follow."""
+    refs: int = 0
+    """Originals that were set aside."""
+    damaged: int = 0
+    """Of these, those that cannot be opened any more."""
+    size: int = 0
+    """Bytes of all originals."""
+    rows: Sequence[TurnRow] = ()
+    """The last requests, the newest first."""
+
+
+def three_answers(pulse: Pulse) -> Html:
+    """What did it do, what did it save, what is hidden and can be opened."""
+    return join([_periods(pulse.period), div(_saved(pulse.totals), _did(pulse), _hidden(pulse),
+                                             class_="answers")])  # fmt: skip
+
+
+def _periods(current: str) -> Html:
+    items = [
+        li(a(_NAMES[period], href=links.overview(period=period),
+             aria_current="true" if period == current else None))
+        for period in PERIODS
+    ]  # fmt: skip
+    return nav(ul(items), class_="periods", aria_label="Period (UTC)")
+
+
+def _saved(sums: Totals) -> Html:
+    spent = "saved" if sums.saved >= 0 else "more than without it"
+    cost = (
+        f"{money(sums.saved_cost)} saved" if sums.cost or sums.saved_cost else "no money at stake"
+    )
+    how = (
+        *savings(sums),
+        ("of it, opened again", f"{number(sums.expansion_tokens)} in {sums.expansions:,} openings"),
+        (
+            "read from vendors' caches",
+            f"{number(sums.cached)} ({percent(sums.cached, sums.billed)})",
+        ),
+    )
+    return section(
+        h2("What did it save?"),
+        p(span(short(sums.saved), class_="hero"), f" tokens {spent}"),
+        p(percent(sums.saved, sums.untouched), " of what clients asked · ", cost),
+        element(
+            "details",
+            element("summary", "How this is computed"),
+            p("Saved are the tokens asked less the tokens billed over all calls; every share is "
+              "a share of tokens asked. What models opened again is billed, so it is in "
+              "it. Money also counts what the vendors' caches would have held without us. A minus "
+              "is a loss."),
+            facts(how),
+        ),
+        class_="answer",
+    )  # fmt: skip
+
+
+def _did(pulse: Pulse) -> Html:
+    sums = pulse.totals
+    return section(
+        h2("What did it do?"),
+        p(span(short(sums.requests), class_="hero"),
+          " request" if sums.requests == 1 else " requests"),
+        p(f"{number(sums.untouched)} tokens asked", _apart(sums)),
+        p(f"Models opened {sums.expansions:,} hidden parts"),
+        p(a(f"{pulse.sessions:,} session{'' if pulse.sessions == 1 else 's'}",
+            href=links.sessions()), " · ",
+          a("CSV", href=links.export("csv")), " · ", a("JSON", href=links.export("json"))),
+        class_="answer",
+    )  # fmt: skip
+
+
+def _apart(sums: Totals) -> str:
+    """Those of the requests that came to another end."""
+    apart = {"failed": sums.failed, "answered from memory": sums.answered}
+    return "".join(f" · {count:,} {what}" for what, count in apart.items() if count)
+
+
+def _hidden(pulse: Pulse) -> Html:
+    if pulse.damaged:
+        fate = (f"{pulse.damaged:,} are damaged and cannot be opened: "
+                "`holdfast store verify` names them.")  # fmt: skip
+    else:
+        fate = "All can be opened; nothing was lost."
+    return section(
+        h2("What is hidden?"),
+        p(span(short(pulse.refs), class_="hero"),
+          " original" if pulse.refs == 1 else " originals"),
+        p(fate),
+        p(a("Open them", href=links.refs()), " · ", a("Prove it", href=links.lost())),
+        class_="answer",
+    )  # fmt: skip
+
+
+def live_list(pulse: Pulse) -> Html:
+    """The last requests, the newest first."""
+    return ul([_live(row) for row in pulse.rows[:MOST_LIVE]], aria_label="The last requests")
+
+
+def _live(row: TurnRow) -> Html:
+    turn, usage = row.turn, row.turn.usage
+    state = "bad" if usage.failed else "warn" if turn.warnings else "good"
+    return li(
+        span(status_word(turn), class_=f"state {state}"),
+        element("time", clock(turn.started_at)),
+        session_link(row.session, row.title),
+        turn_link(row.session, turn.number),
+        span(f"{short(usage.untouched)} asked → {short(usage.input)} billed", class_="amount"),
+        span(f"{percent(usage.saved, usage.untouched)} saved", class_="amount"),
+    )
+
+
+def parts_chart(name: str, rows: Sequence[TurnRow]) -> Html:
+    """Requests as bars, each with its parts."""
+    return stacked(name, PARTS, [_bar(row) for row in rows])
+
+
+def _bar(row: TurnRow) -> Bar:
+    told = ", ".join(
+        f"{name} {tokens:,}" for name, tokens in zip(PARTS, row.parts, strict=True) if tokens
+    )
+    return Bar(
+        label=clock(row.turn.started_at),
+        title=f"{(row.title or row.session)[:40]}, turn {row.turn.number}: {told}",
+        parts=row.parts,
+        link=links.turn(row.session, row.turn.number),
+    )

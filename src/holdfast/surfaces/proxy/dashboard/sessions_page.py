@@ -1,0 +1,221 @@
+"""The list of sessions with its search, and the page of one session.
+
+sessions_page: after pulse, before overview. Values in, HTML out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.store.records import SessionRecord, UsageTotal
+from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.html import Html, a, element, h2, p, section
+from holdfast.surfaces.proxy.dashboard.layout import (
+    button,
+    facts,
+    moment,
+    money,
+    number,
+    page,
+    pager,
+    percent,
+    remark,
+    requests,
+    savings,
+    session_link,
+    share,
+    size,
+    table,
+    turn_link,
+)
+from holdfast.surfaces.proxy.dashboard.lost_page import Proof, proof_panel
+from holdfast.surfaces.proxy.dashboard.pulse import parts_chart
+from holdfast.surfaces.proxy.dashboard.trouble import status_word
+from holdfast.surfaces.proxy.dashboard.views import SHOWN, SessionRow, TurnRow, totals
+
+_SHOWN_NAMES = {
+    "all": "All",
+    "failed": "With failures",
+    "opened": "Something was opened",
+    "loss": "Cost more than without",
+}
+
+
+class SessionsShown(msgspec.Struct, frozen=True, kw_only=True):
+    """What the list of sessions shows."""
+
+    rows: Sequence[SessionRow]
+    words: str = ""
+    show: str = "all"
+    matches: int = 0
+    """How many sessions there are to be shown, on all pages."""
+    looked_at: int = 0
+    newer: str = ""
+    older: str = ""
+
+
+def sessions_page(shown: SessionsShown) -> str:
+    """The list of sessions."""
+    told = f"{shown.matches:,} of the {shown.looked_at:,} sessions last used."
+    return page(
+        "Sessions",
+        search_form(shown.words, shown.show),
+        remark(told),
+        sessions_table(shown.rows) if shown.rows else p("No session is like that."),
+        pager(shown.newer, shown.older, words=("Newer", "Older")),
+        here="Sessions",
+    )
+
+
+def search_form(words: str = "", show: str = "all") -> Html:
+    """Words to look for, and which sessions to show."""
+    options = [
+        element("option", _SHOWN_NAMES[name], value=name, selected=name == show) for name in SHOWN
+    ]
+    return element(
+        "form",
+        element("label", "Title, name or model",
+                element("input", type="search", name="q", value=words, maxlength=200)),
+        element("label", "Show", element("select", options, name="show")),
+        element("button", "Search"),
+        method="get",
+        action=links.sessions(),
+        role="search",
+        aria_label="Search the sessions",
+    )  # fmt: skip
+
+
+def sessions_table(rows: Sequence[SessionRow]) -> Html:
+    """Sessions, the last used first."""
+    cells = [
+        (
+            session_link(row.record.session, row.record.title),
+            row.record.model,
+            f"{row.record.turns:,}",
+            number(row.totals.untouched),
+            share(row.totals.saved, row.totals.untouched),
+            money(row.totals.saved_cost),
+            number(row.totals.failed),
+            moment(row.record.updated_at),
+        )
+        for row in rows
+    ]
+    columns = (
+        "Session", "Model", "Turns", "Tokens asked", "Tokens saved", "Money saved", "Failed",
+        "Used (UTC)",
+    )  # fmt: skip
+    return table("Sessions, the last used first", columns, cells, words=(1, 7))
+
+
+class Weight(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of the last request, by its size."""
+
+    index: int
+    role: str
+    kind: str
+    size: int
+
+
+class SessionShown(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page of a session shows."""
+
+    record: SessionRecord
+    usage: Sequence[UsageTotal]
+    rows: Sequence[TurnRow]
+    """Some turns, in order."""
+    proof: Proof
+    """Whether its last request can be rebuilt."""
+    largest: Sequence[Weight] = ()
+    """The messages that weigh most in the last request, as it was sent."""
+    newer: str = ""
+    older: str = ""
+
+
+def session_page(shown: SessionShown) -> str:
+    """The page of a session: its turns, the newest first."""
+    record, sums = shown.record, totals(shown.usage)
+    known = (
+        ("model", record.model),
+        ("dialect", record.dialect),
+        ("requests", requests(sums)),
+        *savings(sums),
+        ("opened by models", f"{sums.expansions:,}"),
+        ("began (UTC)", moment(record.created_at)),
+        ("state", "open" if record.closed_at is None else "closed"),
+    )
+    return page(
+        f"Session {record.title or record.session}",
+        remark("Its name is ", record.session, ".") if record.title else None,
+        facts(known),
+        proof_panel([shown.proof]),
+        section(h2("Tokens by part"), parts_chart("Tokens of the turns by part", shown.rows)),
+        section(h2("Turns"), _turns(shown.rows)),
+        pager(shown.newer, shown.older, words=("Newer turns", "Older turns")),
+        _largest(shown),
+        _keep_or_delete(record),
+        crumbs=[("Sessions", links.sessions())],
+        here="Sessions",
+    )
+
+
+def _keep_or_delete(record: SessionRecord) -> Html:
+    name = record.session
+    return section(
+        h2("Keep or delete"),
+        p(a("Export as CSV", href=links.export("csv", name), download=True), " · ",
+          a("Export as JSON", href=links.export("json", name), download=True)),
+        element(
+            "details",
+            element("summary", "Delete this session"),
+            p("Its turns, and the originals that only it used, are gone then. There is no way "
+              "back."),
+            button("Delete it for good", links.delete(name), class_="danger"),
+        ),
+    )  # fmt: skip
+
+
+def _largest(shown: SessionShown) -> Html | None:
+    if not shown.largest:
+        return None
+    name, last = shown.record.session, shown.record.turns
+    rows = [
+        (
+            a(f"message {each.index}", href=links.message(name, last, "sent", each.index)),
+            each.role,
+            each.kind,
+            size(each.size),
+        )
+        for each in shown.largest
+    ]
+    columns = ("Message", "Role", "What it is", "Size")
+    return section(
+        h2("Largest in the last request"),
+        table("What the model saw, the largest first", columns, rows, words=(1, 2)),
+    )
+
+
+def _turns(rows: Sequence[TurnRow]) -> Html:
+    columns = (
+        "Turn", "Time (UTC)", "Tokens asked", "Tokens billed", "Tokens saved", "Money saved",
+        "Edits", "Opened", "Prefix kept", "ms", "Status", "Warnings",
+    )  # fmt: skip
+    cells = [
+        (
+            turn_link(row.session, row.turn.number),
+            moment(row.turn.started_at),
+            number(row.turn.usage.untouched),
+            number(row.turn.usage.input),
+            share(row.turn.usage.saved, row.turn.usage.untouched),
+            money(row.turn.usage.saved_cost),
+            len(row.turn.edits),
+            row.turn.usage.expansions,
+            percent(row.turn.prefix_share, 1),
+            f"{row.turn.milliseconds:,.0f}",
+            status_word(row.turn),
+            "; ".join(row.turn.warnings),
+        )
+        for row in reversed(rows)
+    ]
+    return table("Turns, the newest first", columns, cells, words=(1, 10, 11))
