@@ -7,7 +7,6 @@ text of a conversation.
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -40,13 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str]) -> int | str | None:
-    from ._application import application, chosen  # noqa: PLC0415 - see main
+    from typer._completion_classes import completion_init  # noqa: PLC0415 - see main
+
+    from ._application import application, chosen  # noqa: PLC0415
     from ._output import complain  # noqa: PLC0415
 
-    if "_HOLDFAST_COMPLETE" in os.environ:  # a shell asks how a line could go on
-        from typer._completion_classes import completion_init  # noqa: PLC0415
-
-        completion_init()
+    completion_init()  # a shell may ask how a line could go on
     try:
         application(chosen(arguments))(arguments, prog_name="holdfast")
     except SystemExit as end:

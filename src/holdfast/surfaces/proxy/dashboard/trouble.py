@@ -35,11 +35,15 @@ _BY_STATUS = {
     503: "The provider is overloaded, or the store is unavailable.",
     529: "The provider is overloaded.",
 }
+_TOO_LONG = (
+    "The request does not fit its limit, and nothing more may be hidden: raise the limit, or send "
+    "less in one message."
+)
 _BY_ERROR = {
-    "BudgetExceededError": "The request does not fit its limit, and nothing more may be hidden: "
-    "raise the limit, or send less in one message.",
-    "ContextOptimizationError": "The request does not fit its limit, and nothing more may be "
-    "hidden: raise the limit, or send less in one message.",
+    "BudgetExceededError": _TOO_LONG,
+    "ContextOptimizationError": _TOO_LONG,
+    "AnchorPreservationError": _TOO_LONG,
+    "AllowanceError": "This key has used its share of the day (daily_tokens, daily_dollars).",
     "LimitError": "The body is larger, or has more keys, than the settings allow.",
     "WireError": "The body is no request of this API.",
     "ShapeError": "The body is no request of this API.",
