@@ -345,7 +345,7 @@ odd = st.recursive(
                 "type format schema json_schema name effort budget_tokens summary user_id "
                 "verbosity thinkingConfig thinkingBudget thinkingLevel includeThoughts "
                 "responseMimeType responseSchema seed topK temperature maxOutputTokens stopSequences source "
-                "url data media_type disable_parallel_tool_use nullable properties items".split()
+                "url data media_type disable_parallel_tool_use properties items".split()
             ),
             inside,
             max_size=4,
