@@ -3,24 +3,44 @@
 Tools of real MCP servers, the first of `../shared/data/tools/livemcp` that make so many, in every
 dialect. Counted as the providers count; the time is that of one whole fit, seen for the first time
 and again, so it is of this machine.
+
+Then recorded agents with sixty of these tools beside their own, told again through a running proxy:
+every call must reach the client as it was recorded, or it ends. Requests in which the model looks
+for a tool count among those sent, and a vendor's cache is reckoned by the bytes that stay.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections import Counter
+from itertools import islice
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+import holdfast
+from benchmarks.fit import PRICES
 from holdfast.calling.finding import lazy_rules
 from holdfast.fitting import FitOptions, fit_request
 from holdfast.settings import Settings
-from tests.proxy.harness import DIALECTS, request_in
+from tests.proxy.harness import DIALECTS, request_in, running_proxy
+from tests.proxy.lazy_replaying import kept_shares, lazy_model, requests_of, with_tools
+from tests.proxy.replaying import (
+    MODELS,
+    chosen,
+    in_prompt_order,
+    retell,
+    same_bytes,
+    story_of,
+)
+from tests.proxy.upstream import Upstream
 from tests.recorded import DATA
 
 _SIZES = (40, 120, 400)
+_BESIDE, _CONVERSATIONS, _WINDOW = 60, 20, 16_000
 
 
 def run(console: Console) -> None:
@@ -35,6 +55,51 @@ def run(console: Console) -> None:
         for dialect in DIALECTS:
             table.add_row(f"{size}", dialect, *_measured(tools[:size], dialect))
     console.print(table)
+    if (DATA / "trajectories").exists():
+        _replayed(console, [each["function"] for each in tools[:_BESIDE]])
+
+
+def _replayed(console: Console, more: list[dict[str, Any]]) -> None:
+    table = Table("dialect", "turns", "requests", "asked", "sent", "share", *PRICES, "prefix kept")
+    table.title = f"recorded agents with {len(more)} tools more; cost as a share of the untouched"
+    recordings = list(islice(chosen(_WINDOW, overflows=False), _CONVERSATIONS))
+    for dialect in DIALECTS:
+        sums: Counter[str] = Counter()
+        shares: list[float] = []
+        with (
+            Upstream() as upstream,
+            running_proxy({"lazy_tool_tokens": 5_000}, upstream.url) as proxy,
+        ):
+            for recording in recordings:
+                story = with_tools(story_of(recording, dialect), more)
+                told = retell(story, proxy, upstream, lazy_model(dialect))
+                if told.refusal or upstream.refused:
+                    raise SystemExit(f"refused: {told.refusal or upstream.refused[0]}")
+                sums += _costs("asked", [turn.asked for turn in told.turns], dialect)
+                sums += _costs("sent", [got.body for got in requests_of(told)], dialect)
+                shares += kept_shares(told)
+        table.add_row(
+            *(dialect, f"{sums['asked requests']:,}", f"{sums['sent requests']:,}"),
+            *(f"{sums['asked']:,}", f"{sums['sent']:,}", f"{sums['sent'] / sums['asked']:.3f}"),
+            *(f"{sums[f'sent {vendor}'] / sums[f'asked {vendor}']:.3f}" for vendor in PRICES),
+            f"{fmean(shares):.4f}",
+        )
+    console.print(table)
+
+
+def _costs(name: str, bodies: list[bytes], dialect: str) -> Counter[str]:
+    """The tokens of requests that follow each other, and their cost in tokens of plain input."""
+    sums: Counter[str] = Counter({f"{name} requests": len(bodies)})
+    before = b""
+    for body in bodies:
+        tokens = holdfast.count(body, dialect=dialect, model=MODELS[dialect]).tokens
+        now = in_prompt_order(body, dialect)
+        cached = tokens * same_bytes(before, now) / len(now)
+        sums[name] += tokens
+        for vendor, (reading, writing) in PRICES.items():
+            sums[f"{name} {vendor}"] += round(cached * reading + (tokens - cached) * writing)
+        before = now
+    return sums
 
 
 def _tools(lines: list[str]) -> list[dict[str, Any]]:

@@ -41,6 +41,21 @@ def python(peer: str) -> Path:
     return interpreter
 
 
+def beside(peer: str, *packages: str) -> None:
+    """Make a peer's packages, without what they stand on, importable in this process.
+
+    For a peer that runs with our versions of the rest; ours come first on the path.
+    """
+    folder = PLACE / peer
+    done = folder / "-".join(package.replace("==", "_") for package in packages)
+    if not done.exists():
+        print(f"installing {', '.join(packages)} in {folder.relative_to(ROOT)}", file=sys.stderr)
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        subprocess.run([*install, "--target", folder, *packages], check=True, stdout=sys.stderr)  # noqa: S603
+        done.touch()
+    sys.path.append(str(folder))
+
+
 def start(peer: str, *arguments: str) -> subprocess.Popen[str]:
     """A peer's adapter as a process that takes and gives JSON lines."""
     return subprocess.Popen(  # noqa: S603

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast import read, validate
 from holdfast.wire import Answerer, Media, convert, custom_tools
@@ -212,6 +214,14 @@ def test_a_turn_that_another_model_began_goes_on_without_thinking() -> None:
     assert body["thinking"] == {"type": "adaptive"}
 
 
+@pytest.mark.parametrize("limit", ["many", None, -5, 2.5, 100])
+def test_thinking_is_not_asked_for_in_an_answer_of_an_odd_length(limit: Any) -> None:
+    asked = {**THINKS, "max_tokens": limit}
+    converted = convert(asked, FOUR[2], FOUR[0], answerer=Answerer(model="claude-sonnet-4-5"))
+    body = json.loads(converted.body)
+    assert ("thinking" in body) == (limit is None)  # the filled-in limit leaves room for both
+
+
 def test_claudes_thinking_is_an_effort_elsewhere() -> None:
     asked = {**HI, "thinking": {"type": "enabled", "budget_tokens": 5000}, "temperature": 1}
     body, lost = done(asked, "openai-chat", "anthropic", "gpt-5")
@@ -318,3 +328,60 @@ def test_a_custom_tool_is_a_function_of_one_text() -> None:
     body, _ = done(asked, "anthropic", "openai-responses")
     assert body["tools"][0]["input_schema"]["required"] == ["input"]
     assert body["messages"][1]["content"][0]["input"] == {"input": "*** x"}
+
+
+odd = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 5000)
+    | st.floats(-1, 9)
+    | st.sampled_from(
+        "enabled adaptive any tool json_schema json_object high none application/json".split()
+    ),
+    lambda inside: (
+        st.lists(inside, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(
+                "type format schema json_schema name effort budget_tokens summary user_id "
+                "verbosity thinkingConfig thinkingBudget thinkingLevel includeThoughts "
+                "responseMimeType responseSchema seed topK temperature maxOutputTokens stopSequences source "
+                "url data media_type disable_parallel_tool_use properties items".split()
+            ),
+            inside,
+            max_size=4,
+        )
+    ),
+    max_leaves=6,
+)
+WISHES = (
+    "response_format reasoning_effort parallel_tool_calls verbosity seed user metadata stop text "
+    "reasoning thinking output_config output_format top_k tool_choice generationConfig temperature "
+    "top_p max_tokens stop_sequences stream"
+).split()
+
+
+@given(
+    st.sampled_from(FOUR),
+    st.sampled_from(FOUR),
+    st.dictionaries(st.sampled_from(WISHES), odd, max_size=5),
+    odd,
+    st.sampled_from(
+        ["", "gpt-5", "llama3", "claude-sonnet-4-5", "claude-opus-4-6", "gemini-3-pro"]
+    ),
+)
+def test_odd_wishes_and_odd_media_are_carried_or_lost_and_never_raise(
+    dialect: str, to: str, wishes: dict[str, Any], part: Any, model: str
+) -> None:
+    kinds = {"openai-chat": "image_url", "openai-responses": "input_image", "anthropic": "image"}
+    media = {"inlineData": part} if dialect == "gemini" else {"type": kinds[dialect]}
+    if isinstance(part, dict) and dialect != "gemini":
+        media = {**part, **media, "source": part, "image_url": part}
+    tool = {"name": "f", "input_schema": {}, "type": "function", "function": {"name": "f"}}
+    tools = [{"functionDeclarations": [{"name": "f", "parameters": part}]}, tool]
+    body = {
+        **asking(dialect, media),
+        **wishes,
+        "tools": tools[:1] if dialect == "gemini" else tools[1:],
+    }
+    converted = convert(body, to, dialect, answerer=Answerer(model=model))
+    json.loads(converted.body)

@@ -8,7 +8,7 @@ sees numbers alone, and knows neither texts nor schemas.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -38,15 +38,16 @@ class Postings:
         norms = _K1 * (1 - _B + _B * lengths / max(float(lengths.mean()) if size else 0.0, 1e-6))
         of_term = np.repeat(np.arange(len(self._terms)), np.diff(self._starts))
         sorted_counts = counts[order].astype(np.float32)
+        self._rarities: Floats = self.rarity[of_term]
         self._gains: Floats = (
-            self.rarity[of_term]
+            self._rarities
             * sorted_counts
             * (_K1 + 1)
             / (sorted_counts + norms[self._texts].astype(np.float32))
         ).astype(np.float32)
-        self.mass: Floats = np.bincount(
-            self._texts, weights=self.rarity[of_term], minlength=size
-        ).astype(np.float32)
+        self.mass: Floats = np.bincount(self._texts, weights=self._rarities, minlength=size).astype(
+            np.float32
+        )
         """The rarity of all terms of a text."""
 
     def places(self, terms: Sequence[int]) -> Ints:
@@ -70,26 +71,17 @@ class Postings:
 
     def shared(self, places: Ints) -> Floats:
         """The rarity of these terms that each text holds, summed."""
-        of_term = self.rarity[places]
-        sizes = self._starts[places + 1] - self._starts[places]
-        rows = self._rows(places)
-        sums = np.bincount(self._texts[rows], np.repeat(of_term, sizes), self.size)
-        return sums.astype(np.float32)
+        return self._summed(places, self._rarities)
 
     def _summed(self, places: Ints, values: Floats) -> Floats:
         rows = self._rows(places)
         return np.bincount(self._texts[rows], values[rows], self.size).astype(np.float32)
 
     def _rows(self, places: Ints) -> Any:
-        parts = [np.arange(self._starts[at], self._starts[at + 1]) for at in places]
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
-
-
-class Vectors(NamedTuple):
-    """The vectors of tools, each of length 1."""
-
-    described: Floats
-    named: Floats
+        """Where the texts of these terms stand, one term after the other."""
+        starts, sizes = self._starts[places], self._starts[places + 1] - self._starts[places]
+        before = np.cumsum(sizes) - sizes
+        return np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
 
 
 class ToolIndex:
@@ -128,14 +120,14 @@ class ToolIndex:
         both = np.divmod(pairs, max(self.size, 1))
         return Postings(both[0].astype(np.uint32), both[1], sums, self.size)
 
-    def _stacked(self, parts: Sequence[Read], width: int) -> Vectors:
-        size = 2 * width
+    def _stacked(self, parts: Sequence[Read], width: int) -> Floats:
+        """A vector for each tool, of length 1; of one without, zeros."""
         held = b"".join(
-            part.vectors if len(part.vectors) == size else bytes(size) for part in parts
+            part.vector if len(part.vector) == width else bytes(width) for part in parts
         )
-        whole = np.frombuffer(held, np.int8).reshape(-1, 2, width).astype(np.float32)
-        whole /= np.maximum(np.linalg.norm(whole, axis=2, keepdims=True), 1e-6)
-        return Vectors(np.ascontiguousarray(whole[:, 0]), np.ascontiguousarray(whole[:, 1]))
+        vectors = np.frombuffer(held, np.int8).reshape(-1, width).astype(np.float32)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
+        return vectors
 
 
 def _concatenated(terms: list[bytes], counts: list[bytes] | None) -> tuple[Any, Any, Any]:

@@ -23,7 +23,7 @@ from holdfast.models.protocol import Embedder
 from holdfast.models.vectors import quantised
 from holdfast.toolbox.tool import Tool
 
-VERSION = 1
+VERSION = 2
 FIELDS = ("name", "description", "parameters", "server")
 _MOST_CHARACTERS = 4_000
 """Of one field: what a description says first is what it is about."""
@@ -31,8 +31,10 @@ _MOST_NODES = 400
 """Of a schema; the largest real one at hand has 250 with a name or a description."""
 _GRAM = 4
 _MOST_COUNT = 255
-_EMBEDDED = 1_000
-"""Characters of a description that its vector is made of."""
+_EMBEDDED, _EMBEDDED_SCHEMA = 1_000, 600
+"""Characters of a description and of a schema that vectors are made of."""
+_OF_TEXTS = (0.4, 0.6)
+"""How much the two texts of a tool count in its vector, as they were learnt: see `_embedded`."""
 
 
 class Read(msgspec.Struct, frozen=True, array_like=True):
@@ -44,8 +46,8 @@ class Read(msgspec.Struct, frozen=True, array_like=True):
     """How often each stands there."""
     grams: bytes
     """Runs of four letters of name and description, each once."""
-    vectors: bytes
-    """Of the name with the description, and of the name alone; none without an embedder."""
+    vector: bytes
+    """Of all that it says, most of all of its name and description; none without an embedder."""
 
 
 def maker_of(embedder: Embedder | None) -> str:
@@ -63,24 +65,27 @@ def decoded(read: bytes) -> Read:
 
 def read_all(tools: Sequence[Tool], embedder: Embedder | None) -> list[bytes]:
     """What is read in each tool, encoded; the texts of all are embedded together."""
-    vectors = None
+    vectors = [b""] * len(tools)
     if embedder is not None and tools:
         texts = [text for tool in tools for text in _embedded(tool)]
-        vectors = quantised(embedder.embed(texts)).reshape(len(tools), -1)
+        pairs = np.asarray(embedder.embed(texts), np.float32).reshape(len(tools), 2, -1)
+        # Both cosines of a query, weighted, are the product with one vector.
+        means = np.einsum("npd,p->nd", pairs, np.array(_OF_TEXTS, np.float32))
+        vectors = [vector.tobytes() for vector in quantised(means)]
     return [
-        msgspec.msgpack.encode(_read(tool, b"" if vectors is None else vectors[n].tobytes()))
-        for n, tool in enumerate(tools)
+        msgspec.msgpack.encode(_read(tool, vector))
+        for tool, vector in zip(tools, vectors, strict=True)
     ]
 
 
-def _read(tool: Tool, vectors: bytes) -> Read:
+def _read(tool: Tool, vector: bytes) -> Read:
     texts = (tool.name, tool.description, schema_text(tool.parameters), tool.server)
     counts = [Counter(terms_in(text[:_MOST_CHARACTERS])) for text in texts]
     return Read(
         fields=tuple(_numbers(each) for each in counts),
         counts=tuple(bytes(min(n, _MOST_COUNT) for n in each.values()) for each in counts),
         grams=_numbers(grams_in(f"{tool.name} {tool.description[:_MOST_CHARACTERS]}")),
-        vectors=vectors,
+        vector=vector,
     )
 
 
@@ -89,9 +94,10 @@ def _numbers(values: Iterable[int]) -> bytes:
 
 
 def _embedded(tool: Tool) -> tuple[str, str]:
-    name = " ".join(spoken(tool.name))
-    about = tool.description[:_EMBEDDED]
-    return f"{name}: {about}", name
+    """What its vector is made of: what it is for, and that with its server and parameters."""
+    about = f"{' '.join(spoken(tool.name))}: {tool.description[:_EMBEDDED]}"
+    server = " ".join(spoken(tool.server))
+    return about, f"{server} {about} {schema_text(tool.parameters)[:_EMBEDDED_SCHEMA]}"
 
 
 def spoken(name: str) -> list[str]:

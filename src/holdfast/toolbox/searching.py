@@ -1,9 +1,10 @@
 """Which tools a request needs: signals of each tool, their weighted sum, and the best of each wish.
 
-searching: after index, clauses and weights. Pure and in numbers: the words of a query are looked up
-in the index, its vector is compared with every tool's, and all signals are summed by the weights.
-A query that asks for several things is searched as a whole and clause by clause, and the places are
-filled in turn, so that one wish with many like tools does not push out the others.
+searching: after index, names, clauses and weights. Pure and in numbers: the words of a query are
+looked up in the index, its vector is compared with every tool's, and all signals are summed by the
+weights. A query that asks for several things is searched as a whole and clause by clause: most
+places are the whole's, the others are filled in turn, so that one wish with many like tools does
+not push out the others.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from holdfast.condense.question import fold
 from holdfast.models.protocol import Embedder
 from holdfast.toolbox.clauses import bounded, clauses_of
 from holdfast.toolbox.index import Floats, Postings, ToolIndex
-from holdfast.toolbox.reading import grams_in, maker_of, read_all, spoken, terms_in
+from holdfast.toolbox.names import Names
+from holdfast.toolbox.reading import grams_in, maker_of, read_all, terms_in
 from holdfast.toolbox.tool import Tool
 from holdfast.toolbox.weights import FALLS_OFF, WITH_VECTORS, WORDS_ONLY
 
-MOST_POSTINGS = 60_000
+MOST_POSTINGS = 30_000
 """Tools that hold a query's runs of letters, summed over these; the rarest are looked at first."""
-_CANDIDATES = 400
+_CANDIDATES = 300
 """Tools whose vectors a clause is compared with: the best by words, of it and of the whole."""
+_OF_CLAUSES = 0.4
+"""Of the places, those for which the clauses of a request stand in turn."""
 _EXTRA = ("called", "used")
 """Signals that most tools have nothing of: they come on top of the others' sum."""
 _MOST_INDEXES = 32
@@ -53,8 +56,7 @@ class Search:
         self._embedder = embedder if index.vectors is not None else None
         self.weights = WORDS_ONLY if self._embedder is None else WITH_VECTORS
         self._places = {key: n for n, key in enumerate(index.keys)}
-        self._names = [fold(name) for _, name in index.keys]
-        self._spoken = [" ".join(spoken(name)) for _, name in index.keys]
+        self._names = Names([name for _, name in index.keys])
 
     def __call__(
         self, query: str, k: int = 10, *, used: Mapping[tuple[str, str], float] | None = None
@@ -69,17 +71,26 @@ class Search:
         clauses = clauses_of(query)
         rows = [query, *clauses] if len(clauses) > 1 else [query]
         signals = self.signals(rows, used or {})
-        weights = np.array([self.weights.get(name, 0.0) for name in signals], np.float32)
-        total = sum(abs(weight) for name, weight in self.weights.items() if name not in _EXTRA)
-        stacked = np.stack(list(signals.values())) * (weights / total)[:, None, None]
-        scores: Floats = stacked.sum(axis=0)
-        order = _filled(scores, k)
+        weights = self._shares(signals)
+        scores: Floats = np.zeros((len(rows), self.index.size), np.float32)
+        for name, signal in signals.items():
+            scores += weights[name] * signal
         best = scores.max(axis=0)
+        order = _filled(scores, k)
         return [
-            self._hit(n, float(best[n]), dict(zip(signals, stacked[:, 0, n].tolist(), strict=True)))
+            self._hit(
+                n,
+                float(best[n]),
+                {name: float(weights[name] * signals[name][0, n]) for name in signals},
+            )
             for n in order
             if best[n] >= FALLS_OFF * best[order[0]] and best[n] > 0
         ]
+
+    def _shares(self, signals: Iterable[str]) -> dict[str, np.float32]:
+        """The weight of each signal, such that a tool that has all of them scores 1."""
+        total = sum(abs(weight) for name, weight in self.weights.items() if name not in _EXTRA)
+        return {name: np.float32(self.weights.get(name, 0.0) / total) for name in signals}
 
     def _hit(self, n: int, score: float, signals: Mapping[str, float]) -> Hit:
         server, name = self.index.keys[n]
@@ -99,26 +110,12 @@ class Search:
             "grams": np.stack([self._grams(row, MOST_POSTINGS // len(rows)) for row in rows]),
             "server": self._of_servers(whole),
             "called": np.stack([self._called(row) for row in rows]),
-            "used": np.broadcast_to(self._used(used), whole.shape),
+            "used": self._used(used)[None],
         }
         if self._embedder is not None and index.vectors is not None:
-            signals["meaning"] = self._alike(rows, whole, index.vectors.described)
+            vectors = np.asarray(self._embedder.embed(rows), np.float32)
+            signals["meaning"] = _alike(vectors, whole, index.vectors)
         return signals
-
-    def _alike(self, rows: Sequence[str], whole: Floats, described: Floats) -> Floats:
-        """How like each tool's vector is to the query's; to a clause's, of those that may win."""
-        assert self._embedder is not None  # noqa: S101 - whoever calls this has looked
-        first, *others = np.asarray(self._embedder.embed(rows), np.float32)
-        alike = np.zeros_like(whole)
-        # Not with `@`: what BLAS would share out among threads waits for the busiest of them.
-        np.einsum("ij,j->i", described, first, out=alike[0])
-        most = min(_CANDIDATES, len(described) - 1)
-        of_query = np.argpartition(-(alike[0] + whole[0]), most)[: most + 1]
-        for n, vector in enumerate(others, 1):
-            of_clause = np.argpartition(-whole[n], most)[: most + 1]
-            near = np.union1d(of_query, of_clause)
-            alike[n, near] = np.einsum("ij,j->i", described[near], vector)
-        return alike
 
     def _named(self, terms: Sequence[int]) -> Floats:
         """The share of each tool's name that a text says."""
@@ -145,17 +142,8 @@ class Search:
     def _called(self, text: str) -> Floats:
         """Whether a text is a tool's name, with a server's before it or a part of it left out."""
         called = np.zeros(self.index.size, np.float32)
-        wanted = fold(text.strip().strip("`'\""))
-        if not wanted or len(wanted.split()) > 4:
-            return called
-        as_words = " ".join(spoken(wanted))
-        for n, (name, words) in enumerate(zip(self._names, self._spoken, strict=True)):
-            if wanted == name or as_words == words:
-                called[n] = 1.0
-            elif words.endswith(f" {as_words}") or as_words.endswith(f" {words}"):
-                called[n] = 0.5
-            elif words.startswith(f"{as_words} "):
-                called[n] = 0.25
+        for n, share in self._names.alike(text.strip().strip("`'\"")).items():
+            called[n] = share
         return called
 
     def _used(self, used: Mapping[tuple[str, str], float]) -> Floats:
@@ -166,6 +154,23 @@ class Search:
         return uses
 
 
+def _alike(vectors: Floats, whole: Floats, of_tools: Floats) -> Floats:
+    """How like each tool's vector is to the query's; to a clause's, of those that may win."""
+    alike = np.zeros_like(whole)
+    # Not with `@`: what BLAS would share out among threads waits for the busiest of them.
+    np.einsum("ij,j->i", of_tools, vectors[0], out=alike[0])
+    if len(vectors) == 1:
+        return alike
+    most = min(_CANDIDATES, len(of_tools) - 1)
+    of_query = np.argpartition(-(alike[0] + whole[0]), most)[: most + 1]
+    for n, vector in enumerate(vectors[1:], 1):
+        of_clause = np.argpartition(-whole[n], most)[: most + 1]
+        # Some stand there twice, and are compared twice: that costs less than to sort them.
+        near = np.concatenate((of_query, of_clause))
+        alike[n, near] = np.einsum("ij,j->i", of_tools[near], vector)
+    return alike
+
+
 def _gained(postings: Postings, terms: Sequence[int]) -> Floats:
     """BM25 as a share of the most that a text could gain by these words."""
     places = postings.places(terms)
@@ -174,18 +179,25 @@ def _gained(postings: Postings, terms: Sequence[int]) -> Floats:
 
 
 def _filled(scores: Floats, k: int) -> list[int]:
-    """At most `k` places, filled in turn: the whole query's best, then that of each clause."""
+    """At most `k` places: the first of the whole query, then the clauses' in turn with it.
+
+    A clause of a request for one thing ("Can you help me with that?") brings tools that nobody
+    needs; so the greater part of the places is the whole query's, which knows what is meant.
+    """
     k = min(k, scores.shape[1])
-    tops = []
-    for row in scores:
-        near = np.argpartition(-row, k - 1)[:k]
-        tops.append(near[np.lexsort((near, -row[near]))].tolist())
-    order: dict[int, None] = {}
+    whole, *clauses = (_best(row, k) for row in scores)
+    order = dict.fromkeys(whole[: k - int(k * _OF_CLAUSES)] if clauses else whole)
     for place in range(k):
-        for top in tops:
+        for top in (*clauses, whole):
             if len(order) < k:
                 order[top[place]] = None
     return list(order)
+
+
+def _best(row: Floats, k: int) -> list[int]:
+    near = np.argpartition(-row, k - 1)[:k]
+    best: list[int] = near[np.lexsort((near, -row[near]))].tolist()
+    return best
 
 
 _read: OrderedDict[tuple[str, str, str, str], bytes] = OrderedDict()

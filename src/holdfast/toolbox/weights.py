@@ -11,18 +11,18 @@ from types import MappingProxyType
 
 WITH_VECTORS: Mapping[str, float] = MappingProxyType(
     {
-        "whole": 4.0,  # BM25 over name, description, parameters and server as one text
-        "parameters": 2.0,  # BM25 over the names and descriptions of the parameters
-        "name": 0.5,  # the share of the tool's name that the query says
-        "grams": 4.0,  # runs of four letters
-        "meaning": 4.0,  # the vectors of name and description
-        "server": 1.0,  # what the tools of its server gain on the whole
-        "called": 8.0,  # the query is the tool's name, or ends or begins with it
-        "used": 1.0,  # it was used before in this session and scope
+        "whole": 5.0,  # BM25 over name, description, parameters and server as one text
+        "parameters": 3.5,  # BM25 over the names and descriptions of the parameters
+        "name": 1.5,  # the share of the tool's name that the query says
+        "grams": 6.0,  # runs of four letters
+        "meaning": 9.0,  # the vectors of what a tool says
+        "server": 3.0,  # what the tools of its server gain on the whole
+        "called": 14.0,  # the query is the tool's name, or ends or begins with it
+        "used": 1.8,  # it was used before in this session and scope
     }
 )
 WORDS_ONLY: Mapping[str, float] = MappingProxyType(
     {name: weight for name, weight in WITH_VECTORS.items() if name != "meaning"}
 )
-FALLS_OFF = 0.35
+FALLS_OFF = 0.2
 """Of the best score: what has less is not shown, however many were asked for."""

@@ -182,6 +182,7 @@ def _think_as_claude(wishes: Wishes, recipient: Recipient, version: tuple[int, i
     if budget is None:
         return
     body = recipient.body
+    half = _half(body.get("max_tokens"))
     reason = ""
     if version < (3, 7):
         reason = "thinking, which this model is not known for"
@@ -190,7 +191,7 @@ def _think_as_claude(wishes: Wishes, recipient: Recipient, version: tuple[int, i
         reason = "thinking in a turn that another model began"
     elif take(body, "tool_choice", "type") in ("any", "tool"):
         reason = "thinking beside a tool that must be called"  # rule A15
-    elif version < (4, 6) and body["max_tokens"] < 2 * _LEAST_BUDGET:
+    elif version < (4, 6) and half < _LEAST_BUDGET:
         reason = "thinking in an answer this short"
     if reason:
         recipient.lose("$.thinking", reason)
@@ -201,11 +202,16 @@ def _think_as_claude(wishes: Wishes, recipient: Recipient, version: tuple[int, i
         known = effort if effort in ("low", "medium", "high", "xhigh", "max") else "low"
         body["output_config"] = {**body.get("output_config", {}), "effort": known}
     else:
-        half = body["max_tokens"] // 2  # the other half is for the answer
-        body["thinking"] = {"type": "enabled", "budget_tokens": min(budget, half)}
+        tokens = min(max(budget, _LEAST_BUDGET), half)
+        body["thinking"] = {"type": "enabled", "budget_tokens": tokens}
     for name in ("temperature", "top_p", "top_k"):  # which Claude refuses while it thinks
         if body.pop(name, None) is not None or wishes.plain.pop(name, None) is not None:
             recipient.lose(f"$.{name}", "sampling beside thinking, which Claude does not take")
+
+
+def _half(limit: Any) -> int:
+    """Half of the tokens of an answer: the other half is for what it says."""
+    return limit // 2 if isinstance(limit, int) else 0
 
 
 def _to_gemini(wishes: Wishes, recipient: Recipient) -> None:

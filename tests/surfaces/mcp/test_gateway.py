@@ -271,7 +271,7 @@ def test_orders_in_a_description_are_flagged_and_stand_as_data() -> None:
         ):
             (tool,) = [t for t in (await host.list_tools()).tools if t.name == "add"]
             assert (tool.description or "").startswith("[Its server's own words, and suspect")
-            assert gateway.catalog.entries["add"].flags == ("secrecy", "pretence", "secrets")
+            assert gateway.catalog.entries["add"].flags == ("conceals", "directs", "exfiltrates")
 
     asyncio.run(main())
 

@@ -19,8 +19,8 @@ from holdfast.surfaces.mcp.cards import ServerCard
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.pins import Pinned, in_force
 from holdfast.surfaces.mcp.structured import checker
-from holdfast.surfaces.mcp.suspicion import suspicions
 from holdfast.toolbox.directory import directory
+from holdfast.toolbox.intents import warnings_of
 from holdfast.toolbox.tool import Tool
 from holdfast.voice import fenced, in_one_line
 
@@ -208,13 +208,9 @@ def _entries(spec: ServerSpec, card: ServerCard, pinned: Pinned, *, plain: bool)
             definition,
             tool,
             change,
-            suspicions(f"{tool.name}\n{tool.description}\n{_schema_words(definition)}"),
+            warnings_of(tool),
             always or spec.pins(tool.name),
         )
-
-
-def _schema_words(definition: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(definition.get("inputSchema")).decode("utf-8", "replace")
 
 
 def _listed(entry: Entry) -> dict[str, Any]:

@@ -1,0 +1,45 @@
+"""Recorded agents with sixty tools more: the calls arrive as before, and the prefix stays."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+
+import pytest
+
+from tests.proxy.harness import DIALECTS, running_proxy
+from tests.proxy.lazy_replaying import (
+    kept_shares,
+    lazy_model,
+    rebuilt,
+    requests_of,
+    with_tools,
+)
+from tests.proxy.replaying import chosen, retell, story_of
+from tests.proxy.upstream import Upstream
+from tests.recorded import needs_trajectories
+
+LAZY = {"lazy_tool_tokens": 5_000}
+_STEPS = 6
+
+
+@needs_trajectories
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_recorded_call_reaches_the_client_as_before(dialect: str) -> None:
+    recording = next(
+        each
+        for each in islice(chosen(16_000, overflows=False), 40)
+        if sum(bool(message.get("tool_calls")) for message in each["messages"]) > 1
+    )
+    story = with_tools(story_of(recording, dialect))
+    del story.steps[_STEPS:]
+    with Upstream() as upstream, running_proxy(LAZY, upstream.url) as proxy:
+        told = retell(story, proxy, upstream, lazy_model(dialect))
+        assert not told.refusal
+        assert upstream.refused == []
+        sent = requests_of(told)
+        assert any(turn.between for turn in told.turns)  # tools were set aside, and looked for
+        assert len(sent[-1].body) < len(told.turns[-1].asked) / 2
+        assert set(kept_shares(told)) == {1.0}
+        for turn, body in zip(told.turns, rebuilt(told, proxy), strict=True):
+            assert json.loads(body) == json.loads(turn.asked)
