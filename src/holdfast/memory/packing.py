@@ -51,8 +51,7 @@ def choose(
 ) -> list[Chosen]:
     """Pieces by worth until the budget is used, by their turns, the worthiest first."""
     tokens = arrays.tokens.all
-    # The end of a line is one token with the full stop before it: the name is what a line costs.
-    lines = [count(f"{name}:") for name in arrays.names]
+    lines = [count(f"{name}: \n") for name in arrays.names]
     worth = ranked.scores - np.float32(DENSITY) * np.log(np.maximum(tokens, 1)).astype(np.float32)
     if room.session is not None:
         number = arrays.sessions.get(room.session, -1)
