@@ -18,6 +18,7 @@ from holdfast.errors import HoldfastError
 from holdfast.memory import recalling
 from holdfast.memory.held import HeldArrays
 from holdfast.memory.recalling import Memory
+from holdfast.models.minilm import MiniLmEmbedder
 from holdfast.models.protocol import Embedder
 from holdfast.store import Store, open_store
 from holdfast.store.memory import MemoryStore
@@ -394,6 +395,24 @@ def test_vectors_of_two_embedders_are_never_compared(opener: Opener) -> None:
         assert await other.reindex() == len(TALK)
 
     opener.run(work)
+
+
+class LikeMiniLm(Letters):
+    """The same vectors under the name of a better embedder."""
+
+    name = MiniLmEmbedder.name
+
+
+def test_meaning_counts_for_more_where_a_better_embedder_reads() -> None:
+    def meaning_by(embedder: Embedder) -> float:
+        async def work(memory: Memory) -> float:
+            await memory.remember("s", TALK)
+            recalled = await memory.recall("blue bowl", token_budget=3_000)
+            return max(abs(p.signals.get("meaning", 0.0)) for p in recalled.passages)
+
+        return run(work, embedder=embedder)
+
+    assert meaning_by(LikeMiniLm()) == pytest.approx(3 * meaning_by(Letters()), rel=0.01)
 
 
 # --- the engine ----------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from holdfast.memory.packing import Chosen, Room, choose, packed, passages_of
 from holdfast.memory.passages import Recalled
 from holdfast.memory.question import read_question
 from holdfast.memory.ranking import Ranked, rank
-from holdfast.memory.weights import WITH_VECTORS, WORDS_ONLY
+from holdfast.memory.weights import weights_of
 from holdfast.models.protocol import Embedder
 from holdfast.store import Scope, Store
 from holdfast.store.turn_shelf import MOST_AT_ONCE, NewTurn, Remembered, TurnFilter, print_of
@@ -151,8 +151,7 @@ class Memory:
         vector: Floats | None = None
         if self._embedder is not None:
             vector = np.asarray(self._embedder.embed([question.text])[0], np.float32)
-        weights = WORDS_ONLY if vector is None else WITH_VECTORS
-        ranked = rank(arrays, question, vector, weights)
+        ranked = rank(arrays, question, vector, weights_of(self._embedder))
         return ranked, choose(arrays, ranked, room, self._count)
 
     async def reindex(self) -> int:
