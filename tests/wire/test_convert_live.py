@@ -344,7 +344,8 @@ odd = st.recursive(
             st.sampled_from(
                 "type format schema json_schema name effort budget_tokens summary user_id "
                 "verbosity thinkingConfig thinkingBudget thinkingLevel includeThoughts "
-                "responseMimeType responseSchema seed topK temperature maxOutputTokens stopSequences source "
+                "responseMimeType responseSchema seed topK temperature maxOutputTokens "
+                "stopSequences source "
                 "url data media_type disable_parallel_tool_use properties items".split()
             ),
             inside,
