@@ -204,3 +204,12 @@ def test_what_cannot_be_carried_is_told() -> None:
         assert "logit_bias" in answered.headers["x-holdfast-not-carried"]
         [turn] = turns_of(proxy, answered)
         assert "logit_bias" in turn.edits[-1].why
+
+
+def test_a_history_that_another_provider_holds_is_refused_and_not_left_out() -> None:
+    with across("anthropic", says(text("Hello."))) as (proxy, other):
+        body = {"model": "gpt-5", "input": "And then?", "previous_response_id": "resp_1"}
+        answered = ask(proxy.url + path_of("openai-responses"), body, HEADERS)
+        assert answered.status == 400
+        assert "the history is held by a provider that is not other" in answered.body.decode()
+        assert not other.requests

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from urllib.parse import quote
 
 from holdfast.calling.network import Reply, UpstreamError
 from holdfast.calling.upstreams import Target
+from holdfast.errors import ShapeError
 from holdfast.store.records import Edit
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import Fields, log
@@ -24,6 +26,8 @@ from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, without
 from holdfast.wire import Conversation, write
 
 _SAFE = "/:@!$&'()*+,;=~"
+HELD_BY_PROVIDERS = ("previous_response_id", "conversation", "prompt", "cachedContent")
+"""What names something that a provider keeps, and nobody else has."""
 _NEXT = frozenset({429, 500, 502, 503, 504, 529})
 """Answers behind which the next upstream may do better: it is busy, or down."""
 
@@ -151,10 +155,18 @@ class Dispatch:
     @asynccontextmanager
     async def _translated(self, target: Target, request: Conversation) -> AsyncIterator[Reply]:
         """Ask in another dialect, and give the answer in the client's."""
+        if held := [name for name in HELD_BY_PROVIDERS if request.rest.get(name)]:
+            raise ShapeError(
+                f"the history is held by a provider that is not {target.name}",
+                where=f"$.{held[0]}",
+                fix="Send the whole history, or ask for a model that its own provider answers.",
+            )
         streams = self.incoming.route.streams or request.rest.get("stream") is True
         off_loop = self.service.engine.workers.off_loop
         size = len(request.source or b"")
-        asked = await off_loop(size, lambda: translated_request(request, target, streams=streams))
+        longest = self.service.engine.options.registry.resolve(target.model).max_output_tokens
+        work = partial(translated_request, request, target, streams=streams, longest=longest)
+        asked = await off_loop(size, work)
         self._lost = asked.lost
         path = translated_path(target, streams=streams)
         query = "alt=sse" if streams and target.dialect == "gemini" else ""
@@ -164,7 +176,9 @@ class Dispatch:
         async with self._post(target, path, query, headers, asked.body) as reply:
             most = self.service.most_bytes
             dialect = self.incoming.route.dialect
-            yield await translated_reply(reply, target, dialect, most, asked.custom)
+            answer, lost = await translated_reply(reply, target, dialect, most, asked.custom)
+            self._lost += lost
+            yield answer
 
     def _post(
         self, target: Target, path: str, query: str, headers: dict[str, str], body: bytes

@@ -25,7 +25,7 @@ from holdfast.expand.finding import CALLERS, OUR_TOOLS
 from holdfast.fitting import Fitted
 from holdfast.store import Turn
 from holdfast.surfaces.proxy.delivery import Outcome, Pieces, account
-from holdfast.surfaces.proxy.dispatch import Dispatch
+from holdfast.surfaces.proxy.dispatch import HELD_BY_PROVIDERS, Dispatch
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.surfaces.proxy.remembering import Ended, Remembering, edit_of
@@ -58,7 +58,6 @@ have its request rebuilt, even if the proxy is killed in the next moment; but a 
 must not hold answers back."""
 _LARGE_EVENT = 250_000
 """Bytes of one event that are not read on the event loop: two milliseconds."""
-_HELD_BY_THE_PROVIDER = ("previous_response_id", "conversation", "prompt", "cachedContent")
 
 
 class Handling:
@@ -439,7 +438,7 @@ class Handling:
         """
         if self._dispatch.target is None or self._dispatch.fell_back:
             return False
-        return not any(asked.rest.get(name) for name in _HELD_BY_THE_PROVIDER)
+        return not any(asked.rest.get(name) for name in HELD_BY_PROVIDERS)
 
     def _link(self, prepared: Prepared) -> None:
         """Let the client's next request be known: it may name this answer and hold no history."""

@@ -43,10 +43,10 @@ def translated_path(target: Target, *, streams: bool) -> str:
 
 
 def translated_request(
-    request: Conversation, target: Target, *, streams: bool
+    request: Conversation, target: Target, *, streams: bool, longest: int
 ) -> TranslatedRequest:
-    """The request as the upstream reads it."""
-    answerer = Answerer(model=target.model, streams=streams)
+    """The request as the upstream reads it; `longest` is the model's longest answer."""
+    answerer = Answerer(model=target.model, streams=streams, output_limit=longest)
     converted = convert(request, target.dialect, answerer=answerer)
     lost = dict.fromkeys(f"{loss.path}: {loss.message}" for loss in converted.lost)
     told = list(lost)[:_MOST_NAMED]
@@ -57,18 +57,21 @@ def translated_request(
 
 async def translated_reply(
     reply: Reply, target: Target, to: str, most: int, custom: frozenset[str]
-) -> Reply:
-    """The upstream's answer in the dialect `to`; `most` bytes are read of one in one piece."""
+) -> tuple[Reply, tuple[str, ...]]:
+    """The upstream's answer in the dialect `to`, and what of a whole one could not be carried.
+
+    `most` bytes are read of one in one piece.
+    """
     speaks, model = target.dialect, target.model
     if reply.status < 400 and is_stream(reply):
         translator = AnswerTranslator(speaks=speaks, to=to, model=model, custom=custom)
-        return _TranslatedStream(reply, translator)
+        return _TranslatedStream(reply, translator), ()
     whole = await received(reply, most)
     if whole.status >= 400:
         body = translate_error(whole.status, whole.body, speaks=speaks, to=to)
-        return _TranslatedWhole(whole.status, whole.headers, body)
+        return _TranslatedWhole(whole.status, whole.headers, body), ()
     answer = translate_answer(whole.body, speaks=speaks, to=to, model=model, custom=custom)
-    return _TranslatedWhole(answer.status, whole.headers, answer.body)
+    return _TranslatedWhole(answer.status, whole.headers, answer.body), answer.lost
 
 
 class _TranslatedWhole:
