@@ -400,6 +400,38 @@ def test_cancelled_while_a_result_is_written_it_is_there_once(
         run(work)
 
 
+def test_a_result_that_cannot_be_written_ends_the_other_tools(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    append = Journal.add
+    ended: list[str] = []
+
+    async def refusing(self: Journal, *steps: Step) -> None:
+        if any(step.kind == "result" for step in steps):
+            raise StoreConflictError("another process has gone on from here")
+        await append(self, *steps)
+
+    async def wait(what: str) -> str:
+        """Waits for what never comes."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(what)
+        return "it came"
+
+    monkeypatch.setattr(Journal, "add", refusing)
+    script = calls(call("wait", what="a"), call("add", numbers=[1]), call("wait", what="b"))
+    with Upstream(script) as upstream:
+
+        async def work() -> None:
+            async with agent_of(upstream, tools=[add, wait]) as agent:
+                with pytest.raises(StoreConflictError, match="gone on"):
+                    await agent.run("Do it.")
+                assert sorted(ended) == ["a", "b"]
+
+        run(work)
+
+
 def test_another_process_goes_on_from_the_journal_and_only_one_of_two(tmp_path: Any) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     with Upstream(calls(call("add", numbers=[1, 2])), status(500), says("3."), says("x")) as up:

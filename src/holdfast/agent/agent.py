@@ -372,9 +372,18 @@ class Agent:
     # --- tools -----------------------------------------------------------------------------------
 
     async def _run_tools(self, calls: Sequence[Call]) -> None:
-        """Run what was asked for, at once; each result is written down as it comes."""
-        failures = await asyncio.gather(*(self._called(call) for call in calls))
-        for call, failed in zip(calls, failures, strict=True):
+        """Run what was asked for, at once; each result is written down as it comes.
+
+        A result that cannot be written ends the others too: nobody would know what they did, and
+        if another process has gone on from here, they are its to run.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._called(call)) for call in calls]
+        except BaseExceptionGroup as failed_writes:
+            raise failed_writes.exceptions[0] from None
+        for call, task in zip(calls, tasks, strict=True):
+            failed = task.result()
             key = (call.name, call.arguments)
             times = self._failing[1] + 1 if failed and self._failing[0] == key else int(failed)
             self._failing = (key, times) if failed else (("", ""), 0)

@@ -60,6 +60,7 @@ def _frame(state: ResearchState, budget: int, model: str, run: str) -> Report:
         summary=state.summary,
         left_out=left_out_of(state.sources),
         sources_read=len(state.readable),
+        source_tokens=sum(entry.tokens for entry in state.readable),
         findings_left_out=len(state.findings),
         budget=budget,
         usage=state.usage,

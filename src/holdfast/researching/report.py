@@ -82,6 +82,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Those that a finding quotes, and no others."""
     left_out: tuple[LeftOut, ...] = ()
     sources_read: int = 0
+    source_tokens: int = 0
+    """Of all sources that were read: what their text would have cost in a prompt."""
     findings_left_out: int = 0
     """Findings for which the budget had no room."""
     budget: int = 0

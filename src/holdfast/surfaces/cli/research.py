@@ -210,8 +210,10 @@ def _written(report: Report, form: Format) -> bytes:
 
 def _remarks(report: Report) -> None:
     counts = f"{len(report.findings):,} findings of {len(report.sources):,} sources"
-    spent = f", {report.usage.tokens:,} tokens of {report.model}" if report.model else ""
-    remark(f"{counts}; {report.sources_read:,} read, {len(report.left_out):,} left out{spent}")
+    remark(f"{counts}; {report.sources_read:,} read, {len(report.left_out):,} left out")
+    if report.model:
+        spent, whole = report.usage.tokens, report.source_tokens
+        remark(f"{spent:,} tokens of {report.model}, for sources of {whole:,} tokens")
 
 
 @contextmanager
