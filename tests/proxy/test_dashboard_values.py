@@ -214,7 +214,9 @@ def test_every_failure_has_a_reason() -> None:
     for status in (400, 401, 404, 418, 429, 499, 500, 502, 503, 529, 599):
         assert why_failed(status).endswith(".")
         assert all(why_failed(status, kind) for kind in kinds)
-    assert "limit" in why_failed(400, "BudgetExceededError")
+    for kind in ("BudgetExceededError", "AnchorPreservationError"):
+        assert "does not fit its limit" in why_failed(400, kind)
+    assert "Too many" in why_failed(429, "SomeQuotaError")
 
 
 def test_a_ref_is_explained_where_it_came_in_not_where_it_is_quoted() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast import errors
 from holdfast.engine.accounting import CLIENT_LEFT
 from holdfast.store.records import Turn
 from holdfast.surfaces.proxy.dashboard.html import Html
@@ -53,14 +54,20 @@ _BY_ERROR = {
     "BrokenOffError": "The upstream broke off its answer.",
     "SettingsError": "The request names a model or a switch that means nothing.",
 }
+_EITHERS = frozenset({408, 413, 429, 503})
+"""What means the same whoever says it."""
 OK = 400
 
 
 def why_failed(status: int, error: str = "") -> str:
     """What a failure means."""
     if error:
-        ours = "The proxy cannot read the request." if status < 500 else "The proxy failed."
-        return _BY_ERROR.get(error, ours)
+        kind = getattr(errors, error, None)
+        names = [each.__name__ for each in kind.__mro__] if isinstance(kind, type) else [error]
+        reason = next((_BY_ERROR[name] for name in names if name in _BY_ERROR), "")
+        if reason or status not in _EITHERS:
+            ours = "The proxy refused the request." if status < 500 else "The proxy failed."
+            return reason or ours
     fallback = "The provider failed." if status >= 500 else "The provider refused the request."
     return _BY_STATUS.get(status, fallback)
 
