@@ -214,6 +214,9 @@ def add(
 def try_one(
     name: Annotated[str, typer.Argument(help="Which server.")],
     config: ConfigOption = None,
+    store: StoreOption = None,
+    user: UserOption = DEFAULT.user,
+    workspace: WorkspaceOption = DEFAULT.workspace,
     output: OutputOption = None,
     color: ColorOption = None,
 ) -> None:
@@ -223,8 +226,9 @@ def try_one(
     """
     from holdfast.surfaces.mcp.trying import try_server  # noqa: PLC0415 - the SDK loads for 2 s
 
-    settings = Settings.load(output=output, color=color, mcp_config=config)
-    tried: Tried = asyncio.run(try_server(_named(settings, name), settings))
+    settings = Settings.load(output=output, color=color, store_url=store, mcp_config=config)
+    spec, scope = _named(settings, name), Scope(user, workspace)
+    tried: Tried = asyncio.run(try_server(spec, settings, scope))
 
     def draw(console: Console) -> None:
         remark(f"{tried.version or name}, protocol {tried.protocol}, {tried.seconds:.1f} s")

@@ -18,7 +18,7 @@ import msgspec
 from holdfast.surfaces.mcp.cards import ServerCard
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.pins import Pinned, in_force
-from holdfast.surfaces.mcp.structured import checker
+from holdfast.toolbox.checking import problems
 from holdfast.toolbox.directory import directory
 from holdfast.toolbox.intents import warnings_of
 from holdfast.toolbox.tool import Tool
@@ -187,12 +187,16 @@ def described(entries: Iterable[Entry]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def fault_of(entry: Entry, arguments: Mapping[str, Any]) -> str:
-    """Why arguments are not what a tool takes, with what it takes; empty if they are."""
-    check = checker(entry.schema)
-    if check is None or check(dict(arguments)):
-        return ""  # a schema that is none is its server's to judge by
+    """Why arguments are not what a tool takes, which of them, and what it takes; empty if they are.
+
+    A schema that is none is its server's to judge by.
+    """
+    faults = problems(entry.tool, arguments)
+    if not faults:
+        return ""
     schema = fenced(msgspec.json.encode(entry.schema).decode()[:20_000])
-    return f"The arguments are not what {in_one_line(entry.name)} takes:\n{schema}"
+    told = "\n".join(faults)
+    return f"The arguments are not what {in_one_line(entry.name)} takes:\n{told}\n{schema}"
 
 
 def _entries(spec: ServerSpec, card: ServerCard, pinned: Pinned, *, plain: bool) -> Iterable[Entry]:

@@ -21,8 +21,9 @@ from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS, parse_call
 from holdfast.store import RefInfo
-from holdfast.surfaces.mcp.structured import checker
 from holdfast.tokens import count
+from holdfast.toolbox.checking import problems
+from holdfast.toolbox.tool import read_tool
 from holdfast.voice import in_one_line, item
 
 MOST_CHARACTERS = 4_000_000
@@ -221,13 +222,14 @@ OWN_TOOLS: tuple[OwnTool, ...] = (
     ),
 )  # fmt: skip
 
-_CHECKS = {tool.name: checker(tool.parameters) for tool in OWN_TOOLS}
+_DEFINED = {
+    tool.name: read_tool({"name": tool.name, "inputSchema": tool.parameters}) for tool in OWN_TOOLS
+}
 
 
-def takes(tool: OwnTool, arguments: dict[str, Any]) -> bool:
-    """Whether arguments are what a tool takes. `expand_ref` reads forgivingly, and says itself."""
-    check = _CHECKS[tool.name]
-    return tool is OPENER or check is None or check(arguments)
+def faults_in(tool: OwnTool, arguments: dict[str, Any]) -> list[str]:
+    """Which arguments are not what a tool takes, and why. `expand_ref` reads forgivingly."""
+    return [] if tool is OPENER else problems(_DEFINED[tool.name], arguments)
 
 
 def resource_of(info: RefInfo) -> dict[str, Any]:

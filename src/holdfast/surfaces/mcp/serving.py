@@ -27,8 +27,8 @@ from holdfast.surfaces.mcp.own_tools import (
     OWN_TOOLS,
     REF_SCHEME,
     OwnTool,
+    faults_in,
     resource_of,
-    takes,
 )
 from holdfast.surfaces.mcp.passing import Passing
 
@@ -123,8 +123,8 @@ class OwnHandlers:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, "There is no tool of this name.")
         arguments = params.arguments or {}
-        if not takes(tool, arguments):
-            return failed(f"The arguments are not what {tool.name} takes: see its schema.")
+        if faults := faults_in(tool, arguments):
+            return failed(f"The arguments are not what {tool.name} takes. {' '.join(faults)}")
         try:
             text, value = await tool.work(self._engine, arguments)
         except HoldfastError as error:

@@ -6,7 +6,7 @@ trying: after gateway, for the command line.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -16,11 +16,12 @@ import msgspec
 from mcp import MCPError
 
 from holdfast.engine import Holdfast
+from holdfast.engine.tool_calls import ServerReport, report
 from holdfast.errors import ToolServerError
 from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.surfaces.mcp.cards import ServerCard
-from holdfast.surfaces.mcp.catalog import Catalog
+from holdfast.surfaces.mcp.catalog import Catalog, Entry
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.pipe import way_to
 from holdfast.surfaces.mcp.results import Called, Results, whole_characters
@@ -88,16 +89,34 @@ async def _running(spec: ServerSpec, settings: Settings) -> AsyncIterator[Upstre
         await upstream.close()
 
 
-async def try_server(spec: ServerSpec, settings: Settings) -> Tried:
+def _learnt(spec: ServerSpec, entries: Iterable[Entry]) -> ServerReport:
+    """What `holdfast mcp list` says of a server that ran for one command."""
+    listed = list(entries)
+    return ServerReport(
+        server=spec.name,
+        state="idle",
+        tools=len(listed),
+        tool_tokens=sum(entry.tool.tokens for entry in listed),
+        flagged=tuple(f"{e.own_name}: {', '.join(e.flags)}" for e in listed if e.flags),
+        changed=tuple(f"{e.own_name}: {e.change}" for e in listed if e.change),
+        at=time.time(),
+    )
+
+
+async def try_server(spec: ServerSpec, settings: Settings, scope: Scope) -> Tried:
     """Start a server and read its lists."""
     began = time.monotonic()
-    async with _running(spec, settings) as upstream:
+    async with (
+        Holdfast.open(scope=scope, settings=settings) as engine,
+        _running(spec, settings) as upstream,
+    ):
         card = upstream.card or ServerCard()
         entries = Catalog([(spec, card)], {}).entries.values()  # as it says it now
         tools = [
             TriedTool(each.own_name, each.tool.tokens, each.flags, each.tool.description)
             for each in entries
         ]
+        await report(engine.store, engine.scope, [_learnt(spec, entries)])
         return Tried(
             version=card.version,
             protocol=card.protocol,
@@ -120,7 +139,8 @@ async def call_tool(
         card = upstream.card or ServerCard()
         await engine.toolbox.register(card.tools, spec.name)
         pinned = {stored.key: stored for stored in await engine.toolbox.all(spec.name)}
-        entry = Catalog([(spec, card)], pinned).named(tool)
+        catalog = Catalog([(spec, card)], pinned)
+        entry = catalog.named(tool)
         if entry is None:
             raise ToolServerError(
                 "the server has no such tool, or it may not be called",
@@ -141,6 +161,10 @@ async def call_tool(
                 whole_characters(entry.definition.get("_meta")),
             )
             result = (await Results(engine, window=settings.mcp_window).measured(result, called))[0]
+        failures = int(getattr(result, "is_error", None) is True)
+        learnt = _learnt(spec, catalog.entries.values())
+        done = msgspec.structs.replace(learnt, calls=1, failed=failures)
+        await report(engine.store, engine.scope, [done])
         written = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         blocks = written.get("content", [])
         text = "\n".join(block.get("text", f"[{block['type']}]") for block in blocks)

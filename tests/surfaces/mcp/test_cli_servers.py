@@ -1,0 +1,77 @@
+"""Servers from the command line: added, tried, called, and listed as they were last."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from holdfast.engine import Holdfast
+from holdfast.settings import Settings
+from holdfast.surfaces.mcp.serving import own_server
+from tests.surfaces.harness import Cli
+from tests.surfaces.mcp.gateways import gateway_over, host_of, in_memory
+from tests.surfaces.mcp.test_gateway import demo, specs, words
+
+SERVER = Path(__file__).with_name("demo_server.py")
+
+
+def test_a_server_is_added_tried_called_and_no_longer_never_started(
+    cli: Cli, tmp_path: Path
+) -> None:
+    config, store = str(tmp_path / "servers.json"), f"sqlite:{tmp_path / 'h.db'}"
+    where = ("--config", config)
+    assert cli("mcp", "add", "demo", *where, "--", sys.executable, str(SERVER)).code == 0
+    assert list(json.loads(Path(config).read_text())["mcpServers"]) == ["demo"]
+    before = cli("mcp", "list", *where, "--store", "memory:").json
+    assert [row["state"] for row in before] == ["never started"]
+    tried = cli("mcp", "test", "demo", *where, "--store", store).json
+    assert "echo" in {tool["name"] for tool in tried["tools"]}
+    (row,) = cli("mcp", "list", *where, "--store", store).json
+    assert (row["state"], row["tools"], row["calls"]) == ("idle", len(tried["tools"]), 0)
+    called = cli("mcp", "call", "demo", "echo", '{"text": "hi"}', *where, "--store", store).json
+    assert called["content"][0]["text"] == "hi"
+    (row,) = cli("mcp", "list", *where, "--store", store).json
+    assert (row["state"], row["calls"], row["failed"]) == ("idle", 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "named"),
+    [("count", {"text": 7}, "arguments['text']"), ("recall", {}, '"query"')],
+)
+def test_our_own_tools_name_the_argument_that_is_wrong(
+    name: str, arguments: dict[str, Any], named: str
+) -> None:
+    async def main() -> str:
+        async with (
+            Holdfast.open("memory:", settings=Settings()) as engine,
+            Client(own_server(engine)) as host,
+        ):
+            result = await host.call_tool(name, arguments)
+            assert result.is_error
+            return words(result)
+
+    assert named in asyncio.run(main())
+
+
+def test_a_wrong_argument_of_a_found_tool_is_named_with_the_schema() -> None:
+    async def main() -> str:
+        way = in_memory({"demo": demo()})
+        async with (
+            gateway_over(specs("demo"), way=way, listing="directory") as gateway,
+            host_of(gateway) as host,
+        ):
+            await host.list_tools()
+            wrong = {"name": "demo__log", "arguments": {"lines": "many"}}
+            result = await host.call_tool("call_tool", wrong)
+            assert result.is_error
+            return words(result)
+
+    told = asyncio.run(main())
+    assert "arguments['lines']" in told
+    assert '"lines"' in told
