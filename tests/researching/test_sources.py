@@ -92,6 +92,15 @@ def test_equal_texts_are_stored_once_and_counted_once() -> None:
     assert again.state.sources[0].ref == done.state.sources[0].ref
 
 
+def test_a_source_of_nothing_but_a_heading_is_read_and_cited_by_nobody() -> None:
+    alone = researched("When did the dam break?", [SourceText("a.md", "# Dams")])
+    assert [entry.status for entry in alone.state.sources] == ["read"]
+    assert not alone.report.findings
+    broke = SourceText("b.md", "The dam of Gent broke in 1911.")
+    both = researched("When did the dam break?", [SourceText("a.md", "# Dams"), broke])
+    assert [source.id for source in both.report.sources] == ["S2"]
+
+
 def test_a_mirror_with_few_other_words_is_found_and_confirms_nothing() -> None:
     [text] = texts(1, paragraphs=30)
     mirror = SourceText("mirror", text.text.replace("In part 3 the", "In chapter 3 the"))

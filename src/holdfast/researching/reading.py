@@ -69,8 +69,10 @@ class SourceReading(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def vectors(self) -> np.ndarray[Any, np.dtype[np.int8]]:
-        """The vectors of the passages, in rows."""
-        return np.frombuffer(self.vector_bytes, np.int8).reshape(len(self.sizes), -1)
+        """The vectors of the passages, in rows; of a text without passages, none of any width."""
+        rows = len(self.sizes)
+        width = len(self.vector_bytes) // rows if rows else 0
+        return np.frombuffer(self.vector_bytes, np.int8).reshape(rows, width)
 
     @property
     def sketch(self) -> Sketch:
