@@ -276,12 +276,16 @@ def show(console: Console, title: str, kept: dict[str, Verdicts], *, words: bool
     categories = sorted(ours, key=lambda name: (name == "all", name))
     columns = ("by", "method", *categories, *(["≥ 90 % of words"] if words else []))
     table = Table(*columns, title=title)
+    shown: set[str] = set()
     for by, methods_of in kept.items():
         for name, by_category in methods_of.items():
-            if not name.startswith("with"):
-                cells = [_figure(by_category[category], False) for category in categories]
-                cells += [_figure(by_category["all"], True)] if words else []
-                table.add_row("" if name in ("recency", "BM25") else by, name, *cells)
+            if name.startswith("with") or name in shown:
+                continue
+            cells = [_figure(by_category[category], False) for category in categories]
+            cells += [_figure(by_category["all"], True)] if words else []
+            is_alike = name in ("recency", "BM25")  # whichever embedder there is
+            shown |= {name} if is_alike else set()
+            table.add_row("" if is_alike else by, name, *cells)
     table.add_row("", "questions", *(str(len(ours[each])) for each in categories))
     console.print(table)
     for by, methods_of in kept.items():
