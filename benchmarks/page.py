@@ -109,16 +109,6 @@ PLOTS = tuple(
          "row": "requests of 10 KB a second, best of 3", "more_is_better": True},
         {**_PROXY, "section": "Memory", "title": "Proxy, MB in the end",
          "row": "MB in the end"},
-        {
-            "section": "Recall",
-            "title": "LoCoMo, share of the evidence in a turn",
-            "page": "discussions/recall.md",
-            "command": "python -m benchmarks recall",
-            "heading": "BM25",
-            "label": "single-hop (418)",
-            "row": "all",
-            "more_is_better": True,
-        },
     )
 )  # fmt: skip
 

@@ -55,7 +55,10 @@ def table(page: str, heading: str, label: str) -> Table:
         if heading in each.head and any(row[0] == label for row in each.rows)
     ]
     if len(candidates) != 1:
-        raise LookupError(f"docs/{page} has {len(candidates)} tables with {heading!r}, {label!r}")
+        raise LookupError(
+            f"docs/{page} has {len(candidates)} tables with the heading {heading!r} and a row "
+            f"{label!r}: name the table anew in benchmarks/page.py"
+        )
     return candidates[0]
 
 
