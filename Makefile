@@ -58,7 +58,7 @@ format: $(READY) ## format the code and apply safe lint fixes
 docs: $(READY) ## rewrite the files in docs that are made from the code
 	@$(BIN)/python docs/generate.py
 
-bench: $(READY_BENCH) ## print the benchmarks beside their peers, and what fell (ARGS="count fit", --save)
+bench: $(READY_BENCH) ## print the benchmarks beside their peers, what fell; docs/benchmarks.md (ARGS="count fit", --save)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 fuzz: $(READY) ## run the long fuzzing campaign (FUZZ_SECONDS=600)

@@ -1,7 +1,7 @@
 """Run the benchmarks: `python -m benchmarks [--save] [NAME ...]`, or `regret` with its options.
 
 What fell by more than a third against `ratios.json` is named in the end; `--save` writes that file
-anew for the benchmarks that ran.
+anew for the benchmarks that ran. Then docs/benchmarks.md is written; `--page` does that alone.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from benchmarks import (
     lazy,
     mcp,
     memory,
+    page,
     proxy,
     ratios,
     recall,
@@ -74,6 +75,9 @@ def main() -> None:
     if sys.argv[1:2] == ["regret"]:  # it takes minutes, and options that shorten it
         regret.run(Console(width=150), sys.argv[2:])
         return
+    if sys.argv[1:] == ["--page"]:
+        _write_page(console)
+        return
     names = [name for name in sys.argv[1:] if name != "--save"]
     for name in names or ALL:
         if name not in ALL:
@@ -81,8 +85,15 @@ def main() -> None:
         ALL[name](console)
     if "--save" in sys.argv[1:]:
         ratios.save(console)
-    elif not ratios.compare(console):
+    unfallen = "--save" in sys.argv[1:] or ratios.compare(console)
+    _write_page(console)
+    if not unfallen:
         sys.exit(1)
+
+
+def _write_page(console: Console) -> None:
+    for name in page.write():
+        console.print(f"wrote docs/{name}", highlight=False)
 
 
 main()

@@ -28,6 +28,7 @@ from holdfast.wire import DIALECTS, RULES
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent))  # as a script, this file sees only its own folder
 
+from benchmarks import page as benchmarks_page  # noqa: E402
 from tools.patterns import inventory, proof  # noqa: E402
 
 NOTE = "<!-- Made by docs/generate.py; change the code, then run `make docs`. -->\n"
@@ -222,14 +223,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     stale = stale_files()
+    figures = benchmarks_page.stale()
     if parser.parse_args().check:
-        for name in stale:
+        for name in [*stale, *figures]:
             print(f"docs/{name} is stale: run `make docs`", file=sys.stderr)
-        return 1 if stale else 0
+        return 1 if stale or figures else 0
     for name in stale:
         file = DOCS / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(FILES[name](), "utf-8")
+        print(f"wrote docs/{name}")
+    for name in benchmarks_page.write():
         print(f"wrote docs/{name}")
     return 0
 

@@ -35,7 +35,7 @@ def python(peer: str) -> Path:
     if not done.exists():
         print(f"installing {VERSIONS[peer]} in {folder.relative_to(ROOT)}", file=sys.stderr)
         venv.create(folder, with_pip=True, clear=True)
-        install = [interpreter, "-m", "pip", "install", "--quiet", VERSIONS[peer]]
+        install = [str(interpreter), "-m", "pip", "install", "--quiet", VERSIONS[peer]]
         subprocess.run(install, check=True, stdout=sys.stderr)  # noqa: S603
         done.touch()
     return interpreter
