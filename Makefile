@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_BENCH := $(VENV)/.ready-bench
+READY_SITE := $(VENV)/.ready-site
 
 PORT ?= 8787
 PYTEST_WORKERS ?= auto
@@ -20,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 HARDENING := tests/hardening tests/store/test_crash.py tests/store/test_postgres_crash.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser clients check format docs bench fuzz harden mutate dist lock clean
+.PHONY: help run test browser clients check format docs site bench fuzz harden mutate dist lock clean
 
 help: ## show this help
 	@echo "Holdfast: every call fits; nothing is lost."
@@ -58,6 +59,10 @@ format: $(READY) ## format the code and apply safe lint fixes
 docs: $(READY) ## rewrite the files in docs that are made from the code
 	@$(BIN)/python docs/generate.py
 
+site: $(READY_SITE) ## build the documentation as a site in build/site, strictly
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "build/site/index.html"
+
 bench: $(READY_BENCH) ## print the benchmarks beside their peers, what fell; docs/benchmarks.md (ARGS="count fit", --save)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
@@ -87,4 +92,8 @@ $(READY): pyproject.toml uv.lock tools/setup
 
 $(READY_BENCH): $(READY)
 	@tools/setup --group bench
+	@touch $@
+
+$(READY_SITE): $(READY)
+	@tools/setup --group site
 	@touch $@
