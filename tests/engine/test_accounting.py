@@ -81,20 +81,13 @@ def dollars(*parts: tuple[int, Decimal]) -> Decimal:
 def test_a_count_that_was_wrong_is_no_saving(reported: int) -> None:
     """A tool was added, of 65 tokens; whatever the vendor counts, that is all the difference."""
     usage = used(openai(reported), predicted=6_065, untouched=6_000)
-    assert abs(usage.saved + 65) <= 25
-    assert usage.untouched == usage.input + usage.saved
+    assert usage.saved == -65
     assert usage.saved_cost is not None
-    assert usage.saved_cost <= 0
-
-
-def test_what_was_saved_is_told_in_the_vendors_tokens() -> None:
-    usage = used(openai(8_000), predicted=10_000, untouched=100_000)
-    assert usage.saved == 72_000  # 90,000 of ours, which counted a quarter too many
+    assert usage.saved_cost < 0
 
 
 def test_what_a_provider_holds_and_bills_is_in_both() -> None:
-    usage = used(openai(50_000), predicted=500, untouched=600)
-    assert usage.saved == 150  # at most half as much again as we counted
+    assert used(openai(50_000), predicted=500, untouched=600).saved == 100
 
 
 # --- the vendor's cache ---------------------------------------------------------------------------

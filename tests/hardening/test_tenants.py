@@ -547,6 +547,7 @@ class World:
             "ref": chance.choice(sorted(self.refs)),
             "tenant": chance.choice([f"team-{other.mark}", "default", "anonymous"]),
             "rest": "x",
+            "form": chance.choice(["csv", "json"]),
         }
         path = _PAGE_ROUTES.sub(
             lambda found: quote(quote(values[found[1]], safe="")), chance.choice(self.routes)
@@ -592,10 +593,13 @@ def test_every_route_of_the_application_is_asked() -> None:
             world = World(proxy)
             routes = application(proxy.service).routes
             assert PREFIXES == PROVIDERS
-            known = {"name", "number", "side", "index", "ref", "tenant", "rest"}
+            known = {"name", "number", "side", "index", "ref", "tenant", "rest", "form"}
             for path in world.routes:
                 assert set(_PAGE_ROUTES.findall(path)) <= known, path
             others = {route.path for route in routes if isinstance(route, Route)} - {*world.routes}
-            assert others == {"/logout"}
+            # What changes something is asked by name in test_dashboard_actions.py, for another
+            # tenant's session too.
+            changing = {f"/sessions/{{name}}/{do}" for do in ("delete", "put-back")}
+            assert others == {"/logout", *changing, *(f"/tenants/{{tenant}}{p}" for p in changing)}
 
     asyncio.run(work())

@@ -236,7 +236,7 @@ def test_a_hit_is_in_the_record_and_the_request_can_be_rebuilt() -> None:
         assert proxy.do(session.rebuild(1)) == body
         told = json.loads(ask(f"{proxy.url}/stats").body)
         assert told["totals"]["answered"] == 1
-        assert b"(1 from memory)" in ask(f"{proxy.url}/").body
+        assert b"1 answered from memory" in ask(f"{proxy.url}/").body
         page = ask(f"{proxy.url}/sessions/again/turns/1").body
         assert b"an equal request was answered" in page
         counters = ask(f"{proxy.url}/metrics").body

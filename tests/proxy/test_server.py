@@ -319,7 +319,7 @@ FOREIGN: dict[str, dict[str, str]] = {
 }
 
 
-OPEN = {"/healthz", "/login", "/static/icon.svg", "/static/style.css"}
+OPEN = {"/healthz", "/login", "/static/icon.svg", "/static/live.js", "/static/style.css"}
 """What anybody may see who has reached the proxy: that it lives, and where to log in."""
 
 

@@ -43,10 +43,6 @@ _WRITTEN = (
 _WRITTEN_FOR_AN_HOUR = (("cache_creation", "ephemeral_1h_input_tokens"),)
 
 
-_LEAST_SHARE, _MOST_SHARE = 0.5, 1.5
-"""Of the vendor's count and ours: no tokenizer differs more, counted with the wrong vocabulary."""
-
-
 class Expanded(msgspec.Struct, frozen=True):
     """What the model opened while it answered."""
 
@@ -137,17 +133,15 @@ def turn_usage(
 
 
 def _as_vendors_count(counted: Counted, bill: Bill) -> int:
-    """The untouched request in the vendor's tokens: what we miscounted is neither saved nor lost.
+    """The untouched request as the vendor would have counted it: a miscount is no saving.
 
-    What the vendor counts of the sent request tells by how much we are wrong. That share is
-    believed within bounds only: a provider that holds a history bills more than was sent. Over
+    What we counted wrong of the sent request was as wrong before, and what a provider holds and
+    bills is in both. So what was saved is what the client was told before the answer came. Over
     several calls the error cannot be told from what was opened in them, and our own count stands.
     """
-    if bill.calls != 1 or not bill.reported or not counted.predicted:
+    if bill.calls != 1 or not bill.reported:
         return counted.untouched
-    share = bill.input / counted.predicted
-    saved = (counted.untouched - counted.predicted) * min(max(share, _LEAST_SHARE), _MOST_SHARE)
-    return max(0, bill.input + round(saved))
+    return max(0, bill.input + counted.untouched - counted.predicted)
 
 
 def _reported(usage: Usage | None, report: object, expanded: Expanded) -> Bill | None:
