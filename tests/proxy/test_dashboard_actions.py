@@ -127,9 +127,11 @@ def test_who_logs_in_may_change_their_own_and_nobody_elses() -> None:
         assert send(running, links.delete("s")).status == 401
         foreign = {**ann, "origin": "http://evil.example"}
         assert send(running, links.delete("s"), foreign).status == 403
-        assert send(running, "/tenants/bob" + links.delete("s"), ann).status == 404
+        for tenant in ("bob", "team-bob"):
+            for path in (links.delete("s"), links.put_back("s")):
+                assert send(running, f"/tenants/{tenant}{path}", ann).status == 404, path
         page = {**ann, "accept": "text/html"}
-        for path in ("/settings", "/tenants/bob/lost", "/tenants/bob/live"):
+        for path in ("/settings", "/tenants/team-bob/lost", "/tenants/team-bob/live"):
             assert ask(running.url + path, headers=page).status == 404, path
         for path in ("/lost", "/accuracy", "/sessions", "/refs", "/export.csv"):
             assert ask(running.url + path, headers=page).status == 200, path
