@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.engine import Holdfast
@@ -43,28 +44,37 @@ def tavily_with(key: str, _: Path) -> object:
 
 
 class _Slow:
-    """A model that notes how many ask it at once."""
+    """A model that notes how many ask it at once.
+
+    The plan is asked for alone; from then on an answer waits until as many ask as may.
+    """
 
     name = "openai:gpt-4o"
     window = 8_000
 
-    def __init__(self) -> None:
-        self.asked = self.most = 0
+    def __init__(self, wanted: int) -> None:
+        self.calls = self.asked = self.most = 0
+        self._wanted = wanted
+        self._all = asyncio.Event()
 
     async def complete(self, *_: object, **__: object) -> Completion:
+        self.calls += 1
         self.asked += 1
         self.most = max(self.most, self.asked)
-        for _turn in range(50):  # lets all others begin that may
-            await asyncio.sleep(0)
+        if self.asked >= self._wanted:
+            self._all.set()
+        if self.calls > 1:
+            with suppress(TimeoutError):  # only where the setting is not obeyed
+                await asyncio.wait_for(self._all.wait(), timeout=20)
         self.asked -= 1
         return Completion("When did it fail?\nWhy did the deploy fail?\nWho rolled it back?")
 
 
 def asked_at_once(most: int, _: Path) -> object:
-    model = _Slow()
     settings = Settings(research_parallel=most)
 
     async def work() -> int:
+        model = _Slow(most)
         engine = Holdfast(MemoryStore())
         sources = [SourceText("a", "The deploy failed on 14 June. Ann rolled it back.")]
         await conduct("Why?", sources, engine, settings, Options(model=model))
