@@ -120,8 +120,8 @@ class Upstreams:
 
     def names(self) -> list[str]:
         """The models that the settings name: aliases, and what upstreams list without patterns."""
-        listed = (name for entry, _ in self._named for name in entry.models)
-        plain = (name for name in listed if not set(name) & set("*?"))
+        patterns = (name for entry, _ in self._named for name in entry.models)
+        plain = (name for name in patterns if not set(name) & set("*?"))
         return sorted({*self._aliases, *plain})
 
     def addresses(self) -> dict[str, str]:

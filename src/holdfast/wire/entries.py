@@ -73,10 +73,10 @@ class _Carrier:
                 return Text(text=block.text) if block.text.strip() else None
             case ToolCall():
                 call_id = self._ids.of_call(block.id, block.name)
-                given = block.arguments
+                arguments = block.arguments
                 if block.name in self._custom:
-                    given = {"input": given if isinstance(given, str) else ""}
-                return ToolCall(id=call_id, name=block.name, arguments=given)
+                    arguments = {"input": arguments if isinstance(arguments, str) else ""}
+                return ToolCall(id=call_id, name=block.name, arguments=arguments)
             case ToolResult():
                 return self._result(block)
             case Media():

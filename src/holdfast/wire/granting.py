@@ -199,8 +199,8 @@ def _think_as_claude(wishes: Wishes, recipient: Recipient, version: tuple[int, i
     if version >= (4, 6):
         body["thinking"] = {"type": "adaptive"}
         effort = _effort(wishes)
-        known = effort if effort in ("low", "medium", "high", "xhigh", "max") else "low"
-        body["output_config"] = {**body.get("output_config", {}), "effort": known}
+        level = effort if effort in ("low", "medium", "high", "xhigh", "max") else "low"
+        body["output_config"] = {**body.get("output_config", {}), "effort": level}
     else:
         tokens = min(max(budget, _LEAST_BUDGET), half)
         body["thinking"] = {"type": "enabled", "budget_tokens": tokens}

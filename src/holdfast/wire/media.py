@@ -81,8 +81,8 @@ def _to_chat(media: CarriedMedia) -> dict[str, Any] | None:
         form = media.media_type.rpartition("/")[2].removeprefix("x-")
         return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
     if media.kind == "document" and media.data:
-        given = {"filename": media.name or "document.pdf", "file_data": _address(media)}
-        return {"type": "file", "file": given}
+        document = {"filename": media.name or "document.pdf", "file_data": _address(media)}
+        return {"type": "file", "file": document}
     return None
 
 

@@ -33,8 +33,8 @@ def model_list(family: Family, names: Iterable[str], vendors: bytes = b"") -> by
     entries = body.get(key) if isinstance(body, dict) else None
     if not isinstance(entries, list):
         return vendors
-    listed = {_name(entry) for entry in entries}
-    added = [_entry(family, name) for name in names if name not in listed]
+    vendors_names = {_name(entry) for entry in entries}
+    added = [_entry(family, name) for name in names if name not in vendors_names]
     return encode({**body, key: [*entries, *added]})
 
 

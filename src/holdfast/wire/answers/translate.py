@@ -293,6 +293,6 @@ class _Inputs:
             case BlockEnds() if self._arguments is not None:
                 arguments, self._arguments = "".join(self._arguments), None
                 # What is not as it was asked for is still the model's input.
-                given = take(load(arguments.encode()), "input") or arguments
-                return [BlockGrows(given), piece]
+                input_text = take(load(arguments.encode()), "input") or arguments
+                return [BlockGrows(input_text), piece]
         return [piece]

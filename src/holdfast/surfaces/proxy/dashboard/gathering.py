@@ -166,9 +166,9 @@ class Gathering:
 
     async def refs(self, kind: str, before: str) -> RefsShown:
         """What is hidden; `before` is the ref to go on behind."""
-        listed = await self.store.refs(self.scope, kind=kind, limit=LISTED + 1, before=before)
-        shown = listed[:LISTED]
-        more = len(listed) > LISTED
+        refs = await self.store.refs(self.scope, kind=kind, limit=LISTED + 1, before=before)
+        shown = refs[:LISTED]
+        more = len(refs) > LISTED
         return RefsShown(
             refs=shown,
             kinds=(await self.store.stats(self.scope)).by_kind,

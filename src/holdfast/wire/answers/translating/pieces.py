@@ -194,9 +194,9 @@ class BlockOrder:
 _PREFIX = re.compile(r"^(?:chatcmpl-|msg_|resp_|gen-)")
 
 
-def bare_id(given: str) -> str:
+def bare_id(name: str) -> str:
     """A provider's id without its prefix, in signs and length that every dialect takes."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", _PREFIX.sub("", given[:200]))[:40]
+    return re.sub(r"[^A-Za-z0-9_-]", "_", _PREFIX.sub("", name[:200]))[:40]
 
 
 def call_id(answer_id: str, number: int, name: str, arguments: str = "") -> str:

@@ -96,8 +96,8 @@ class AnthropicReader(AnswerReader):
             return
         name = text(block.get("name"))
         if kind == "call":
-            given = text(block.get("id")) or call_id(self.id, number, name)
-            self.blocks.open(number, BlockBegins(kind, given, name), out)
+            id_ = text(block.get("id")) or call_id(self.id, number, name)
+            self.blocks.open(number, BlockBegins(kind, id_, name), out)
             self._inputs[number] = encode(inner(block, "input")).decode()
         else:
             self.blocks.open(number, BlockBegins(kind), out)

@@ -138,11 +138,11 @@ class ChatReader(AnswerReader):
             )
             for written in call.arguments:  # which came before the name
                 self.blocks.grow(call.key, written, out)
-        given = take(piece, "custom", "input") or _arguments(inner(piece, "function"))
-        if given:
-            call.arguments.append(given)
+        fragment = take(piece, "custom", "input") or _arguments(inner(piece, "function"))
+        if fragment:
+            call.arguments.append(fragment)
             if call.is_open:
-                self.blocks.grow(call.key, given, out)
+                self.blocks.grow(call.key, fragment, out)
 
     def _next(self, index: int, out: list[Piece]) -> _Call:
         """Begin a call. The one before is over if its arguments are complete, else it waits."""
@@ -163,5 +163,5 @@ class ChatReader(AnswerReader):
 
 def _arguments(function: dict[str, Any]) -> str:
     """The arguments of a call; some services write them as an object."""
-    given = function.get("arguments")
-    return encode(given).decode() if isinstance(given, dict) else text(given)
+    arguments = function.get("arguments")
+    return encode(arguments).decode() if isinstance(arguments, dict) else text(arguments)

@@ -118,8 +118,8 @@ class GeminiReader(AnswerReader):
             name = text(call.get("name"))
             arguments = encode(inner(call, "args")).decode()
             self._calls += 1
-            given = text(call.get("id")) or call_id(self.id, self._calls, name, arguments)
+            id_ = text(call.get("id")) or call_id(self.id, self._calls, name, arguments)
             self.hush(out)
-            self.blocks.open(("call", self._calls), BlockBegins("call", given, name), out)
+            self.blocks.open(("call", self._calls), BlockBegins("call", id_, name), out)
             self.blocks.grow(("call", self._calls), arguments, out)
             self.blocks.close(("call", self._calls), out)

@@ -131,8 +131,8 @@ class ResponsesReader(AnswerReader):
             self._seen.add((index, "call"))
             self._parts.setdefault(index, []).append((index, "call"))
             name = text(item.get("name"))
-            given = text(item.get("call_id")) or call_id(self.id, len(self._seen), name)
-            self.blocks.open((index, "call"), BlockBegins(_CALLS[native][0], given, name), out)
+            id_ = text(item.get("call_id")) or call_id(self.id, len(self._seen), name)
+            self.blocks.open((index, "call"), BlockBegins(_CALLS[native][0], id_, name), out)
 
     def _input(self, index: int, value: dict[str, Any], whole: str, out: list[Piece]) -> None:
         key = (index, "call")

@@ -123,7 +123,7 @@ def failure(error: Any, status: int = 0) -> AnswerFails:
     code = error.get("code") if isinstance(error, dict) else None
     kinds = [take(error, key) for key in ("code", "type", "status")]
     numbered = code if isinstance(code, int) and 400 <= code < 600 else 0
-    known = [_STATUSES[kind] for kind in kinds if kind in _STATUSES]
+    statuses = [_STATUSES[kind] for kind in kinds if kind in _STATUSES]
     message = text(error) or take(error, "message") or "The provider reported an error."
     kind = next((kind for kind in kinds if kind and kind != "error"), "")
-    return AnswerFails(status or numbered or next(iter(known), 502), message, kind)
+    return AnswerFails(status or numbered or next(iter(statuses), 502), message, kind)

@@ -24,8 +24,8 @@ def _sum(*counts: int | None) -> int | None:
 
 
 def _account(report: dict[str, Any]) -> dict[str, int] | None:
-    given = inner(report, "holdfast")
-    counts = {key: count for key, value in given.items() if (count := _count(value)) is not None}
+    tokens = inner(report, "holdfast")
+    counts = {key: count for key, value in tokens.items() if (count := _count(value)) is not None}
     return counts or None
 
 

@@ -46,8 +46,8 @@ def _block(block: AnswerBlock) -> dict[str, Any]:
     if block.kind == "thinking":
         return {"type": "thinking", "thinking": block.text, "signature": ""}
     if block.kind == "call":
-        given = as_json(block.text)
-        return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
+        arguments = as_json(block.text)
+        return {"type": "tool_use", "id": block.id, "name": block.name, "input": arguments}
     return {"type": "text", "text": block.text}
 
 

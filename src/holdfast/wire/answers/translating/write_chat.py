@@ -82,9 +82,9 @@ class ChatWriter(AnswerWriter):
         """Go on with words, or with the arguments of the latest call."""
         if self._kind in _MEMBERS:
             return [self._event({_MEMBERS[self._kind]: text})]
-        given = {"custom": {"input": text}} if self._kind == "custom" else {}
-        given = given or {"function": {"arguments": text}}
-        return [self._event({"tool_calls": [{"index": self._calls, **given}]})]
+        fragment = {"custom": {"input": text}} if self._kind == "custom" else {}
+        fragment = fragment or {"function": {"arguments": text}}
+        return [self._event({"tool_calls": [{"index": self._calls, **fragment}]})]
 
     def close(self, block: AnswerBlock) -> list[bytes]:
         """End a block, of which chat says nothing."""
