@@ -167,11 +167,6 @@ class AnswerTranslator:
         """What could not be carried over so far, in a few words each."""
         return self._losses.names
 
-    @property
-    def failed(self) -> bool:
-        """Whether the stream ended with an error."""
-        return self._collector.failure is not None
-
     def feed(self, chunk: bytes) -> list[bytes]:
         """Take bytes of the provider; give the client's events that they complete."""
         self._bytes += len(chunk)
@@ -192,12 +187,6 @@ class AnswerTranslator:
         if not self.ended:
             stopped = self._collector.stopped
             self._write([AnswerEnds() if stopped else AnswerFails(502, BROKEN_OFF)], out)
-        return out
-
-    def fail(self, status: int, message: str, kind: str = "") -> list[bytes]:
-        """End the stream with an error of the caller's."""
-        out: list[bytes] = []
-        self._write([AnswerFails(status, message, kind)], out)
         return out
 
     def _take(self, event: Event, out: list[bytes]) -> None:
