@@ -40,8 +40,9 @@ LIMIT $3
 
 _WITH_HEAD: LiteralString = """
 SELECT * FROM holdfast.sessions
-WHERE workspace = $1 AND username = $2 AND head = $3 AND head <> '' AND closed_at IS NULL
-ORDER BY updated_at DESC, session DESC
+WHERE workspace = $1 AND username = $2 AND head = ANY($3::text[])
+    AND head <> '' AND closed_at IS NULL
+ORDER BY array_position($3::text[], head), updated_at DESC, session DESC
 LIMIT 1
 """
 
@@ -200,11 +201,10 @@ async def session_with_head(
     database: Database, scope: Scope, heads: Sequence[str]
 ) -> SessionRecord | None:
     """The open session with the first of these heads."""
-    for head in filter(None, heads):
-        rows = await database.fetch(_WITH_HEAD, scope.workspace, scope.user, head)
-        if rows:
-            return record_of(rows[0])
-    return None
+    # Inside an array the driver encodes by itself.
+    asked = [text.encode(head).decode() for head in heads]
+    rows = await database.fetch(_WITH_HEAD, scope.workspace, scope.user, asked)
+    return record_of(rows[0]) if rows else None
 
 
 def record_of(row: Any) -> SessionRecord:

@@ -1,0 +1,88 @@
+"""Nothing on a request's way reads more of a store than what it asks for.
+
+SQLite is asked how it would find the rows of each statement. A statement that goes through all
+sessions of a user is as quick as any other in a test, and takes a quarter of a second for who has
+used the proxy for a year.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from holdfast import Holdfast
+from holdfast.wire import read
+
+Statements = dict[str, Any]
+
+
+@pytest.fixture
+def statements() -> Iterator[Statements]:
+    """Every statement that runs, with the values of its last run."""
+    seen: Statements = {}
+
+    def note(_cursor: apsw.Cursor, sql: str, values: Any) -> bool:
+        seen[sql] = values
+        return True
+
+    def watch(connection: apsw.Connection) -> None:
+        connection.exec_trace = note
+
+    apsw.connection_hooks.append(watch)
+    yield seen
+    apsw.connection_hooks.remove(watch)
+
+
+def test_no_statement_of_a_request_goes_through_what_others_left(
+    tmp_path: Path, statements: Statements
+) -> None:
+    path = tmp_path / "holdfast.db"
+    asyncio.run(_talk(f"sqlite:///{path}", statements))
+    plans = _plans(path, statements)
+    assert any("sessions_by_head" in plan for plan in plans.values())
+    assert {sql: plan for sql, plan in plans.items() if _is_long(plan)} == {}
+
+
+async def _talk(address: str, statements: Statements) -> None:
+    """Two turns of one conversation, both seen by a process that has nothing in memory yet."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Why does the build fail?"}]
+    for turn in range(2):
+        async with Holdfast.open(address) as engine:
+            statements.clear()  # opening looks at all of it
+            body = {"model": "gpt-4o", "messages": messages}
+            conversation = read(json.dumps(body).encode(), "openai-chat")
+            session = await engine.session_of(conversation)
+            fitted = await session.fit(conversation)
+            await engine.observe(session, fitted, {"prompt_tokens": 12, "completion_tokens": 3})
+            seen = dict(statements)
+        statements.clear()
+        statements.update(seen)
+        messages += [
+            {"role": "assistant", "content": "A disk is full."},
+            {"role": "user", "content": f"Which one? {turn}"},
+        ]
+
+
+def _plans(path: Path, statements: Statements) -> dict[str, str]:
+    """How SQLite finds the rows of those that look for any."""
+    plans: dict[str, str] = {}
+    connection = apsw.Connection(str(path))
+    for sql, values in list(statements.items()):  # this connection is watched as well
+        if sql.startswith(("SELECT", "UPDATE", "DELETE", "WITH")):
+            steps = connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)
+            plans[sql] = "; ".join(str(detail) for *_, detail in steps)
+    connection.close()
+    return plans
+
+
+def _is_long(plan: str) -> bool:
+    """Whether rows are looked through that only share their owner, or nothing."""
+    steps = plan.split("; ")
+    whole = any(step.startswith("SCAN") and "VIRTUAL TABLE" not in step for step in steps)
+    return whole or any(step.endswith("(workspace=? AND owner=?)") for step in steps)
