@@ -25,7 +25,7 @@ from holdfast.workers.tasks import Answer, Failed, Order, Refused, pack, perform
 # Windows has no such limits: there a worker has its deadline alone.
 _resource: Any = import_module("resource") if find_spec("resource") else None
 MEMORY = "needed too much memory"
-_NICE = 5
+_NICE = 10
 """Below the proxy: where both want a processor, the thread that its event loop waits for has it."""
 _GROWN = 0.5
 """The share of its memory limit that a worker may keep between two orders."""

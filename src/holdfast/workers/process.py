@@ -7,6 +7,7 @@ a pipe of it then sees that end, be it that the worker hangs, was stopped, or ne
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -45,7 +46,9 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # a traceback may hold content
-            start_new_session=True,  # signals of the terminal are for the parent
+            # Signals of the terminal are for the parent. In a session of its own it would be weighed
+            # as a program of its own (autogroups of Linux), and its niceness would mean nothing.
+            process_group=0 if os.name == "posix" else None,
         )
         self.leaves = False
         self._overdue = False
