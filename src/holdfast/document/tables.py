@@ -26,6 +26,7 @@ _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}|\d{2}:\d{2}|https?://")
 _CELL_CHARS = 1 << 27
 _MARKED = 64
 """Of so many records the first has its place held."""
+_EMPTY_LINES = re.compile(r"(?:\r?\n)*+")
 _RULE = re.compile(r"\s*+[+|]?:?-{2,}+:?(?:\s*+[+|]\s*+:?-{2,}+:?)*+\s*+[+|]?\s*+")
 _HEAD_LINES = 12
 """The rule of a drawn table stands in one of so many first lines."""
@@ -102,10 +103,16 @@ class Records(Sequence[list[str]]):
 
     def _from(self, index: int) -> Iterator[list[str]]:
         start = self._marks[index // _MARKED] if self._count else len(self._text)
-        records = filter(None, csv.reader(_Lines(self._text, start), delimiter=self._separator))
         # Not past the last: a million empty lines may stand behind it.
         behind_mark = self._count - index // _MARKED * _MARKED
-        return islice(records, index % _MARKED, behind_mark)
+        return islice(self._records(start), index % _MARKED, behind_mark)
+
+    def _records(self, start: int) -> Iterator[list[str]]:
+        lines = _Lines(self._text, start)
+        for record in csv.reader(lines, delimiter=self._separator):
+            if record:
+                yield record
+            lines.skip_empty()
 
 
 class _DrawnLines(Sequence[_T]):
@@ -159,15 +166,16 @@ def _separated(text: str) -> Table | None:
     records = Records(text, separator)
     # Four bytes for each: a pair in a list takes thirty times that, and a row may be four bytes.
     firsts, lasts = array("I"), array("I")
-    last, start = 0, begin
+    last, start, skipped = 0, begin, 0
     try:
         for record in reader:
             if record and names:
                 records.add(start)
                 firsts.append(last + 1)
-                lasts.append(reader.line_num)
+                lasts.append(reader.line_num + skipped)
             names = names or record
-            last, start = reader.line_num, lines.at
+            skipped += lines.skip_empty()
+            last, start = reader.line_num + skipped, lines.at
     except csv.Error:
         return None
     return Table("separated", separator, names, records, (firsts, lasts))
@@ -190,6 +198,18 @@ class _Lines:
         end = self._text.find("\n", begin) + 1
         self.at = end if end > 0 else len(self._text)
         return self._text[begin : self.at]
+
+    def skip_empty(self) -> int:
+        """Go on behind the empty lines that follow; how many they were.
+
+        Only between records: inside of quotes an empty line is part of a value.
+        """
+        begin = self.at
+        if self._text[begin : begin + 1] not in ("\n", "\r"):
+            return 0
+        empty = _EMPTY_LINES.match(self._text, begin)
+        self.at = empty.end() if empty is not None else begin
+        return self._text.count("\n", begin, self.at)
 
 
 def _head_lines(text: str, whole: int) -> Iterator[str]:
