@@ -37,7 +37,8 @@ def fitted(
     asked: bytes, dialect: str, state: FitState | None = None, rules: LazyRules = RULES, **more: Any
 ) -> Fitted:
     options = FitOptions(dialect=dialect, model="gpt-5", cites=True, opens=True, lazy=rules)
-    return fit_request(asked, msgspec.structs.replace(options, **more), state=state)
+    hidden = more.pop("hidden", ())
+    return fit_request(asked, msgspec.structs.replace(options, **more), state=state, hidden=hidden)
 
 
 def sent(result: Fitted) -> list[str]:

@@ -85,6 +85,10 @@ ADDITION = {
 }
 MORE = {"type": "additional_tools", "role": "developer", "tools": []}
 NEWEST = "claude-opus-5-5"
+HELD = {"name": "later", "input_schema": {"type": "object"}, "defer_loading": True}
+FIND = {"name": "look", "input_schema": {"type": "object"}}
+REFERENCE = {"type": "tool_reference", "tool_name": "later"}
+LOADED = [USER, by("assistant", LOOK), by("user", {**SEEN, "content": [REFERENCE]})]
 
 REFUSED: dict[str, tuple[Callable[[], str], str]] = {
     "A1": (lambda: claude(USER, by("assistant", LOOK), USER), "without `tool_result` blocks"),
@@ -161,6 +165,21 @@ REFUSED: dict[str, tuple[Callable[[], str], str]] = {
     "a tool for an older model": (
         lambda: claude(USER, by("system", ADDITION), betas=BETA),
         "does not support",
+    ),
+    "all held back": (lambda: claude(USER, tools=[HELD]), "At least one tool"),
+    "held back and cached": (lambda: claude(USER, tools=[FIND, {**HELD, **MARK}]), "prompt caching"),
+    "held back before 4.5": (
+        lambda: claude(USER, tools=[FIND, HELD], model="claude-opus-4-1"),
+        "does not support",
+    ),
+    "forced and held back": (
+        lambda: claude(USER, tools=[FIND, HELD], tool_choice={"type": "tool", "name": "later"}),
+        "is not loaded",
+    ),
+    "a reference to nothing": (lambda: claude(*LOADED, tools=[FIND]), "not found in available"),
+    "a reference outside": (
+        lambda: claude(by("user", REFERENCE), tools=[FIND, HELD]),
+        "Input tag 'tool_reference'",
     ),
     "tools of the user": (lambda: responses(USER, {**MORE, "role": "user"}), "'developer'"),
     "system": (lambda: claude({"role": "system", "content": "x"}), "role: Input should be"),
@@ -252,6 +271,7 @@ def test_a_breach_is_refused_in_the_providers_words(rule: str) -> None:
         lambda: claude(USER, by("assistant", text("So"))),
         lambda: claude(USER, {"role": "system", "content": "x"}, model="claude-opus-4-8"),
         lambda: claude(USER, by("system", ADDITION), model=NEWEST, betas=BETA),
+        lambda: claude(*LOADED, tools=[FIND, HELD]),
         lambda: responses(USER, MORE),
         lambda: chat(
             USER,

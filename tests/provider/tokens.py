@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from tests.provider.held_tools import shown
 from tests.provider.vocabulary import encoding
 
 _PER_MESSAGE = 3
@@ -70,7 +71,7 @@ def billed_tokens(value: dict[str, Any], dialect: str, model: str) -> int:
     text = round(weights.text * _text_tokens(value, dialect, vocabulary))
     if not value.get("tools"):
         return text
-    tools = text_tokens(json.dumps(value["tools"]), vocabulary)
+    tools = text_tokens(json.dumps(list(shown(value))), vocabulary)
     return text + weights.tool_use + round(weights.tools * tools)
 
 
@@ -100,7 +101,7 @@ def words(value: Any) -> Iterator[str]:
 
 
 def _tool_words(value: dict[str, Any]) -> Iterator[str]:
-    for function in functions(value):
+    for function in functions({"tools": list(shown(value))}):
         yield str(function.get("name", ""))
         yield str(function.get("description", ""))
         names = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")

@@ -11,7 +11,14 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.provider import chat_rules, claude_rules, gemini_rules, responses_rules, tool_changes
+from tests.provider import (
+    chat_rules,
+    claude_rules,
+    gemini_rules,
+    held_tools,
+    responses_rules,
+    tool_changes,
+)
 from tests.provider.binding import Judgement, judge
 from tests.provider.request import Got
 from tests.provider.shared import SURROGATE, strings
@@ -115,6 +122,7 @@ def _violations(got: Got, ledger: Ledger) -> list[str]:
             betas = got.header("anthropic-beta")
             return [
                 *claude_rules.violations(got.value, got.model),
+                *held_tools.violations(got.value, got.model),
                 *tool_changes.claude_violations(got.value, got.model, betas),
                 *([bound] if bound else ()),
             ]

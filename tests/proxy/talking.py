@@ -177,6 +177,7 @@ class Messages:
 
     def __init__(self, url: str, *, stream: bool, more: Tools = ()) -> None:
         self.tools = (TOOL, *more)
+        self.model = "claude-sonnet-4-5"
         self.client = _closed_later(anthropic.Anthropic(base_url=url, api_key=KEY, max_retries=0))
         self.stream = stream
         self.history: list[Any] = []
@@ -196,7 +197,7 @@ class Messages:
 
     def _go(self, content: Any) -> Heard:
         self.history.append({"role": "user", "content": content})
-        how: Any = {"model": "claude-sonnet-4-5", "max_tokens": 1000, "messages": self.history}
+        how: Any = {"model": self.model, "max_tokens": 1000, "messages": self.history}
         how["tools"] = [
             {
                 "name": tool["name"],

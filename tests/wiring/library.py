@@ -335,6 +335,7 @@ LIBRARY: dict[str, Wired | str] = {
     "offer_expand": Wired(fit_offers, "always", "when_cited"),
     "offer_inline": Wired(fit_offers_inline, "always", "auto"),
     "lazy_tools": PROXYS_TOOLS,
+    "lazy_tools_way": PROXYS_TOOLS,
     "lazy_tool_tokens": PROXYS_TOOLS,
     "lazy_tool_share": PROXYS_TOOLS,
     "pinned_tools": PROXYS_TOOLS,

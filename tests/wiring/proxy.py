@@ -194,6 +194,14 @@ def tools_sent_by(name: str, **others: Any) -> Observe:
     return observe
 
 
+def proxy_has_tools_held_back(way: str, _: Path) -> object:
+    functions = [{"type": "function", "function": tool} for tool in MANY]
+    body = {**chat("short"), "model": "claude-sonnet-4-5", "tools": functions}
+    with proxied(lazy_tool_tokens=1_000, lazy_tools_way=way) as (proxy, upstream):
+        asked(proxy, body, "anthropic")
+        return b"defer_loading" in upstream.requests[0].body
+
+
 def proxy_shows_secret(policy: str, _: Path) -> object:
     return SECRET in sent_texts(chat(f"key {SECRET}\n{LONG}"), privacy_policy=policy)
 
@@ -457,6 +465,7 @@ PROXY: dict[str, Wired | str] = {
     "offer_expand": Wired(proxy_offers, "always", "never"),
     "offer_inline": Wired(proxy_offers_inline, "always", "never"),
     "lazy_tools": Wired(tools_sent_by("lazy_tools"), "auto", "never"),
+    "lazy_tools_way": Wired(proxy_has_tools_held_back, "provider", "own"),
     "lazy_tool_tokens": Wired(tools_sent_by("lazy_tool_tokens"), 1_000, 1_000_000),
     "lazy_tool_share": Wired(
         tools_sent_by("lazy_tool_share", lazy_tool_tokens=1_000_000), 0.001, 1.0

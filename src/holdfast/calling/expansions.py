@@ -147,8 +147,8 @@ class Expansions:
 
         def following(results: Results) -> Conversation:
             if behind is None:
-                return continuation(sent, turn, results)
-            return unbound(continuation(behind, turn, results), len(behind.messages))
+                return self._continued(sent, turn, results)
+            return unbound(self._continued(behind, turn, results), len(behind.messages))
 
         room = room if behind is None else self._room(following(unanswered))
         going_on = turn if behind is None else unbound_turn(turn, behind)
@@ -161,6 +161,13 @@ class Expansions:
             if self._room(request) >= 0:
                 return _Continued(answers, request, going_on)
         return _Continued(answers, None, going_on)
+
+    def _continued(
+        self, sent: Conversation, turn: tuple[bytes, ...], results: Results
+    ) -> Conversation:
+        """The request with a turn and what its calls were answered."""
+        longer = continuation(sent, turn, results)
+        return longer if self._finder is None else self._finder.going_on(longer, len(sent.messages))
 
     async def _folded(
         self, sent: Conversation, turn_tokens: int, calls: Sequence[Call]

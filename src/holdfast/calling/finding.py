@@ -3,7 +3,8 @@
 finding: before expansions. A call that fits its tool's schema is handed to the client as a call of
 its own tool; one that does not gets the reason and the schema, a few times, before it is handed on
 as it is: then the client says best what is wrong with it. No name goes to the client that it did
-not declare.
+not declare. Where the provider loads what was found, the model calls it by its name, and there is
+nothing to hand on.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
+from holdfast.calling.upstreams import Target
 from holdfast.cite import count
 from holdfast.errors import ExpandError
 from holdfast.expand.finding import CALLERS, parse_search, parse_tool_call
+from holdfast.fitting.finding import load_found
 from holdfast.fitting.options import LazyRules
 from holdfast.models.embedding import open_embedder
 from holdfast.settings import Settings
@@ -22,6 +25,7 @@ from holdfast.toolbox import Tool, directory, sorted_out
 from holdfast.toolbox.checking import problems
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Handed
+from holdfast.wire.loading import held_back
 from holdfast.wire.strict import decode, encode
 from holdfast.wire.tools import definitions, plain_functions
 from holdfast.workers import Workers
@@ -39,7 +43,10 @@ class ToolFinder:
 
     def __init__(self, asked: Conversation, sent: Conversation, workers: Workers) -> None:
         self._asked = asked
-        self._shown = {tool.name for tool in sent.tools}
+        held = held_back(sent)
+        self._native = bool(held)
+        """The provider loads what is found: from the request, where it stands in full."""
+        self._shown = {tool.name for tool in sent.tools} - held
         self._workers = workers
         self._refusals = 0
         self._size = len(asked.frame.head) + len(asked.frame.tail)
@@ -88,6 +95,11 @@ class ToolFinder:
         alike = [tool for key, tool in self._tools.items() if key.endswith(f"__{name}")]
         return alike[0] if len(alike) == 1 else None
 
+    def going_on(self, request: Conversation, start: int) -> Conversation:
+        """The request that goes on, in the form in which the provider is told of what was found."""
+        names = [tool.name for tool in self._asked.tools]
+        return load_found(request, start, names) if self._native else request
+
     async def answer(self, call: Call, most: int) -> str:
         """What the model is told: the tools it looked for, or what is wrong with its call."""
         work = self._refused if call.name in CALLERS else self._found
@@ -101,7 +113,7 @@ class ToolFinder:
         chosen = [tools[hit.place] for hit in hits]
         lines: list[str] = []
         for tool in chosen:
-            line = _told(tool, most)
+            line = _told(tool, most, whole=self._native)
             if line is None:
                 continue
             lines.append(line)
@@ -119,9 +131,10 @@ class ToolFinder:
         )
 
 
-def _told(tool: Tool, most: int) -> str | None:
-    """A tool with its schema, within some tokens: without its descriptions if need be."""
-    for parameters in (tool.parameters, _bare(tool.parameters)):
+def _told(tool: Tool, most: int, *, whole: bool = False) -> str | None:
+    """A tool with its schema, within some tokens: without its descriptions if that may be."""
+    forms = (tool.parameters,) if whole else (tool.parameters, _bare(tool.parameters))
+    for parameters in forms:
         value = {"name": tool.name, "description": tool.description, "parameters": parameters}
         line = encode(value).decode()
         if len(line) <= most * 16 and count(line) <= most:
@@ -144,12 +157,13 @@ def _bare(node: Any) -> Any:
     }
 
 
-def lazy_rules(settings: Settings) -> LazyRules:
-    """When schemas of tools are set aside, as the settings say.
+def lazy_rules(settings: Settings, targets: Sequence[Target] = (), dialect: str = "") -> LazyRules:
+    """When schemas of tools are set aside, as the settings say, and by whom.
 
     Only here: the library's callers would have to answer the two tools themselves.
     """
     return LazyRules(
+        native=_are_held_back_there(settings, targets, dialect),
         mode=settings.lazy_tools,
         tokens=settings.lazy_tool_tokens,
         share=settings.lazy_tool_share,
@@ -157,6 +171,18 @@ def lazy_rules(settings: Settings) -> LazyRules:
         directory_tokens=settings.tool_directory_tokens,
         directory=_directory,
     )
+
+
+def _are_held_back_there(settings: Settings, targets: Sequence[Target], dialect: str) -> bool:
+    """Whether everybody who may be asked can hold schemas back.
+
+    Nothing but its address tells whether the vendor answers: gateways that speak its dialect drop
+    the mark and bill all schemas (llmgateway#3604), or hold back what has none (zai feedback#172).
+    """
+    way = settings.lazy_tools_way
+    if way == "own" or not targets or any(target.dialect != dialect for target in targets):
+        return False
+    return way == "provider" or all(target.upstream.is_official for target in targets)
 
 
 def _directory(schemas: Sequence[bytes], tokens: int) -> str:

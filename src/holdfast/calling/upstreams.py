@@ -59,6 +59,11 @@ class Upstream(NamedTuple):
         return {"x-api-key" if self.family == "anthropic" else "x-goog-api-key": self.key}
 
     @property
+    def is_official(self) -> bool:
+        """Whether it is the vendor's own address."""
+        return urlsplit(self.url).hostname == urlsplit(OFFICIAL[self.family]).hostname
+
+    @property
     def takes_clients_key(self) -> bool:
         """Whether a client's own key goes there: to its vendor, if the settings have no other."""
         return not (self.key or self.name)

@@ -20,7 +20,7 @@ FIND = "find_tools"
 CALL = "call_tool"
 _OTHER = "holdfast_"
 """Put before both names where the client has a tool of such a name."""
-_LEAD = "Finds tools by what they do or by name, and gives their parameters; then use "
+_LEAD = "Finds tools by what they do or by name, and gives their parameters; then "
 _QUERY: dict[str, Any] = {
     "type": "object",
     "properties": {"query": {"type": "string"}},
@@ -55,9 +55,13 @@ def offered_pair(conversation: Conversation) -> ToolPair | None:
     return next((pair for pair in PAIRS if descriptions.get(pair.find, "").startswith(_LEAD)), None)
 
 
-def finder(dialect: str, pair: ToolPair, directory: str) -> dict[str, Any]:
-    """The tool that finds others, as an entry of a request's list of tools."""
-    description = f"{_LEAD}{pair.call}.\n{directory}".rstrip()
+def finder(dialect: str, pair: ToolPair, directory: str, *, native: bool = False) -> dict[str, Any]:
+    """The tool that finds others, as an entry of a request's list of tools.
+
+    `native`: the provider loads what is found, and no other tool is needed to call it.
+    """
+    then = "call them by their names" if native else f"use {pair.call}"
+    description = f"{_LEAD}{then}.\n{directory}".rstrip()
     return write(dialect, Tool(name=pair.find, description=description, parameters=_QUERY))
 
 

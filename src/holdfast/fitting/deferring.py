@@ -1,8 +1,10 @@
 """Set the schemas of very many tools aside: a directory of their names stands for them.
 
-deferring: after measure and leaving, before arrival. The model finds what it needs with one tool,
-and calls it with another; its schemas come behind what is cached. Tools stand first in that, so
-what is shown is decided once: a session's tools stay as they are, and only ever become more.
+deferring: after finding, measure and leaving, before arrival. The model finds what it needs with
+one tool, and calls it with another; its schemas come behind what is cached. Where the provider can
+hold schemas back itself, they stay in the request, marked, and the model calls what it has found by
+its own name. Tools stand first in what is cached, so what is shown is decided once: a session's
+tools stay as they are, and only ever become more.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from holdfast.expand.finding import (
     offered_pair,
 )
 from holdfast.fitting.draft import Draft
+from holdfast.fitting.finding import loaded_in
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions, LazyRules
@@ -28,6 +31,7 @@ from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 from holdfast.store.records import Edit
 from holdfast.wire import Conversation
 from holdfast.wire.blocks import Tool
+from holdfast.wire.loading import held_back, hold_back, loads_tools
 from holdfast.wire.rules.openai_chat import MOST_TOOLS
 from holdfast.wire.strict import decode
 from holdfast.wire.thinking import has_bound_thoughts
@@ -60,14 +64,18 @@ def defer(
     if not withheld:
         return draft
     schemas = definitions(draft.now, withheld)
+    native = _is_native(draft.asked, options.lazy, before, measure.model)
     search = _known_finder(draft, before, pair, withheld, state, measure)
     if search is None:
         room = min(options.lazy.directory_tokens, round(_DIRECTORY_SHARE * measure.most))
         directory = options.lazy.directory(schemas, room)
-        search = finder(draft.now.dialect, pair, directory)
-    fewer = with_tool(without_tools(draft.now, withheld), search)
-    fewer = with_tool(fewer, _marked(caller(draft.now.dialect, pair), draft.now, withheld))
-    return _explained(
+        search = finder(draft.now.dialect, pair, directory, native=native)
+    if native:
+        fewer = with_tool(hold_back(draft.now, withheld), _marked(search, draft.now, withheld))
+    else:
+        fewer = with_tool(without_tools(draft.now, withheld), search)
+        fewer = with_tool(fewer, _marked(caller(draft.now.dialect, pair), draft.now, withheld))
+    lazy = _explained(
         draft,
         fewer,
         schemas,
@@ -76,26 +84,42 @@ def defer(
         begins=before is None,
         same=_is_same(draft, state, before, fewer),
     )
+    return loaded_in(lazy) if native else lazy
 
 
 def deferred_tools(state: FitState) -> int:
     """How many of the client's tools went out without their schemas."""
     if state.sent.frame is state.asked.frame or offered_pair(state.sent) is None:
         return 0
-    return len(_names(state.asked.tools) - _names(state.sent.tools))
+    return len(_names(state.asked.tools) - _shown_in(state.sent))
 
 
 def _may_be_lazy(asked: Conversation, options: FitOptions) -> bool:
     """Whether someone answers the calls, and nobody else plays the same game.
 
     An answer that is fetched later, in the background, would show the client calls of ours; a
-    client that defers tools itself has its own way to find them.
+    client that defers tools itself, or has the provider search them, has its own way to find them.
     """
     if options.lazy.mode == "never" or not options.opens or asked.rest.get("background"):
         return False
     listed = asked.rest.get("tools")
-    entries = listed if isinstance(listed, list) else []
-    return not any(isinstance(tool, dict) and tool.get("defer_loading") for tool in entries)
+    return not any(map(_is_deferred, listed if isinstance(listed, list) else ()))
+
+
+def _is_deferred(entry: Any) -> bool:
+    """Whether an entry of the client's tools is held back, or searches those that are."""
+    if not isinstance(entry, dict):
+        return False
+    return bool(entry.get("defer_loading")) or str(entry.get("type")).startswith("tool_search")
+
+
+def _is_native(
+    asked: Conversation, rules: LazyRules, before: Conversation | None, model: str
+) -> bool:
+    """Whether the provider holds the schemas back itself; a session goes on as it began."""
+    if before is not None:
+        return bool(held_back(before))
+    return rules.native and loads_tools(asked, model)
 
 
 def _lazy_before(draft: Draft, state: FitState | None) -> Conversation | None:
@@ -123,6 +147,11 @@ def _names(tools: Sequence[Tool]) -> set[str]:
     return {tool.name for tool in tools}
 
 
+def _shown_in(sent: Conversation) -> set[str]:
+    """The tools that a request shows in full."""
+    return _names(sent.tools) - held_back(sent)
+
+
 def _shown(draft: Draft, rules: LazyRules, before: Conversation | None) -> set[str]:
     """The tools that stay in full: pinned, forced, shown before; at first those lately called."""
     asked = draft.asked
@@ -131,7 +160,7 @@ def _shown(draft: Draft, rules: LazyRules, before: Conversation | None) -> set[s
         if any(fnmatchcase(tool.name, pattern) for pattern in rules.pinned):
             shown.add(tool.name)
     if before is not None:
-        return shown | _names(before.tools)
+        return shown | _shown_in(before)
     calls = (call.name for m in reversed(asked.messages) for call in reversed(m.calls))
     recent: dict[str, None] = {}
     for name in calls:
@@ -162,6 +191,7 @@ def _known_finder(
         return None
     search = [tool for tool in before.tools if tool.name == pair.find]
     definition: dict[str, Any] = decode(definitions(before, search)[0])
+    definition.pop("cache_control", None)  # the client may have moved it
     if draft.now.dialect == "gemini":
         return {"functionDeclarations": [definition]}
     return definition
@@ -183,7 +213,7 @@ def _is_same(
     draft: Draft, state: FitState | None, before: Conversation | None, fewer: Conversation
 ) -> bool:
     """Whether the same tools were set aside last time."""
-    if state is None or before is None or _names(fewer.tools) - _names(before.tools):
+    if state is None or before is None or _shown_in(fewer) - _shown_in(before):
         return False
     return _names(state.asked.tools) == _names(draft.asked.tools)
 
@@ -207,6 +237,8 @@ def _explained(  # noqa: PLR0913 - all that was found out, once
     left = measure.count(fewer).parts.tools
     if begins and left > _PAYS * tokens:
         return draft
+    if held_back(fewer):
+        return draft.with_frame(fewer, _held_back(len(schemas), tokens, left), new=not same)
     whole = b"[" + b",".join(schemas) + b"]"
     kept = leaving.name_of if same else partial(leaving.keep, tokens=tokens - left)
     ref = kept("schemas", whole)
@@ -222,3 +254,15 @@ def _explained(  # noqa: PLR0913 - all that was found out, once
         ref_id=ref,
     )
     return draft.with_frame(fewer, edit, new=not same)
+
+
+def _held_back(number: int, tokens: int, left: int) -> Edit:
+    """Nothing leaves the request: there is no ref to open."""
+    return Edit(
+        action="defer",
+        what=f"had the provider hold back the schemas of {number} tools; a directory names them",
+        why=f"the tools have {tokens:,} tokens, which every request pays for",
+        where="$.tools",
+        from_tokens=tokens,
+        to_tokens=left,
+    )

@@ -17,6 +17,7 @@ from holdfast.fitting.arrival import cite_arrivals, expansion_tool
 from holdfast.fitting.deferring import defer
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.ending import cannot_fit, ended
+from holdfast.fitting.finding import goes_on
 from holdfast.fitting.folding import Folded, fold
 from holdfast.fitting.keeping import keeping, put_back
 from holdfast.fitting.leaving import Leaving
@@ -52,6 +53,8 @@ def fit_request(
     leaving = Leaving(options.rules)
     draft = take_up(body, options, state, hidden, leaving)
     measure = Measure.of(draft.asked, options, calibration)
+    if state is not None and not goes_on(state, draft.asked, options, measure.model):
+        state, draft = None, take_up(draft.asked, options, None, hidden, leaving)
     # Before anything is cited: what is, lets go of its texts, and they would be read once more.
     untouched = measure.count(draft.asked)
     if options.whole:

@@ -50,6 +50,9 @@ class LazyRules(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the limit from which on it is done whatever was sent before: little else fits."""
     pinned: tuple[str, ...] = ()
     """Names of tools, or patterns, that stay as they are."""
+    native: bool = False
+    """Whether whoever is asked can hold schemas back itself, where the model knows how: see
+    wire/loading.py."""
     directory_tokens: int = 800
     directory: Callable[[Sequence[bytes], int], str] = _no_directory
     """(definitions as JSON, most tokens) → names and intents: see toolbox/."""

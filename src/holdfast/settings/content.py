@@ -139,6 +139,14 @@ class ContentSettings(Definitions, frozen=True, kw_only=True):
             "the client sees calls of its own tools."
         ),
     ] = "auto"
+    lazy_tools_way: Annotated[
+        Literal["auto", "own", "provider"],
+        Meta(
+            description="Who holds these schemas back: the proxy, with its own two tools (own), or "
+            "Anthropic for models that are documented to (provider); auto: Anthropic where its own "
+            "address is asked, else the proxy."
+        ),
+    ] = "auto"
     lazy_tool_tokens: Annotated[
         int,
         Meta(ge=1, description="Tokens of tools from which on their schemas are set aside."),

@@ -22,12 +22,13 @@ from holdfast.tokens.families import UNKNOWN, Accuracy, Constants, resolve
 from holdfast.tokens.provider_ids import ProviderId
 from holdfast.tokens.reading import is_request, read_request
 from holdfast.tokens.render import renderer
-from holdfast.tokens.render.claude import text_tokens
+from holdfast.tokens.render.claude import loaded_tools, text_tokens
 from holdfast.tokens.render.parts import Envelope
 from holdfast.tokens.render.request import request
 from holdfast.tokens.tally import tally_messages
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Conversation, Limits, Message
+from holdfast.wire.loading import held_back, loaded
 
 
 class UnknownModelWarning(UserWarning):
@@ -270,6 +271,7 @@ def _rendered(
     system = envelope.system + tally.system
     # A named response format is repeated in the header of every answer.
     messages = tally.said + envelope.per_answer * tally.answers
+    messages += _loaded(conversation, numbers, counter)
     tokens = max(1, round(system + envelope.tools + messages + envelope.formatting))
     whole = round(system), round(envelope.tools), round(messages)
     parts = Parts(*whole, tokens - sum(whole))
@@ -286,6 +288,16 @@ def _rendered(
         plain=tokens,
         message_tokens=tally.each,
     )
+
+
+def _loaded(conversation: Conversation, numbers: Constants, counter: CountText) -> float:
+    """Tokens of the tools that a request holds back, and its messages have had loaded."""
+    held = held_back(conversation) if numbers.root == "claude" else frozenset()
+    if not held:
+        return 0.0
+    names = held & loaded(conversation)
+    tools = (tool for tool in conversation.tools if tool.name in names)
+    return loaded_tools(tools, numbers, counter)
 
 
 # --- the frame ---------------------------------------------------------------------------

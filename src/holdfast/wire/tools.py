@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -112,9 +112,15 @@ def without_tools(conversation: Conversation, tools: Collection[Tool]) -> Conver
     """The request without some of its tools; those that stay keep their very bytes and order."""
     gone = {tool.place for tool in tools}
     place: Place = (*conversation.frame.place[:-1], "tools")
+    return relisted(conversation, lambda listed: _remaining(listed, place, gone))
+
+
+def relisted(conversation: Conversation, change: Callable[[bytes], bytes]) -> Conversation:
+    """The request with its list of tools written anew."""
+    place: Place = (*conversation.frame.place[:-1], "tools")
     hollow = conversation.frame.hollow
     start, stop = offsets(hollow, place)
-    listed = _remaining(hollow[start:stop], place, gone)
+    listed = change(hollow[start:stop])
     return conversation.with_frame(_replace(conversation.frame, start, stop, listed))
 
 
@@ -174,8 +180,13 @@ def has_tools(message: Message) -> bool:
 
 def changes_tools(model: str) -> bool:
     """Whether a model of Anthropic's takes tools in the middle of a conversation."""
+    return claude_since(model, _CHANGES_TOOLS)
+
+
+def claude_since(model: str, first: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether a model is one of Claude's, and not older than the first of its family."""
     name = _CLAUDE.search(model)
-    return name is not None and (int(name[2]), int(name[3] or 0)) >= _CHANGES_TOOLS[name[1]]
+    return name is not None and (int(name[2]), int(name[3] or 0)) >= first[name[1]]
 
 
 def tool_message(dialect: str, definition: Mapping[str, Any]) -> Message:

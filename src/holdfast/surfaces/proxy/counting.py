@@ -37,13 +37,13 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
         return _told(dialect, tokens)
     conversation = await off_loop(size // READING, partial(_read, service, incoming))
     session = await engine.look_up(conversation, incoming.switches.session)
-    model = Dispatch(service, incoming, incoming.route.model or conversation.model or "").model
-    preparing = Preparing(service, incoming, engine, model)
+    dispatch = Dispatch(service, incoming, incoming.route.model or conversation.model or "")
+    preparing = Preparing(service, incoming, engine, dispatch)
     options, budget = preparing.options(conversation), preparing.turn_budget
     try:
         tokens = (await session.preview(conversation, options)).tokens
     except (BudgetExceededError, ContextOptimizationError):  # which the client wants to know
-        counted = partial(count, conversation, model=model, calibration=engine.calibration)
+        counted = partial(count, conversation, model=dispatch.model, calibration=engine.calibration)
         tokens = (await off_loop(size, counted)).tokens
     if budget is not None and spoken(conversation) is not None:
         tokens = min(tokens, budget)  # what it would be exactly is known once it is assembled

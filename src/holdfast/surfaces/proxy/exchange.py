@@ -21,7 +21,7 @@ from holdfast.calling.finding import ToolFinder
 from holdfast.calling.network import BrokenOffError, Reply, UpstreamError, ended, is_stream
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.expand.finding import CALLERS, OUR_TOOLS
+from holdfast.expand.finding import FINDERS, OUR_TOOLS
 from holdfast.fitting import Fitted
 from holdfast.store import Turn
 from holdfast.surfaces.proxy.delivery import Outcome, Pieces, account
@@ -101,7 +101,7 @@ class Handling:
         model = self.incoming.route.model or conversation.model or ""
         self.incoming.seen.model = model
         self._dispatch = Dispatch(self.service, self.incoming, model)
-        self._preparing = Preparing(self.service, self.incoming, engine, self._dispatch.model)
+        self._preparing = Preparing(self.service, self.incoming, engine, self._dispatch)
         self._remembering = Remembering(self.service, self.incoming, engine)
         try:
             answer = await self._remembering.look(conversation)
@@ -346,7 +346,7 @@ class Handling:
     @property
     def _is_lazy(self) -> bool:
         """Whether tools were set aside in this request."""
-        return not self._offered.isdisjoint(CALLERS)
+        return not self._offered.isdisjoint(FINDERS)
 
     def _begin_expansions(self, prepared: Prepared) -> Expansions:
         self._finder = ToolFinder(prepared.asked, prepared.sent, self._engine.workers)

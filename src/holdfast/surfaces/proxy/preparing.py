@@ -16,6 +16,7 @@ from holdfast.fitting import FitOptions, FitState, Fitted
 from holdfast.fitting.deferring import deferred_tools
 from holdfast.fitting.draft import origins_of
 from holdfast.store.records import Edit, saved_tokens
+from holdfast.surfaces.proxy.dispatch import Dispatch
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import log
 from holdfast.surfaces.proxy.service import Service
@@ -72,11 +73,14 @@ class Prepared(NamedTuple):
 class Preparing:
     """Makes one request ready."""
 
-    def __init__(self, service: Service, incoming: Incoming, engine: Holdfast, model: str) -> None:
+    def __init__(
+        self, service: Service, incoming: Incoming, engine: Holdfast, dispatch: Dispatch
+    ) -> None:
         self.service = service
         self.incoming = incoming
-        self.model = model
+        self.model = dispatch.model
         """What is asked for in the end: by this name it is counted."""
+        self._lazy = lazy_rules(service.settings, dispatch.targets, incoming.route.dialect)
         self.engine = engine
         """That of the tenant who asks."""
 
@@ -137,7 +141,7 @@ class Preparing:
             cites=defaults.cites and switches.cite and not several,
             opens=defaults.opens and not several,
             offer_expand=switches.offer_expand or defaults.offer_expand,
-            lazy=switches.deferring(lazy_rules(settings)),
+            lazy=switches.deferring(self._lazy),
             betas=_betas(self.incoming) if route.dialect == "anthropic" else frozenset(),
             reports_usage=True,
         )

@@ -1,0 +1,68 @@
+"""Tools that a model has found, as the provider loads them: from what it was told to what it calls.
+
+finding: before deferring. What a search brought is told in words, definition by definition: that
+serves every model. Where the provider holds the schemas back itself, references stand for these
+words, and it shows the model the definitions of the request. Words are what is kept with a turn, so
+that a session can go on with a model, or at an address, that knows nothing of references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from holdfast.expand.finding import FINDERS, offered_pair
+from holdfast.fitting.draft import Draft, because
+from holdfast.fitting.options import FitOptions
+from holdfast.fitting.state import FitState
+from holdfast.wire import Conversation
+from holdfast.wire.answers.shared import load
+from holdfast.wire.loading import held_back, loaded, loads_tools, with_references
+from holdfast.wire.values import take
+
+
+def holds_back(sent: Conversation) -> bool:
+    """Whether the provider was asked to hold schemas back, and by us: a client may do so itself."""
+    return bool(held_back(sent)) and offered_pair(sent) is not None
+
+
+def goes_on(state: FitState, asked: Conversation, options: FitOptions, model: str) -> bool:
+    """Whether what went out last time can go out again, as far as tools were loaded in it.
+
+    Another model or address may know no references; and a reference to a tool that the client has
+    taken away is refused.
+    """
+    if not holds_back(state.sent):
+        return True
+    able = options.lazy.native and loads_tools(asked, model)
+    return able and loaded(state.sent) <= {tool.name for tool in asked.tools}
+
+
+def load_found(request: Conversation, start: int, names: Collection[str]) -> Conversation:
+    """The request with references for what searches have told, from a message on."""
+    messages = list(request.messages)
+    searches: set[str] = set()
+    for n, message in enumerate(messages[start:], start):
+        searches.update(call.id for call in message.calls if call.name in FINDERS)
+        results = (result for result in message.results if result.call_id in searches)
+        tools = {result.call_id: _named(result.text, names) for result in results}
+        if any(tools.values()):
+            messages[n] = with_references(message, tools)
+    return request.with_messages(tuple(messages))
+
+
+def loaded_in(draft: Draft) -> Draft:
+    """The request in which the provider loads what was found since it last went out."""
+    names = {tool.name for tool in draft.asked.tools}
+    explain = because(
+        "defer",
+        "had the provider load the tools that were found",
+        "it has their schemas, and the model calls them by their names",
+        lambda _: 0,  # nothing is saved by it: the model is shown what it was told
+    )
+    return draft.changed(load_found(draft.now, draft.known, names), explain)
+
+
+def _named(told: str, names: Collection[str]) -> list[str]:
+    """The tools that a search has told of, each in a line; words beside them are no tools."""
+    told_names = (take(load(line.encode()), "name") for line in told.splitlines())
+    return [name for name in dict.fromkeys(told_names) if name in names]
