@@ -167,7 +167,10 @@ REFUSED: dict[str, tuple[Callable[[], str], str]] = {
         "does not support",
     ),
     "all held back": (lambda: claude(USER, tools=[HELD]), "At least one tool"),
-    "held back and cached": (lambda: claude(USER, tools=[FIND, {**HELD, **MARK}]), "prompt caching"),
+    "held back and cached": (
+        lambda: claude(USER, tools=[FIND, {**HELD, **MARK}]),
+        "prompt caching",
+    ),
     "held back before 4.5": (
         lambda: claude(USER, tools=[FIND, HELD], model="claude-opus-4-1"),
         "does not support",

@@ -27,6 +27,7 @@ from holdfast.surfaces.proxy.dashboard.charts import HEIGHT, Bar, even_top, stac
 from holdfast.surfaces.proxy.dashboard.exports import turns_csv
 from holdfast.surfaces.proxy.dashboard.html import Html, element, text
 from holdfast.surfaces.proxy.dashboard.inspection import Inspected, aligned, rows
+from holdfast.surfaces.proxy.dashboard.pulse import Pulse, three_answers
 from holdfast.surfaces.proxy.dashboard.trouble import why_failed
 from holdfast.surfaces.proxy.dashboard.views import (
     SessionRow,
@@ -192,6 +193,16 @@ def test_sessions_are_found_by_all_words_and_by_what_became_of_them() -> None:
     assert (titles("", "failed"), titles("", "opened"), titles("", "loss")) == (
         ["Mend"], ["Read"], ["Read"],
     )  # fmt: skip
+
+
+def test_the_overview_tells_of_tools_that_were_set_aside_where_there_are_any() -> None:
+    sums = Totals(
+        requests=9, lazy=4, lazy_saved=90_000, tool_searches=3, tool_calls=8, lazy_calls=6
+    )
+    told = three_answers(Pulse(totals=sums))
+    assert "tokens of tool schemas set aside in 4 requests" in told
+    assert "6 of 8 tool calls were of these, after 3 searches" in told
+    assert "set aside" not in three_answers(Pulse(totals=Totals(requests=9)))
 
 
 @given(st.integers(0, 10**12))

@@ -20,7 +20,7 @@ from tests.proxy.harness import Running, running_proxy
 from tests.proxy.many_tools import MANY
 from tests.proxy.spoken import call, says, text
 from tests.proxy.talking import Messages, close_clients
-from tests.proxy.test_lazy_tools import finds, prefix_is_kept, rebuilt
+from tests.proxy.test_lazy_tools import counted, finds, prefix_is_kept, rebuilt
 from tests.proxy.upstream import Upstream
 
 LAZY = {"lazy_tool_tokens": 5_000, "lazy_tools_way": "provider"}
@@ -69,6 +69,7 @@ def test_a_tool_is_found_and_called_by_its_own_name(stream: bool) -> None:
         assert name in set(referred(second))
         assert upstream.requests[0].tokens < 2_500
         rebuilt(proxy)
+        assert counted(proxy) == (4, 4, 1, 2, 2)
 
 
 @STREAMS

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.provider.tokens import functions
-from tests.proxy.harness import DIALECTS, Running, running_proxy
+from tests.proxy.harness import DIALECTS, Running, ask, running_proxy
 from tests.proxy.many_tools import MANY
 from tests.proxy.spoken import call, says, text
 from tests.proxy.talking import CLIENTS, Talk, close_clients
@@ -63,6 +63,14 @@ def prefix_is_kept(upstream: Upstream) -> bool:
     return same and len(tools) == 1
 
 
+def counted(proxy: Running) -> tuple[int, ...]:
+    """Requests, those with tools set aside, searches, calls of tools, calls of such tools."""
+    proxy.settled()
+    totals = ask(proxy.url + "/stats").json["totals"]
+    names = ("turns", "lazy", "tool_searches", "tool_calls", "lazy_calls")
+    return tuple(totals[name] for name in names)
+
+
 def rebuilt(proxy: Running) -> None:
     """Every request of every session comes back byte for byte, from the store alone."""
     proxy.settled()
@@ -103,6 +111,8 @@ def test_a_tool_is_found_and_called_and_the_client_sees_its_own(dialect: str, st
         assert '"city"' in upstream.requests[1].texts.replace("\\", "")
         assert len(list(functions(upstream.requests[0].value))) == 3  # with expand_ref
         rebuilt(proxy)
+        assert counted(proxy) == (3, 3, 1, 1, 1)
+        assert ask(proxy.url + "/stats").json["totals"]["lazy_saved"] > 3 * 9_000
 
 
 @EACH
@@ -158,6 +168,7 @@ def test_parallel_calls_of_all_kinds(dialect: str, stream: bool) -> None:
         assert "do not fit the schema" in last
         assert "office_9" in last
         rebuilt(proxy)
+        assert counted(proxy) == (2, 2, 1, 3, 2)
 
 
 def give_all(client: Any, dialect: str, heard: Any) -> None:

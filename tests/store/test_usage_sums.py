@@ -28,6 +28,10 @@ COUNTS = (
     "output",
     "expansions",
     "expansion_tokens",
+    "lazy_saved",
+    "tool_searches",
+    "tool_calls",
+    "lazy_calls",
     "saved",
 )
 MONEY = ("cost", "saved_cost")
@@ -48,6 +52,10 @@ usages = st.builds(
     cost=dollars,
     saved_cost=dollars,
     failed=st.booleans(),
+    lazy_saved=tokens,
+    tool_searches=st.integers(0, 9),
+    tool_calls=st.integers(0, 9),
+    lazy_calls=st.integers(0, 9),
 )
 written = st.lists(
     st.tuples(
@@ -83,6 +91,7 @@ def test_every_way_of_summing_gives_the_sum_of_the_turns(
         turns = [usage for *_, usage in rows]
         exact = {name: sum(getattr(usage, name) for usage in turns) for name in COUNTS[1:]}
         exact["turns"] = len(turns)
+        assert told["totals"]["lazy"] == sum(usage.lazy_saved > 0 for usage in turns)
         money = {name: sum(getattr(usage, name) or 0.0 for usage in turns) for name in MONEY}
         for way in WAYS:
             sums: list[UsageTotal] = await store.usage(scope, by=way)  # type: ignore[arg-type]

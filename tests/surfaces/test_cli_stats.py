@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
@@ -11,9 +12,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
+from holdfast.store.records import UsageTotal
+from holdfast.surfaces.cli import stats
+from holdfast.surfaces.proxy.report import row
 from tests.fitting.test_citing import chat, log
 from tests.proxy.harness import Running, ask, running_proxy
 from tests.surfaces.harness import Cli
@@ -148,3 +154,24 @@ def test_a_live_table_follows_the_proxy_until_it_is_interrupted(proxy: Running) 
         watching.kill()
         watching.wait()
         os.close(ours)
+
+
+def test_tools_that_were_set_aside_are_told_below_the_table(cli: Cli) -> None:
+    names = ("lazy", "lazy_saved", "tool_searches", "tool_calls", "lazy_calls")
+    counts = dict.fromkeys(UsageTotal.__struct_fields__, 0) | {"name": "total", "turns": 40}
+    told = {"totals": row(UsageTotal(**counts)), "by_model": []}  # type: ignore[arg-type]
+    assert "set aside" not in shown(told)
+    used = dict(zip(names, (10, 250_000, 9, 20, 15), strict=True))
+    told["totals"] = row(UsageTotal(**counts | used))  # type: ignore[arg-type]
+    line = (
+        "tools set aside: in 10 (25%) requests, 250,000 tokens of schemas; 9 searches, "
+        "15 (75%) of 20 tool calls"
+    )
+    assert line in shown(told)
+    assert "tools set aside" in cli("stats", "--help").out
+
+
+def shown(figures: Any) -> str:
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(stats.drawn(figures, "model", 120))
+    return console.export_text()

@@ -7,7 +7,7 @@ that failed costs what was reported of it and saves nothing; nobody bills the of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,6 +18,7 @@ import msgspec
 from holdfast.budget.usage import Usage, reported_usage, whole
 from holdfast.engine.vendor_cache import Beginning, Bill, Life, policy_of, untouched_bill
 from holdfast.errors import SettingsError
+from holdfast.fitting.draft import FrameEdit
 from holdfast.store.records import TurnUsage
 from holdfast.tokens.prices import Price, bundled
 
@@ -54,6 +55,17 @@ class Expanded(msgspec.Struct, frozen=True):
     """How often the prompt was sent again, with what was opened behind it."""
 
 
+class ToolUse(msgspec.Struct, frozen=True):
+    """How an answer used tools."""
+
+    calls: int = 0
+    """Of the client's tools."""
+    lazy: int = 0
+    """Of these, calls of tools whose schemas were set aside."""
+    searches: int = 0
+    """Of ours, for such tools."""
+
+
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """What we counted of a request."""
 
@@ -87,6 +99,20 @@ def remembered_usage(
         cost=0.0,
         saved_cost=None if spared is None else float(spared),
         answered=True,
+    )
+
+
+def with_tools(usage: TurnUsage, tools: ToolUse, edits: Iterable[FrameEdit]) -> TurnUsage:
+    """The usage of a turn that was answered, with how it used tools; the edits are its frame's."""
+    if usage.failed:
+        return usage
+    deferred = (each.edit for each in edits if each.edit.action == "defer")
+    return msgspec.structs.replace(
+        usage,
+        lazy_saved=sum(max(edit.from_tokens - edit.to_tokens, 0) for edit in deferred),
+        tool_searches=tools.searches,
+        tool_calls=tools.calls,
+        lazy_calls=tools.lazy,
     )
 
 

@@ -14,7 +14,14 @@ from typing import Protocol
 import msgspec
 
 from holdfast.cite import CitingRules
-from holdfast.engine.accounting import Counted, Expanded, remembered_usage, turn_usage
+from holdfast.engine.accounting import (
+    Counted,
+    Expanded,
+    ToolUse,
+    remembered_usage,
+    turn_usage,
+    with_tools,
+)
 from holdfast.engine.heads import sharing
 from holdfast.engine.put_back import PutBack, Wishes
 from holdfast.engine.record import (
@@ -307,6 +314,7 @@ class Session:
         *,
         status: int = 200,
         expanded: Expanded | None = None,
+        tools: ToolUse | None = None,
         hidden: Kept | None = None,
         milliseconds: float = 0.0,
         warnings: tuple[str, ...] = (),
@@ -342,6 +350,7 @@ class Session:
             )
             if remembered is None:
                 used = turn_usage(usage, counted, expanded, model=model, now=now, status=status)
+                used = with_tools(used, tools or ToolUse(), fitted.state.frame_edits)
             else:
                 used = remembered_usage(
                     fitted.untouched, remembered, model=model, now=now, billed=billed

@@ -87,11 +87,11 @@ def defer(
     return loaded_in(lazy) if native else lazy
 
 
-def deferred_tools(state: FitState) -> int:
-    """How many of the client's tools went out without their schemas."""
+def deferred_tools(state: FitState) -> set[str]:
+    """The client's tools that went out without their schemas."""
     if state.sent.frame is state.asked.frame or offered_pair(state.sent) is None:
-        return 0
-    return len(_names(state.asked.tools) - _shown_in(state.sent))
+        return set()
+    return _names(state.asked.tools) - _shown_in(state.sent)
 
 
 def _may_be_lazy(asked: Conversation, options: FitOptions) -> bool:

@@ -166,6 +166,14 @@ class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
     """There was no answer: no tokens were saved, and only those reported were billed."""
     answered: bool = False
     """It was answered from memory: nothing went out, and nobody was billed."""
+    lazy_saved: int = 0
+    """Tokens of schemas of tools that were set aside in this request."""
+    tool_searches: int = 0
+    """Calls of the tool that finds such tools."""
+    tool_calls: int = 0
+    """Calls of the client's tools in the answer."""
+    lazy_calls: int = 0
+    """Of these, calls of tools whose schemas were set aside."""
 
     @property
     def saved(self) -> int:
@@ -287,6 +295,14 @@ class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
     """Of the turns, those without an answer."""
     answered: int = 0
     """Of the turns, those that were answered from memory."""
+    lazy: int = 0
+    """Of the turns, those in which schemas of tools were set aside."""
+    lazy_saved: int = 0
+    """Tokens of these schemas."""
+    tool_searches: int = 0
+    tool_calls: int = 0
+    lazy_calls: int = 0
+    """Of the calls of tools, those of tools whose schemas were set aside (004-57)."""
 
     @property
     def saved(self) -> int:

@@ -211,6 +211,11 @@ def total(name: str, turns: Sequence[Turn]) -> UsageTotal:
         saved_cost=sum(usage.saved_cost or 0.0 for usage in usages),
         failed=sum(usage.failed for usage in usages),
         answered=sum(usage.answered for usage in usages),
+        lazy=sum(usage.lazy_saved > 0 for usage in usages),
+        lazy_saved=sum(usage.lazy_saved for usage in usages),
+        tool_searches=sum(usage.tool_searches for usage in usages),
+        tool_calls=sum(usage.tool_calls for usage in usages),
+        lazy_calls=sum(usage.lazy_calls for usage in usages),
     )
 
 

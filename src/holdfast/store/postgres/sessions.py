@@ -66,8 +66,10 @@ WHERE workspace = $1 AND username = $2 AND session = $3
 ADD_TURN: LiteralString = """
 INSERT INTO holdfast.turns (
     workspace, username, session, number, record, model, started_at, predicted, untouched, input,
-    cached, output, expansions, expansion_tokens, cost, saved_cost, failed, answered)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+    cached, output, expansions, expansion_tokens, cost, saved_cost, failed, answered,
+    lazy_saved, tool_searches, tool_calls, lazy_calls)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+    $21, $22)
 ON CONFLICT DO NOTHING
 RETURNING number
 """
@@ -231,6 +233,7 @@ def turn_values(scope: Scope, turn: Turn) -> tuple[object, ...]:
         *(usage.predicted, usage.untouched, usage.input, usage.cached, usage.output),
         *(usage.expansions, usage.expansion_tokens, usage.cost, usage.saved_cost, usage.failed),
         usage.answered,
+        *(usage.lazy_saved, usage.tool_searches, usage.tool_calls, usage.lazy_calls),
     )
 
 

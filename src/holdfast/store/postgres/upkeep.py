@@ -36,7 +36,12 @@ SELECT
     coalesce(sum(cost), 0) AS cost,
     coalesce(sum(saved_cost), 0) AS saved_cost,
     count(*) FILTER (WHERE failed) AS failed,
-    count(*) FILTER (WHERE answered) AS answered
+    count(*) FILTER (WHERE answered) AS answered,
+    count(*) FILTER (WHERE lazy_saved > 0) AS lazy,
+    sum(lazy_saved)::bigint AS lazy_saved,
+    sum(tool_searches)::bigint AS tool_searches,
+    sum(tool_calls)::bigint AS tool_calls,
+    sum(lazy_calls)::bigint AS lazy_calls
 FROM holdfast.turns
 WHERE workspace = $1 AND username = $2 AND $4 IN ('', session) AND started_at >= $5
 GROUP BY 1

@@ -99,14 +99,16 @@ def insert_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
     db.execute(
         "INSERT OR REPLACE INTO turns (workspace, owner, session, number, started_at, model,"
         " predicted, untouched, input, cached, output, expansions, expansion_tokens,"
-        " cost, saved_cost, failed, answered, record)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " cost, saved_cost, failed, answered, lazy_saved, tool_searches, tool_calls, lazy_calls,"
+        " record)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *_key(scope),
             *(turn.number, turn.started_at, turn.model),
             *(usage.predicted, usage.untouched, usage.input, usage.cached, usage.output),
             *(usage.expansions, usage.expansion_tokens),
             *(usage.cost or 0.0, usage.saved_cost or 0.0, usage.failed, usage.answered),
+            *(usage.lazy_saved, usage.tool_searches, usage.tool_calls, usage.lazy_calls),
             rules.to_json(turn),
         ),
     )
@@ -242,7 +244,8 @@ def usage(
     rows = db.execute(
         f"SELECT {_NAMES[by]} AS name, count(*), sum(predicted), sum(untouched), sum(input),"  # noqa: S608
         " sum(cached), sum(output), sum(expansions), sum(expansion_tokens),"
-        " sum(cost), sum(saved_cost), sum(failed), sum(answered) FROM turns"
+        " sum(cost), sum(saved_cost), sum(failed), sum(answered), sum(lazy_saved > 0),"
+        " sum(lazy_saved), sum(tool_searches), sum(tool_calls), sum(lazy_calls) FROM turns"
         " WHERE workspace = ? AND owner = ? AND ? IN ('', session) AND started_at >= ?"
         " GROUP BY name ORDER BY name",
         (*_key(scope), since),

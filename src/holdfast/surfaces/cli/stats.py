@@ -57,6 +57,9 @@ def stats(
     saved       untouched less billed, and its share of untouched; a minus is a loss
     cached      how much of billed the providers' caches held, and its share of it
     opened      parts of stored content that models opened
+    tools set aside   below the table, where there are any: requests that went without the
+                schemas of their tools, tokens of these, searches for them by models, and how
+                many of all calls of tools were of such tools
     saved $     in money, net of what caches would have saved on the untouched requests; a
                 minus is a loss; only of models whose prices are known, never the offline one
 
@@ -120,8 +123,24 @@ def drawn(figures: dict[str, Any], by: By, width: int) -> RenderableType:
         (row["name"] or "unknown", *(write(row) for write in shown.values()))
         for row in (*figures[f"by_{by}"], figures["totals"])
     ]
-    drawn = table(Column(by, overflow="fold", min_width=8), *columns, rows=rows)
-    return Group(drawn, Text(_process(figures["process"]))) if "process" in figures else drawn
+    parts: list[RenderableType] = [
+        table(Column(by, overflow="fold", min_width=8), *columns, rows=rows)
+    ]
+    if figures["totals"].get("lazy"):
+        parts.append(Text(_lazy(figures["totals"])))
+    if "process" in figures:
+        parts.append(Text(_process(figures["process"])))
+    return Group(*parts)
+
+
+def _lazy(row: dict[str, Any]) -> str:
+    """How many requests went without the schemas of their tools, and what came of it."""
+    return (
+        f"tools set aside: in {_share(row['lazy'], row['turns'])} requests, "
+        f"{_number(row['lazy_saved'])} tokens of schemas; "
+        f"{_number(row['tool_searches'])} searches, "
+        f"{_share(row['lazy_calls'], row['tool_calls'])} of {_number(row['tool_calls'])} tool calls"
+    )
 
 
 def _number(count: int) -> str:

@@ -19,10 +19,11 @@ from holdfast.answers import Answer
 from holdfast.calling.expansions import Expansions
 from holdfast.calling.finding import ToolFinder
 from holdfast.calling.network import BrokenOffError, Reply, UpstreamError, ended, is_stream
-from holdfast.engine import Holdfast
+from holdfast.engine import Holdfast, ToolUse
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.expand.finding import FINDERS, OUR_TOOLS
 from holdfast.fitting import Fitted
+from holdfast.fitting.deferring import deferred_tools
 from holdfast.store import Turn
 from holdfast.surfaces.proxy.delivery import Outcome, Pieces, account
 from holdfast.surfaces.proxy.dispatch import HELD_BY_PROVIDERS, Dispatch
@@ -88,6 +89,7 @@ class Handling:
         """The tools that were set aside, once one is looked for."""
         self._handed: Handed = {}
         """Calls of the answer that the client gets as calls of its own tools."""
+        self._tool_use = ToolUse()
         self._linked = False
         self._said_all = False
         """The client has the end of its stream."""
@@ -328,6 +330,7 @@ class Handling:
         The turn is written only where it is needed again: most answers hide nothing.
         """
         if not any(self._is_hidden(call.name) for call in asked):
+            self._count_uses(prepared, asked)
             if self.hops:
                 self.hops.append(Hop(turn_of()))
             return None
@@ -336,12 +339,28 @@ class Handling:
         expansions = self._expansions = self._expansions or self._begin_expansions(prepared)
         handed = self._handed = await self._finder.handed(calls) if self._is_lazy else {}
         hidden = [c for n, c in enumerate(calls) if self._is_hidden(c.name) and n not in handed]
+        own = (call for call in calls if not self._is_hidden(call.name))
+        self._count_uses(prepared, (*own, *handed.values()), hidden)
         if not hidden:
             self.hops.append(Hop(turn, handed=dict(handed)))
             return None
         step = await expansions.step(sent, turn, hidden, alone=len(hidden) == len(calls))
         self.hops.append(Hop(step.turn, step.results, dict(handed)))
         return step.following
+
+    def _count_uses(
+        self, prepared: Prepared, calls: Sequence[Call], hidden: Sequence[Call] = ()
+    ) -> None:
+        """Count the calls that the client gets, and the searches for what was set aside."""
+        names: set[str] = set()
+        if calls and self._is_lazy and prepared.fitted is not None:
+            names = deferred_tools(prepared.fitted.state)
+        before = self._tool_use
+        self._tool_use = ToolUse(
+            before.calls + len(calls),
+            before.lazy + sum(call.name in names for call in calls),
+            before.searches + sum(call.name in FINDERS for call in hidden),
+        )
 
     @property
     def _is_lazy(self) -> bool:
@@ -410,6 +429,7 @@ class Handling:
             usage,
             status=status,
             expanded=self._expansions.used if self._expansions is not None else None,
+            tools=self._tool_use,
             hidden=self._hidden_answer,
             milliseconds=elapsed,
             read_only=self.incoming.switches.read_only,

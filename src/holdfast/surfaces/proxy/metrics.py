@@ -58,6 +58,10 @@ class Metrics:
             "output": counter("output_tokens", "Output as providers report it.", by_model),
             "expansions": counter("expansions", "Parts that models opened.", by_model),
             "expansion_tokens": counter("expansion_tokens", "Tokens of these.", by_model),
+            "lazy_saved": counter("lazy_saved_tokens", "Schemas of tools set aside.", by_model),
+            "tool_searches": counter("tool_searches", "Searches for such tools.", by_model),
+            "tool_calls": counter("tool_calls", "Calls of clients' tools.", by_model),
+            "lazy_calls": counter("lazy_tool_calls", "Of these, of tools set aside.", by_model),
         }
         self._cache_hits = counter("cache_hits", "Turns with cached input.", by_model)
         self._cost = counter("cost_dollars", "What turns cost, where prices are known.", by_model)

@@ -62,7 +62,7 @@ class Prepared(NamedTuple):
             if any(edit.action == "assemble" for edit in self.told.edits):
                 headers[f"{PREFIX}mode"] = "assemble"
             if deferred := deferred_tools(self.told.state):
-                headers[f"{PREFIX}lazy-tools"] = str(deferred)
+                headers[f"{PREFIX}lazy-tools"] = str(len(deferred))
             if self.told.final:
                 headers[f"{PREFIX}final"] = "true"
         if self.warnings:

@@ -121,11 +121,21 @@ def _did(pulse: Pulse) -> Html:
           " request" if sums.requests == 1 else " requests"),
         p(f"{number(sums.untouched)} tokens asked", _apart(sums)),
         p(f"Models opened {sums.expansions:,} hidden parts"),
+        p(_lazy(sums)) if sums.lazy else None,
         p(a(f"{pulse.sessions:,} session{'' if pulse.sessions == 1 else 's'}",
             href=links.sessions()), " · ",
           a("CSV", href=links.export("csv")), " · ", a("JSON", href=links.export("json"))),
         class_="answer",
     )  # fmt: skip
+
+
+def _lazy(sums: Totals) -> str:
+    """How many requests went without the schemas of their tools, and what came of it."""
+    return (
+        f"{number(sums.lazy_saved)} tokens of tool schemas set aside in {sums.lazy:,} requests; "
+        f"{sums.lazy_calls:,} of {sums.tool_calls:,} tool calls were of these, after "
+        f"{sums.tool_searches:,} searches"
+    )
 
 
 def _apart(sums: Totals) -> str:

@@ -48,6 +48,14 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     expansion_tokens: int = 0
     cached: int = 0
     """Of the input that was billed."""
+    lazy: int = 0
+    """Of the requests, those in which schemas of tools were set aside."""
+    lazy_saved: int = 0
+    """Tokens of these schemas."""
+    tool_searches: int = 0
+    tool_calls: int = 0
+    lazy_calls: int = 0
+    """Of the calls of tools, those of tools that were set aside."""
 
 
 def totals(parts: Iterable[UsageTotal]) -> Totals:
@@ -65,6 +73,11 @@ def totals(parts: Iterable[UsageTotal]) -> Totals:
         expansions=usage.expansions,
         expansion_tokens=usage.expansion_tokens,
         cached=usage.cached,
+        lazy=usage.lazy,
+        lazy_saved=usage.lazy_saved,
+        tool_searches=usage.tool_searches,
+        tool_calls=usage.tool_calls,
+        lazy_calls=usage.lazy_calls,
     )
 
 
