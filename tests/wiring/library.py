@@ -160,6 +160,22 @@ def recall_goes_by(embedder: str, _: Path) -> object:
     return with_engine(work, recall_embedder=embedder)
 
 
+TRADES = ("physician", "baker", "sailor", "painter")
+
+
+def tools_are_found_by(embedder: str, _: Path) -> object:
+    """What is found by words that no tool shares."""
+    tools = [
+        {"name": f"t{n}", "description": f"Calls the {trade}."} for n, trade in enumerate(TRADES)
+    ]
+
+    async def work(engine: Holdfast) -> list[str]:
+        await engine.toolbox.register(tools)
+        return [hit.name for hit in await engine.toolbox.search("I need a doctor", 1)]
+
+    return with_engine(work, tool_embedder=embedder)
+
+
 def workers_are_started(processes: int, _: Path) -> object:
     async def work(engine: Holdfast) -> int:
         await engine.cite(LARGE)
@@ -362,6 +378,7 @@ LIBRARY: dict[str, Wired | str] = {
     "min_items_per_phase": Wired(levels_by("min_items_per_phase", 60), 1, 3),
     "enable_content_citations": Wired(fit_cites, True, False),
     "recall_embedder": Wired(recall_goes_by, "words", "minilm"),
+    "tool_embedder": Wired(tools_are_found_by, "words", "minilm"),
     "enable_facts_ledger": Wired(facts_are_taken, True, False),
     "content_archive_enabled": Wired(archived, True, False),
     "content_archive_ttl_hours": Wired(archived_after_a_day, 23.0, 25.0),

@@ -194,6 +194,23 @@ def tools_sent_by(name: str, **others: Any) -> Observe:
     return observe
 
 
+def proxy_finds_tools_by(embedder: str, _: Path) -> object:
+    """What a model is told that looks for a tool by words which none of them has."""
+    trades = ["physician", "baker", "sailor", "painter"]
+    tools = [
+        {**MANY[0], "name": f"t{n}", "description": f"Calls the {trade}."}
+        for n, trade in enumerate(trades)
+    ]
+    functions = [{"type": "function", "function": tool} for tool in tools]
+    with proxied(lazy_tool_tokens=1, lazy_tool_share=0.01, tool_embedder=embedder) as (
+        proxy,
+        upstream,
+    ):
+        upstream.turns.append(says(call("find_tools", {"query": "I need a doctor"}, "c1")))
+        asked(proxy, {**chat("short"), "tools": functions})
+        return "No tool fits" in upstream.requests[1].texts
+
+
 def proxy_has_tools_held_back(way: str, _: Path) -> object:
     functions = [{"type": "function", "function": tool} for tool in MANY]
     body = {**chat("short"), "model": "claude-sonnet-4-5", "tools": functions}
@@ -465,6 +482,7 @@ PROXY: dict[str, Wired | str] = {
     "offer_expand": Wired(proxy_offers, "always", "never"),
     "offer_inline": Wired(proxy_offers_inline, "always", "never"),
     "lazy_tools": Wired(tools_sent_by("lazy_tools"), "auto", "never"),
+    "tool_embedder": Wired(proxy_finds_tools_by, "words", "minilm"),
     "lazy_tools_way": Wired(proxy_has_tools_held_back, "provider", "own"),
     "lazy_tool_tokens": Wired(tools_sent_by("lazy_tool_tokens"), 1_000, 1_000_000),
     "lazy_tool_share": Wired(

@@ -19,7 +19,7 @@ from holdfast.errors import ExpandError
 from holdfast.expand.finding import CALLERS, parse_search, parse_tool_call
 from holdfast.fitting.finding import load_found
 from holdfast.fitting.options import LazyRules
-from holdfast.models.embedding import open_embedder
+from holdfast.models.protocol import Embedder
 from holdfast.settings import Settings
 from holdfast.toolbox import Tool, directory, sorted_out
 from holdfast.toolbox.checking import problems
@@ -41,8 +41,15 @@ _NONE_FITS = "[No tool fits that. Ask in other words, or by a name.]"
 class ToolFinder:
     """The client's tools, those that went out in full too, while one answer is made."""
 
-    def __init__(self, asked: Conversation, sent: Conversation, workers: Workers) -> None:
+    def __init__(
+        self,
+        asked: Conversation,
+        sent: Conversation,
+        workers: Workers,
+        embedder: Embedder | None = None,
+    ) -> None:
         self._asked = asked
+        self._embedder = embedder
         held = held_back(sent)
         self._native = bool(held)
         """The provider loads what is found: from the request, where it stands in full."""
@@ -109,7 +116,7 @@ class ToolFinder:
         from holdfast.toolbox.searching import search_over  # noqa: PLC0415 - numpy loads slowly
 
         query, tools = parse_search(call.arguments), self._withheld
-        hits = search_over(tools, open_embedder())(query, k=_MOST_HITS)
+        hits = search_over(tools, self._embedder)(query, k=_MOST_HITS)
         chosen = [tools[hit.place] for hit in hits]
         lines: list[str] = []
         for tool in chosen:

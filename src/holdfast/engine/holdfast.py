@@ -57,7 +57,7 @@ from holdfast.jobs import (
     summary_queue,
 )
 from holdfast.memory import HeldArrays, Recalled
-from holdfast.models.embedding import open_embedder, recall_embedder
+from holdfast.models.embedding import open_embedder, recall_embedder, tool_embedder
 from holdfast.settings import Settings
 from holdfast.store import Content, Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
@@ -120,6 +120,8 @@ class Holdfast:
         """What recall keeps in memory of scopes that were asked lately."""
         self.embedder = open_embedder()
         """By which meaning what was said is recalled; None: by words alone."""
+        self.tool_embedder = open_embedder()
+        """By which meaning tools are searched; None: by words alone."""
         self.assembling = AssembleOptions()
         """What turns are assembled of, as whoever assembles the first begins with."""
         self.answers = Answers(store, self.scope, answers, clock=clock)
@@ -168,6 +170,7 @@ class Holdfast:
                 engine.jobs = worker
                 engine.assembling = assemble_options(settings)
                 engine.embedder = recall_embedder(settings)
+                engine.tool_embedder = tool_embedder(settings)
                 yield engine
                 await engine.settle()
         finally:
@@ -191,6 +194,7 @@ class Holdfast:
         engine.summaries = self.summaries
         engine.live = self.live  # one bound for the memory of all
         engine.held, engine.embedder = self.held, self.embedder
+        engine.tool_embedder = self.tool_embedder
         engine.assembling = self.assembling
         return engine
 
@@ -354,7 +358,7 @@ class Holdfast:
         """The tools of this scope: their pinned definitions, a directory, a search."""
         from holdfast.toolbox.box import Toolbox  # noqa: PLC0415 - numpy takes 80 ms to load
 
-        return Toolbox(self.store, self.scope, clock=self._clock)
+        return Toolbox(self.store, self.scope, embedder=self.tool_embedder, clock=self._clock)
 
     # --- turns -----------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Texts as vectors, on this machine: WordLlama's where it is installed, or as the settings choose.
 
-embedding: after minilm. The packages are optional and imported when the first text is embedded;
+embedding: after minilm and joined. The packages are optional, imported when a text is embedded;
 their weights come with them, and nothing is ever fetched. Where WordLlama is not installed there is
 no embedder, and whoever wants one goes by words; MiniLM is asked for by name, and missed by name.
 """
@@ -8,7 +8,6 @@ no embedder, and whoever wants one goes by words; MiniLM is asked for by name, a
 from __future__ import annotations
 
 import importlib.util
-import math
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.errors import SettingsError
+from holdfast.models.joined import JoinedEmbedder
 from holdfast.models.minilm import MiniLmEmbedder, is_installed
 from holdfast.models.protocol import Embedder
 from holdfast.settings import Settings
@@ -25,6 +25,8 @@ _PACKAGE = "wordllama"
 _DIMENSIONS = 256
 _MOST_CHARACTERS = 20_000
 """Of one text: its vector is a mean, which what follows changes little."""
+_MINILM_SHARE = 0.6
+"""Of the likeness of a tool, where WordLlama has the rest: see docs/discussions/tools.md."""
 
 
 @cache
@@ -42,13 +44,33 @@ def recall_embedder(settings: Settings) -> Embedder | None:
     chosen = settings.recall_embedder
     if chosen == "words":
         return None
+    return open_embedder() if chosen == "wordllama" else _minilm("recall_embedder")
+
+
+def tool_embedder(settings: Settings) -> Embedder | None:
+    """By which meaning tools are searched, as the settings say; None: by words alone.
+
+    MiniLM stands beside WordLlama, where that is installed: what both find near is nearer.
+
+    Raises:
+        SettingsError: MiniLM is asked for, and not installed.
+    """
+    chosen = settings.tool_embedder
+    if chosen == "words":
+        return None
+    wordllama = open_embedder()
     if chosen == "wordllama":
-        return open_embedder()
+        return wordllama
+    minilm = _minilm("tool_embedder")
+    return minilm if wordllama is None else JoinedEmbedder(wordllama, minilm, _MINILM_SHARE)
+
+
+def _minilm(setting: str) -> MiniLmEmbedder:
     if not is_installed():
         raise SettingsError(
             "MiniLM is not installed",
-            where="recall_embedder",
-            fix="pip install 'holdfast[embed]', or set recall_embedder to wordllama.",
+            where=setting,
+            fix=f"pip install 'holdfast[embed]', or set {setting} to wordllama.",
         )
     return MiniLmEmbedder()
 
@@ -62,14 +84,23 @@ class WordLlamaEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """A vector of length 1 for each text; see `Embedder`."""
-        if not texts:
-            return []
-        shown = [text[:_MOST_CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
-        # WordLlama divides a text without a known token by its length of nothing.
-        with np.errstate(invalid="ignore"):
-            vectors: list[list[float]] = _weights().embed(shown, norm=True).tolist()
-        zeros = [0.0] * _DIMENSIONS
-        return [zeros if math.isnan(vector[0]) else vector for vector in vectors]
+        return [_mean(text[:_MOST_CHARACTERS]) for text in texts]
+
+
+def _mean(text: str) -> list[float]:
+    """The mean of a text's tokens, of length 1.
+
+    WordLlama's own does the same for all texts together, each as long as the longest of them: for
+    the few clauses of a query that takes twice as long.
+    """
+    weights = _weights()
+    sound = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text to it
+    tokens = weights.tokenizer.encode(sound, add_special_tokens=False).ids
+    if not tokens:
+        return [0.0] * _DIMENSIONS
+    mean = np.take(weights.embedding, tokens, axis=0, mode="clip").mean(axis=0)
+    vector: list[float] = (mean / max(float(np.linalg.norm(mean)), 1e-12)).tolist()
+    return vector
 
 
 @cache

