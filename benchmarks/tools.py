@@ -5,7 +5,8 @@ if every tool that it needs, or one that upstream calls as good, stands among th
 that name several tools of which one will do (livemcp's `any_of`) are a row of their own. The peers
 are asked some queries of each set: FastMCP's search takes 0.2 s of each among 4,000 tools. What was
 shipped stands beside weights that are learnt here: on all sets, and for each set on the four
-others alone, which is what an unknown directory can expect. Then how long a search and the ingest
+others alone, which is what an unknown directory can expect; both with WordLlama's vectors, and with
+MiniLM's beside them. Then how long a search and the ingest
 take among 1,000 and 10,000 tools, in processor time.
 """
 
@@ -18,7 +19,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from rich.console import Console
@@ -27,9 +28,11 @@ from rich.table import Table
 from benchmarks.peers.environment import beside
 from benchmarks.recall_data import DATA
 from holdfast import Holdfast
-from holdfast.models.embedding import open_embedder
+from holdfast.models.embedding import tool_embedder
+from holdfast.models.protocol import Embedder
+from holdfast.settings import Settings
 from holdfast.toolbox import Tool, read_tool
-from holdfast.toolbox.searching import Search, search_over
+from holdfast.toolbox.searching import Search, search_over, weights_for
 from holdfast.toolbox.weights import WITH_VECTORS
 
 SETS = ("livemcp", "mcptoolbenchpp", "metatool", "sealtools", "bfcl")
@@ -87,9 +90,11 @@ def has_all(asked: Asked, top: Sequence[int]) -> bool:
 # --- ours ----------------------------------------------------------------------------------------
 
 
-def ours(directory: Directory, weights: Weights | None = None) -> tuple[float, float]:
+def ours(
+    directory: Directory, embedder: Embedder | None, weights: Weights | None = None
+) -> tuple[float, float]:
     """The share of queries with all tools among the first ten, and how many are shown of ten."""
-    search = search_over(directory.tools, open_embedder())
+    search = search_over(directory.tools, embedder)
     shipped = search.weights
     if weights is not None:
         search.weights = {**shipped, **weights}
@@ -111,10 +116,10 @@ class Example(NamedTuple):
     there: np.ndarray[Any, Any]
 
 
-def examples(directory: Directory) -> Example:
+def examples(directory: Directory, embedder: Embedder | None) -> Example:
     """Each right tool of some queries beside tools that look like it and tools by chance."""
     chance = np.random.default_rng(0)
-    search: Search = search_over(directory.tools, open_embedder())
+    search: Search = search_over(directory.tools, embedder)
     rows, there = [], []
     chosen = chance.permutation(len(directory.asked))[:_QUERIES]
     for asked in (directory.asked[n] for n in chosen):
@@ -196,33 +201,60 @@ def pydantic_ai(directory: Directory) -> float:
 # --- tables --------------------------------------------------------------------------------------
 
 
+class Learning(NamedTuple):
+    """What an embedder finds with the weights that are shipped, and with some that are learnt."""
+
+    embedder: Embedder | None
+    examples: dict[str, Example]
+    of_all: dict[str, float]
+
+    @classmethod
+    def by(cls, sets: Mapping[str, Directory], embedder: Embedder | None) -> Self:
+        lists = {name: examples(directory, embedder) for name, directory in sets.items()}
+        return cls(embedder, lists, learnt(list(lists.values())))
+
+    def figures(self, name: str, directory: Directory) -> tuple[float, ...]:
+        """Shipped, how many are shown, learnt without the set, learnt on all."""
+        others = [each for other, each in self.examples.items() if not name.startswith(other)]
+        left_out = ours(directory, self.embedder, learnt(others))[0]
+        return (
+            *ours(directory, self.embedder),
+            left_out,
+            ours(directory, self.embedder, self.of_all)[0],
+        )
+
+    def told(self) -> str:
+        shipped = weights_for(self.embedder)
+        scale = sum(shipped[name] for name in LEARNT) / sum(self.of_all.values())
+        weights = ", ".join(f"{name} {value * scale:.2f}" for name, value in self.of_all.items())
+        return f"learnt on all, on the scale of those shipped: {weights}"
+
+
 def quality(console: Console) -> None:
     sets = {name: load(name) for name in SETS}
-    learning = {name: examples(directory) for name, directory in sets.items()}
-    of_all = learnt(list(learning.values()))
+    wordllama = Learning.by(sets, tool_embedder(Settings()))
+    minilm = Learning.by(sets, tool_embedder(Settings(tool_embedder="minilm")))
     chance = np.random.default_rng(0)
     rows = {**sets, "livemcp, either-or too": load("livemcp", either=True)}
     table = Table("set", "tools", "queries", title="all right tools among the first 10")
-    for column in (*("FastMCP", "Pydantic AI", "ours of these"),
-                   *("ours", "shown", "set left out", "learnt on all")):  # fmt: skip
+    for column in (*("FastMCP", "Pydantic AI", "ours of these", "with MiniLM"),
+                   *("ours", "shown", "set left out", "learnt on all"),
+                   *("with MiniLM", "shown", "set left out", "learnt on all")):  # fmt: skip
         table.add_column(column, justify="right")
     for name, directory in rows.items():
-        others = [each for other, each in learning.items() if not name.startswith(other)]
-        shipped, shown = ours(directory)
         some = chance.permutation(len(directory.asked))[:_OF_PEERS]
         asked = directory._replace(asked=[directory.asked[n] for n in some])
-        figures = (fastmcp(asked), pydantic_ai(asked), ours(asked)[0], shipped)
-        again = (ours(directory, learnt(others))[0], ours(directory, of_all)[0])
+        peers = (fastmcp(asked), pydantic_ai(asked))
+        of_these = (ours(asked, each.embedder)[0] for each in (wordllama, minilm))
+        both = (*wordllama.figures(name, directory), *minilm.figures(name, directory))
         table.add_row(
             *(name, str(len(directory.tools)), str(len(directory.asked))),
-            *(f"{value:.3f}" for value in figures),
-            f"{shown:.1f}",
-            *(f"{value:.3f}" for value in again),
+            *(f"{value:.3f}" for value in (*peers, *of_these)),
+            *(f"{value:.1f}" if value > 1 else f"{value:.3f}" for value in both),
         )
     console.print(table)
-    scale = sum(WITH_VECTORS[name] for name in LEARNT) / sum(of_all.values())
-    told = ", ".join(f"{name} {value * scale:.2f}" for name, value in of_all.items())
-    console.print(f"learnt on all, on the scale of those shipped: {told}")
+    console.print(f"WordLlama: {wordllama.told()}")
+    console.print(f"with MiniLM: {minilm.told()}")
 
 
 def _cpu(work: Callable[[], Any]) -> float:

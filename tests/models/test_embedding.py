@@ -7,7 +7,10 @@ import warnings
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
+from holdfast.models import embedding
 from holdfast.models.embedding import WordLlamaEmbedder
 
 
@@ -28,3 +31,17 @@ def test_vectors_are_those_of_wordllama() -> None:
     vectors = WordLlamaEmbedder().embed(texts)
     for vector, expected in zip(vectors, own.embed(texts, norm=True).tolist(), strict=True):
         assert vector == pytest.approx(expected, abs=1e-6)
+
+
+WORDS = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(WORDS | st.sampled_from(["the", "don't", "e.g.", "Oslo,"]), max_size=12))
+def test_a_text_is_worth_what_its_words_are(words: list[str]) -> None:
+    """Tokens of words are remembered: that must not change what a text is made of."""
+    pytest.importorskip("wordllama", reason="the extra embeddings is not installed")
+    text = " ".join(words)
+    assume(text.split() == words)
+    by_words = [token for word in words for token in embedding._tokens(word)]
+    assert by_words == list(embedding._encoded(text))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ _PACKAGE = "wordllama"
 _DIMENSIONS = 256
 _MOST_CHARACTERS = 20_000
 """Of one text: its vector is a mean, which what follows changes little."""
+_FEW_WORDS, _LONGEST_WORD = 400, 40
+"""Of a query: what is longer is a document or data, whose words are not worth remembering."""
 _MINILM_SHARE = 0.6
 """Of the likeness of a tool, where WordLlama has the rest: see docs/discussions/tools.md."""
 
@@ -90,17 +93,31 @@ class WordLlamaEmbedder:
 def _mean(text: str) -> list[float]:
     """The mean of a text's tokens, of length 1.
 
-    WordLlama's own does the same for all texts together, each as long as the longest of them: for
-    the few clauses of a query that takes twice as long.
+    WordLlama's own does the same for all texts together, each as long as the longest of them. A
+    query is embedded with its clauses, whose words are its own: these are taken apart once.
     """
-    weights = _weights()
-    sound = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text to it
-    tokens = weights.tokenizer.encode(sound, add_special_tokens=False).ids
+    words = text.split()
+    # No token of its vocabulary goes on from a word to the next; several spaces may be one.
+    plain = len(words) < _FEW_WORDS and " ".join(words) == text
+    plain = plain and max(map(len, words), default=0) <= _LONGEST_WORD
+    tokens = list(chain.from_iterable(map(_tokens, words))) if plain else _encoded(text)
     if not tokens:
         return [0.0] * _DIMENSIONS
-    mean = np.take(weights.embedding, tokens, axis=0, mode="clip").mean(axis=0)
+    mean = np.take(_weights().embedding, tokens, axis=0, mode="clip").mean(axis=0)
     vector: list[float] = (mean / max(float(np.linalg.norm(mean)), 1e-12)).tolist()
     return vector
+
+
+@lru_cache(maxsize=32_768)
+def _tokens(word: str) -> Sequence[int]:
+    """The tokens of a word; questions are made of few."""
+    return tuple(_encoded(word))
+
+
+def _encoded(text: str) -> Sequence[int]:
+    sound = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text to it
+    tokens: list[int] = _weights().tokenizer.encode(sound, add_special_tokens=False).ids
+    return tokens
 
 
 @cache

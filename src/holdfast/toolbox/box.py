@@ -128,7 +128,7 @@ class Toolbox:
         """The tools that a request may need, the best first; fewer than `k` if scores fall off."""
         held = await self._now()
         search = await held.search(self._embedder)
-        used = {key: _IN_SCOPE for key, tool in held.by_key.items() if tool.uses}
+        used = dict.fromkeys(held.used, _IN_SCOPE)
         used |= dict.fromkeys(self._used.get(session or self._scope.session, ()), _IN_SESSION)
         return await asyncio.to_thread(search, query, k, used=used)
 

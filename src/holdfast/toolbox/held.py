@@ -34,6 +34,8 @@ class HeldTools:
     def __init__(self, stamp: Stamp, tools: Sequence[StoredTool]) -> None:
         self.stamp = stamp
         self.by_key = {tool.key: tool for tool in sorted(tools, key=lambda tool: tool.key)}
+        self.used = {key for key, tool in self.by_key.items() if tool.uses}
+        """Those that were ever used."""
         self._searches: dict[str, Search] = {}
 
     @property
@@ -45,6 +47,7 @@ class HeldTools:
         """Count a use here too: no stamp tells it, and those of other processes come later."""
         if tool := self.by_key.get(key):
             self.by_key[key] = msgspec.structs.replace(tool, uses=tool.uses + 1)
+            self.used.add(key)
 
     async def search(self, embedder: Embedder | None) -> Search:
         """The search over them, with the vectors of an embedder."""

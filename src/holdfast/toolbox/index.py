@@ -7,8 +7,9 @@ sees numbers alone, and knows neither texts nor schemas.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,17 @@ _K1, _B = 1.2, 0.75
 """BM25's own, as everyone has them."""
 WEIGHT_OF_FIELD = {"name": 3, "description": 1, "parameters": 1, "server": 1}
 """How often the words of a field count where all fields are read as one text."""
+
+
+class LookUp(NamedTuple):
+    """Terms of several queries, found in an index."""
+
+    places: Any
+    """Where each stands there."""
+    rows: Any
+    """Which query it is of, in rising order."""
+    number: int
+    """Of queries."""
 
 
 class Postings:
@@ -50,38 +62,48 @@ class Postings:
         )
         """The rarity of all terms of a text."""
 
-    def places(self, terms: Sequence[int]) -> Ints:
-        """Where the terms of a query stand, those that any text holds."""
-        wanted = np.asarray(list(dict.fromkeys(terms)), np.uint32)
-        at = np.searchsorted(self._terms, wanted)
-        inside = at < len(self._terms)
-        at, wanted = at[inside], wanted[inside]
-        places: Ints = at[self._terms[at] == wanted].astype(np.int32)
-        return places
+    def look_up(self, rows: Sequence[Iterable[int]]) -> LookUp:
+        """Where the terms of queries stand, each once a query; those that any text holds."""
+        once = [dict.fromkeys(terms) for terms in rows]
+        wanted = np.fromiter(chain.from_iterable(once), np.uint32)
+        owners = np.repeat(np.arange(len(rows)), [len(terms) for terms in once])
+        at = np.minimum(np.searchsorted(self._terms, wanted), max(len(self._terms) - 1, 0))
+        held = self._terms[at] == wanted if len(self._terms) else np.zeros(len(wanted), bool)
+        return LookUp(at[held], owners[held], len(rows))
 
-    def rarest(self, places: Ints, most: int) -> Ints:
-        """The rarest of these terms, which so many texts hold in all."""
-        order = np.argsort(-self.rarity[places], kind="stable")
-        sizes = np.cumsum((self._starts[places + 1] - self._starts[places])[order])
-        return places[order[sizes <= most]]
+    def rarest(self, asked: LookUp, most: int) -> LookUp:
+        """Of each query's terms the rarest, which so many texts hold in all."""
+        order = np.lexsort((-self.rarity[asked.places], asked.rows))
+        places, rows = asked.places[order], asked.rows[order]
+        sizes = self._starts[places + 1] - self._starts[places]
+        total = np.cumsum(sizes)
+        firsts = np.searchsorted(rows, np.arange(asked.number))  # where each query begins
+        before = np.append(0, total)[firsts]
+        few = total - before[rows] <= most
+        return LookUp(places[few], rows[few], asked.number)
 
-    def gains(self, places: Ints) -> Floats:
-        """What each text gains by terms."""
-        return self._summed(places, self._gains)
+    def mass_of(self, asked: LookUp) -> Floats:
+        """The rarity of all terms of each query."""
+        sums = np.bincount(asked.rows, self.rarity[asked.places], asked.number)
+        return sums.astype(np.float32)
 
-    def shared(self, places: Ints) -> Floats:
-        """The rarity of these terms that each text holds, summed."""
-        return self._summed(places, self._rarities)
+    def gains(self, asked: LookUp) -> Floats:
+        """What each text gains by the terms of each query."""
+        return self._summed(asked, self._gains)
 
-    def _summed(self, places: Ints, values: Floats) -> Floats:
-        rows = self._rows(places)
-        return np.bincount(self._texts[rows], values[rows], self.size).astype(np.float32)
+    def shared(self, asked: LookUp) -> Floats:
+        """The rarity of each query's terms that each text holds, summed."""
+        return self._summed(asked, self._rarities)
 
-    def _rows(self, places: Ints) -> Any:
-        """Where the texts of these terms stand, one term after the other."""
-        starts, sizes = self._starts[places], self._starts[places + 1] - self._starts[places]
+    def _summed(self, asked: LookUp, values: Floats) -> Floats:
+        """For all queries at once: a call of NumPy takes longer than what it does for one."""
+        starts = self._starts[asked.places]
+        sizes = self._starts[asked.places + 1] - starts
         before = np.cumsum(sizes) - sizes
-        return np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
+        at = np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
+        cells = self._texts[at] + np.repeat(asked.rows * self.size, sizes)
+        sums = np.bincount(cells, values[at], asked.number * self.size)
+        return sums.astype(np.float32).reshape(asked.number, self.size)
 
 
 class ToolIndex:

@@ -12,6 +12,8 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -30,6 +32,7 @@ _MOST_CHARACTERS = 4_000
 _MOST_NODES = 400
 """Of a schema; the largest real one at hand has 250 with a name or a description."""
 _GRAM = 4
+_LONGEST_WORD = 40
 _MOST_COUNT = 255
 _EMBEDDED, _EMBEDDED_SCHEMA = 1_000, 600
 """Characters of a description and of a schema that vectors are made of."""
@@ -123,12 +126,24 @@ _LETTERS = re.compile(r"[^\W_]+")
 
 def grams_in(text: str) -> dict[int, None]:
     """Runs of four letters inside words, as numbers, each once: they see through endings."""
-    grams: dict[int, None] = {}
-    for word in _LETTERS.findall(fold(" ".join(parts_of(text)))):
-        spaced = f" {word} "
-        for at in range(max(1, len(spaced) - _GRAM + 1)):
-            grams[zlib.crc32(spaced[at : at + _GRAM].encode("utf-8", "replace"))] = None
-    return grams
+    words = _LETTERS.findall(fold(" ".join(parts_of(text))))
+    return dict.fromkeys(chain.from_iterable(map(_grams, words)))
+
+
+def _grams(word: str) -> tuple[int, ...]:
+    """Of a word as people write them, those that are remembered."""
+    return _known_grams(word) if len(word) <= _LONGEST_WORD else _runs(word)
+
+
+@lru_cache(maxsize=32_768)
+def _known_grams(word: str) -> tuple[int, ...]:
+    return _runs(word)
+
+
+def _runs(word: str) -> tuple[int, ...]:
+    spaced = f" {word} "
+    runs = (spaced[at : at + _GRAM] for at in range(max(1, len(spaced) - _GRAM + 1)))
+    return tuple(zlib.crc32(run.encode("utf-8", "replace")) for run in runs)
 
 
 def schema_text(schema: Any) -> str:

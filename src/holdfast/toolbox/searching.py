@@ -21,7 +21,7 @@ from holdfast.toolbox.index import Floats, Postings, ToolIndex
 from holdfast.toolbox.names import Names
 from holdfast.toolbox.reading import grams_in, maker_of, read_all, terms_in
 from holdfast.toolbox.tool import Tool
-from holdfast.toolbox.weights import FALLS_OFF, WITH_VECTORS, WORDS_ONLY
+from holdfast.toolbox.weights import FALLS_OFF, WITH_MINILM, WITH_VECTORS, WORDS_ONLY
 
 MOST_POSTINGS = 30_000
 """Tools that hold a query's runs of letters, summed over these; the rarest are looked at first."""
@@ -54,7 +54,7 @@ class Search:
     def __init__(self, index: ToolIndex, embedder: Embedder | None) -> None:
         self.index = index
         self._embedder = embedder if index.vectors is not None else None
-        self.weights = WORDS_ONLY if self._embedder is None else WITH_VECTORS
+        self.weights = weights_for(self._embedder)
         self._places = {key: n for n, key in enumerate(index.keys)}
         self._names = Names([name for _, name in index.keys])
 
@@ -102,12 +102,12 @@ class Search:
         """Every signal of every tool for each of some texts."""
         index = self.index
         terms = [terms_in(row) for row in rows]
-        whole = np.stack([_gained(index.whole, each) for each in terms])
+        whole = _gained(index.whole, terms)
         signals = {
             "whole": whole,
-            "parameters": np.stack([_gained(index.fields["parameters"], each) for each in terms]),
-            "name": np.stack([self._named(each) for each in terms]),
-            "grams": np.stack([self._grams(row, MOST_POSTINGS // len(rows)) for row in rows]),
+            "parameters": _gained(index.fields["parameters"], terms),
+            "name": self._named(terms),
+            "grams": self._grams(rows),
             "server": self._of_servers(whole),
             "called": np.stack([self._called(row) for row in rows]),
             "used": self._used(used)[None],
@@ -117,17 +117,18 @@ class Search:
             signals["meaning"] = _alike(vectors, whole, index.vectors)
         return signals
 
-    def _named(self, terms: Sequence[int]) -> Floats:
+    def _named(self, terms: Sequence[Sequence[int]]) -> Floats:
         """The share of each tool's name that a text says."""
         postings = self.index.fields["name"]
-        share = postings.shared(postings.places(terms)) / np.maximum(postings.mass, 1e-6)
-        return share.astype(np.float32)
+        share: Floats = postings.shared(postings.look_up(terms)) / np.maximum(postings.mass, 1e-6)
+        return share
 
-    def _grams(self, text: str, most: int) -> Floats:
+    def _grams(self, rows: Sequence[str]) -> Floats:
+        """How many runs of letters a text has in common with each tool's."""
         grams = self.index.grams
-        places = grams.rarest(grams.places(list(grams_in(text))), most)
-        mass = float(grams.rarity[places].sum())
-        cosine: Floats = grams.shared(places) / np.sqrt(np.maximum(grams.mass * mass, 1e-6))
+        asked = grams.rarest(grams.look_up(list(map(grams_in, rows))), MOST_POSTINGS // len(rows))
+        masses = grams.mass * grams.mass_of(asked)[:, None]
+        cosine: Floats = grams.shared(asked) / np.sqrt(np.maximum(masses, 1e-6))
         return cosine
 
     def _of_servers(self, whole: Floats) -> Floats:
@@ -154,6 +155,13 @@ class Search:
         return uses
 
 
+def weights_for(embedder: Embedder | None) -> Mapping[str, float]:
+    """How much each signal counts, by whose vectors are compared."""
+    if embedder is None:
+        return WORDS_ONLY
+    return WITH_VECTORS if embedder.is_quick else WITH_MINILM
+
+
 def _alike(vectors: Floats, whole: Floats, of_tools: Floats) -> Floats:
     """How like each tool's vector is to the query's; to a clause's, of those that may win."""
     alike = np.zeros_like(whole)
@@ -171,11 +179,12 @@ def _alike(vectors: Floats, whole: Floats, of_tools: Floats) -> Floats:
     return alike
 
 
-def _gained(postings: Postings, terms: Sequence[int]) -> Floats:
-    """BM25 as a share of the most that a text could gain by these words."""
-    places = postings.places(terms)
-    most = float(postings.rarity[places].sum()) * 2.2
-    return postings.gains(places) / np.float32(max(most, 1e-6))
+def _gained(postings: Postings, terms: Sequence[Sequence[int]]) -> Floats:
+    """BM25 as a share of the most that a text could gain by the words of each query."""
+    asked = postings.look_up(terms)
+    most = postings.mass_of(asked) * np.float32(2.2)
+    gained: Floats = postings.gains(asked) / np.maximum(most, 1e-6)[:, None]
+    return gained
 
 
 def _filled(scores: Floats, k: int) -> list[int]:

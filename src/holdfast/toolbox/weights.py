@@ -21,6 +21,8 @@ WITH_VECTORS: Mapping[str, float] = MappingProxyType(
         "used": 1.8,  # it was used before in this session and scope
     }
 )
+WITH_MINILM: Mapping[str, float] = MappingProxyType({**WITH_VECTORS, "meaning": 15.0})
+"""Where MiniLM's vectors stand beside WordLlama's: both together are worth more."""
 WORDS_ONLY: Mapping[str, float] = MappingProxyType(
     {name: weight for name, weight in WITH_VECTORS.items() if name != "meaning"}
 )
