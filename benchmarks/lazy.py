@@ -63,13 +63,11 @@ def _replayed(console: Console, more: list[dict[str, Any]]) -> None:
     table = Table("dialect", "turns", "requests", "asked", "sent", "share", *PRICES, "prefix kept")
     table.title = f"recorded agents with {len(more)} tools more; cost as a share of the untouched"
     recordings = list(islice(chosen(_WINDOW, overflows=False), _CONVERSATIONS))
-    for dialect in DIALECTS:
+    for dialect, way in (*((dialect, "own") for dialect in DIALECTS), ("anthropic", "provider")):
         sums: Counter[str] = Counter()
         shares: list[float] = []
-        with (
-            Upstream() as upstream,
-            running_proxy({"lazy_tool_tokens": 5_000}, upstream.url) as proxy,
-        ):
+        settings = {"lazy_tool_tokens": 5_000, "lazy_tools_way": way}
+        with Upstream() as upstream, running_proxy(settings, upstream.url) as proxy:
             for recording in recordings:
                 story = with_tools(story_of(recording, dialect), more)
                 told = retell(story, proxy, upstream, lazy_model(dialect))
@@ -79,7 +77,8 @@ def _replayed(console: Console, more: list[dict[str, Any]]) -> None:
                 sums += _costs("sent", [got.body for got in requests_of(told)], dialect)
                 shares += kept_shares(told)
         table.add_row(
-            *(dialect, f"{sums['asked requests']:,}", f"{sums['sent requests']:,}"),
+            *(dialect if way == "own" else f"{dialect}, held back by the provider",),
+            *(f"{sums['asked requests']:,}", f"{sums['sent requests']:,}"),
             *(f"{sums['asked']:,}", f"{sums['sent']:,}", f"{sums['sent'] / sums['asked']:.3f}"),
             *(f"{sums[f'sent {vendor}'] / sums[f'asked {vendor}']:.3f}" for vendor in PRICES),
             f"{fmean(shares):.4f}",

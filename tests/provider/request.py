@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from tests.provider.held_tools import shown
 from tests.provider.tokens import billed_tokens, functions, least_tokens, words
 from tests.provider.tool_changes import added
 
@@ -65,7 +66,8 @@ class Got:
 
     @property
     def tools(self) -> set[str]:
-        every = (*functions(self.value), *added(self.value))
+        """What the model is shown: what is held back comes with a message that refers to it."""
+        every = (*functions({"tools": list(shown(self.value))}), *added(self.value))
         return {str(function.get("name")) for function in every}
 
     @property

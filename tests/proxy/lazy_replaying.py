@@ -1,8 +1,9 @@
 """Recorded agents with very many tools beside their own, told again through a running proxy.
 
 The model is the recorded one, in the hands of somebody who sees only what the request shows: a tool
-that is declared is called by its name; another is looked for with find_tools when it is first
-wanted, and called with call_tool. The client must get the calls as they were recorded.
+that is shown is called by its name; another is looked for with find_tools when it is first wanted,
+and called with call_tool, or by its name where the provider has loaded it. The client must get the
+calls as they were recorded.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def lazy_model(dialect: str) -> Callable[[Script], Callable[[Got], Script]]:
                     *(call("find_tools", {"query": name}, f"find_{number}_{n}")
                       for n, name in enumerate(new))
                 )  # fmt: skip
-            parts = (_by_hand(part, dialect) if part.name in hidden else part
+            by_hand = hidden if "call_tool" in got.tools else ()
+            parts = (_by_hand(part, dialect) if part.name in by_hand else part
                      for part in answer.parts)  # fmt: skip
             return replace(answer, parts=tuple(parts))
 

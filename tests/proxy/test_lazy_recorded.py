@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -24,8 +25,10 @@ _STEPS = 6
 
 
 @needs_trajectories
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_recorded_call_reaches_the_client_as_before(dialect: str) -> None:
+@pytest.mark.parametrize(
+    ("dialect", "way"), [*((dialect, "own") for dialect in DIALECTS), ("anthropic", "provider")]
+)
+def test_every_recorded_call_reaches_the_client_as_before(dialect: str, way: str) -> None:
     recording = next(
         each
         for each in islice(chosen(16_000, overflows=False), 40)
@@ -33,13 +36,14 @@ def test_every_recorded_call_reaches_the_client_as_before(dialect: str) -> None:
     )
     story = with_tools(story_of(recording, dialect))
     del story.steps[_STEPS:]
-    with Upstream() as upstream, running_proxy(LAZY, upstream.url) as proxy:
+    settings = LAZY | {"lazy_tools_way": way}
+    with Upstream() as upstream, running_proxy(settings, upstream.url) as proxy:
         told = retell(story, proxy, upstream, lazy_model(dialect))
         assert not told.refusal
         assert upstream.refused == []
         sent = requests_of(told)
         assert any(turn.between for turn in told.turns)  # tools were set aside, and looked for
-        assert len(sent[-1].body) < len(told.turns[-1].asked) / 2
+        assert sent[-1].tokens < replace(sent[-1], body=told.turns[-1].asked).tokens / 2
         assert set(kept_shares(told)) == {1.0}
         for turn, body in zip(told.turns, rebuilt(told, proxy), strict=True):
             assert json.loads(body) == json.loads(turn.asked)
