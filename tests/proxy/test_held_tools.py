@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -162,7 +162,9 @@ def test_a_tool_that_the_client_takes_away_is_referred_to_no_more() -> None:
         ("own", "https://api.anthropic.com", False),
     ],
 )
-def test_who_is_asked_decides_who_holds_back(way: str, url: str, native: bool) -> None:
+def test_who_is_asked_decides_who_holds_back(
+    way: Literal["auto", "own", "provider"], url: str, native: bool
+) -> None:
     settings = Settings(lazy_tools_way=way, anthropic_upstream=url)
     targets = Upstreams(settings).targets("anthropic", "claude-sonnet-4-5")
     assert lazy_rules(settings, targets, "anthropic").native is native

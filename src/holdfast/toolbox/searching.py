@@ -120,7 +120,8 @@ class Search:
     def _named(self, terms: Sequence[Sequence[int]]) -> Floats:
         """The share of each tool's name that a text says."""
         postings = self.index.fields["name"]
-        share: Floats = postings.shared(postings.look_up(terms)) / np.maximum(postings.mass, 1e-6)
+        share: Floats = postings.shared(postings.look_up(terms))
+        share /= np.maximum(postings.mass, 1e-6)
         return share
 
     def _grams(self, rows: Sequence[str]) -> Floats:
