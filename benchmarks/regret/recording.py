@@ -14,7 +14,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import holdfast
-from benchmarks.regret.reuse import Reuse, texts_of
+from benchmarks.regret.reuse import texts_of
+from holdfast.engine.reuse import Reuse
 from holdfast.tokens import ModelContextRegistry
 from tests.proxy.replaying import tools_of
 from tests.recorded import trajectories

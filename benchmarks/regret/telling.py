@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.regret.recording import Recording
-from benchmarks.regret.reuse import Sight, texts_of
+from benchmarks.regret.reuse import texts_of
 from benchmarks.regret.rules import Again, Entry, Piece, Rule, Sent
+from holdfast.engine.reuse import Sight
 from holdfast.errors import HoldfastError
 from holdfast.wire import Message
 

@@ -92,8 +92,8 @@ def remembered_usage(
 
     `output` is what the answer took when it was given first.
     """
-    price = _price(model, now) if billed else None
-    spared = None if price is None else _cost(price, Bill(input=untouched, calls=1), output)
+    price = price_of(model, now) if billed else None
+    spared = None if price is None else cost_of(price, Bill(input=untouched, calls=1), output)
     return TurnUsage(
         untouched=untouched,
         cost=0.0,
@@ -134,15 +134,15 @@ def turn_usage(
     untouched = _as_vendors_count(counted, bill)
     counted = msgspec.structs.replace(counted, untouched=untouched)
     output = usage.output if usage is not None and usage.output else 0
-    price = _price(model, now)
+    price = price_of(model, now)
     cost: Decimal | None = None
     saved_cost: Decimal | None = None
     if not counted.billed:
         cost = Decimal(0)
     elif price is not None:
-        cost = _cost(price, bill, output)
+        cost = cost_of(price, bill, output)
         instead = bill if unchanged else _untouched(price, bill, counted)
-        saved_cost = -cost if failed else _cost(price, instead, output) - cost
+        saved_cost = -cost if failed else cost_of(price, instead, output) - cost
     return TurnUsage(
         predicted=0 if failed else counted.predicted,
         untouched=0 if failed else untouched,
@@ -195,7 +195,7 @@ def _predicted(counted: Counted, expanded: Expanded, *, failed: bool) -> Bill:
     return Bill(input=counted.predicted * calls + opened, calls=calls, reported=False)
 
 
-def _price(model: str, now: float) -> Price | None:
+def price_of(model: str, now: float) -> Price | None:
     """What a model costs; None where its name, which is the client's, is no name at all."""
     with suppress(SettingsError):
         return bundled().price(model, at=datetime.fromtimestamp(now, UTC))
@@ -212,7 +212,7 @@ def _untouched(price: Price, sent: Bill, counted: Counted) -> Bill:
     return untouched_bill(counted.untouched, before, sent, policy_of(price), lives)
 
 
-def _cost(price: Price, bill: Bill, output: int) -> Decimal:
+def cost_of(price: Price, bill: Bill, output: int) -> Decimal:
     """What calls cost: each by itself, as prices may rise with the size of a request."""
     if not bill.input and not output:
         return Decimal(0)

@@ -132,6 +132,11 @@ def asked(name: str, number: int) -> str:
     return _with(f"/sessions/{in_path(name)}/turns/{number}/asked")
 
 
+def compare(name: str, **options: str | int) -> str:
+    """Two ways to make a session's requests ready, side by side."""
+    return _with(f"/sessions/{in_path(name)}/compare", **options)
+
+
 def delete(name: str) -> str:
     """Where a form asks to delete a session."""
     return _with(f"/sessions/{in_path(name)}/delete")

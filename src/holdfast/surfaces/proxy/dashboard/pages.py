@@ -7,6 +7,7 @@ other may run.
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from starlette.requests import Request
@@ -33,6 +34,7 @@ from holdfast.surfaces.proxy.dashboard.answering import (
     static_file,
     told,
 )
+from holdfast.surfaces.proxy.dashboard.comparing import Compared, compared, comparing_page, ways_in
 from holdfast.surfaces.proxy.dashboard.contents import content_page, refs_page
 from holdfast.surfaces.proxy.dashboard.gathering import Gathering
 from holdfast.surfaces.proxy.dashboard.inspecting import Inspecting
@@ -71,6 +73,7 @@ def routes(service: Service) -> list[BaseRoute]:
         ("/sessions", pages.sessions),
         (session, pages.session),
         (session + "/export.{form}", pages.export_session),
+        (session + "/compare", pages.compare),
         (turn, pages.turn),
         (turn + "/asked", pages.asked),
         (turn + "/{side}/{index}", pages.message),
@@ -107,6 +110,7 @@ class Pages:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._watchers = Watchers(service)
+        self._comparing = asyncio.Lock()
 
     async def _of(self, request: Request) -> Gathering:
         """What the tenant has whose pages are asked for, if the viewer may see it."""
@@ -194,6 +198,21 @@ class Pages:
         inspecting = Inspecting(await self._of(request))
         shown = await inspecting.session(name_in(request), page_in(request))
         return html_page(session_page(shown)) if shown is not None else await missing(request)
+
+    async def compare(self, request: Request) -> Response:
+        """Two settings over one session; worked out once somebody has chosen them."""
+        gathering = await self._of(request)
+        record = await gathering.store.session(gathering.scope.of(name_in(request)))
+        if record is None:
+            return await missing(request)
+        asked = {key: value[:LONGEST_OPTION] for key, value in request.query_params.items()}
+        ways = ways_in(asked)
+        if "a" not in asked:
+            return html_page(comparing_page(Compared(record=record, ways=ways)))
+        if self._comparing.locked():  # one at a time: it is work for the processor
+            return told("Another comparison is under way", "Load the page in a few seconds.", 503)
+        async with self._comparing:
+            return html_page(comparing_page(await compared(gathering, record, ways)))
 
     async def turn(self, request: Request) -> Response:
         """The inspector."""

@@ -154,10 +154,20 @@ def session_page(shown: SessionShown) -> str:
         section(h2("Turns"), _turns(shown.rows)),
         pager(shown.newer, shown.older, words=("Newer turns", "Older turns")),
         _largest(shown),
+        _another_way(record),
         _keep_or_delete(record),
         crumbs=[("Sessions", links.sessions())],
         here="Sessions",
     )
+
+
+def _another_way(record: SessionRecord) -> Html:
+    return section(
+        h2("Would another setting have been better?"),
+        p(a("Compare two settings", href=links.compare(record.session)),
+          " on the requests of this session: tokens, cost, and what the model needed but could not "
+          "see."),
+    )  # fmt: skip
 
 
 def _keep_or_delete(record: SessionRecord) -> Html:

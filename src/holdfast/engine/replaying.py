@@ -1,0 +1,225 @@
+"""The requests of a session made ready once more, in another way: what would have gone out.
+
+replaying: after holdfast. Nothing is sent and nothing is stored: an engine of its own, with a store
+in memory, has the requests in the order they came, and what it makes of them is counted, priced
+with what the vendor's cache would hold, and searched for what the model wrote next and could no
+longer see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from holdfast.cite import CitePolicy
+from holdfast.engine.accounting import cost_of, price_of
+from holdfast.engine.holdfast import Holdfast
+from holdfast.engine.reuse import Reuse, Sight, strings
+from holdfast.engine.vendor_cache import Bill, cache_lives, policy_of
+from holdfast.errors import BudgetExceededError, ContextOptimizationError
+from holdfast.store.memory import MemoryStore
+from holdfast.store.records import Edit
+from holdfast.tokens import TokenCount, count
+from holdfast.tokens.prices import Price
+from holdfast.wire import Conversation, Message
+
+_MOST_WRITTEN = 300_000
+"""Characters of answers whose reuse is looked for: each is a run of its own."""
+_FOLDS = frozenset({"fold", "shorten", "drop", "assemble"})
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """How requests are made ready."""
+
+    mode: Literal["fit", "assemble"] = "fit"
+    policy: CitePolicy = "auto"
+    limit: int = 0
+    """Most tokens of a request; 0: what its model takes, or what an assembled turn has."""
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """What requests come to in one way."""
+
+    requests: int = 0
+    tokens: int = 0
+    """Of all requests together."""
+    largest: int = 0
+    """Of the largest."""
+    cost: float | None = None
+    """Of the input, in US dollars, with what the vendor's cache holds; None: no price is known."""
+    cited: int = 0
+    folded: int = 0
+    """Requests in which history was folded, or assembled anew."""
+    needed: int = 0
+    """Messages of which the model wrote something word for word that it could not see then."""
+    kept: float = 1.0
+    """The share of what went out before that a request begins with again."""
+    refused: int = 0
+    """Requests that could not be made to fit."""
+
+
+class _Sent(NamedTuple):
+    """One request, as it goes out."""
+
+    asked: Conversation
+    sent: Conversation
+    counted: TokenCount
+    edits: Sequence[Edit] = ()
+
+
+async def replay(
+    engine: Holdfast, requests: Sequence[Conversation], model: str, way: Way | None
+) -> Replayed:
+    """Make the requests of a session ready in a way; None: send them as the client asked."""
+    sent: list[_Sent | None] = []
+    make = _Making(engine, model, way) if way is not None else None
+    for asked in requests:
+        if make is not None:
+            sent.append(await make.ready(asked))
+        else:
+            counted = await asyncio.to_thread(
+                count, asked, model=model, calibration=engine.calibration
+            )
+            sent.append(_Sent(asked, asked, counted))
+    return await asyncio.to_thread(_told, sent, model, time.time())
+
+
+class _Making:
+    """An engine of its own, that the requests of one session go through."""
+
+    def __init__(self, engine: Holdfast, model: str, way: Way) -> None:
+        rules = msgspec.structs.replace(engine.options.rules, policy=way.policy)
+        options = msgspec.structs.replace(
+            engine.options, model=model, limit=way.limit or None, rules=rules
+        )
+        self._way = way
+        self._engine = Holdfast(
+            MemoryStore(), options=options, calibration=engine.calibration, workers=engine.workers
+        )
+        self._engine.embedder = engine.embedder
+        self._engine.assembling = engine.assembling
+        self._session = self._engine.session()
+
+    async def ready(self, asked: Conversation) -> _Sent | None:
+        """A request as it would go out; None if it cannot."""
+        options = msgspec.structs.replace(self._engine.options, dialect=asked.dialect)
+        try:
+            if self._way.mode == "assemble":
+                budget = self._way.limit or self._engine.assembling.tokens
+                options = msgspec.structs.replace(options, limit=None)
+                turn = await self._engine.histories.assemble(self._session, asked, options, budget)
+                fitted = turn.fitted
+            else:
+                fitted = await self._session.fit(asked, options)
+        except (BudgetExceededError, ContextOptimizationError):
+            return None
+        return _Sent(asked, fitted.state.sent, fitted.count, fitted.edits)
+
+
+def _told(steps: Sequence[_Sent | None], model: str, now: float) -> Replayed:
+    """What all of them come to."""
+    ready = [step for step in steps if step is not None]
+    price = price_of(model, now)
+    cost, kept, begins = 0.0, 0.0, 0
+    for before, step in zip((None, *ready), ready, strict=False):
+        same = _alike(before, step) if before is not None else 0.0
+        if before is not None:
+            kept, begins = kept + same / max(1, before.counted.tokens), begins + 1
+        if price is not None:
+            cost += float(cost_of(price, _bill(price, step, round(same)), 0))
+    return Replayed(
+        requests=len(ready),
+        tokens=sum(step.counted.tokens for step in ready),
+        largest=max((step.counted.tokens for step in ready), default=0),
+        cost=cost if price is not None else None,
+        cited=sum(edit.action == "cite" for step in ready for edit in step.edits),
+        folded=sum(any(edit.action in _FOLDS for edit in step.edits) for step in ready),
+        needed=_needed(ready),
+        kept=min(1.0, kept / begins) if begins else 1.0,
+        refused=len(steps) - len(ready),
+    )
+
+
+def _bill(price: Price, step: _Sent, same: int) -> Bill:
+    """What the vendor charges for a request of which it has seen so many tokens before."""
+    tokens, policy = step.counted.tokens, policy_of(price)
+    if policy is None or (policy.marked and not cache_lives(step.asked)):
+        return Bill(input=tokens)
+    cached = min(same, tokens) if same >= policy.least else 0
+    return Bill(input=tokens, cached=cached, written=tokens - cached if policy.marked else 0)
+
+
+def _alike(before: _Sent, step: _Sent) -> float:
+    """Tokens that two requests begin with alike: the frame, and messages up to the first other."""
+    if before.sent.frame.hollow != step.sent.frame.hollow:
+        return 0.0
+    messages = step.counted.message_tokens
+    frame = step.counted.tokens - sum(messages)
+    return frame + sum(messages[: _same_messages(before.sent, step.sent)])
+
+
+def _same_messages(before: Conversation, after: Conversation) -> int:
+    pairs = zip(before.messages, after.messages, strict=False)
+    differing = (n for n, (a, b) in enumerate(pairs) if a is not b and a.raw != b.raw)
+    return next(differing, min(len(before.messages), len(after.messages)))
+
+
+# --- what was needed and hidden ------------------------------------------------------------------
+
+
+def _needed(steps: Sequence[_Sent]) -> int:
+    """Messages of which something was written in an answer that it was not shown with."""
+    reuse = Reuse(_written(steps))
+    sight, shown = Sight(reuse), list[frozenset[int]]()
+    places: set[int] = set()
+    before: _Sent | None = None
+    for turn, step in enumerate(steps):
+        alike = _same_messages(before.sent, step.sent) if before is not None else 0
+        for runs in shown[alike:]:
+            sight.hide(runs)
+        del shown[alike:]
+        for message in step.sent.messages[alike:]:
+            shown.append(reuse.inside(strings(message.value)))
+            sight.show(shown[-1])
+        if unseen := sight.unseen(turn):
+            places |= _origins(reuse, step.asked.messages, set(unseen))
+        before = step
+    return len(places)
+
+
+def _origins(reuse: Reuse, messages: Sequence[Message], unseen: set[int]) -> set[int]:
+    """The last places at which these runs came from outside: its own words are no need."""
+    places: set[int] = set()
+    for place in range(len(messages) - 1, -1, -1):
+        if not unseen:
+            break
+        message = messages[place]
+        if message.role in ("assistant", "system"):
+            continue
+        if here := unseen & reuse.inside(strings(message.value)):
+            places.add(place)
+            unseen = unseen - here
+    return places
+
+
+def _written(steps: Sequence[_Sent]) -> Iterator[list[str]]:
+    """What the model said after each request, as the next one tells; of the last nothing is known.
+
+    Of very long answers the first part alone is looked at.
+    """
+    left = _MOST_WRITTEN
+    for step, after in pairwise(steps):
+        texts: list[str] = []
+        for message in after.asked.messages[len(step.asked.messages) :]:
+            if message.role != "assistant":
+                break
+            for text in strings(message.value):
+                texts.append(text[:left])
+                left -= len(texts[-1])
+        yield texts
+    yield []
