@@ -46,13 +46,8 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # a traceback may hold content
-<<<<<<< HEAD
             # Signals of the terminal are for the parent. In a session of its own it would be
             # weighed as a program of its own (autogroups of Linux): niceness would mean nothing.
-=======
-            # Signals of the terminal are for the parent. In a session of its own it would count as
-            # a program of its own (autogroups of Linux), and its niceness would mean nothing.
->>>>>>> 2274cc60 (The dashboard compares two settings on one session: tokens, cost, what was needed and hidden)
             process_group=0 if os.name == "posix" else None,
         )
         self.leaves = False
