@@ -35,7 +35,6 @@ def run(console: Console) -> None:
             "evaluate": guard.evaluate,
             "evaluate, all blocked": over.evaluate,
             "evaluate_for": lambda g=guard: g.evaluate_for("openai", "gpt-4o-0"),  # type: ignore[misc]
-            "preview_tool_output": lambda g=guard: g.preview_tool_output("output"),  # type: ignore[misc]
             "reserve_tool_output": lambda g=guard: g.reserve_tool_output(""),  # type: ignore[misc]
         }
         for name, check in checks.items():

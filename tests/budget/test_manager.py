@@ -25,7 +25,7 @@ from holdfast.budget import (
     book,
 )
 from holdfast.errors import BudgetExceededError, SettingsError
-from holdfast.tokens import Calibration
+from holdfast.tokens import Calibration, TokenCount
 from tests.budget.made import counted
 from tests.budget.test_usage import MALFORMED
 
@@ -299,7 +299,7 @@ def test_error_carries_the_numbers_and_what_to_do() -> None:
     manager = TokenBudgetManager(input_limit=1000)
     manager.track_usage("p", 700)
     with pytest.raises(BudgetExceededError) as caught:
-        manager.require(500)
+        manager.reserve("p", 500, "turn")
     error = caught.value
     assert (error.kind, error.limit, error.used, error.planned) == ("input", 1000, 700, 500)
     assert error.where == "budget.input"
@@ -308,7 +308,7 @@ def test_error_carries_the_numbers_and_what_to_do() -> None:
         "(at budget.input). Trim the request by at least 200 tokens. "
         'Raise the limit: set_limit("input", 1200).'
     )
-    manager.require(300)
+    manager.reserve("p", 300, "turn")
 
 
 def test_what_the_error_suggests_helps() -> None:
@@ -317,9 +317,9 @@ def test_what_the_error_suggests_helps() -> None:
     found = manager.check_violation(Usage(1, 90))
     assert found is not None
     assert "at most 60 tokens" in found.suggestions[0]
-    manager.require(Usage(1, 60))
+    assert manager.check_violation(Usage(1, 60)) is None
     manager.set_limit("output", found.used + found.planned)
-    manager.require(Usage(1, 90))
+    assert manager.check_violation(Usage(1, 90)) is None
 
 
 def test_limits_can_be_changed_and_taken_away() -> None:
@@ -571,3 +571,16 @@ def test_a_completion_is_planned_with_its_answer() -> None:
     violation = manager.check_violation(manager.estimate_completion(BODY, 1000, "gpt-4o"))
     assert violation is not None
     assert violation.kind == "total"
+
+
+def test_a_completion_that_was_counted_is_counted_again_only_by_its_providers_own_counter() -> None:
+    seen: list[object] = []
+
+    def own(body: object) -> TokenCount:
+        seen.append(body)
+        return counted(70)
+
+    manager = TokenBudgetManager(counters={"mine": own})
+    assert manager.estimate_completion(BODY, 5, "gpt-4o", counted(100)) == Usage(110, 5)
+    assert manager.estimate_completion(BODY, 5, "mine", counted(100)) == Usage(77, 5)
+    assert seen == [BODY]

@@ -25,6 +25,7 @@ from holdfast.errors import (
 )
 from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
+from holdfast.trim import AnchorDefinition
 from tests.proxy.faults import status
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Part, Script
@@ -295,6 +296,28 @@ def test_the_report_tells_of_the_budget_of_accuracy_and_of_strategies() -> None:
         run(work)
 
 
+def test_budget_strategy_and_anchors_also_go_by_the_names_of_the_configuration() -> None:
+    custom = AnchorDefinition(
+        type="custom", selector=lambda *_: False, priority=1, description="none"
+    )
+    client = Client(
+        "offline",
+        token_budget={"input": 700},
+        context_strategy="progressive",
+        context_preservation=[custom],
+    )
+    assert client.get_token_usage().budget.input.limit == 700
+    assert (client._strategy, client._preserve) == ("progressive", (custom,))
+    twofold: list[dict[str, Any]] = [
+        {"budget": 1, "token_budget": 1},
+        {"strategy": "fold", "context_strategy": "fold"},
+        {"preserve": [], "context_preservation": []},
+    ]
+    for twice in twofold:
+        with pytest.raises(SettingsError, match="two names"):
+            Client("offline", **twice)
+
+
 class CountingPlugin:
     """Counts in its own way, and reads usage where no other would."""
 
@@ -317,6 +340,26 @@ def test_a_plugin_counts_and_reads_usage_in_its_own_way() -> None:
                 assert client.get_token_usage().budget.total.used == 78
 
         run(work)
+
+
+def test_a_budget_is_held_against_the_count_of_the_plugin() -> None:
+    class Dear:
+        def estimate_token_usage(self, messages: list[Any]) -> int:
+            return 5_000 * len(messages)
+
+    with Upstream() as upstream:
+        upstream.always = says("hello")
+
+        async def work() -> None:
+            async with client_of(upstream, budget=30_000, plugin=Dear()) as client:
+                asked = [{"role": "user", "content": "hi"}]
+                assert (await client.chat(asked)).text == "hello"
+                with pytest.raises(BudgetExceededError) as refused:
+                    await client.chat(asked * 9)
+                assert (refused.value.planned or 0) >= 45_000
+
+        run(work)
+        assert len(upstream.requests) == 1
 
 
 def test_it_blocks_for_programs_that_do_not_await() -> None:

@@ -86,7 +86,6 @@ def test_tools_stop_after_a_refusal_but_internal_ones_never() -> None:
 def test_output_of_an_internal_tool_is_counted_and_never_refused() -> None:
     it = guard(1000, current_tokens=1000)
     for tool in ("agent__final_report", "agent__progress_report"):
-        assert it.preview_tool_output("50", tool).ok
         assert it.reserve_tool_output("50", tool).ok
     assert it.counters.new == 100
     assert not it.tool_budget_exceeded
@@ -103,24 +102,11 @@ def test_the_policy_says_whether_one_blocked_target_refuses_an_output(
     policy: str, ok: bool
 ) -> None:
     it = guard(1000, 500, tool_policy=policy)
-    assert it.preview_tool_output("600").ok is ok
     assert it.reserve_tool_output("600").ok is ok
 
 
 def test_all_targets_blocked_refuse_under_either_policy() -> None:
     assert not guard(1000, 500, tool_policy="all").reserve_tool_output("1001").ok
-
-
-def test_a_preview_answers_as_a_reservation_would_and_changes_nothing() -> None:
-    told = Told()
-    it = guard(1000, listener=told, debug=True)
-    before = list(told)
-    for tokens, ok in (("600", True), ("1000", True), ("1001", False)):
-        assert it.preview_tool_output(tokens).ok is ok
-    assert it.counters.new == 0
-    assert it.can_execute_tool("search")
-    assert it.forced_final_turn_reason is None
-    assert told == before
 
 
 @pytest.mark.parametrize("mode", ["force_final", "best_effort", "raise"])
@@ -254,7 +240,7 @@ def test_a_store_that_must_be_awaited_is_refused_where_nobody_can_wait() -> None
         max_size=8,
     ),
 )
-def test_a_preview_and_the_reservation_that_follows_agree_in_every_case(
+def test_what_is_taken_is_counted_as_it_stands_and_what_is_stored_is_a_handle(
     limits: list[int],
     policy: ToolPolicy,
     mode: OverflowMode,
@@ -271,13 +257,17 @@ def test_a_preview_and_the_reservation_that_follows_agree_in_every_case(
         tool_response_max_bytes=most_bytes,
     )
     for output, tool in outputs:
-        stored_before = [] if store is None else list(store.outputs)
-        counters_before = it.counters
-        preview = it.preview_tool_output(output, tool)
-        assert it.counters == counters_before
-        assert store is None or store.outputs == stored_before
-        assert it.reserve_tool_output(output, tool) == preview
-        assert store is None or (len(store.outputs) > len(stored_before)) == preview.stored
+        stored_before = 0 if store is None else len(store.outputs)
+        new_before = it.counters.new
+        reservation = it.reserve_tool_output(output, tool)
+        assert it.counters.new - new_before == (reservation.tokens if reservation.ok else 0)
+        assert reservation.ok is (reservation.reason == "")
+        assert store is None or (len(store.outputs) > stored_before) == reservation.stored
+        if reservation.stored:
+            assert store is not None
+            assert reservation.text == store.handle(output)
+        else:
+            assert reservation.text == (output if reservation.ok else "")
 
 
 def test_a_reservation_shows_no_text() -> None:

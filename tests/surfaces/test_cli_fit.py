@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 from holdfast import count, validate
+from holdfast.trim import STRATEGIES
 from tests.surfaces.harness import TOUR, Cli
 from tests.trim.test_fit import talk
 
@@ -28,6 +29,21 @@ def test_a_preview_writes_nothing(cli: Cli) -> None:
     assert result.out == ""
     assert "folded into a digest" in result.err
     assert "[Folded: messages" in result.err
+
+
+def test_a_preview_says_what_each_strategy_could_save(cli: Cli) -> None:
+    path = cli.write("request.json", talk(30))
+    told = cli("fit", path, "--limit", "3000", "--preview").err
+    savings = {
+        words[0]: int(words[1].replace(",", ""))
+        for words in map(str.split, told.splitlines())
+        if words and words[0] in STRATEGIES
+    }
+    assert set(savings) == set(STRATEGIES)
+    whole = count(talk(30)).tokens
+    assert all(0 < tokens < whole for tokens in savings.values())
+    smaller = cli("fit", path, "--limit", "3000", "--strategy", "fold").out
+    assert whole - count(smaller).tokens <= savings["fold"]
 
 
 def test_the_strategy_can_be_chosen(cli: Cli) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import pty
@@ -17,9 +18,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from holdfast.engine import Holdfast
 from holdfast.store.records import UsageTotal
 from holdfast.surfaces.cli import stats
 from holdfast.surfaces.proxy.report import row
+from tests.budget.made import counted
 from tests.fitting.test_citing import chat, log
 from tests.proxy.harness import Running, ask, running_proxy
 from tests.surfaces.harness import Cli
@@ -85,6 +88,33 @@ def test_the_table_has_a_row_for_each_and_one_for_all(cli: Cli) -> None:
     assert drawn[-1].startswith("total ")
     for field in ("untouched", "input", "saved"):
         assert f"{totals[field]:,}" in drawn[-1]
+
+
+@pytest.mark.usefixtures("proxy")
+def test_quality_is_told_by_another_process_from_the_store(cli: Cli) -> None:
+    told = cli("stats", "--quality").json
+    totals = cli("stats").json["totals"]
+    [cite] = [row for row in told["edits"] if row["action"] == "cite"]
+    assert cite["turns"] == totals["turns"] == 3
+    assert cite["from_tokens"] - cite["to_tokens"] > totals["saved"] > 0
+    assert told["accuracy"] == []  # the offline model counts as we do, and teaches nothing
+    drawn = cli("stats", "--quality", "--output", "table")
+    assert re.search(rf"^cite +{cite['edits']} +3 +{cite['from_tokens']:,} ", drawn.out, re.M)
+    assert "No provider has reported usage" in drawn.err
+
+
+def test_quality_tells_how_far_counts_were_from_reports(cli: Cli) -> None:
+    async def learn() -> None:
+        async with Holdfast.open(f"sqlite:///{cli.folder / 'store.db'}") as engine:
+            for reported in (110, 110, 110):
+                engine.calibration.observe(counted(100), reported)
+
+    asyncio.run(learn())
+    cli.monkeypatch.setenv("HOLDFAST_STORE_URL", f"sqlite:///{cli.folder / 'store.db'}")
+    [row] = cli("stats", "--quality").json["accuracy"]
+    assert row["observed"] == 3
+    assert row["first_error"] == pytest.approx(10 / 110)
+    assert " 9.1% " in cli("stats", "--quality", "--output", "table").out
 
 
 @pytest.mark.usefixtures("proxy")

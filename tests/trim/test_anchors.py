@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import count, read
 from holdfast.trim import DEFAULT_ANCHORS, AnchorDefinition, AnchorPreservationManager, mark
-from holdfast.trim.anchors import MARK
+from holdfast.trim.anchors import MARK, lost_anchors
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 MESSAGES: list[dict[str, Any]] = [
@@ -62,9 +62,9 @@ def test_marked_messages_and_custom_selectors_are_anchors() -> None:
 
 def test_lost_anchors_are_named() -> None:
     messages = read({"messages": MESSAGES}, "openai-chat").messages
-    manager = AnchorPreservationManager()
-    assert manager.missing(messages, messages) == ()
-    lost = manager.missing(messages, messages[2:])
+    anchors = AnchorPreservationManager().identify(messages)
+    assert lost_anchors(anchors, messages, messages) == ()
+    lost = lost_anchors(anchors, messages, messages[2:])
     assert [anchor.type for anchor in lost] == ["system_message", "first_user_message"]
 
 
@@ -73,10 +73,11 @@ def test_an_anchor_is_recognised_in_another_reading_and_in_a_shortened_result() 
     short = [{**m, "content": "done […]"} if m["role"] == "tool" else m for m in MESSAGES]
     before = read({"messages": long}, "openai-chat").messages
     after = read({"messages": short}, "openai-chat").messages
-    manager = AnchorPreservationManager()
-    assert manager.missing(before, after) == ()
+    anchors = AnchorPreservationManager().identify(before)
+    assert lost_anchors(anchors, before, after) == ()
     without = [m for n, m in enumerate(after) if n not in (5, 6)]
-    assert [anchor.type for anchor in manager.missing(before, without)] == ["latest_tool_result"]
+    lost = lost_anchors(anchors, before, without)
+    assert [anchor.type for anchor in lost] == ["latest_tool_result"]
 
 
 def test_a_mark_outlives_counts_for_ever_more_models() -> None:

@@ -127,6 +127,10 @@ HARMS: dict[str, Callable[[list[Piece]], list[Piece]]] = {
 }
 
 
+LOST = {"loses an anchor": slice(0, 1), "loses the rest": slice(1, None)}
+"""The pieces whose anchors are gone."""
+
+
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_strategy_that_breaks_its_promises_is_replaced_by_folding(harm: str) -> None:
     engine = ContextOptimizationEngine()
@@ -137,6 +141,9 @@ def test_a_strategy_that_breaks_its_promises_is_replaced_by_folding(harm: str) -
     assert raw(left) == raw(folded)
     [effect] = engine.effects()
     assert (effect.failed, effect.reached, effect.tokens_saved) == (1, 0, 0)
+    lost = [piece.anchor for piece in made[LOST[harm]]] if harm in LOST else []
+    assert effect.lost == tuple(sorted({anchor.type for anchor in lost if anchor is not None}))
+    assert bool(effect.lost) == (harm in LOST)
 
 
 def test_in_an_emergency_the_last_answer_goes_last() -> None:

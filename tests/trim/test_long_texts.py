@@ -18,7 +18,7 @@ from holdfast.cite import CitingRules
 from holdfast.errors import AnchorPreservationError
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.trim import Trimmed
-from holdfast.trim.anchors import AnchorPreservationManager, mark
+from holdfast.trim.anchors import AnchorPreservationManager, lost_anchors, mark
 from holdfast.trim.standing import fold_of, own_of
 from holdfast.wire import Text
 from tests.trim.test_fit import DIALECTS
@@ -130,7 +130,8 @@ def test_a_rule_in_a_long_text_is_no_rule_once_the_text_is_cut() -> None:
     last = messages_of(shop.ladder(0)[-1])
     kinds = [anchor.type for anchor in AnchorPreservationManager().identify(last)]
     assert "instruction_anchor" not in kinds
-    assert AnchorPreservationManager().missing(shop.conversation.messages, last) == ()
+    asked = shop.conversation.messages
+    assert lost_anchors(AnchorPreservationManager().identify(asked), asked, last) == ()
 
 
 def test_the_same_cut_goes_out_next_time_and_a_new_one_is_made_of_the_whole() -> None:

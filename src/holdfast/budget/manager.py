@@ -72,9 +72,21 @@ class TokenBudgetManager:
                 pass
         return count(conversation_or_body, model=provider_id, calibration=self._calibration)
 
-    def estimate_completion(self, prompt: object, max_tokens: int, provider_id: str) -> Usage:
-        """What a request will use at most, its answer included: ready for `check_violation`."""
-        return Usage(self.estimate_usage(prompt, provider_id).upper, max_tokens)
+    def estimate_completion(
+        self,
+        prompt: object,
+        max_tokens: int,
+        provider_id: str,
+        counted: TokenCount | None = None,
+    ) -> Usage:
+        """What a request will use at most, its answer included: ready for `reserve`.
+
+        `counted` is what the prompt was counted for already: it is not counted again, unless the
+        provider brings a counter of its own.
+        """
+        if counted is None or provider_id in self._counters:
+            counted = self.estimate_usage(prompt, provider_id)
+        return Usage(counted.upper, max_tokens)
 
     def check_violation(self, planned: Planned) -> BudgetViolation | None:
         """The limit that the request would break; None if it may be sent."""
@@ -82,17 +94,14 @@ class TokenBudgetManager:
         with self._lock:
             return find_violation(self._budget(), usage)
 
-    def require(self, planned: Planned) -> None:
-        """Raise `BudgetExceededError` if the request would break a limit."""
-        violation = self.check_violation(planned)
-        if violation is not None:
-            raise violation.error()
-
     def reserve(self, provider_id: str, planned: Planned, request_id: str) -> None:
-        """Require room for a request and take it in one step, so that no other request gets it.
+        """Take room for a request in the step that looks for it, so that no other one gets it.
 
         Whatever is reported under the same id takes the reservation's place; `release` gives it
         back. A retry does not stand in its own way.
+
+        Raises:
+            BudgetExceededError: the request would break a limit; nothing was taken.
         """
         usage, overhead = planned_usage(planned), _overhead(planned)
         _check_name(provider_id, "provider_id")

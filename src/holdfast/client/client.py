@@ -52,9 +52,10 @@ class Client:
 
     `budget` is for all requests of the client together, `limit` the most input tokens of one (by
     default what the model can take). `strategy` makes requests shorter, `preserve` are anchors that
-    it keeps beside the usual ones (001-69: `contextStrategy`, `tokenBudget`,
-    `contextPreservation`). Without a `session` a new one begins. Who brings a conversation that can
-    grow no more to its end by itself, as an agent does, says `ends=False`.
+    it keeps beside the usual ones; these three also go by the names `token_budget`,
+    `context_strategy` and `context_preservation` (001-69). Without a `session` a new one begins.
+    Who brings a conversation that can grow no more to its end by itself, as an agent does, says
+    `ends=False`.
     """
 
     def __init__(  # noqa: PLR0913 - named arguments, of which most programs need one
@@ -62,8 +63,8 @@ class Client:
         model: str = OFFLINE,
         *,
         budget: Budget = None,
-        strategy: str | ContextStrategy = "auto",
-        preserve: Iterable[AnchorDefinition] = (),
+        strategy: str | ContextStrategy | None = None,
+        preserve: Iterable[AnchorDefinition] | None = None,
         limit: int | None = None,
         max_output_tokens: int | None = None,
         session: str = "",
@@ -78,7 +79,13 @@ class Client:
         trims_per_minute: int = TRIMS_PER_MINUTE,
         manager: TokenBudgetManager | None = None,
         ends: bool = True,
+        token_budget: Budget = None,
+        context_strategy: str | ContextStrategy | None = None,
+        context_preservation: Iterable[AnchorDefinition] | None = None,
     ) -> None:
+        _refuse_both("budget", budget, "token_budget", token_budget)
+        _refuse_both("strategy", strategy, "context_strategy", context_strategy)
+        _refuse_both("preserve", preserve, "context_preservation", context_preservation)
         self.settings = settings or Settings.load()
         self.model = model
         self.transport: Transport = open_transport(
@@ -89,13 +96,13 @@ class Client:
         self._scope = scope
         self._store = store
         self._engine = engine
-        self._strategy = strategy
-        self._preserve = tuple(preserve)
+        self._strategy = strategy or context_strategy or "auto"
+        self._preserve = tuple(preserve or context_preservation or ())
         self._limit = limit
         self._ends = ends
         registry = ModelContextRegistry(self.settings)
-        limits = registry.resolve(self.transport.counted_as)
-        self.max_output_tokens = max_output_tokens or output_reserve(limits, agent_loop=True)
+        known = registry.resolve(self.transport.counted_as)
+        self.max_output_tokens = max_output_tokens or output_reserve(known, agent_loop=True)
         """Room that each answer gets."""
         self._plugin = plugin
         self._pace = Pace(trims_per_minute)
@@ -105,8 +112,9 @@ class Client:
         counter = getattr(plugin, "estimate_token_usage", None)
         counters = {self.transport.counted_as: _plugin_counter(counter)} if counter else None
         self.budget = manager or TokenBudgetManager(counters=counters)
-        if budget is not None:
-            self.set_token_budget(budget)
+        limits = token_budget if budget is None else budget
+        if limits is not None:
+            self.set_token_budget(limits)
 
     async def __aenter__(self) -> Self:
         if self._engine is None:
@@ -236,7 +244,9 @@ class Client:
         """Make a request fit, and take room for it in the budget, before anything is sent."""
         session, fitted = await self._fit(asked, limit)
         id_ = uuid.uuid4().hex
-        planned = Usage(fitted.count.upper, self.max_output_tokens)
+        planned = self.budget.estimate_completion(
+            fitted.state.sent, self.max_output_tokens, self.transport.counted_as, fitted.count
+        )
         self.budget.reserve(self.transport.provider, planned, id_)
         rounds, tokens = self.settings.max_expansion_rounds, self.settings.max_expansion_tokens
         exchange = Exchange(
@@ -352,6 +362,14 @@ class _Sending(NamedTuple):
     fitted: Fitted
     exchange: Exchange
     started: float
+
+
+def _refuse_both(name: str, value: object, alias: str, other: object) -> None:
+    """An argument that goes by two names, and is given by both: nobody could say which is meant."""
+    if value is not None and other is not None:
+        raise SettingsError(
+            "the same argument is given by two names", where=alias, fix=f"Give {name} alone."
+        )
 
 
 def _plugin_counter(counter: Callable[[object], object]) -> Counter:

@@ -46,6 +46,7 @@ class ClientReport(msgspec.Struct, frozen=True, kw_only=True):
         lines += [
             f"strategy {each.strategy}: {each.runs:,} runs, {each.reached:,} reached, "
             f"{each.failed:,} failed, {each.tokens_saved:,} tokens saved"
+            + (f"; lost anchors: {', '.join(each.lost)}" if each.lost else "")
             for each in self.effects
         ]
         return "\n".join(lines) + "\n"

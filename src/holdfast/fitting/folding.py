@@ -26,6 +26,7 @@ from holdfast.trim.engine import ContextOptimizationEngine
 from holdfast.trim.pasted import question_of
 from holdfast.trim.pieces import Bench, pieces_of
 from holdfast.trim.standing import Told
+from holdfast.trim.strategies import STRATEGIES
 from holdfast.wire import Conversation
 from holdfast.wire.rules.rule import check_at
 
@@ -142,6 +143,14 @@ def _steps(
         smaller = draft.with_messages(messages, *trimmed.edits)
         if _keeps_rules(draft.now, smaller.now, measure.model):
             yield Folded(smaller, measure.count(smaller.now), 0, trimmed=trimmed)
+
+
+def estimated_savings(conversation: Conversation, counted: TokenCount) -> dict[str, int]:
+    """Tokens that each strategy could save of a conversation at the most (001-05)."""
+    anchors = AnchorPreservationManager().identify(conversation.messages)
+    origins = [(n, n + 1) for n in range(len(conversation.messages))]
+    pieces = pieces_of(conversation, counted, anchors, origins)
+    return {name: round(each.estimate_savings(pieces)) for name, each in STRATEGIES.items()}
 
 
 def _document_citer(

@@ -266,29 +266,12 @@ class ContextGuard:
             await keeping
         return self._reserve(outcome.handle(output), stored=True, last=True)
 
-    def preview_tool_output(self, output: str, tool: str = "") -> ToolReservation:
-        """Say what a reservation would answer now, and change nothing.
-
-        Nothing is stored either: a handle in the answer does not open anything yet.
-        """
-        whole, store = self._ways(output, tool)
-        if store is None or whole:
-            answer = self._previewed(output, stored=False, always=tool in self.internal_tools)
-            if store is None or answer.ok:
-                return answer
-        return self._previewed(store.handle(output), stored=True)
-
     def _ways(self, output: str, tool: str) -> tuple[bool, OutputStore | None]:
         """Whether an output may stand whole, and the store whose handle may take its place."""
         if self._store is None or tool in self.internal_tools:
             return True, None
         most = self._max_bytes
         return most is None or len(output.encode(errors="replace")) <= most, self._store
-
-    def _previewed(self, text: str, *, stored: bool, always: bool = False) -> ToolReservation:
-        tokens = self._estimate(text)
-        ok = always or self._has_room(self.evaluate(tokens))
-        return answered(ok, tokens, text, stored=stored)
 
     def _reserve_whole(self, output: str, tool: str) -> ToolReservation | OutputStore:
         """Reserve an output as it is; else return the store that is to keep it."""

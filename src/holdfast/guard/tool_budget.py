@@ -52,7 +52,7 @@ class ToolReservation(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a request for room; its representation holds no text."""
 
     ok: bool
-    """Whether `tokens` are reserved (or would be, in a preview)."""
+    """Whether `tokens` are reserved."""
     tokens: int
     """What `text` costs as a tool message."""
     reason: Literal["", "token_budget_exceeded"] = ""

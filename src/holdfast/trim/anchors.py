@@ -145,7 +145,7 @@ DEFAULT_ANCHORS: tuple[AnchorDefinition, ...] = (
 
 
 class AnchorPreservationManager:
-    """Finds anchors, and checks after a trim that they are still there."""
+    """Finds the messages that stay, whatever is trimmed."""
 
     def __init__(self, definitions: Sequence[AnchorDefinition] = DEFAULT_ANCHORS) -> None:
         self.definitions = tuple(sorted(definitions, key=lambda d: -d.priority))
@@ -170,21 +170,24 @@ class AnchorPreservationManager:
                 anchors.setdefault(anchor.index, anchor)
         return tuple(anchors[index] for index in sorted(anchors))
 
-    def missing(self, before: Sequence[Message], after: Sequence[Message]) -> tuple[Anchor, ...]:
-        """The anchors of a conversation that a trimmed one has lost.
 
-        A message is there if its bytes are, or if one that was shortened stands for it.
-        """
-        kept = {own_of(message).raw for message in after} | {message.raw for message in after}
-        answered = {result.call_id for message in after for result in message.results}
+def lost_anchors(
+    anchors: Sequence[Anchor], before: Sequence[Message], after: Sequence[Message]
+) -> tuple[Anchor, ...]:
+    """Those of a conversation's anchors that a trimmed one has lost (001-37).
 
-        def is_there(message: Message) -> bool:
-            results = message.results
-            return message.raw in kept or (
-                bool(results) and all(result.call_id in answered for result in results)
-            )
+    A message is there if its bytes are, or if one that was shortened stands for it.
+    """
+    there = {own_of(message).raw for message in after} | {message.raw for message in after}
+    answered = {result.call_id for message in after for result in message.results}
 
-        return tuple(a for a in self.identify(before) if not is_there(before[a.index]))
+    def is_there(message: Message) -> bool:
+        results = message.results
+        return message.raw in there or (
+            bool(results) and all(result.call_id in answered for result in results)
+        )
+
+    return tuple(anchor for anchor in anchors if not is_there(before[anchor.index]))
 
 
 def _selected(definition: AnchorDefinition, messages: Sequence[Message]) -> list[int]:

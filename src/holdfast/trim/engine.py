@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.errors import AnchorPreservationError, HoldfastError
+from holdfast.trim.anchors import lost_anchors
 from holdfast.trim.chains import Chain, Given, Trimmed, states
 from holdfast.trim.edits import where
 from holdfast.trim.emergency import emergency
@@ -39,13 +40,15 @@ class Effect(msgspec.Struct, frozen=True):
     failed: int
     """Runs in which it raised or broke what it was given, and exchanges were folded instead."""
     tokens_saved: int
+    lost: tuple[str, ...] = ()
+    """Types of the anchors that it lost in such runs: what whoever wrote it has to mend."""
 
 
 class ContextOptimizationEngine:
     """Goes down from pieces to ever smaller states; safe to share between threads."""
 
     def __init__(self) -> None:
-        self._effects: dict[str, list[int]] = {}
+        self._effects: dict[str, Effect] = {}
         self._lock = threading.Lock()
 
     def select(self, pieces: Sequence[Piece]) -> ContextStrategy:  # noqa: ARG002
@@ -98,7 +101,7 @@ class ContextOptimizationEngine:
     def effects(self) -> list[Effect]:
         """How well each strategy did (001-10)."""
         with self._lock:
-            return [Effect(name, *numbers) for name, numbers in self._effects.items()]
+            return list(self._effects.values())
 
     def _chosen(self, strategy: str | ContextStrategy, pieces: Sequence[Piece]) -> ContextStrategy:
         if strategy == "auto":
@@ -133,30 +136,41 @@ class ContextOptimizationEngine:
     ) -> Iterator[Trimmed]:
         """The states that a strategy leads to; of folding, if it fails."""
         before = sum(piece.tokens for piece in pieces)
+        lost: tuple[str, ...] = ()
         try:
             soft = states(_chain(chosen, pieces, target, bench), target, most)
             first = next(soft)
             sound = keeps_promises(pieces, first.pieces)
+            lost = () if sound else _lost_types(pieces, first.pieces)
         except HoldfastError:
             raise
         except Exception:  # noqa: BLE001 - a strategy may be another's code (001-60)
             sound = False
         if not sound:
-            self._note(chosen.name, 0, failed=True)
+            self._note(Effect(chosen.name, runs=1, reached=0, failed=1, tokens_saved=0, lost=lost))
             fold = STRATEGIES["fold"]
             yield from states(_chain(fold, pieces, target, bench), target, most)
             return
-        self._note(chosen.name, before - first.tokens, reached=first.tokens <= target)
+        reached, saved = int(first.tokens <= target), round(before - first.tokens)
+        self._note(Effect(chosen.name, runs=1, reached=reached, failed=0, tokens_saved=saved))
         yield first
         yield from soft
 
-    def _note(
-        self, name: str, saved: float, *, reached: bool = False, failed: bool = False
-    ) -> None:
+    def _note(self, run: Effect) -> None:
         with self._lock:
-            numbers = self._effects.setdefault(name, [0, 0, 0, 0])
-            for n, more in enumerate((1, reached, failed, round(saved))):
-                numbers[n] += more
+            so_far = self._effects.get(run.strategy)
+            self._effects[run.strategy] = run if so_far is None else _added(so_far, run)
+
+
+def _added(so_far: Effect, run: Effect) -> Effect:
+    return Effect(
+        so_far.strategy,
+        runs=so_far.runs + run.runs,
+        reached=so_far.reached + run.reached,
+        failed=so_far.failed + run.failed,
+        tokens_saved=so_far.tokens_saved + run.tokens_saved,
+        lost=tuple(sorted({*so_far.lost, *run.lost})),
+    )
 
 
 def _chain(strategy: ContextStrategy, pieces: list[Piece], target: float, bench: Bench) -> Chain:
@@ -179,6 +193,13 @@ def keeps_promises(before: Sequence[Piece], after: Sequence[Piece]) -> bool:
     return restored([m for p in before for m in p.messages]) == restored(
         [m for p in after for m in p.messages]
     )
+
+
+def _lost_types(before: Sequence[Piece], after: Sequence[Piece]) -> tuple[str, ...]:
+    """Types of the anchors that a trim has lost."""
+    anchors = [piece.anchor for piece in before if piece.anchor is not None]
+    messages, left = ([m for piece in side for m in piece.messages] for side in (before, after))
+    return tuple(sorted({anchor.type for anchor in lost_anchors(anchors, messages, left)}))
 
 
 class Beside(NamedTuple):

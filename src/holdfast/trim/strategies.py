@@ -42,7 +42,7 @@ class ContextStrategy(Protocol):
         """Bring the pieces to at most `target` tokens, or as near as it can."""
 
     def estimate_savings(self, pieces: Sequence[Piece]) -> float:
-        """How many tokens a trim would save at the most."""
+        """How many tokens a trim would save at the most, before an emergency."""
 
 
 class ChainStrategy(ABC):
@@ -205,6 +205,11 @@ class SummarizationStrategy(_Folding):
         super().__init__(head, tail)
         self.summarise = summarise
         self.summary_tokens = summary_tokens
+
+    def estimate_savings(self, pieces: Sequence[Piece]) -> float:
+        folded = set(self._free(pieces))
+        others = [piece for n, piece in enumerate(pieces) if n not in folded]
+        return super().estimate_savings(pieces) + ProgressiveStrategy().estimate_savings(others)
 
     def chain(self, pieces: list[Piece], bench: Bench) -> Chain:
         def then(cut: Trimmed) -> Chain:

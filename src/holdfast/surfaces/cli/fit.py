@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Column
+from rich.table import Column, Table
 
 from holdfast.fitting import Fitted
 from holdfast.fitting import fit as make_fit
+from holdfast.fitting.folding import estimated_savings
 from holdfast.settings import Settings
-from holdfast.tokens import count
+from holdfast.tokens import TokenCount, count
 from holdfast.trim import STRATEGIES
 from holdfast.trim.strategies import strategy_named
 from holdfast.wire import Conversation, Text, ToolResult, read
@@ -44,7 +45,11 @@ def fit(
         str, typer.Option("--strategy", help=f"auto, {', '.join(STRATEGIES)}.")
     ] = "auto",
     preview: Annotated[
-        bool, typer.Option("--preview", help="Say what would be done, and write nothing.")
+        bool,
+        typer.Option(
+            "--preview",
+            help="Say what would be done, and what each strategy could save; write nothing.",
+        ),
     ] = False,
     diff: Annotated[
         bool, typer.Option("--diff", help="Show the messages before and after, side by side.")
@@ -78,8 +83,20 @@ def fit(
     _report(console, before.tokens, fitted)
     if diff:
         _diff(console, conversation, fitted)
-    if not preview:
+    if preview:
+        console.print(_strategies(conversation, before))
+        remark(
+            "Where that is not enough, what a strategy would keep is folded too, but for anchors."
+        )
+    else:
         write_body(fitted.body, write)
+
+
+def _strategies(conversation: Conversation, counted: TokenCount) -> Table:
+    """What each strategy does, and could save at the most: to choose one by."""
+    savings = estimated_savings(conversation, counted)
+    rows = [(name, f"{tokens:,}", STRATEGIES[name].description) for name, tokens in savings.items()]
+    return table("strategy", Column("saves up to", justify="right"), "what it does", rows=rows)
 
 
 def _report(console: Console, before: int, fitted: Fitted) -> None:

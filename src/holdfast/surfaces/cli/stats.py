@@ -18,6 +18,7 @@ from rich.text import Text
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.store import Store
+from holdfast.surfaces.proxy.quality import quality as measured
 from holdfast.surfaces.proxy.report import By, percent, report
 
 from ._output import ColorOption, Output, OutputOption, remark, table
@@ -33,6 +34,13 @@ def stats(
     by: Annotated[By, typer.Option("--by", help="One row for each model, session or day.")] = (
         "model"
     ),
+    quality: Annotated[
+        bool,
+        typer.Option(
+            "--quality",
+            help="How well tokens were counted, by model, and what each kind of edit did.",
+        ),
+    ] = False,
     live: Annotated[
         bool, typer.Option("--live", "--watch", help="Watch a running proxy; Ctrl-C ends it.")
     ] = False,
@@ -67,16 +75,29 @@ def stats(
     used are shown. With --live they come from the proxy, with the counters of its process. Narrow
     terminals get fewer columns.
 
+    With --quality: the median error of counts against what providers reported, by model, at first
+    and lately, plain and as corrected; and for each kind of edit how often it was made, in how
+    many requests, and the tokens before and after, in the 50 sessions last used.
+
     \b
     Examples:
       holdfast stats
       holdfast stats --by day
+      holdfast stats --quality
       holdfast stats --tenant key-4f0c2b6d9a1e83750b2c4d6e
       holdfast stats --live --by session
       holdfast stats --output json | jq .totals.saved
     """
     settings = Settings.load(output=output, color=color, store_url=store)
     out = Output(settings)
+    if quality:
+
+        async def look(opened: Store) -> dict[str, Any]:
+            return await measured(opened, await scopes_of(opened, user, tenant))
+
+        told = with_store(settings, look)
+        out.emit(told, lambda console: _draw_quality(console, told))
+        return
     if live:
         host = f"[{settings.serve_host}]" if ":" in settings.serve_host else settings.serve_host
         address = url or f"http://{host}:{settings.serve_port}"
@@ -95,6 +116,30 @@ def stats(
         console.print(drawn(figures, by, console.width))
 
     out.emit(figures, draw)
+
+
+_ERRORS = ("first_error", "plain_error", "corrected_error")
+
+
+def _draw_quality(console: Console, told: dict[str, Any]) -> None:
+    if not told["accuracy"]:
+        remark("No provider has reported usage yet; the offline model counts as we do.")
+    else:
+        rows = [
+            (row["model"], _number(row["observed"]), *(f"{row[name]:.1%}" for name in _ERRORS))
+            for row in told["accuracy"]
+        ]
+        names = ("reports", "error at first", "lately", "corrected")
+        columns = [Column(name, justify="right", no_wrap=True) for name in names]
+        console.print(table(Column("model", overflow="fold"), *columns, rows=rows))
+    if not told["edits"]:
+        remark("No request was edited yet.")
+        return
+    figures = ("edits", "turns", "from_tokens", "to_tokens")
+    rows = [(row["action"], *(_number(row[name]) for name in figures)) for row in told["edits"]]
+    names = ("times", "requests", "tokens", "now")
+    columns = [Column(name, justify="right", no_wrap=True) for name in names]
+    console.print(table("edit", *columns, rows=rows))
 
 
 def _watch(out: Output, look: Callable[[], dict[str, Any]], by: By) -> None:

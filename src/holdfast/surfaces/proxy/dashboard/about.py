@@ -35,12 +35,12 @@ def accuracy_page(models: Sequence[Accuracy], effects: Sequence[Effect]) -> str:
     )
     done = [
         (effect.strategy, number(effect.runs), number(effect.reached), number(effect.failed),
-         number(effect.tokens_saved))
+         number(effect.tokens_saved), ", ".join(effect.lost))
         for effect in effects
     ]  # fmt: skip
     trimmed = (
         table("Since the proxy was started", ("Strategy", "Runs", "Reached its target", "Failed",
-                                              "Tokens saved"), done)
+                                              "Tokens saved", "Lost anchors"), done)
         if done
         else remark("Nothing had to be trimmed since the proxy was started.")
     )  # fmt: skip
