@@ -104,7 +104,7 @@ async def _plain(history: list[dict[str, Any]]) -> float:
 
 async def _ours(history: list[dict[str, Any]]) -> float:
     async with Agent(tools=[look], store="memory:") as agent:
-        for line in agent._lines:
+        for line in agent._asking.lines:
             line.client.transport = _Caller()
         started = time.process_time()
         outcome = await agent.run(history)

@@ -11,7 +11,7 @@ import msgspec
 import prometheus_client
 import pytest
 
-from holdfast.agent import Agent, Outcome, Tool
+from holdfast.agent import Agent, Outcome, Target, Tool
 from holdfast.agent.journal import Journal, Step
 from holdfast.engine import Holdfast, Session
 from holdfast.errors import (
@@ -23,6 +23,7 @@ from holdfast.errors import (
 )
 from holdfast.guard import ContextGuardEvent, GuardMessage, RequestMetrics
 from holdfast.settings import Settings
+from holdfast.workers import Workers
 from tests.agent.scripted import (
     REPORT,
     agent_of,
@@ -274,6 +275,90 @@ def test_a_budget_that_is_used_up_still_ends_in_an_answer() -> None:
         assert outcome.text
         assert outcome.input_tokens + outcome.output_tokens <= 9_000
         assert is_valid(agent.messages)
+
+
+def test_before_the_budget_is_used_up_the_model_ends_the_run_itself() -> None:
+    def script(got: Any) -> Script:
+        if "read_file" in got.tools:
+            return calls(call("read_file", path="a.py", lines=100))
+        assert "final turn" in json.dumps(got.value["messages"])
+        return reports("What I have read so far.")
+
+    with Upstream() as upstream:
+        upstream.always = script
+        outcome, agent = outcome_of(agent_of(upstream, budget=20_000, tools=[read_file]))
+        assert (outcome.text, outcome.ending) == ("What I have read so far.", "forced")
+        assert outcome.why == "budget"
+        assert outcome.turns > 2
+        used = agent.budget.budget.total.used
+        assert used <= 20_000
+        # It went on as long as it could: another turn as large would not have fitted.
+        assert used + upstream.requests[-1].tokens + 1_000 > 20_000
+
+
+def test_a_budget_that_was_raised_lets_a_further_task_go_on() -> None:
+    with Upstream() as upstream:
+        upstream.always = lambda got: says("Ended." if "add" not in got.tools else "Answered.")
+
+        async def work() -> tuple[Outcome, Outcome]:
+            async with agent_of(upstream, budget=2_600, tools=[add]) as agent:
+                first = await agent.run("Look: " + "many words " * 500)
+                agent.budget.set_limit("total", 20_000)
+                return first, await agent.run("Look again.")
+
+        first, second = run(work)
+        assert (first.text, first.ending, first.why) == ("Ended.", "forced", "budget")
+        assert (second.text, second.ending, second.why) == ("Answered.", "answered", "")
+
+
+def test_a_target_that_cannot_be_opened_leaves_nothing_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed: list[Workers] = []
+    close = Workers.close
+
+    def watched(self: Workers) -> None:
+        closed.append(self)
+        close(self)
+
+    monkeypatch.setattr(Workers, "close", watched)
+
+    async def work() -> None:
+        targets = [Target(model="offline"), Target(model="offline", window=-1)]
+        with pytest.raises(SettingsError, match="not a number of tokens"):
+            await Agent(targets, store="memory:").__aenter__()
+        assert len(closed) == 1  # those of the engine
+
+    run(work)
+
+
+@pytest.mark.filterwarnings("ignore:the model 'somebody")
+def test_the_numbers_of_a_target_come_from_the_first_that_states_them() -> None:
+    overrides = {
+        "openai:gpt-5": {"context_window": 50_000, "output_reserved": 2_000},
+        "openai": {"context_window": 40_000},
+    }
+    settings = Settings.load(model_context_overrides=overrides)
+
+    async def configs() -> list[tuple[int, int, int]]:
+        targets = [
+            Target(model="openai:gpt-5", window=9_000, max_output_tokens=500, buffer_tokens=10),
+            Target(model="openai:o3"),
+            Target(model="somebody:new", url="http://127.0.0.1:9", dialect="openai-chat"),
+        ]
+        async with Agent(targets, settings=settings, store="memory:") as agent:
+            return [
+                (each.context_window, each.output_tokens, each.buffer_tokens)
+                for each in agent.guard.targets
+            ]
+
+    async def stated_by_the_model() -> tuple[int, int]:
+        async with Agent("openai:gpt-5", settings=settings, store="memory:") as agent:
+            [each] = agent.guard.targets
+            return each.context_window, each.output_tokens
+
+    assert run(configs) == [(9_000, 500, 10), (40_000, 10_000, 256), (128_000, 16_384, 256)]
+    assert run(stated_by_the_model) == (50_000, 2_000)
 
 
 def test_what_does_not_fit_any_window_still_ends_in_an_answer() -> None:

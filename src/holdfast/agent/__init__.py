@@ -1,7 +1,7 @@
 """An agent's loop that ends in time: tools, several targets, a guard, and a journal to go on from.
 
-tools · outcome · outputs · telemetry · journal → reporting · transcript · targets → agent, each
-using only what stands before it.
+tools · outcome · outputs · telemetry · journal → reporting · transcript · targets → bounds →
+asking · calling → agent, each using only what stands before it.
 """
 
 from holdfast.agent.agent import Agent

