@@ -86,6 +86,13 @@ def test_importing_it_loads_nothing_that_takes_long() -> None:
     assert not done.stdout.strip()
 
 
+def test_an_adapter_is_short() -> None:
+    adapters = [path for path in (PACKAGE / "integrations").glob("*.py") if path.name[0] != "_"]
+    long = [name_of(path) for path in adapters if len(path.read_text().splitlines()) > 200]
+    assert adapters
+    assert not long, "what is not the framework's own belongs into _session.py, once"
+
+
 VAGUE = frozenset("found made known one said kept got listed".split())
 """Names that say that something was found, and not what."""
 _MOST_VAGUE = 0.03

@@ -15,7 +15,7 @@ from google.adk.runners import InMemoryRunner
 from google.genai import types
 
 from holdfast import Holdfast, Scope
-from holdfast.integrations._adk_request import ContentForm, mark
+from holdfast.integrations._adk_request import BY_PARTS, ContentForm
 from holdfast.integrations.google_adk import HoldfastPlugin
 from tests.integrations.reading import (
     ANSWER,
@@ -154,8 +154,11 @@ def test_contents_that_adk_copies_are_written_once(monkeypatch: pytest.MonkeyPat
 
 def test_a_content_whose_part_was_replaced_is_another() -> None:
     content = types.UserContent("Hello")
-    before = mark(content)
-    assert mark(content.model_copy()) == before
+    note = BY_PARTS.note(content)
     assert content.parts is not None
+    copies = [part.model_copy() for part in content.parts]
+    assert BY_PARTS.knows(note, content.model_copy(update={"parts": copies}))
+    assert not BY_PARTS.knows(note, content.model_copy(update={"role": "model"}))
+    assert not BY_PARTS.knows(note, content.model_copy(update={"parts": [*copies, *copies]}))
     content.parts[0].text = "Good day"
-    assert mark(content) != before
+    assert not BY_PARTS.knows(note, content)

@@ -173,8 +173,42 @@ def test_every_kind_of_part_is_written_and_an_edited_one_read_back() -> None:
     )
     [value] = form.write(response)
     assert form.read([(dict(value), response)])[0] is response
+    [shorter] = form.read([({**value, "content": "I l…"}, response)])
+    assert [type(part) for part in shorter.parts] == [ThinkingPart, TextPart, ToolCallPart]
+    assert (shorter.parts[0], shorter.parts[2]) == (response.parts[0], response.parts[2])
+    assert shorter.parts[0] is response.parts[0]  # with its signature, whatever is said behind it
+    [unbound] = form.read([({**value, "reasoning_content": None}, response)])
+    assert [type(part) for part in unbound.parts] == [TextPart, ToolCallPart]
     [digest] = form.read([({"role": "user", "content": "[Folded: 3 messages]"}, None)])
     assert isinstance(digest.parts[0], UserPromptPart)
+
+
+def test_thinking_goes_out_as_it_came_while_results_around_it_are_cited() -> None:
+    sent: list[list[ModelMessage]] = []
+
+    def think(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        sent.append(messages)
+        if len(sent) > 6:
+            return ModelResponse([TextPart("Done.")])
+        thought = ThinkingPart(f"I look at {len(sent)}.", signature=f"signed-{len(sent)}")
+        return ModelResponse([thought, ToolCallPart("read_log", {"number": len(sent)})])
+
+    async def main() -> list[ModelMessage]:
+        async with Holdfast.open("memory:") as engine:
+            capability = HoldfastCapability[None](engine, limit=8_000)
+            model = FunctionModel(think, model_name="gpt-4o")
+            reading = Agent(model, tools=[read_log], capabilities=[capability])
+            return (await reading.run("Read them.")).all_messages()
+
+    history = asyncio.run(main())
+    own = [part for m in history for part in m.parts if isinstance(part, ThinkingPart)]
+    assert len(own) == 6
+    assert any("ref:" in str(part) for m in sent[-1] for part in m.parts)
+    for messages in sent:
+        thoughts = [part for m in messages for part in m.parts if isinstance(part, ThinkingPart)]
+        answers = [m for m in messages if isinstance(m, ModelResponse)]
+        assert len(thoughts) == len(answers)  # none without its thinking
+        assert all(any(part is each for each in own) for part in thoughts)
 
 
 def test_the_overflow_store_gives_back_the_very_bytes() -> None:

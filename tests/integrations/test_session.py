@@ -70,6 +70,20 @@ def test_a_call_that_fits_goes_out_as_the_same_objects() -> None:
     assert fit.fitted.edits == ()
 
 
+@pytest.mark.parametrize("name", ["a", ""])
+def test_a_history_that_was_cut_back_is_asked_as_it_is_now(name: str) -> None:
+    messages = conversation(4)
+    with Host("memory:") as host:
+        threads = Threads(host, Plain(), limit=LIMIT)
+        threads.fit(messages, AROUND, name)
+        for length in (5, 3, 7):  # as after an undo, and going on from there
+            fit = threads.fit(messages[:length], AROUND, name)
+            assert fit.fitted is not None
+            assert len(fit.fitted.state.asked.messages) == length
+            assert len(fit.messages) <= length
+            assert validate(body(fit)) == []
+
+
 def test_every_call_fits_is_valid_and_begins_with_what_was_sent_before() -> None:
     messages = conversation(0)
     before: list[Say] = []

@@ -148,18 +148,32 @@ def _read_content(content: str | Sequence[Value]) -> str:
 
 
 def _read_response(value: Value, like: ModelMessage | None) -> ModelResponse:
-    """A response with what it says now; the calls that are left are the objects they were."""
+    """A response with what it says now; what did not change are the objects they were."""
     own = like if isinstance(like, ModelResponse) else ModelResponse([])
-    if value == _response(own):
+    was = _response(own)
+    if value == was:
         return own
-    calls = {part.tool_call_id: part for part in own.parts if isinstance(part, ToolCallPart)}
+    calls = {call["id"]: call for call in value.get("tool_calls") or ()}
+    texts = [TextPart(_read_content(value["content"]))] if value.get("content") else []
     parts: list[ModelResponsePart] = []
-    if value.get("content"):
-        parts.append(TextPart(_read_content(value["content"])))
-    for call in value.get("tool_calls") or ():
-        function = call["function"]
-        new = ToolCallPart(function["name"], function["arguments"], call["id"])
-        old = calls.get(call["id"])
-        same = old is not None and old.args_as_json_str() == function["arguments"]
-        parts.append(old if old is not None and same else new)
-    return replace(own, parts=parts)
+    for part in own.parts:
+        if isinstance(part, TextPart):
+            parts += texts  # the dialect has one for all of them: where the first stood
+            texts = []
+        elif isinstance(part, ToolCallPart):
+            if (call := calls.pop(part.tool_call_id, None)) is not None:
+                parts.append(_read_call(call, part))
+        elif not isinstance(part, ThinkingPart) or _thinks(value) == _thinks(was):
+            parts.append(part)  # thinking is signed: it goes out as it came, or not at all
+    return replace(own, parts=[*parts, *texts, *(_read_call(call) for call in calls.values())])
+
+
+def _thinks(value: Value) -> object:
+    return value.get("reasoning_content")
+
+
+def _read_call(call: Value, part: ToolCallPart | None = None) -> ToolCallPart:
+    function = call["function"]
+    if part is not None and part.args_as_json_str() == function["arguments"]:
+        return part
+    return ToolCallPart(function["name"], function["arguments"], call["id"])

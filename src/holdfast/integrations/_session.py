@@ -1,9 +1,8 @@
 """A framework's messages as a request that fits, and back, over one `Session` for a conversation.
 
-session: after host, before the adapters. A message that was not edited stays the framework's own
-object; what was edited is made once and shown again with every later call. A store that fails does
-not break the agent: its call goes out as it is, and the log says so. Only what fits in no way is
-an error, before anything is sent.
+session: after host and thread, before the adapters. A store that fails does not break the agent:
+its call goes out as it is, and the log says so. Only what fits in no way is an error, before
+anything is sent.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -27,42 +26,20 @@ from holdfast.errors import (
 )
 from holdfast.expand.tool import parse_call
 from holdfast.fitting import FitOptions, Fitted
-from holdfast.fitting.state import FitState
 from holdfast.integrations._host import Host, log
-from holdfast.trim.standing import STAND
+from holdfast.integrations._thread import BY_OBJECT, Form, Memo, Thread, span_of
 from holdfast.voice import NO_STORE
-from holdfast.wire import DIALECTS, Conversation, Message, read
-from holdfast.wire.strict import Limits, to_bytes
+from holdfast.wire import Conversation, read
 
 M = TypeVar("M")
 _MOST_THREADS = 64
 """Conversations whose messages are held as they are written; others are written anew."""
+_MOST_READ = 100_000
+"""Bytes that are read on the event loop: a millisecond."""
 _PAUSE_SECONDS = 10.0
 """How long a store that failed is left alone."""
 _OPENED_SHARE = 4
 """An expansion takes at most this part of the limit: it is never cited again."""
-
-
-Mark = Callable[[M], object]
-"""What a message is known by: it is written anew only if its mark is not equal to the last one."""
-
-
-class Form(Protocol[M]):
-    """How a framework's messages are written in a dialect, and read back."""
-
-    @property
-    def dialect(self) -> str:
-        """The dialect's name, such as `openai-chat`."""
-
-    def write(self, message: M) -> Sequence[Mapping[str, Any]]:
-        """A message as messages of the dialect: mostly one."""
-
-    def read(self, parts: Sequence[tuple[Any, M | None]]) -> Sequence[M]:
-        """Messages for what goes out in the place of others.
-
-        Each part is a value of the dialect and the framework's message that it is an edit of; None
-        if it is a digest, or was added. There are several parts only where `write` gives several.
-        """
 
 
 class Fit(msgspec.Struct, Generic[M], frozen=True):
@@ -92,20 +69,20 @@ class Threads(Generic[M]):
         *,
         limit: int | None = None,
         options: FitOptions | None = None,
-        mark: Mark[M] | None = None,
+        memo: Memo[M] = BY_OBJECT,
     ) -> None:
         """Fit what agents are about to send.
 
         `limit` is the most input tokens of a call; without one, it is what the model takes.
-        `options` are those of the engine if none are given. `mark` is for frameworks that copy
+        `options` are those of the engine if none are given. `memo` is for frameworks that copy
         their messages for each call.
         """
         self.host = host
         self._form = form
-        self._mark = mark or _mark
+        self._memo = memo
         self._limit = limit
         self._options = options
-        self._threads: OrderedDict[str, _Thread[M]] = OrderedDict()
+        self._threads: OrderedDict[str, Thread[M]] = OrderedDict()
         self._resumes_at = 0.0
 
     def fit(
@@ -201,12 +178,12 @@ class Threads(Generic[M]):
             options = self._how(engine, opens=opens)
             if name:
                 session = engine.session(name)
-                fitted = await engine.fit(body, options, session=name)
+                fitted = await engine.fit(self._read(thread, body), options, session=name)
             else:
                 conversation = read(body, self._form.dialect, previous=thread.asked)
                 session = await engine.session_of(conversation)
                 fitted = await session.fit(conversation, options)
-                thread.asked = fitted.state.asked
+            thread.asked = fitted.state.asked
             self._threads[key] = thread
             if len(self._threads) > _MOST_THREADS:
                 self._threads.popitem(last=False)
@@ -214,15 +191,25 @@ class Threads(Generic[M]):
 
         return work
 
+    def _read(self, thread: Thread[M], body: bytes) -> Conversation | bytes:
+        """A request of which little is new: read here, that costs less than a thread to read it in.
+
+        Any other is read by the engine, off the event loop.
+        """
+        known = thread.asked
+        if known is None or len(body) - len(known.source or b"") > _MOST_READ:
+            return body
+        return read(body, self._form.dialect, previous=known)
+
     def _written(
         self, messages: Sequence[M], around: Mapping[str, Any], name: str
-    ) -> tuple[_Thread[M], str, bytes]:
+    ) -> tuple[Thread[M], str, bytes]:
         """The request, and what is held of its conversation: by its name, else by how it begins.
 
         Who works on a conversation has it alone: a call beside it writes its messages anew.
         """
-        key = name or "\0" + sha256(_span(self._form.write(messages[0]))).hexdigest()
-        thread = self._threads.pop(key, None) or _Thread(self._form, self._mark)
+        key = name or "\0" + sha256(span_of(self._form.write(messages[0]))).hexdigest()
+        thread = self._threads.pop(key, None) or Thread(self._form, self._memo)
         return thread, key, thread.body(messages, around)
 
     def _how(self, engine: Holdfast, *, opens: bool) -> FitOptions:
@@ -245,92 +232,6 @@ class Threads(Generic[M]):
             return (await engine.expand_ref(ref, options)).text
 
         return work
-
-
-class _Thread(Generic[M]):
-    """The messages of one conversation, as they were written and shown last."""
-
-    def __init__(self, form: Form[M], mark: Mark[M]) -> None:
-        self._form, self._mark = form, mark
-        self.asked: Conversation | None = None
-        """What a conversation without a name was last: the next is read as what was added."""
-        self._lines: list[_Line[M]] = []
-        self._shown: dict[int, tuple[Message, list[M]]] = {}
-        """By the message that goes out, which is held so that its id stays its own."""
-
-    def body(self, messages: Sequence[M], around: Mapping[str, Any]) -> bytes:
-        """The request, of messages that are written once."""
-        lines = self._lines
-        marks = [self._mark(message) for message in messages]
-        pairs = enumerate(zip(lines, marks, strict=False))
-        same = next((n for n, (line, mark) in pairs if line.mark != mark), len(lines))
-        added = zip(messages[same:], marks[same:], strict=True)
-        lines[same:] = [_Line(message, mark, self._form) for message, mark in added]
-        [key] = DIALECTS[self._form.dialect].LISTS[0]
-        hollow: dict[str, Any] = {**around, str(key): []}
-        head = to_bytes(hollow, Limits())[:-2]  # the list stands last, and is still open
-        return head + b",".join([line.span for line in lines]) + b"]}"
-
-    def shown(self, state: FitState, messages: Sequence[M]) -> list[M]:
-        """What goes out, in the framework's own objects but for what was edited."""
-        asked, sent = state.asked.messages, state.sent.messages
-        if sent is asked or sent == asked:
-            return list(messages)
-        owners = [n for n, line in enumerate(self._lines) for _ in range(line.count)]
-        shown: list[M] = []
-        held: dict[int, tuple[Message, list[M]]] = {}
-        first = 0
-        for n, (_, stop) in enumerate(state.origins):
-            if 0 < stop < len(owners) and owners[stop] == owners[stop - 1]:
-                continue  # the next one is a part of the same message
-            start = state.origins[first][0]
-            group = sent[first : n + 1]
-            if group == asked[start:stop]:
-                shown.extend(messages[owners[start] : owners[stop - 1] + 1])
-            else:
-                known = self._shown.get(id(group[0]))
-                edited = known[1] if known else self._edited(state, first, n + 1, owners, messages)
-                held[id(group[0])] = (group[0], edited)
-                shown.extend(edited)
-            first = n + 1
-        self._shown = held
-        return shown
-
-    def _edited(
-        self, state: FitState, first: int, last: int, owners: list[int], messages: Sequence[M]
-    ) -> list[M]:
-        parts: list[tuple[Any, M | None]] = []
-        for message, (start, stop) in zip(
-            state.sent.messages[first:last], state.origins[first:last], strict=True
-        ):
-            stand = STAND.get(message)
-            is_digest = stand is not None and stand.fold is not None
-            own = start if stand is None else start + stand.own
-            like = None if is_digest or start == stop else messages[owners[own]]
-            parts.append((message.value, like))
-        return list(self._form.read(parts))
-
-
-class _Line(Generic[M]):
-    """A message as it was written, and what tells that it has not changed since."""
-
-    __slots__ = ("count", "mark", "message", "span")
-
-    def __init__(self, message: M, mark: object, form: Form[M]) -> None:
-        self.message, self.mark = message, mark  # it is held, so that its id stays its own
-        values = form.write(message)
-        self.count, self.span = len(values), _span(values)
-
-
-def _span(values: Sequence[Mapping[str, Any]]) -> bytes:
-    return b",".join([to_bytes(value, Limits()) for value in values])
-
-
-def _mark(message: Any) -> object:
-    """A message is itself until its content is replaced; dictionaries are made anew each time."""
-    if isinstance(message, dict):
-        return message
-    return id(message), getattr(message, "content", None)
 
 
 def _refusal(error: HoldfastError) -> str:

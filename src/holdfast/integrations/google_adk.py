@@ -22,9 +22,9 @@ from holdfast.errors import HoldfastError
 from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
 from holdfast.fitting import FitOptions
 from holdfast.integrations._adk_request import (
+    BY_PARTS,
     ContentForm,
     around_of,
-    mark,
     usage_of,
     withhold,
 )
@@ -112,7 +112,7 @@ class HoldfastPlugin(BasePlugin):
             async def work(engine: Holdfast) -> Threads[types.Content]:
                 host = Host(await engine.of(scope))
                 return Threads(
-                    host, ContentForm(), limit=self._limit, options=self._options, mark=mark
+                    host, ContentForm(), limit=self._limit, options=self._options, memo=BY_PARTS
                 )
 
             self._users[scope] = await self.host.wait(work)

@@ -7,15 +7,12 @@ record says so. Put it last in the list of middleware: then it sees the call as 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from hashlib import sha256
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-from langchain.agents.middleware.types import ExtendedModelResponse, ToolCallRequest
-from langchain.agents.structured_output import ToolStrategy
+from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import (
-    AIMessage,
     BaseMessage,
     HumanMessage,
     SystemMessage,
@@ -25,19 +22,17 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langgraph.config import get_config
 
 from holdfast.engine import Holdfast
 from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
 from holdfast.fitting import FitOptions
 from holdfast.integrations._host import Host
+from holdfast.integrations._langchain_call import answer_tools, session_name, usage_of
 from holdfast.integrations._langchain_messages import Messages
 from holdfast.integrations._session import Fit, Threads
 from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.tokens import count
-
-_MOST_NAME = 180
 
 
 class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -90,7 +85,7 @@ class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
         messages, around, name = self._call(request)
         fit = self._threads.fit(messages, around, name, opens=_opens(request))
         response = handler(_fitted(request, fit))
-        self._threads.observe(fit, _usage(response))
+        self._threads.observe(fit, usage_of(response))
         return response
 
     async def awrap_model_call(
@@ -102,7 +97,7 @@ class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
         messages, around, name = self._call(request)
         fit = await self._threads.afit(messages, around, name, opens=_opens(request))
         response = await handler(_fitted(request, fit))
-        self._threads.observe(fit, _usage(response))
+        self._threads.observe(fit, usage_of(response))
         return response
 
     def wrap_tool_call(
@@ -155,10 +150,10 @@ class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
         model = request.model
         named = getattr(model, "model_name", None) or getattr(model, "model", None)
         around: dict[str, Any] = {"model": self._model or (named if isinstance(named, str) else "")}
-        tools = [*request.tools, *_answers(request)]
+        tools = [*request.tools, *answer_tools(request)]
         if tools:
             around["tools"] = [self._schema(tool) for tool in tools]
-        return [*system, *request.messages], around, _session_name(request.messages)
+        return [*system, *request.messages], around, session_name(request.messages)
 
     def _schema(self, tool: Any) -> Any:
         """A tool as the provider is told of it; pydantic takes a millisecond for each."""
@@ -171,16 +166,6 @@ class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
 def _opens(request: ModelRequest[Any]) -> bool:
     """Whether the model is offered our tool: another middleware may have chosen among them."""
     return any(getattr(tool, "name", "") == NAME for tool in request.tools)
-
-
-def _answers(request: ModelRequest[Any]) -> list[Any]:
-    """The tools that structured answers come in: LangChain adds them behind all middleware."""
-    wanted = request.response_format
-    specs = wanted.schema_specs if isinstance(wanted, ToolStrategy) else ()
-    return [
-        {"type": "function", "function": {"name": spec.name, "parameters": spec.json_schema}}
-        for spec in specs
-    ]
 
 
 def _fitted(request: ModelRequest[Any], fit: Fit[BaseMessage]) -> ModelRequest[Any]:
@@ -198,33 +183,3 @@ def _fitted(request: ModelRequest[Any], fit: Fit[BaseMessage]) -> ModelRequest[A
 
 def _answer(request: ToolCallRequest, text: str) -> ToolMessage:
     return ToolMessage(content=text, name=NAME, tool_call_id=request.tool_call["id"] or "")
-
-
-def _usage(response: Any) -> dict[str, Any] | None:
-    """What a call used, in the words of the dialect; None if the model does not say."""
-    if isinstance(response, ExtendedModelResponse):
-        response = response.model_response
-    messages = response.result if isinstance(response, ModelResponse) else [response]
-    used = next((m.usage_metadata for m in messages if isinstance(m, AIMessage)), None)
-    if not used:
-        return None
-    cached = (used.get("input_token_details") or {}).get("cache_read", 0)
-    return {
-        "prompt_tokens": used["input_tokens"],
-        "completion_tokens": used["output_tokens"],
-        "prompt_tokens_details": {"cached_tokens": cached},
-    }
-
-
-def _session_name(messages: Sequence[BaseMessage]) -> str:
-    """The thread, and within it the subagent; without a thread, the run by its first message."""
-    try:
-        configurable = get_config().get("configurable", {})
-    except RuntimeError:  # outside a graph
-        configurable = {}
-    thread = configurable.get("thread_id")
-    # The last part of the namespace is the node that calls the model, the others who called that.
-    above = str(configurable.get("checkpoint_ns", "")).rpartition("|")[0]
-    first = messages[0].id if messages else None
-    name = f"{thread}|{above}" if thread and above else str(thread or first or "")
-    return name if len(name) <= _MOST_NAME else sha256(name.encode()).hexdigest()

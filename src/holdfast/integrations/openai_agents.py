@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from agents import Agent, FunctionTool, TResponseInputItem, handoff
-from agents.handoffs import Handoff
+from agents import FunctionTool, TResponseInputItem
 from agents.memory.session import SessionABC
 from agents.memory.session_settings import (
     SessionSettings,
@@ -26,6 +25,7 @@ from holdfast.engine import Holdfast
 from holdfast.errors import StoreConflictError
 from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
 from holdfast.fitting import FitOptions
+from holdfast.integrations._agents_items import Items, declared, handed, model_of
 from holdfast.integrations._host import Host
 from holdfast.integrations._session import Threads
 from holdfast.settings import Settings
@@ -138,8 +138,8 @@ class HoldfastFilter:
     async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
         """Send what fits."""
         agent, asked = data.agent, data.model_data
-        tools = [*map(_declared, agent.tools), *map(_handed, agent.handoffs)]
-        around: dict[str, Any] = {"model": self._model or _model(agent), "tools": tools}
+        tools = [*map(declared, agent.tools), *map(handed, agent.handoffs)]
+        around: dict[str, Any] = {"model": self._model or model_of(agent), "tools": tools}
         if asked.instructions:
             around["instructions"] = asked.instructions
         opens = any(tool.name == NAME for tool in agent.tools)
@@ -160,46 +160,3 @@ class HoldfastFilter:
             return await self._threads.acite(result, tool.name)
 
         return dataclasses.replace(tool, on_invoke_tool=invoke)
-
-
-class Items:
-    """The SDK's items, which are the dialect's own."""
-
-    dialect = "openai-responses"
-
-    def write(self, message: TResponseInputItem) -> Sequence[Mapping[str, Any]]:
-        """An item as it is."""
-        return (message,)
-
-    def read(
-        self, parts: Sequence[tuple[Any, TResponseInputItem | None]]
-    ) -> Sequence[TResponseInputItem]:
-        """What goes out, as it is."""
-        return [value for value, _ in parts]
-
-
-def _model(agent: Agent[Any]) -> str:
-    name = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", "")
-    return name if isinstance(name, str) else ""
-
-
-def _declared(tool: Any) -> dict[str, Any]:
-    """A tool as the API is told of it; hosted tools by their name alone."""
-    if not isinstance(tool, FunctionTool):
-        return {"type": tool.name}
-    return _function(tool.name, tool.description, tool.params_json_schema)
-
-
-def _handed(other: Any) -> dict[str, Any]:
-    """Another agent to hand over to, which the model sees as a tool."""
-    to = other if isinstance(other, Handoff) else handoff(other)
-    return _function(to.tool_name, to.tool_description, to.input_json_schema)
-
-
-def _function(name: str, description: str, parameters: Any) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "name": name,
-        "description": description,
-        "parameters": parameters,
-    }
