@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -45,3 +47,15 @@ def test_a_text_is_worth_what_its_words_are(words: list[str]) -> None:
     assume(text.split() == words)
     by_words = [token for word in words for token in embedding._tokens(word)]
     assert by_words == list(embedding._encoded(text))
+
+
+def test_the_import_of_wordllama_does_not_have_every_package_log() -> None:
+    """It configures logging; HTTP clients would write whole addresses then, keys among them."""
+    pytest.importorskip("wordllama", reason="the extra embeddings is not installed")
+    program = (
+        "import logging; from holdfast.models.embedding import WordLlamaEmbedder;"
+        "WordLlamaEmbedder().embed(['tide']);"
+        "root = logging.getLogger(); print(root.level == logging.WARNING, root.handlers)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ran.stdout.split() == [b"True", b"[]"]

@@ -8,7 +8,9 @@ no embedder, and whoever wants one goes by words; MiniLM is asked for by name, a
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
@@ -123,8 +125,24 @@ def _encoded(text: str) -> Sequence[int]:
 @cache
 def _weights() -> Any:
     """The weights, read once: they take 40 ms."""
-    import wordllama  # type: ignore[import-not-found,import-untyped,unused-ignore] # noqa: PLC0415 - optional
+    with _logging_as_it_is():
+        import wordllama  # type: ignore[import-not-found,import-untyped,unused-ignore] # noqa: PLC0415 - optional
 
-    # Its own folder holds both; anywhere else it would look for them, and then fetch them.
-    folder = Path(wordllama.__file__).parent
-    return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+        # Its own folder holds both; anywhere else it would look for them, and then fetch them.
+        folder = Path(wordllama.__file__).parent
+        return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+
+
+@contextmanager
+def _logging_as_it_is() -> Iterator[None]:
+    """Undo what the import does to logging: it would have every package write all it has to tell.
+
+    HTTP clients write whole addresses then, with the keys in them.
+    """
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
