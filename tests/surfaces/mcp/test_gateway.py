@@ -12,6 +12,8 @@ import pytest
 from mcp import Client, MCPError
 from mcp.server.mcpserver import MCPServer
 
+from holdfast.fitting.policy import decide
+from holdfast.surfaces.mcp import results
 from holdfast.surfaces.mcp.config import ServerSpec
 from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, in_memory
 
@@ -368,3 +370,64 @@ def test_a_host_that_cancels_ends_the_call_at_the_server() -> None:
             assert (await host.call_tool("echo", {"text": "still here"})).content
 
     asyncio.run(main())
+
+
+def test_very_many_small_blocks_are_judged_together_and_not_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server may send a million of them in one message, and others wait meanwhile."""
+    judged: list[int] = []
+
+    def counting(arrival: Any, *how: Any) -> Any:
+        judged.append(len(arrival.text))
+        return decide(arrival, *how)
+
+    monkeypatch.setattr(results, "decide", counting)
+
+    async def main() -> None:
+        server = MCPServer("demo")
+
+        @server.tool(structured_output=False)
+        def crumbs() -> list[Any]:
+            """Gives crumbs."""
+            return [types.TextContent(text=f"crumb {n}") for n in range(5_000)]
+
+        way = in_memory({"demo": server})
+        async with (
+            gateway_over(specs("demo"), way=way, listing="all") as gateway,
+            host_of(gateway) as host,
+        ):
+            await host.list_tools()
+            result = await host.call_tool("crumbs", {})
+            (ref,) = (result.meta or {})["holdfast/refs"]
+            stored = await gateway.engine.store.get(gateway.engine.scope, ref)
+            assert stored is not None
+            assert stored.data.decode() == "\n".join(f"crumb {n}" for n in range(5_000))
+
+    asyncio.run(main())
+    assert len(judged) == 1
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_fault_of_our_own_is_told_without_its_words(
+    era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("words of a conversation")
+
+    monkeypatch.setattr(results, "decide", broken)
+
+    async def main() -> str:
+        way = in_memory({"demo": demo()})
+        async with (
+            gateway_over(specs("demo"), way=way, listing="all") as gateway,
+            host_of(gateway, era) as host,
+        ):
+            await host.list_tools()
+            with pytest.raises(MCPError) as failure:
+                await host.call_tool("log", {"lines": 4000})
+            return str(failure.value.error)
+
+    told = asyncio.run(main())
+    assert "Holdfast failed" in told
+    assert "conversation" not in told

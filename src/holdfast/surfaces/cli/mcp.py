@@ -14,6 +14,7 @@ from holdfast.engine.tool_calls import ServerReport, reported
 from holdfast.errors import HoldfastError, SettingsError
 from holdfast.settings import Settings, environment_for_programs
 from holdfast.store import Scope, Store
+from holdfast.tokens.files import replace_file
 
 from ._output import ColorOption, Output, OutputOption, one_line, printable, remark, table
 from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
@@ -191,24 +192,29 @@ def add(
       holdfast mcp add time -- uvx mcp-server-time
       holdfast mcp add github https://api.example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
     """
-    from holdfast.surfaces.mcp.config import parse_config, with_server  # noqa: PLC0415
+    from holdfast.surfaces.mcp.config import (  # noqa: PLC0415
+        entry_of,
+        parse_config,
+        with_server,
+    )
 
     settings = Settings.load(mcp_config=config)
-    path = Path(settings.mcp_config or _DEFAULT_FILE).expanduser()
-    is_address = target[0].startswith(("http://", "https://"))
-    entry: dict[str, Any]
-    if is_address:
-        entry = {"type": "http", "url": target[0], "headers": _pairs(header, ":")}
-    else:
-        entry = {"command": target[0], "args": target[1:], "env": _pairs(env, "=")}
-    entry = {key: value for key, value in entry.items() if value not in ({}, [])}
-    before = path.read_bytes() if path.exists() else b""
-    after = with_server(before, name, entry)
-    parse_config(after, str(path), environment_for_programs())
-    path.write_bytes(after)
-    if not before:
-        path.chmod(0o600)  # it may come to hold secrets
+    path = Path(settings.mcp_config or _DEFAULT_FILE).expanduser().resolve()
+    entry = entry_of(target, _pairs(env, "="), _pairs(header, ":"))
+    try:
+        after = with_server(path.read_bytes() if path.exists() else b"", name, entry)
+        specs = parse_config(after, str(path), environment_for_programs())
+        replace_file(path, after)  # for its owner alone: it may come to hold secrets
+    except OSError as error:
+        raise SettingsError(
+            f"the list of servers cannot be written: {error.strerror}",
+            where=str(path),
+            fix="Name another file with --config.",
+        ) from error
     remark(f"{path} names {name} now. Try it: holdfast mcp test {name} --config {path}")
+    for spec in specs:
+        if spec.name == name and spec.fault:
+            remark(f"It cannot be used yet: {spec.fault}.")
 
 
 @app.command(name="test")
@@ -223,13 +229,13 @@ def try_one(
 ) -> None:
     """Start a server, list its tools, and say what is wrong with it or with them.
 
-    What the server writes to its error stream is shown as it comes.
+    The first lines that the server writes to its error stream are shown as they come.
     """
     from holdfast.surfaces.mcp.trying import try_server  # noqa: PLC0415 - the SDK loads for 2 s
 
     settings = Settings.load(output=output, color=color, store_url=store, mcp_config=config)
     spec, scope = _named(settings, name), Scope(user, workspace)
-    tried: Tried = asyncio.run(try_server(spec, settings, scope))
+    tried: Tried = asyncio.run(try_server(spec, settings, scope, remark))
 
     def draw(console: Console) -> None:
         remark(f"{tried.version or name}, protocol {tried.protocol}, {tried.seconds:.1f} s")
@@ -271,7 +277,7 @@ def call(
     if not isinstance(given, dict):
         raise HoldfastError("the arguments are no JSON object", where="ARGUMENTS", fix="Give {}.")
     spec, scope = _named(settings, name), Scope(user, workspace)
-    answered: Answered = asyncio.run(call_tool(spec, settings, scope, tool, given))
+    answered: Answered = asyncio.run(call_tool(spec, settings, scope, tool, given, remark))
     Output(settings).emit(answered.result, lambda console: print_text(console, answered.text))
     if answered.is_error:
         raise typer.Exit(1)

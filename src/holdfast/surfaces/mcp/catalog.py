@@ -5,7 +5,7 @@ every request pays for each; one that has a directory must look before it calls,
 sessions two found a deferred tool that all six used when it was listed). So few tools are listed
 and many are found: what the schemas cost decides, unless the owner does. A tool is called by its
 server's name and its own, for two servers may have one of the same name, and a later one must not
-take the place of an earlier.
+take the place of an earlier; nor may any take that of the tool which opens refs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from holdfast.expand.tool import NAME as OPENER
 from holdfast.surfaces.mcp.cards import ServerCard
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.pins import Pinned, in_force
@@ -206,7 +207,7 @@ def _entries(spec: ServerSpec, card: ServerCard, pinned: Pinned, *, plain: bool)
         meta = definition.get("_meta")
         always = isinstance(meta, dict) and meta.get(ALWAYS_META) is True
         yield Entry(
-            tool.name if plain else tool.full_name,
+            tool.name if plain and tool.name != OPENER else tool.full_name,
             spec.name,
             own_name,
             definition,

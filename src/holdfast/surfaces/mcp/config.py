@@ -10,11 +10,13 @@ others are served. Values of `env` and `headers` are secrets, and shown nowhere.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -25,6 +27,8 @@ Transport = Literal["stdio", "http", "sse"]
 
 MOST_SERVERS = 200
 _MOST_BYTES = 1_000_000
+_LONGEST_SHOWN = 15
+"""Characters of a part of a path; what is longer may be a key."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # A default ends where the next variable begins, or each would be read to the end of all.
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^${}]*+))?\}")
@@ -69,7 +73,12 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
         """The program or address, without what may be secret: for people."""
         if self.transport == "stdio":
             return self.command
-        return self.url.partition("?")[0]
+        parts = urlsplit(self.url)
+        # A name and a password may stand before the host, and a key in the path or behind it.
+        is_short = all(len(part) <= _LONGEST_SHOWN for part in parts.path.split("/"))
+        return (
+            f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path if is_short else '/…'}"
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -124,9 +133,36 @@ def parse_config(data: bytes, where: str, environment: Mapping[str, str]) -> lis
     return [_spec(name, entry, environment) for name, entry in entries.items()]
 
 
+def entry_of(
+    target: Sequence[str], env: Mapping[str, str], headers: Mapping[str, str]
+) -> dict[str, Any]:
+    """The entry of a server at an address, or of a program with its arguments."""
+    first, *rest = target
+    is_address = re.match(r"https?://", first) is not None
+    if is_address and (env or rest):
+        raise SettingsError(
+            "a server at an address has no variables and no arguments", fix="Use --header."
+        )
+    if headers and not is_address:
+        raise SettingsError("a program has no headers", fix="Use --env.")
+    if not is_address:
+        entry = {"command": first, "args": rest, "env": dict(env)}
+    else:
+        entry = {"type": _transport(_Entry(url=first)), "url": first, "headers": dict(headers)}
+    return {key: value for key, value in entry.items() if value not in ({}, [])}
+
+
 def with_server(data: bytes, name: str, entry: Mapping[str, Any]) -> bytes:
     """The text of such a file with one more server, or another under its name; the rest stays."""
-    document = msgspec.json.decode(data) if data.strip() else {}
+    if not _NAME.fullmatch(name):
+        raise SettingsError(
+            "a server's name is at most 64 letters, digits, dots, dashes and underscores",
+            fix="Give it such a name: its tools are called by it.",
+        )
+    try:
+        document = msgspec.json.decode(data) if data.strip() else {}
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise SettingsError("the file is not JSON", fix="Mend it first, or name another.") from None
     if not _is_object(document):
         raise SettingsError("the file holds no JSON object", fix='Write {"mcpServers": {}}.')
     key = "servers" if "servers" in document and "mcpServers" not in document else "mcpServers"
@@ -211,7 +247,7 @@ def _transport(entry: _Entry) -> Transport:
         if entry.type not in _TRANSPORTS:
             raise SettingsError("the type is none of stdio, http and sse")
         return _TRANSPORTS[entry.type]
-    if entry.command:
+    if entry.command or not (entry.url or entry.http_url):
         return "stdio"
     # Gemini CLI calls streamable HTTP `httpUrl`; elsewhere `url` is that, unless it says sse.
     is_old = not entry.http_url and entry.url.partition("?")[0].rstrip("/").endswith("/sse")
@@ -219,6 +255,8 @@ def _transport(entry: _Entry) -> Transport:
 
 
 def _check(entry: _Entry, transport: Transport) -> None:
+    if not 0 < entry.timeout < math.inf:
+        raise SettingsError("the timeout is no number of milliseconds above zero")
     if transport == "stdio":
         if not entry.command.strip():
             raise SettingsError("the entry has no command and no url")

@@ -257,5 +257,6 @@ def _carried(meta: Mapping[str, Any]) -> Any:
     return {
         key: value
         for key, value in meta.items()
-        if not key.startswith(("io.modelcontextprotocol/", "modelcontextprotocol.io/"))
+        if key == types.LOG_LEVEL_META_KEY  # whoever asks wants to hear of this request
+        or not key.startswith(("io.modelcontextprotocol/", "modelcontextprotocol.io/"))
     }

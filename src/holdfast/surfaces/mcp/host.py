@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import mcp_types as types
 from mcp import MCPError
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import (
@@ -26,6 +26,9 @@ from mcp.server.subscriptions import (
 from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from holdfast.errors import HoldfastError
 
 Changed = Literal["tools", "prompts", "resources"]
 Context = ServerRequestContext[Any, Any]
@@ -33,8 +36,24 @@ _MOST_SESSIONS = 1_000
 _SESSION_HEADER = "mcp-session-id"
 
 
+async def _in_our_words(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Answer a request; an error that nobody wrote for a host is told without its text."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):  # the latter: wrong parameters, which the SDK tells
+        raise
+    except HoldfastError as error:
+        raise MCPError(types.INTERNAL_ERROR, str(error)) from error
+    except Exception as error:
+        raise MCPError(types.INTERNAL_ERROR, "Holdfast failed here; report it.") from error
+
+
 class HostServer(Server[Any]):
-    """The SDK's server, which says that its lists may change whoever asks."""
+    """The SDK's server, which says that its lists may change whoever asks, and fails discreetly."""
+
+    def __init__(self, name: str, **handlers: Any) -> None:
+        super().__init__(name, **handlers)
+        self.middleware.append(_in_our_words)
 
     def create_initialization_options(
         self,

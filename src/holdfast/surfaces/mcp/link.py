@@ -14,11 +14,12 @@ from typing import Any, Protocol
 
 import mcp_types as types
 from mcp import Client, MCPError
+from mcp.client.client import ConnectMode
 from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 import holdfast
-from holdfast.surfaces.mcp.cards import ServerCard, card
+from holdfast.surfaces.mcp.cards import MOST_DEFINITIONS, ServerCard, card
 from holdfast.surfaces.mcp.config import ServerSpec
 
 _MOST_PAGES = 100
@@ -49,8 +50,14 @@ class Owner(Protocol):
 class Link:
     """A connection in a task of its own: what was entered there must be left there."""
 
-    def __init__(self, owner: Owner, abilities: types.ClientCapabilities | None) -> None:
+    def __init__(
+        self,
+        owner: Owner,
+        abilities: types.ClientCapabilities | None,
+        era: ConnectMode = "auto",
+    ) -> None:
         self._owner = owner
+        self._era = era
         self._abilities = abilities or types.ClientCapabilities()
         self._over = asyncio.Event()
         self._since = time.monotonic()
@@ -131,6 +138,7 @@ class Link:
 
         return Client(
             _Entered(streams),
+            mode=self._era,
             cache=None,  # the gateway has its own, which outlives it
             message_handler=self._owner.heard,
             sampling_callback=sample if has.sampling is not None else None,
@@ -247,7 +255,7 @@ async def _pages(fetch: Callable[..., Awaitable[Any]], field: str) -> list[dict[
             for each in getattr(page, field)
         ]
         cursor = page.next_cursor
-        if cursor is None:
+        if cursor is None or len(every) > MOST_DEFINITIONS:
             break
     return every
 

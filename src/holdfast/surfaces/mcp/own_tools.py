@@ -9,7 +9,7 @@ before any function sees them, and bounded.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,7 +23,7 @@ from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS, parse_call
 from holdfast.store import RefInfo
 from holdfast.tokens import count
 from holdfast.toolbox.checking import problems
-from holdfast.toolbox.tool import read_tool
+from holdfast.toolbox.tool import Tool, read_tool
 from holdfast.voice import in_one_line, item
 
 MOST_CHARACTERS = 4_000_000
@@ -222,14 +222,17 @@ OWN_TOOLS: tuple[OwnTool, ...] = (
     ),
 )  # fmt: skip
 
-_DEFINED = {
-    tool.name: read_tool({"name": tool.name, "inputSchema": tool.parameters}) for tool in OWN_TOOLS
-}
+
+@cache
+def _defined(name: str) -> Tool:
+    """A tool as the toolbox has it; it counts tokens, which takes 150 ms where nobody has yet."""
+    (tool,) = (tool for tool in OWN_TOOLS if tool.name == name)
+    return read_tool({"name": tool.name, "inputSchema": tool.parameters})
 
 
 def faults_in(tool: OwnTool, arguments: dict[str, Any]) -> list[str]:
     """Which arguments are not what a tool takes, and why. `expand_ref` reads forgivingly."""
-    return [] if tool is OPENER else problems(_DEFINED[tool.name], arguments)
+    return [] if tool is OPENER else problems(_defined(tool.name), arguments)
 
 
 def resource_of(info: RefInfo) -> dict[str, Any]:

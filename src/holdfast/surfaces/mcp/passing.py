@@ -7,6 +7,7 @@ matches or whose result linked it, and from no other.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -53,15 +54,25 @@ class Passing:
     ) -> types.GetPromptResult | types.InputRequiredResult:
         """A prompt of a server."""
         host = await self._acquainted(context)
-        upstream, name = self._prompt(params.name)
+        upstream, name = await self._prompt(params.name, host)
         request = types.GetPromptRequest(params=params.model_copy(update={"name": name}))
         return await _asked(upstream, request, PROMPT_RESULT, host)
 
-    def _prompt(self, name: str) -> tuple[Upstream, str]:
+    async def _prompt(self, name: str, host: AskingHost) -> tuple[Upstream, str]:
+        """A prompt's server and its name there; servers that are still starting are waited for."""
+        prompt = self._listed_prompt(name)
+        if prompt is None:
+            await self._gateway.acquaintance.for_call(host)
+            prompt = self._listed_prompt(name)
+        if prompt is None:
+            raise MCPError(types.INVALID_PARAMS, "There is no prompt of this name.")
+        return prompt
+
+    def _listed_prompt(self, name: str) -> tuple[Upstream, str] | None:
         for upstream, prompt in self._each("prompts"):
             if self._name(upstream, prompt["name"]) == name:
                 return upstream, prompt["name"]
-        raise MCPError(types.INVALID_PARAMS, "There is no prompt of this name.")
+        return None
 
     # --- resources -------------------------------------------------------------------------------
 
@@ -96,26 +107,35 @@ class Passing:
             return await self._own.read_resource(context, params)
         host = await self._acquainted(context)
         request = types.ReadResourceRequest(params=params)
-        return await _asked(self._holder(uri), request, READ_RESULT, host)
+        return await _asked(await self._holder(uri, host), request, READ_RESULT, host)
 
     async def subscribe(
         self, context: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         """Have changes of a resource told, by an older host."""
         host = await self._acquainted(context)
-        request = types.SubscribeRequest(params=params)
-        return await _asked(self._holder(str(params.uri)), request, _EMPTY, host)
+        holder = await self._holder(str(params.uri), host)
+        return await _asked(holder, types.SubscribeRequest(params=params), _EMPTY, host)
 
     async def unsubscribe(
         self, context: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         """Have them told no more."""
         host = await self._acquainted(context)
-        request = types.UnsubscribeRequest(params=params)
-        return await _asked(self._holder(str(params.uri)), request, _EMPTY, host)
+        holder = await self._holder(str(params.uri), host)
+        return await _asked(holder, types.UnsubscribeRequest(params=params), _EMPTY, host)
 
-    def _holder(self, uri: str) -> Upstream:
-        """The server that a resource is of."""
+    async def _holder(self, uri: str, host: AskingHost) -> Upstream:
+        """The server that a resource is of; those that are still starting are waited for."""
+        holder = self._listed_holder(uri)
+        if holder is None:
+            await self._gateway.acquaintance.for_call(host)
+            holder = self._listed_holder(uri)
+        if holder is None:
+            raise no_resource(uri)
+        return holder
+
+    def _listed_holder(self, uri: str) -> Upstream | None:
         for upstream, resource in self._each("resources"):
             if str(resource.get("uri")) == uri:
                 return upstream
@@ -123,9 +143,7 @@ class Passing:
             if fits(str(template.get("uriTemplate", "")), uri):
                 return upstream
         linked = self._gateway.linked.get(uri)
-        if linked is not None:
-            return self._gateway.upstreams[linked]
-        raise no_resource(uri)
+        return None if linked is None else self._gateway.upstreams[linked]
 
     # --- the rest --------------------------------------------------------------------------------
 
@@ -136,7 +154,7 @@ class Passing:
         host = await self._acquainted(context)
         ref = params.ref
         if isinstance(ref, types.PromptReference):
-            upstream, name = self._prompt(ref.name)
+            upstream, name = await self._prompt(ref.name, host)
             params = params.model_copy(update={"ref": ref.model_copy(update={"name": name})})
         else:
             holders = [u for u, each in self._each("templates") if each["uriTemplate"] == ref.uri]
@@ -148,14 +166,10 @@ class Passing:
     async def set_level(
         self, context: Context, params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
-        """How much the servers that run shall tell."""
-        host = AskingHost(context)
-        for upstream in self._gateway.upstreams.values():
-            if upstream.state == "ready":
-                try:
-                    await upstream.call(types.SetLevelRequest(params=params), _EMPTY, host)
-                except (MCPError, ToolServerError):
-                    continue  # one that tells nothing has no level
+        """How much the servers shall tell, those too that start later."""
+        self._gateway.audience.note(context)
+        told = (upstream.tell_level(params) for upstream in self._gateway.upstreams.values())
+        await asyncio.gather(*told)
         return types.EmptyResult()
 
     async def _acquainted(self, context: Context) -> AskingHost:

@@ -30,6 +30,8 @@ REFS_META = "holdfast/refs"
 SIZE_META = "anthropic/maxResultSizeChars"
 _LARGEST_WHOLE = 500_000
 """Most characters that a tool may ask to be left whole; the host that reads the mark has it."""
+_SHORTEST_CITED = 200
+"""Characters up to which a block is not looked at: a server may send a million of them."""
 _ROOM_IN_STRUCTURED = 2_000
 """Characters up to which a structured result is shortened once its text is cited."""
 
@@ -103,7 +105,10 @@ class Results:
         content: list[types.ContentBlock] = []
         for block in blocks:
             text = _text_of(block)
-            citation = None if text is None else await self._cited(text, called)
+            if text is None or len(text) <= _SHORTEST_CITED:
+                content.append(block)
+                continue
+            citation = await self._cited(text, called)
             if citation is None:
                 content.append(block)
             else:

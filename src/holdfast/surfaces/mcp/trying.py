@@ -6,7 +6,7 @@ trying: after gateway, for the command line.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -63,6 +63,7 @@ class _Nobody:
 
     identity = "command line"
     capabilities: types.ClientCapabilities | None = None
+    is_modern = True
 
     async def ask(self, request: types.ServerRequest, result: type[Any]) -> Any:
         del request, result
@@ -79,8 +80,10 @@ class _Nobody:
 
 
 @asynccontextmanager
-async def _running(spec: ServerSpec, settings: Settings) -> AsyncIterator[Upstream]:
-    way = partial(way_to, most_bytes=settings.mcp_max_message_bytes, shows_errors=True)
+async def _running(
+    spec: ServerSpec, settings: Settings, hear: Callable[[str], None]
+) -> AsyncIterator[Upstream]:
+    way = partial(way_to, most_bytes=settings.mcp_max_message_bytes, hear=hear)
     upstream = Upstream(spec, _Nobody(), way=way)
     try:
         await upstream.started(_Nobody())
@@ -103,12 +106,14 @@ def _learnt(spec: ServerSpec, entries: Iterable[Entry]) -> ServerReport:
     )
 
 
-async def try_server(spec: ServerSpec, settings: Settings, scope: Scope) -> Tried:
-    """Start a server and read its lists."""
+async def try_server(
+    spec: ServerSpec, settings: Settings, scope: Scope, hear: Callable[[str], None]
+) -> Tried:
+    """Start a server and read its lists; `hear` gets the first lines of its error stream."""
     began = time.monotonic()
     async with (
         Holdfast.open(scope=scope, settings=settings) as engine,
-        _running(spec, settings) as upstream,
+        _running(spec, settings, hear) as upstream,
     ):
         card = upstream.card or ServerCard()
         entries = Catalog([(spec, card)], {}).entries.values()  # as it says it now
@@ -129,12 +134,17 @@ async def try_server(spec: ServerSpec, settings: Settings, scope: Scope) -> Trie
 
 
 async def call_tool(
-    spec: ServerSpec, settings: Settings, scope: Scope, tool: str, arguments: Mapping[str, Any]
+    spec: ServerSpec,
+    settings: Settings,
+    scope: Scope,
+    tool: str,
+    arguments: Mapping[str, Any],
+    hear: Callable[[str], None],
 ) -> Answered:
     """Call a tool of a server once, as the gateway would."""
     async with (
         Holdfast.open(scope=scope, settings=settings) as engine,
-        _running(spec, settings) as upstream,
+        _running(spec, settings, hear) as upstream,
     ):
         card = upstream.card or ServerCard()
         await engine.toolbox.register(card.tools, spec.name)

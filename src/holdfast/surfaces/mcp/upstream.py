@@ -1,6 +1,6 @@
 """One server behind the gateway: started when it is first needed, and again when it has died.
 
-upstream: after link. A server lives in a task of its own, which the calls of many hosts
+upstream: after link and failing. A server lives in a task of its own, which the calls of many hosts
 share. When it dies, the calls that it was at end with a typed error, for nobody knows how much of
 them was done; the next call starts it anew, later each time that it fails at once. What a server
 asks of its host (sampling, elicitation, roots) goes to the host whose call it is at, if that is
@@ -17,21 +17,20 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import mcp_types as types
 from mcp import Client, MCPError
+from mcp.client.client import ConnectMode
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from holdfast.errors import HoldfastError, ToolServerError
+from holdfast.surfaces.mcp import failing
 from holdfast.surfaces.mcp.cards import ServerCard
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.link import Link, card_of
-from holdfast.surfaces.mcp.pipe import Way, way_to
+from holdfast.surfaces.mcp.pipe import FORGOTTEN, Way, way_to
 
 State = Literal["idle", "starting", "ready", "failed", "off"]
 
 START_SECONDS = 30.0
-_FIRST_WAIT = 0.5
-_LONGEST_WAIT = 60.0
-_STEADY_SECONDS = 30.0
-"""A server that ran so long has not failed at once: its next start does not wait."""
+_LEVEL_SECONDS = 5.0
 
 _LIST_CHANGES = (
     types.ToolListChangedNotification,
@@ -39,6 +38,7 @@ _LIST_CHANGES = (
     types.ResourceListChangedNotification,
 )
 _T = TypeVar("_T", bound=BaseModel)
+_EMPTY = TypeAdapter(types.EmptyResult)
 CALL_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
 )
@@ -56,6 +56,10 @@ class Host(Protocol):
     identity: str
     """Told apart by it: two requests of one host have the same."""
     capabilities: types.ClientCapabilities | None
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether it is asked by results that require input, not in the middle of a call."""
 
     async def ask(self, request: types.ServerRequest, result: type[Any]) -> Any:
         """Ask what a server asks; an `ErrorData` if that cannot be asked here."""
@@ -93,14 +97,16 @@ class Upstream:
         """Why it is off or failed."""
         self.starts = 0
         self._listener = listener
-        self._clock = clock
+        self._backoff = failing.Backoff(clock)
         self._way = way
         self._lock = asyncio.Lock()
         self._link: Link | None = None
-        self._failures = 0
-        self._not_before = 0.0
         self._asking: list[Host] = []
-        """Hosts whose calls the server is at."""
+        """Hosts whose calls the server is at, or for whom it starts."""
+        self._level: types.SetLevelRequestParams | None = None
+        self._learning = asyncio.Lock()
+        self._is_stale = False
+        """Whether the lists are to be read again, and nobody has begun to."""
 
     async def call(
         self,
@@ -111,6 +117,19 @@ class Upstream:
         on_progress: Any = None,
     ) -> _T:
         """Ask the server something for a host; it is started if it does not run."""
+        try:
+            return await self._send(request, result, host, on_progress)
+        except MCPError as error:
+            if not await self._is_forgotten(error):
+                raise self._judged(error) from error
+        try:
+            return await self._send(request, result, host, on_progress)
+        except MCPError as error:
+            raise self._judged(error) from error
+
+    async def _send(
+        self, request: types.ClientRequest, result: TypeAdapter[_T], host: Host, on_progress: Any
+    ) -> _T:
         client = await self.started(host)
         self._asking.append(host)
         try:
@@ -120,8 +139,6 @@ class Upstream:
                 request_read_timeout_seconds=self.spec.timeout_seconds,
                 progress_callback=on_progress,
             )
-        except MCPError as error:
-            raise self._judged(error) from error
         except ValidationError as error:
             raise ToolServerError(
                 f"the server {self.spec.name!r} answered with something that is no answer",
@@ -129,6 +146,22 @@ class Upstream:
             ) from error
         finally:
             self._asking.remove(host)
+
+    async def _is_forgotten(self, error: MCPError) -> bool:
+        """Whether a server at an address knows our session no more: then nothing was done.
+
+        It was started anew, or its sessions end; the protocol wants a new one to be opened.
+        """
+        if error.code != FORGOTTEN or self._link is None:
+            return False
+        await self._link.close()
+        return True
+
+    async def tell_level(self, params: types.SetLevelRequestParams) -> None:
+        """How much the server shall tell, now and whenever it starts."""
+        self._level = params
+        if self._link is not None and self._link.is_open:
+            await self._set_level(self._link.client)
 
     @property
     def is_busy(self) -> bool:
@@ -138,7 +171,7 @@ class Upstream:
     @property
     def is_startable(self) -> bool:
         """Whether a start may be tried now."""
-        return self.state != "off" and self._clock() >= self._not_before
+        return self.state != "off" and self._backoff.seconds <= 0
 
     async def started(self, host: Host | None) -> Client:
         """The connection to the server, which is opened if there is none."""
@@ -163,77 +196,76 @@ class Upstream:
         self._refuse_if_useless()
         if self._link is not None:
             await self._link.close()
-        self.state, self.starts = "starting", self.starts + 1
-        link = self._link = Link(self, host.capabilities if host is not None else None)
+        self.state, self.starts, self._is_stale = "starting", self.starts + 1, False
+        hosts = [] if host is None else [host]
+        self._asking += hosts  # server-filesystem asks for roots as soon as it is spoken to
         try:
-            # Shielded: a host that gives up must not end the start that others wait for.
-            client = await asyncio.wait_for(asyncio.shield(link.opened), START_SECONDS)
+            client = await self._opened(host)
         except TimeoutError:
-            await link.close()
             raise self._failed(f"it did not start within {START_SECONDS:.0f} seconds") from None
         except Exception as error:
-            raise self._failed(_why(error)) from error
+            raise self._failed(failing.why(error)) from error
+        finally:
+            for each in hosts:
+                self._asking.remove(each)
         self.state, self.reason = "ready", ""
+        await self._set_level(client)
         return client
+
+    async def _opened(self, host: Host | None) -> Client:
+        """A connection in the era of the host that waits for it, else in the server's newest.
+
+        A server that speaks both asks a host in the middle of a call in the older era alone, and
+        a host of that era can be asked in no other way.
+        """
+        if host is None or host.is_modern:
+            return await self._link_in("auto", host)
+        try:
+            return await self._link_in("legacy", host)
+        except MCPError as error:
+            if error.code == types.CONNECTION_CLOSED:
+                raise
+            return await self._link_in("auto", host)  # it speaks but the newer one
+
+    async def _link_in(self, era: ConnectMode, host: Host | None) -> Client:
+        link = self._link = Link(self, host.capabilities if host is not None else None, era)
+        try:
+            # Shielded: a host that gives up must not end the start that others wait for.
+            return await asyncio.wait_for(asyncio.shield(link.opened), START_SECONDS)
+        except TimeoutError:
+            await link.close()
+            raise
+
+    async def _set_level(self, client: Client) -> None:
+        """Tell the server how much it shall tell, if it tells anything."""
+        if self._level is None or client.server_capabilities.logging is None:
+            return
+        request = types.SetLevelRequest(params=self._level)
+        with suppress(MCPError, ValidationError):  # it may know of levels and not of this one
+            await client.session.send_request(
+                request, _EMPTY, request_read_timeout_seconds=_LEVEL_SECONDS
+            )
 
     def _refuse_if_useless(self) -> None:
         if self.state == "off":
-            raise ToolServerError(
-                f"the server {self.spec.name!r} cannot be used: {self.reason}",
-                fix="Mend its entry in the list of servers.",
-                kind="unavailable",
-            )
-        wait = self._not_before - self._clock()
-        if wait > 0:
-            raise ToolServerError(
-                f"the server {self.spec.name!r} is not running: {self.reason}",
-                fix=f"It may be tried again in {wait:.0f} seconds; use another tool meanwhile.",
-                kind="unavailable",
-                retry_after=round(wait, 1),
-            )
+            raise failing.off(self.spec, self.reason)
+        if (seconds := self._backoff.seconds) > 0:
+            raise failing.left_alone(self.spec, self.reason, seconds)
 
     def _failed(self, why: str) -> ToolServerError:
-        """Note a failure; each that follows another makes the next start wait twice as long."""
         self.state, self.reason = "failed", why
-        wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**self._failures)
-        self._failures += 1
-        self._not_before = self._clock() + wait
-        return ToolServerError(
-            f"the server {self.spec.name!r} cannot be started: {why}",
-            fix=f"See `holdfast mcp test {self.spec.name}`.",
-            kind="unavailable",
-            retry_after=wait,
-        )
+        return failing.not_started(self.spec, why, self._backoff.failed())
 
     def died(self, lived_seconds: float) -> None:
         """Note that the connection is over, though nobody closed it."""
-        if lived_seconds >= _STEADY_SECONDS:
-            self._failures = 0
         if self.state == "ready":
             self.state, self.reason = "failed", "it stopped"
-            # The first start anew is at once: most servers die seldom, and someone is waiting.
-            wait = _FIRST_WAIT * 2**self._failures if self._failures else 0.0
-            self._not_before = self._clock() + min(_LONGEST_WAIT, wait)
-            self._failures += 1
+            self._backoff.died(lived_seconds)
 
     def _judged(self, error: MCPError) -> Exception:
-        """An error of the connection is ours to tell; one of the server is handed on."""
-        if error.code == types.CONNECTION_CLOSED:
-            if self._link is not None:
-                self._link.over()
-            return ToolServerError(
-                f"the server {self.spec.name!r} stopped while it worked on this",
-                fix="It starts anew with the next call. Look first at what was done already.",
-                kind="gone",
-            )
-        if error.code == types.REQUEST_TIMEOUT:
-            return ToolServerError(
-                f"the server {self.spec.name!r} did not answer within "
-                f"{self.spec.timeout_seconds:.0f} seconds",
-                fix="Ask for less, or give it a longer timeout in the list of servers.",
-                kind="timeout",
-            )
-        return error
+        if error.code == types.CONNECTION_CLOSED and self._link is not None:
+            self._link.over()
+        return failing.not_answered(self.spec, error)
 
     # --- what the server says by itself ----------------------------------------------------------
 
@@ -251,18 +283,21 @@ class Upstream:
             await self._listener.told(self, message)
 
     def relearn_soon(self) -> None:
-        """Read the lists again: beside the connection, which must go on meanwhile."""
-        if self._link is not None:
-            self._link.beside(self._relearn())
+        """Read the lists again: beside the connection, which must go on meanwhile.
 
-    async def _relearn(self) -> None:
-        link = self._link
-        if link is None:
-            return
+        However often it is told of changes, one reading is under way and one may wait.
+        """
+        if self._link is not None and not self._is_stale:
+            self._is_stale = True
+            self._link.beside(self._relearn(self._link))
+
+    async def _relearn(self, link: Link) -> None:
         await asyncio.wait([link.opened])  # server-everything tells of changes while it starts
-        if link.is_open:
-            with suppress(MCPError, ValidationError, HoldfastError):
-                await self.learn(link.client)
+        async with self._learning:
+            self._is_stale = False  # what changes from here on is read once more
+            if link.is_open:
+                with suppress(MCPError, ValidationError, HoldfastError):
+                    await self.learn(link.client)
 
     async def learn(self, client: Client) -> None:
         """Read all lists of the server."""
@@ -284,20 +319,3 @@ class Upstream:
     def opening(self) -> Any:
         """The way to the server, to be entered."""
         return self._way(self.spec)
-
-
-def _why(error: Exception) -> str:
-    """Why a server did not start, without its own words: they may hold anything."""
-    if isinstance(error, FileNotFoundError):
-        return "its program cannot be found"
-    if isinstance(error, OSError):
-        return f"its program or address cannot be used ({error.strerror or type(error).__name__})"
-    if isinstance(error, HoldfastError):
-        return error.what
-    if isinstance(error, MCPError):
-        return (
-            "it ended at once"
-            if error.code == types.CONNECTION_CLOSED
-            else (f"it refused the connection (code {error.code})")
-        )
-    return f"it could not be spoken to ({type(error).__name__})"

@@ -1,0 +1,112 @@
+"""How a server fails: what is said of it, and how long it is left alone.
+
+failing: after config, before upstream. What is said is in our words: a server's own may hold
+anything, a conversation among it. Who fails at once is left alone twice as long each time; one that
+dies after it has run is started anew at once, for most die seldom and someone is waiting.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import mcp_types as types
+from mcp import MCPError
+
+from holdfast.errors import HoldfastError, ToolServerError
+from holdfast.surfaces.mcp.config import ServerSpec
+
+_FIRST_WAIT = 0.5
+_LONGEST_WAIT = 60.0
+_STEADY_SECONDS = 30.0
+"""A server that ran so long has not failed at once: its next start does not wait."""
+
+
+class Backoff:
+    """How long a server is left alone."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._not_before = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Until it may be started; not above zero if it may be now."""
+        return self._not_before - self._clock()
+
+    def failed(self) -> float:
+        """Note that it did not start; how long it is left alone."""
+        return self._leave_alone(_FIRST_WAIT * 2**self._failures)
+
+    def died(self, lived_seconds: float) -> None:
+        """Note that it ended though it ran."""
+        if lived_seconds >= _STEADY_SECONDS:
+            self._failures = 0
+        self._leave_alone(_FIRST_WAIT * 2**self._failures if self._failures else 0.0)
+
+    def _leave_alone(self, seconds: float) -> float:
+        seconds = min(_LONGEST_WAIT, seconds)
+        self._failures += 1
+        self._not_before = self._clock() + seconds
+        return seconds
+
+
+def off(spec: ServerSpec, reason: str) -> ToolServerError:
+    """A server that is never started."""
+    return ToolServerError(
+        f"the server {spec.name!r} cannot be used: {reason}",
+        fix="Mend its entry in the list of servers.",
+        kind="unavailable",
+    )
+
+
+def left_alone(spec: ServerSpec, reason: str, seconds: float) -> ToolServerError:
+    """A server that may not be started yet."""
+    return ToolServerError(
+        f"the server {spec.name!r} is not running: {reason}",
+        fix=f"It may be tried again in {seconds:.0f} seconds; use another tool meanwhile.",
+        kind="unavailable",
+        retry_after=round(seconds, 1),
+    )
+
+
+def not_started(spec: ServerSpec, reason: str, seconds: float) -> ToolServerError:
+    """A server that could not be started now."""
+    return ToolServerError(
+        f"the server {spec.name!r} cannot be started: {reason}",
+        fix=f"See `holdfast mcp test {spec.name}`.",
+        kind="unavailable",
+        retry_after=seconds,
+    )
+
+
+def not_answered(spec: ServerSpec, error: MCPError) -> Exception:
+    """Why a call has no answer: that of the connection is ours to tell, another is handed on."""
+    if error.code == types.CONNECTION_CLOSED:
+        return ToolServerError(
+            f"the server {spec.name!r} stopped while it worked on this",
+            fix="It starts anew with the next call. Look first at what was done already.",
+            kind="gone",
+        )
+    if error.code == types.REQUEST_TIMEOUT:
+        return ToolServerError(
+            f"the server {spec.name!r} did not answer within {spec.timeout_seconds:.0f} seconds",
+            fix="Ask for less, or give it a longer timeout in the list of servers.",
+            kind="timeout",
+        )
+    return error
+
+
+def why(error: Exception) -> str:
+    """Why a server did not start, without its own words: they may hold anything."""
+    if isinstance(error, FileNotFoundError):
+        return "its program cannot be found"
+    if isinstance(error, OSError):
+        return f"its program or address cannot be used ({error.strerror or type(error).__name__})"
+    if isinstance(error, HoldfastError):
+        return error.what
+    if isinstance(error, MCPError):
+        ended = error.code == types.CONNECTION_CLOSED
+        return "it ended at once" if ended else f"it refused the connection (code {error.code})"
+    return f"it could not be spoken to ({type(error).__name__})"
