@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 HARDENING := tests/hardening tests/store/test_crash.py tests/store/test_postgres_crash.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser clients check format docs site bench fuzz harden mutate dist lock clean
+.PHONY: help run test browser clients mcp check format docs site bench fuzz harden mutate dist lock clean
 
 help: ## show this help
 	@echo "Holdfast: every call fits; nothing is lost."
@@ -40,6 +40,9 @@ test: $(READY) ## run all tests (ARGS="-k settings" narrows them)
 browser: $(READY) ## try the dashboard in a Chromium and with axe-core, both from npm
 	@tools/browser
 	@$(BIN)/python -m pytest -q -n 0 tests/proxy/test_dashboard_browser.py tests/proxy/test_dashboard_tasks.py $(ARGS)
+
+mcp: $(READY) ## run real MCP servers, hosts and the conformance suite, from npm and PyPI (ARGS="servers suite hosts")
+	@$(BIN)/python -W ignore -m tests.servers $(ARGS)
 
 clients: $(READY) ## run coding agents from npm and PyPI through the proxy (ARGS="claude codex")
 	@$(BIN)/python -W ignore -m tests.clients $(ARGS)
