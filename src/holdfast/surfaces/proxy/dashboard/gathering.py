@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.engine import Holdfast
+from holdfast.engine.tool_calls import reported
 from holdfast.errors import ExpandError, HoldfastError
 from holdfast.expand import Expansion
 from holdfast.store.records import SessionRecord, UsageTotal
@@ -23,6 +24,7 @@ from holdfast.surfaces.proxy.dashboard.lost_page import Proof
 from holdfast.surfaces.proxy.dashboard.overview import Overview
 from holdfast.surfaces.proxy.dashboard.pulse import MOST_LIVE, Pulse
 from holdfast.surfaces.proxy.dashboard.sessions_page import SessionsShown
+from holdfast.surfaces.proxy.dashboard.tools_page import ToolsShown
 from holdfast.surfaces.proxy.dashboard.views import (
     SessionRow,
     TenantRow,
@@ -175,6 +177,18 @@ class Gathering:
             kind=kind,
             newest=links.refs(kind=kind) if before else "",
             older=links.refs(kind=kind, before=shown[-1].ref_id) if more else "",
+        )
+
+    async def tools(self, gateway: Holdfast) -> ToolsShown:
+        """The tools that are registered, and how requests went that had some set aside.
+
+        A gateway keeps its tools under the name of who started it, not under a client's key.
+        """
+        engines = {self.scope: self.engine, gateway.scope: gateway}.values()
+        return ToolsShown(
+            tools=[tool for each in engines for tool in await each.toolbox.all()],
+            servers=[one for each in engines for one in await reported(self.store, each.scope)],
+            totals=totals(await self.store.usage(self.scope)),
         )
 
     # --- what was lost ---------------------------------------------------------------------------

@@ -71,6 +71,7 @@ def _menu(here: str) -> list[Html]:
         ("Overview", links.overview()),
         ("Sessions", links.sessions()),
         ("Hidden", links.refs()),
+        ("Tools", links.tools()),
         ("Lost", links.lost()),
         ("Accuracy", links.accuracy()),
     ]

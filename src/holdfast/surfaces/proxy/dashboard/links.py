@@ -102,6 +102,11 @@ def refs(**options: str | int) -> str:
     return _with("/refs", **options)
 
 
+def tools() -> str:
+    """The tools that are registered."""
+    return _with("/tools")
+
+
 def lost() -> str:
     """The proof that nothing was lost."""
     return _with("/lost")

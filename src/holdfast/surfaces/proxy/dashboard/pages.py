@@ -48,6 +48,7 @@ from holdfast.surfaces.proxy.dashboard.message_page import message_page
 from holdfast.surfaces.proxy.dashboard.overview import overview_page
 from holdfast.surfaces.proxy.dashboard.sessions_page import session_page, sessions_page
 from holdfast.surfaces.proxy.dashboard.tenants_page import tenants_page
+from holdfast.surfaces.proxy.dashboard.tools_page import tools_page
 from holdfast.surfaces.proxy.dashboard.views import SHOWN
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.viewing import view_of
@@ -68,6 +69,7 @@ def routes(service: Service) -> list[BaseRoute]:
     wanted: list[tuple[str, Handler]] = [
         ("/live", pages.live),
         ("/lost", pages.lost),
+        ("/tools", pages.tools),
         ("/accuracy", pages.accuracy),
         ("/export.{form}", pages.export_days),
         ("/sessions", pages.sessions),
@@ -167,6 +169,13 @@ class Pages:
     async def lost(self, request: Request) -> Response:
         """The proof that nothing was lost."""
         return html_page(lost_page(*await (await self._of(request)).proofs()))
+
+    async def tools(self, request: Request) -> Response:
+        """The tools that are registered, and what became of those that were set aside."""
+        gathering = await self._of(request)
+        view = await view_of(self._service, request)
+        owner = self._service.engine if view.sees_all else gathering.engine
+        return html_page(tools_page(await gathering.tools(owner)))
 
     async def accuracy(self, request: Request) -> Response:
         """How well tokens are counted; what was trimmed is of all tenants."""
