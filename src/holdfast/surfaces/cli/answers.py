@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -18,10 +16,10 @@ from holdfast.answers.importing import CachedRow, rows_of
 from holdfast.answers.records import unpacked
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, PrivacyError, StoreError
-from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.store.answer_shelf import StoredAnswer
 
+from ._engine import looking, with_engine
 from ._output import ColorOption, Output, OutputOption, one_line, remark, table
 from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption
 from ._text import age
@@ -31,20 +29,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 _DIGITS = 16
-_T = TypeVar("_T")
-
-
-def _with_engine(settings: Settings, scope: Scope, work: Callable[[Holdfast], Awaitable[_T]]) -> _T:
-    async def main() -> _T:
-        async with Holdfast.open(scope=scope, settings=settings) as engine:
-            return await work(engine)
-
-    return asyncio.run(main())
-
-
-def _loaded(output: str | None, color: str | None, store: str | None) -> Settings:
-    # Nothing of this waits for the queue: a command that only looks does no jobs.
-    return Settings.load(output=output, color=color, store_url=store, background_jobs=False)
 
 
 @app.command("list")
@@ -68,13 +52,13 @@ def list_(
       holdfast answers list
       holdfast answers list --contains refund --output json
     """
-    settings = _loaded(output, color, store)
+    settings = looking(output, color, store)
     which = AnswerFilter(session=session, ref=ref, contains=contains)
 
     async def work(engine: Holdfast) -> tuple[list[StoredAnswer], str]:
         return await engine.answers.latest(limit, which), engine.answers.unlike_because
 
-    kept, unlike = _with_engine(settings, Scope(user, workspace), work)
+    kept, unlike = with_engine(settings, Scope(user, workspace), work)
 
     def draw(console: Console) -> None:
         if not kept:
@@ -105,8 +89,8 @@ def match(
     Examples:
       holdfast answers match "How can I reset a password?"
     """
-    settings = _loaded(output, color, store)
-    matches = _with_engine(
+    settings = looking(output, color, store)
+    matches = with_engine(
         settings, Scope(user, workspace), lambda engine: engine.answers.matches(question, limit)
     )
 
@@ -174,8 +158,8 @@ def forget(
             where="WHICH",
             fix="Give an id or a ref, or options such as --contains; not both.",
         )
-    settings = _loaded(output, color, store)
-    meant = _with_engine(
+    settings = looking(output, color, store)
+    meant = with_engine(
         settings,
         Scope(user, workspace),
         lambda engine: engine.answers.forget(which or options, preview=not yes),
@@ -216,7 +200,7 @@ def import_(
       holdfast answers import cache.csv --dry-run
       holdfast answers import old.db --table semantic_cache
     """
-    settings = _loaded(output, color, store)
+    settings = looking(output, color, store)
 
     async def work(engine: Holdfast) -> dict[str, Any]:
         counts: Counter[str] = Counter()
@@ -227,7 +211,7 @@ def import_(
                 skipped.append({"row": row.number, "why": fault})
         return {"answers": counts["answers"], "contents": counts["contents"], "skipped": skipped}
 
-    told = _with_engine(settings, Scope(user, workspace), work)
+    told = with_engine(settings, Scope(user, workspace), work)
 
     def draw(console: Console) -> None:
         console.print(f"{told['answers']:,} answers and {told['contents']:,} contents"

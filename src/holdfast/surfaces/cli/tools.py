@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -13,10 +11,10 @@ from rich.table import Column
 
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, ToolError
-from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.store.tool_shelf import StoredTool
 
+from ._engine import looking, with_engine
 from ._input import limits_of, read_body
 from ._output import ColorOption, Output, OutputOption, one_line, remark, table
 from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption
@@ -25,21 +23,8 @@ app = typer.Typer(
     help="List tools, search them, show a schema, add definitions, accept changes, forget.",
     no_args_is_help=True,
 )
-_T = TypeVar("_T")
 ServerOption = Annotated[str | None, typer.Option("--server", help="Only those of this server.")]
 NameArgument = Annotated[str, typer.Argument(help="Its name; a server's may stand before: a__b.")]
-
-
-def _with_engine(settings: Settings, scope: Scope, work: Callable[[Holdfast], Awaitable[_T]]) -> _T:
-    async def main() -> _T:
-        async with Holdfast.open(scope=scope, settings=settings) as engine:
-            return await work(engine)
-
-    return asyncio.run(main())
-
-
-def _loaded(output: str | None, color: str | None, store: str | None) -> Settings:
-    return Settings.load(output=output, color=color, store_url=store, background_jobs=False)
 
 
 @app.command("list")
@@ -61,10 +46,8 @@ def list_(
       holdfast tools list --server github
       holdfast tools list --changed --output json
     """
-    settings = _loaded(output, color, store)
-    tools = _with_engine(
-        settings, Scope(user, workspace), lambda engine: engine.toolbox.all(server)
-    )
+    settings = looking(output, color, store)
+    tools = with_engine(settings, Scope(user, workspace), lambda engine: engine.toolbox.all(server))
     if changed:
         tools = [tool for tool in tools if _state(tool)]
 
@@ -94,13 +77,13 @@ def search(
     Examples:
       holdfast tools search "open an issue about the crash"
     """
-    settings = _loaded(output, color, store)
+    settings = looking(output, color, store)
 
     async def work(engine: Holdfast) -> list[tuple[StoredTool, float]]:
         hits = await engine.toolbox.search(query, limit)
         return [(await engine.toolbox.tool(hit.name, hit.server), hit.score) for hit in hits]
 
-    hits = _with_engine(settings, Scope(user, workspace), work)
+    hits = with_engine(settings, Scope(user, workspace), work)
 
     def draw(console: Console) -> None:
         if not hits:
@@ -132,8 +115,8 @@ def show(
     Examples:
       holdfast tools show github__create_issue
     """
-    settings = _loaded(output, color, store)
-    tool = _with_engine(
+    settings = looking(output, color, store)
+    tool = with_engine(
         settings, Scope(user, workspace), lambda engine: engine.toolbox.tool(name, server)
     )
     told = {
@@ -173,7 +156,7 @@ def add(
       holdfast tools add tools.json --server github
       holdfast tools add - < request.json
     """
-    settings = _loaded(output, color, store)
+    settings = looking(output, color, store)
     limits = limits_of(settings)
     body = read_body(file, limits)
     if len(body) > limits.max_body_bytes:
@@ -186,7 +169,7 @@ def add(
         definitions = orjson.loads(body)
     except orjson.JSONDecodeError:
         raise ToolError("this is no JSON", where=file, fix="Give a list of definitions.") from None
-    registered = _with_engine(
+    registered = with_engine(
         settings,
         Scope(user, workspace),
         lambda engine: engine.toolbox.register(definitions, server=server),
@@ -225,8 +208,8 @@ def accept(
       holdfast tools show github__search
       holdfast tools accept github__search
     """
-    settings = _loaded(output, color, store)
-    tool = _with_engine(
+    settings = looking(output, color, store)
+    tool = with_engine(
         settings, Scope(user, workspace), lambda engine: engine.toolbox.accept(name, server)
     )
     Output(settings).emit(_built(tool), lambda console: console.print(_drawn([tool])))
@@ -257,8 +240,8 @@ def forget(
             where="NAME",
             fix="Give a name, --server or --all.",
         )
-    settings = _loaded(output, color, store)
-    meant = _with_engine(
+    settings = looking(output, color, store)
+    meant = with_engine(
         settings,
         Scope(user, workspace),
         lambda engine: engine.toolbox.forget(name or None, server, preview=not yes),
