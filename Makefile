@@ -18,7 +18,7 @@ ARGS ?=
 # the time that each worker of `make test` takes to collect, and of each `holdfast` that it starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-HARDENING := tests/hardening tests/store/test_crash.py tests/store/test_postgres_crash.py
+HARDENING := tests/hardening tests/researching tests/store/test_crash.py tests/store/test_postgres_crash.py
 
 .DEFAULT_GOAL := help
 .PHONY: help run test browser clients mcp check format docs site bench fuzz harden mutate dist lock clean

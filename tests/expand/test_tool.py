@@ -21,6 +21,7 @@ from holdfast.expand import (
     retrieve,
     stale_line,
 )
+from holdfast.expand.excerpts import excerpts_of
 from holdfast.expand.retrieval import Request, Retrieved
 from holdfast.expand.tool import OTHER_NAME, PARAMETERS
 from holdfast.store.records import RefInfo, State, Stored
@@ -154,7 +155,9 @@ def ask(arguments: object) -> Request:
 
 
 def answer(arguments: object, data: str, **more: Any) -> dict[str, Any]:
-    made = retrieve(ask(arguments), Stored(info(meta=META), data.encode()), count=count, **more)
+    request, stored = ask(arguments), Stored(info(meta=META), data.encode())
+    excerpts = excerpts_of(stored, request.terms) if request.excerpt_only else []
+    made = retrieve(request, stored, excerpts, count=count, **more)
     assert (made.success, made.result_code) == (True, "SUCCESS")
     assert count(made.message) <= more.get("max_tokens", 8000)
     result: dict[str, Any] = json.loads(made.message)
@@ -182,7 +185,7 @@ def test_excerpts_hold_the_terms_with_place_and_relevance() -> None:
     best = made["excerpts"][0]
     assert "worker-388 " in best["text"]
     assert best["location"] == "lines 388-388"
-    assert best["relevance"] == 1.0
+    assert best["relevance"].startswith("on worker-388")
     assert all(len(one["text"]) <= 500 for one in made["excerpts"])
 
 

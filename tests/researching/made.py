@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.engine import Holdfast
+from holdfast.errors import StoreUnavailableError
 from holdfast.models.protocol import Completion
-from holdfast.researching import Options, Researched, SourceText, conduct
+from holdfast.researching import Options, Report, Researched, SourceText, conduct
 from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.store.memory import MemoryStore
@@ -54,6 +55,23 @@ class Scripted:
         return Completion(self._answer(prompt)[: 8 * max_tokens])
 
 
+class Dying(MemoryStore):
+    """A store whose process is killed before its n-th entry of a journal."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        shelf, self.left = self.journal, after
+        append = shelf.append
+
+        async def dying(*args: Any, **options: Any) -> int:
+            if self.left == 0:
+                raise StoreUnavailableError("killed")
+            self.left -= 1
+            return await append(*args, **options)
+
+        shelf.append = dying  # type: ignore[method-assign]
+
+
 def claim(source: str, quote: str, words: str = "") -> str:
     return json.dumps({"claim": words or quote, "source": source, "quote": quote})
 
@@ -75,3 +93,16 @@ async def researched_in(
 def researched(question: str, sources: Sequence[Any], **how: Any) -> Researched:
     """What a research comes to."""
     return asyncio.run(researched_in(question, sources, **how))
+
+
+def wrong_citations(report: Report, given: dict[str, str]) -> int:
+    """Citations that do not hold, judged by the texts that were given and nothing of ours."""
+    wrong = 0
+    names = {source.id: source.path for source in report.sources}
+    for finding in report.findings:
+        for quote in (*finding.supporting, *finding.contradicting):
+            text = given.get(names.get(quote.source, ""), "")
+            lines = text.split("\n")[quote.lines[0] - 1 : quote.lines[1]]
+            in_bytes = text.encode()[quote.start : quote.stop] == quote.text.encode()
+            wrong += not (in_bytes and quote.text in "\n".join(lines))
+    return wrong

@@ -6,9 +6,9 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -16,32 +16,29 @@ import pytest
 from holdfast.allocate.manager import counter_of
 from holdfast.errors import ResearchError, StoreUnavailableError
 from holdfast.expand.retrieval import ACTION
-from holdfast.researching import Report, Researched, SourceText, Told, html_page, markdown, verify
+from holdfast.researching import (
+    PhaseProgress,
+    Report,
+    Researched,
+    SourceText,
+    html_page,
+    markdown,
+    verify,
+)
 from holdfast.researching.planning import sub_questions
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.store.memory import MemoryStore
-from tests.researching.made import Scripted, claim, researched, texts
+from tests.researching.made import Dying, Scripted, claim, researched, texts, wrong_citations
 
 count = counter_of("")
+FIRST_SEED = 100
+"""Of the campaign; the short form has the seeds below it."""
 PART = re.compile(r"^\[(S\d+)(?:: (\w+) of [\d,]+ tokens[^\]]*)?\]$", re.M)
 
 
 def faults(report: Report, store: Store) -> list[str]:
     return [fault.what for fault in asyncio.run(verify(report, store, Scope())).faults]
-
-
-def wrong_citations(report: Report, given: dict[str, str]) -> int:
-    """Citations that do not hold, judged by the texts that were given and nothing of ours."""
-    wrong = 0
-    names = {source.id: source.path for source in report.sources}
-    for finding in report.findings:
-        for quote in (*finding.supporting, *finding.contradicting):
-            text = given.get(names.get(quote.source, ""), "")
-            lines = text.split("\n")[quote.lines[0] - 1 : quote.lines[1]]
-            in_bytes = text.encode()[quote.start : quote.stop] == quote.text.encode()
-            wrong += not (in_bytes and quote.text in "\n".join(lines))
-    return wrong
 
 
 # --- without a model -----------------------------------------------------------------------------
@@ -91,6 +88,46 @@ def test_contradictions_of_numbers_stand_side_by_side() -> None:
     assert not opposed.get("S3")
     assert "but: " in markdown(done.report)
     assert not faults(done.report, store)
+
+
+def test_numbers_of_other_things_do_not_contradict() -> None:
+    sources = [
+        SourceText("a", "Root cause: migration 42 took a lock on the table orders for 11 minutes."),
+        SourceText("b.csv", "id,date,service,minutes,cause\n2,2026-06-14,orders,11,migration lock"),
+        SourceText("c.log", "2026-06-14T09:30:12Z ERROR deploy 812: lock on orders (migration 42)"),
+        SourceText("d", "It was migration 43 that took a lock on the table orders, 11 minutes."),
+    ]
+    done = researched("Which migration took a lock on orders?", sources)
+    opposed = {f.supporting[0].source: f.contradicting for f in done.report.findings}
+    assert [quote.source for quote in opposed["S1"]] == ["S4"]
+    assert [quote.source for quote in opposed["S4"]] == ["S1"]
+    assert not opposed["S2"]
+    assert not opposed["S3"]
+
+
+def test_lines_of_a_log_that_say_nothing_on_it_stay_out_of_the_report() -> None:
+    lines = [f"2026-06-14T09:{n // 60:02}:{n % 60:02}Z INFO request {n} ok" for n in range(600)]
+    lines[300] = "2026-06-14T09:05:00Z ERROR deploy 812 failed: lock timeout (migration 42)"
+    sources = [
+        SourceText("app.log", "\n".join(lines)),
+        SourceText("mail", "The June deploy failed, Ann writes."),
+    ]
+    report = researched("Why did the June deploy fail?", sources).report
+    claims = [finding.claim for finding in report.findings]
+    assert any("migration 42" in claim for claim in claims)
+    assert sum("INFO" in claim for claim in claims) <= 1
+
+
+def test_what_answers_two_questions_stands_under_the_one_that_it_answers_better() -> None:
+    sources = [
+        SourceText("a", "The June deploy failed because migration 42 held a lock on orders."),
+        SourceText("b", "At 09:41 Ann rolled the June deploy back."),
+        *[SourceText(f"d{n}", f"Person {n} was painting houses in town {n}.") for n in range(60)],
+    ]
+    done = researched("Why did the June deploy fail, and when was it rolled back?", sources)
+    by_source = {f.supporting[0].source: f.question for f in done.report.findings}
+    assert (by_source["S1"], by_source["S2"]) == (0, 1)
+    assert "## when was it rolled back?" in markdown(done.report)
 
 
 def test_equal_statements_are_one_finding_with_both_places() -> None:
@@ -245,8 +282,16 @@ def liar(seed: int, given: list[SourceText]) -> Scripted:
     return Scripted(answer)
 
 
-def lies_survived(seed: int) -> tuple[int, int]:
-    """Citations in a report by a liar, and those of them that are wrong."""
+class Judged(NamedTuple):
+    """A report by a liar."""
+
+    citations: int
+    wrong: int
+    refused: int
+
+
+def lies_survived(seed: int) -> Judged:
+    """How many citations of a report by a liar are wrong, and how many lies it lost."""
     store, given = MemoryStore(), texts(12, seed=seed)
     done = researched(
         "How long?", given, store=store, model=liar(seed, given), report_tokens=60_000
@@ -257,23 +302,34 @@ def lies_survived(seed: int) -> tuple[int, int]:
     drawn = markdown(report)
     assert "invented.example" not in drawn
     assert "x.example" not in drawn
-    total = sum(len(f.supporting) + len(f.contradicting) for f in report.findings)
-    return total, wrong_citations(report, {s.name: s.text for s in given})
+    usage = report.usage
+    return Judged(
+        sum(len(f.supporting) + len(f.contradicting) for f in report.findings),
+        wrong_citations(report, {s.name: s.text for s in given}),
+        usage.refused_quotes + usage.refused_claims,
+    )
 
 
 def test_no_lie_of_a_model_survives() -> None:
-    results = [lies_survived(seed) for seed in range(6)]
-    assert sum(total for total, _ in results) > 30
-    assert sum(wrong for _, wrong in results) == 0
+    reports = [lies_survived(seed) for seed in range(6)]
+    assert sum(report.citations for report in reports) > 30
+    assert sum(report.wrong for report in reports) == 0
 
 
 @pytest.mark.campaign
-def test_no_lie_of_a_model_survives_in_ten_thousand_citations() -> None:
-    total = wrong = 0
-    seed = 100
-    while total < 10_000:
-        more, bad = lies_survived(seed)
-        total, wrong, seed = total + more, wrong + bad, seed + 1
+def test_no_lie_of_a_model_survives_in_ten_thousand_citations(
+    record_property: Callable[[str, object], None],
+) -> None:
+    citations = wrong = refused = 0
+    seed = FIRST_SEED
+    while citations < 10_000:
+        report = lies_survived(seed)
+        citations, wrong = citations + report.citations, wrong + report.wrong
+        refused, seed = refused + report.refused, seed + 1
+    record_property("seed", f"{FIRST_SEED}-{seed - 1}")
+    record_property("rounds", seed - FIRST_SEED)
+    record_property("citations", citations)
+    record_property("lies refused", refused)
     assert wrong == 0
 
 
@@ -363,23 +419,6 @@ def test_a_budget_of_tokens_is_kept_and_the_report_comes_all_the_same() -> None:
 # --- a run that was killed -----------------------------------------------------------------------
 
 
-class Dying(MemoryStore):
-    """A store whose process is killed before its n-th entry of a journal."""
-
-    def __init__(self, after: int) -> None:
-        super().__init__()
-        shelf, self.left = self.journal, after
-        append = shelf.append
-
-        async def dying(*args: Any, **options: Any) -> int:
-            if self.left == 0:
-                raise StoreUnavailableError("killed")
-            self.left -= 1
-            return await append(*args, **options)
-
-        shelf.append = dying  # type: ignore[method-assign]
-
-
 def test_killed_at_any_step_a_run_goes_on_to_the_same_report() -> None:
     sources = [*texts(36), SourceText("copy", texts(1)[0].text)]
     question = "How long was the bridge of Wien17? Who was the surveyor of Oslo24?"
@@ -421,7 +460,7 @@ def test_over_a_file_that_was_changed_it_is_another_run(tmp_path: Path) -> None:
 
 
 def test_every_source_is_told_of_while_sources_are_gathered() -> None:
-    heard: list[Told] = []
+    heard: list[PhaseProgress] = []
     researched("How long was it?", texts(40), progress=heard.append)
     gathered = [told for told in heard if told.phase == "gather"]
     assert [told.done for told in gathered] == list(range(41))

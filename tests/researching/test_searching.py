@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from holdfast.errors import ResearchError, SettingsError
+from holdfast.errors import ResearchError, SettingsError, StoreUnavailableError
+from holdfast.facades import ContentStore
 from holdfast.researching import Researched, SourceLimits, SourceText
-from holdfast.researching.searching import SNIPPET_CHARACTERS, SearchHit, open_search
+from holdfast.researching.records import SearchHit
+from holdfast.researching.searching import SNIPPET_CHARACTERS, open_search
 from holdfast.settings import Settings
-from tests.researching.made import researched_in
+from holdfast.store.memory import MemoryStore
+from tests.researching.made import Dying, researched_in
 from tests.researching.test_fetching import LIMITS, WEB, Pages
 
 PLAIN = SourceText("notes.md", "The dam of Gent broke after eleven days of rain.")
@@ -112,7 +115,13 @@ def test_a_service_that_fails_is_told(results: Any, status: int, why: str) -> No
 
 
 @pytest.mark.parametrize(
-    "answer", [[], {"results": {}}, {"results": ["x", {"title": "no address"}, {"url": 3}]}, 1]
+    "answer",
+    [
+        [],
+        {"results": {}},
+        {"results": ["x", {"title": "no address"}, {"url": 3}, {"url": "http://" + "a" * 9_000}]},
+        1,
+    ],
 )
 def test_answers_that_name_no_page_are_none(answer: Any) -> None:
     assert hits_of(Service(answer), search_provider="searxng") == []
@@ -124,7 +133,7 @@ def test_a_provider_without_its_address_or_key_is_told() -> None:
             open_search(Settings(search_provider=provider))
 
 
-def found_by(service: Service) -> Researched:
+def found_by(service: Service, **how: Any) -> Researched:
     """A research with one source of its own and a search beside it."""
 
     async def work(url: str) -> Researched:
@@ -133,6 +142,7 @@ def found_by(service: Service) -> Researched:
             [PLAIN],
             settings=Settings(search_provider="searxng", search_url=url),
             limits=SourceLimits(allow_urls=True, fetch=LIMITS),
+            **how,
         )
 
     done: Researched = beside(service, work)
@@ -153,7 +163,46 @@ def test_pages_that_a_search_names_are_read_and_cited_as_such() -> None:
     assert "private" in done.report.left_out[0].note
 
 
+def test_a_hit_names_the_content_of_its_page_once_it_was_fetched() -> None:
+    store = MemoryStore()
+
+    async def run() -> Researched:
+        async with Pages(WEB).served() as public:
+            results = [
+                {"url": f"{public.url}/page", "title": "Dams"},
+                {"url": "http://127.0.0.1:9/private"},
+            ]
+            return await asyncio.to_thread(found_by, Service({"results": results}), store=store)
+
+    fetched, refused = asyncio.run(run()).state.search_hits
+    assert fetched.title == "Dams"
+    assert refused.content_citation_id is None
+    assert fetched.content_citation_id is not None
+    stored = asyncio.run(ContentStore(store).get_content(fetched.content_citation_id))
+    assert stored is not None
+    assert stored.source_url == fetched.url
+    assert "1911" in stored.full_content
+
+
+def test_a_run_that_goes_on_reads_what_the_search_named_and_does_not_search_again() -> None:
+    store, service = Dying(3), Service({"results": [{"url": "http://127.0.0.1:9/private"}]})
+    with pytest.raises(StoreUnavailableError):  # behind: begun, planned, searched
+        found_by(service, store=store)
+    store.left = -1
+    other = Service({"results": [{"url": "http://127.0.0.1:9/other"}]})
+    done = found_by(other, store=store, resume=True)
+    assert len(service.asked) == 1
+    assert not other.asked
+    assert [source.name for source in done.state.sources] == [
+        "notes.md",
+        "http://127.0.0.1:9/private",
+    ]
+
+
 def test_a_search_that_fails_is_a_warning_and_the_rest_goes_on() -> None:
-    done = found_by(Service(json.dumps({}).encode(), 503))
+    store = MemoryStore()
+    done = found_by(Service(json.dumps({}).encode(), 503), store=store)
     assert done.report.findings
     assert done.report.warnings == ("searxng: the search answered 503",)
+    again = found_by(Service({}), store=store, resume=True)
+    assert again.report.warnings == done.report.warnings

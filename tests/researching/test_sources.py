@@ -24,7 +24,8 @@ from tests.researching.made import researched, texts
 
 PRIVATE = (
     "127.0.0.1 10.1.2.3 192.168.0.1 172.16.0.9 169.254.169.254 0.0.0.0 100.64.0.1 ::1 fe80::1 "
-    "fc00::1 ::ffff:127.0.0.1 2002:7f00:1:: 224.0.0.1 255.255.255.255"
+    "fc00::1 ::ffff:127.0.0.1 2002:7f00:1:: 224.0.0.1 255.255.255.255 64:ff9b::7f00:1 "
+    "64:ff9b::a9fe:a9fe 64:ff9b:1::7f00:1 ::127.0.0.1 ::ffff:0:127.0.0.1"
 ).split()
 
 
@@ -56,6 +57,23 @@ def test_every_bad_source_has_a_line_and_the_rest_goes_on(tmp_path: Path) -> Non
     assert "no plain file" in told["pipe"]
     assert "2,000,000,000 bytes" in told["huge.log"]
     assert sum(line.startswith("read") for line in told.values()) == 1
+
+
+def test_links_are_followed_within_the_folder_and_not_out_of_it(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "given", tmp_path / "outside"
+    (folder / "inner").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "key.pem").write_text("The key of June failed nobody.")
+    (folder / "inner" / "note.md").write_text("The deploy of June failed at noon.")
+    (folder / "to_file").symlink_to(outside / "key.pem")
+    (folder / "to_folder").symlink_to(outside)
+    (folder / "within").symlink_to(folder / "inner" / "note.md")
+    told = notes(folder)
+    assert "a link out of the folder" in told["to_file"]
+    assert "a link out of the folder" in told["to_folder"]
+    assert "the same text" in told["within"] or "the same text" in told["note.md"]
+    assert "key.pem" not in told
+    assert notes(folder / "to_file") == {"to_file": "read: "}  # who names a link wants its target
 
 
 def test_formats_are_read_with_pages_titles_and_dates(tmp_path: Path) -> None:
@@ -153,7 +171,7 @@ def test_private_addresses_are_refused(address: str) -> None:
         check_url(f"http://{host}/", FetchLimits())
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700:4700::1111"])
+@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700:4700::1111", "64:ff9b::101:101"])
 def test_addresses_of_the_web_are_allowed(address: str) -> None:
     check_address(address, FetchLimits())
 

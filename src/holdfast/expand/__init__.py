@@ -1,7 +1,7 @@
 """Open exactly the part of a stored content that is needed.
 
 options → (lines, rows, pattern, query, around: each gives a region) → pages → reading. tool and
-retrieval define what a model calls; misses say why a ref cannot be opened.
+excerpts → retrieval define what a model calls; misses say why a ref cannot be opened.
 """
 
 from holdfast.expand.expansion import Expansion

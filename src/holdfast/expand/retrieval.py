@@ -1,8 +1,8 @@
 """The same content through the older action "Retrieve Stored Content".
 
-retrieval: after tool and options. Unlike the action it stands for, it never gives more than a
-page: what remains, and the call that gets it, is said beside the content. A page begins at an
-offset, not at a number, so that pages of different sizes still leave out nothing and repeat
+retrieval: after tool, options and excerpts. Unlike the action it stands for, it never gives more
+than a page: what remains, and the call that gets it, is said beside the content. A page begins at
+an offset, not at a number, so that pages of different sizes still leave out nothing and repeat
 nothing. Where no term is found, the answer says which, and what to do next.
 """
 
@@ -13,11 +13,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.condense.condenser import Passage
 from holdfast.condense.cutting import last_break, shortened
-from holdfast.condense.kinds import condenser_for
-from holdfast.condense.relevance import excerpt, rank
 from holdfast.condense.source import Source
+from holdfast.expand.excerpts import MOST_CRITERIA, ContentExcerpt
 from holdfast.expand.expansion import Count, shorten
 from holdfast.expand.options import LEAST_TOKENS, MOST_TOKENS
 from holdfast.expand.tool import read_arguments, write
@@ -26,10 +24,6 @@ from holdfast.wire.blocks import Tool
 
 NAME = "retrieve_stored_content"
 ACTION = "Retrieve Stored Content"
-EXCERPT_CHARACTERS = 500
-_MOST_EXCERPTS = 5
-_MOST_TERMS = 20
-"""Terms that are looked for one by one, to say which of them are missing."""
 _CHARACTERS_PER_TOKEN = 6
 """More than most texts have, so that the first guess of a page is not too small."""
 
@@ -110,19 +104,27 @@ def _offset(given: object) -> int | None:
 
 
 def retrieve(
-    request: Request, stored: Stored | None, *, count: Count, max_tokens: int = MOST_TOKENS
+    request: Request,
+    stored: Stored | None,
+    excerpts: Sequence[ContentExcerpt] = (),
+    *,
+    count: Count,
+    max_tokens: int = MOST_TOKENS,
 ) -> Retrieved:
-    """The action's answer, of at most `max_tokens`."""
+    """The action's answer, of at most `max_tokens`; `excerpts` are those on the request's terms."""
     if stored is None:
         return _failed(f"Content not found for ID: {request.content_id}")
     length = len(_text(stored))
     if request.offset and request.offset >= length:
         return _failed(f"Offset is beyond the end: the content has {length:,} characters")
     max_tokens = min(MOST_TOKENS, max(2 * LEAST_TOKENS, max_tokens))
-    make = _excerpts if request.excerpt_only else _page
     room = max_tokens
     while True:
-        message = _written(make(request, stored, count, room))
+        message = _written(
+            _excerpts(request, stored, excerpts, count, room)
+            if request.excerpt_only
+            else _page(request, stored, count, room)
+        )
         tokens = count(message)
         if tokens <= max_tokens:
             return Retrieved(success=True, result_code="SUCCESS", message=message)
@@ -147,44 +149,35 @@ def _head(request: Request, stored: Stored) -> dict[str, Any]:
     }
 
 
-def _excerpts(request: Request, stored: Stored, count: Count, room: int) -> dict[str, Any]:
-    """The sections that hold the terms, best first; without terms, the beginning."""
-    source = Source(stored.data)
-    question = ", ".join(request.terms)
-    passages = condenser_for(source, stored.info.kind).passages(source) if question else []
-    ranked = rank(question, passages)[:_MOST_EXCERPTS]
-    shown = [
-        {
-            "text": excerpt(passages[entry.index].text, question, EXCERPT_CHARACTERS)[0],
-            "location": passages[entry.index].where,
-            "relevance": round(entry.score / ranked[0].score, 3),
-        }
-        for entry in ranked
-    ]
-    if not question:
-        head = excerpt(source.text, "", EXCERPT_CHARACTERS)[0]
-        shown = [{"text": head, "location": "beginning", "relevance": 1.0}]
+def _excerpts(
+    request: Request, stored: Stored, excerpts: Sequence[ContentExcerpt], count: Count, room: int
+) -> dict[str, Any]:
+    """As many of the excerpts as fit, and the terms that none of them is about."""
     fitting = []
-    for one in shown:
-        room -= count(str(one["text"]))
+    for each in excerpts:
+        room -= count(each.excerpt)
         if room < 0:
             break
-        fitting.append(one)
-    answer = _head(request, stored) | {"totalLength": len(source.text), "excerpts": fitting}
-    missed = _missed(request.terms, passages)
-    if not shown:
+        fitting.append(
+            {"text": each.excerpt, "location": each.excerpt_location, "relevance": each.relevance}
+        )
+    answer = _head(request, stored) | {"totalLength": len(_text(stored)), "excerpts": fitting}
+    missed = _missed(request.terms, excerpts)
+    if not excerpts:
         answer["reason"] = f"none of these terms stands in the content: {', '.join(missed)}"
         answer["next"] = "Other SearchTerms, or the content itself without ExcerptOnly"
     elif missed:
         answer["notFound"] = missed
-    if len(fitting) < len(shown):
-        answer["remaining"] = f"{len(shown) - len(fitting)} excerpts for which there was no room"
+    if len(fitting) < len(excerpts):
+        missing = len(excerpts) - len(fitting)
+        answer["remaining"] = f"{missing} excerpts for which there was no room"
     return answer
 
 
-def _missed(terms: Sequence[str], passages: Sequence[Passage]) -> list[str]:
+def _missed(terms: Sequence[str], excerpts: Sequence[ContentExcerpt]) -> list[str]:
     """The terms that no part of the content has."""
-    return [shortened(term, 80) for term in terms[:_MOST_TERMS] if not rank(term, passages)]
+    met = {term for each in excerpts for term in each.criteria}
+    return [shortened(term, 80) for term in terms[:MOST_CRITERIA] if term not in met]
 
 
 def _page(request: Request, stored: Stored, count: Count, room: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.facades.content_store import SourceType
+from holdfast.expand.excerpts import SourceType
 
 CONTENT_PARAMS = ("Content", "Results", "Entities")
 """Parameters that are contents, however short they are."""

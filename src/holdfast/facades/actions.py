@@ -17,6 +17,7 @@ import msgspec
 from holdfast.cite import is_long
 from holdfast.condense.cutting import shortened
 from holdfast.errors import HoldfastError, PrivacyError
+from holdfast.expand.excerpts import EXCERPT_CHARACTERS
 from holdfast.expand.retrieval import ACTION
 from holdfast.facades.action_results import (
     Action,
@@ -30,7 +31,7 @@ from holdfast.facades.action_results import (
     outputs_of,
     words_of,
 )
-from holdfast.facades.content_store import EXCERPT_CHARACTERS, ContentStore, StoredContent
+from holdfast.facades.content_store import ContentStore, StoredContent
 from holdfast.privacy import Policy, apply, find
 from holdfast.settings import Settings
 from holdfast.store import Content

@@ -10,29 +10,29 @@ import asyncio
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import msgspec
 
 from holdfast.cite import CitingRules, cite, count
-from holdfast.condense.condenser import Passage
-from holdfast.condense.kinds import condenser_for, kind_of
-from holdfast.condense.relevance import excerpt, rank
+from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
 from holdfast.engine import Holdfast
 from holdfast.engine.session import longer_refs
 from holdfast.errors import RefCollisionError
+from holdfast.expand.excerpts import (
+    EXCERPT_CHARACTERS,
+    ContentExcerpt,
+    SourceType,
+    excerpts_of,
+    source_type_of,
+)
 from holdfast.privacy import apply, find, flags
 from holdfast.store import Content, Scope, Store
 from holdfast.store.memory import MemoryStore
 from holdfast.store.protocol import GRACE_SECONDS
 from holdfast.store.records import RefInfo, Stored
 from holdfast.store.refs import canonical, digest, ref_id
-
-SourceType = Literal["web", "database", "storage", "search"]
-
-EXCERPT_CHARACTERS = 500
-_MOST_EXCERPTS = 5
 
 
 class StoredContent(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,22 +58,6 @@ class StoredContent(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"<StoredContent {self.id or 'new'}, {self.content_length} characters>"
-
-
-class ContentExcerpt(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a content that matters."""
-
-    content_id: str
-    excerpt: str
-    excerpt_location: str
-    """In source units: `lines 45-67`, `paragraph 3`, `section: Introduction`."""
-    relevance: str
-    """Why it matters."""
-    source_type: SourceType
-    source_url: str | None = None
-
-    def __repr__(self) -> str:
-        return f"<ContentExcerpt of {self.content_id}, {self.excerpt_location}>"
 
 
 class ContentStore:
@@ -151,7 +135,7 @@ class ContentStore:
         if stored is None:
             return []
         criteria = [each for each in map(str.strip, relevance_criteria) if each]
-        return await asyncio.to_thread(_excerpts, stored, criteria, max_excerpt_length)
+        return await asyncio.to_thread(excerpts_of, stored, criteria, max_excerpt_length)
 
     async def cleanup_for_agent_run(self, run_id: str) -> int:
         """Remove at once what only this run uses; how many contents went."""
@@ -227,59 +211,9 @@ def _from_store(stored: Stored) -> StoredContent:
     )
 
 
-def source_type_of(info: RefInfo) -> SourceType:
-    """Where a content came from; one that nobody named is from storage."""
-    return next((t for t in get_args(SourceType) if t == info.meta.get("source_type")), "storage")
-
-
 def text_of(data: bytes) -> str:
     """The text that was stored; bytes that never were text show as U+FFFD."""
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return data.decode("utf-8", "replace")
-
-
-# --- excerpts ------------------------------------------------------------------------------------
-
-
-def _excerpts(stored: Stored, criteria: Sequence[str], most: int) -> list[ContentExcerpt]:
-    source = Source(stored.data)
-    if not criteria:
-        head, _, _ = excerpt(source.text, "", most)
-        return [_excerpt(stored.info, head, "beginning", "how it begins")]
-    passages = condenser_for(source, stored.info.kind).passages(source)
-    return [
-        _excerpt(
-            stored.info,
-            excerpt(passages[index].text, ", ".join(named), most)[0],
-            passages[index].where,
-            f"on {', '.join(named)}",
-        )
-        for index, named in _chosen(criteria, passages)
-    ]
-
-
-def _chosen(
-    criteria: Sequence[str], passages: Sequence[Passage]
-) -> list[tuple[int, tuple[str, ...]]]:
-    """The best passage of every criterion, then the second best, … with the criteria they meet."""
-    orders = {each: [ranked.index for ranked in rank(each, passages)] for each in criteria}
-    taken: dict[int, None] = {}
-    for place in range(_MOST_EXCERPTS):
-        for order in orders.values():
-            if place < len(order):
-                taken.setdefault(order[place])
-    chosen = list(taken)[: max(_MOST_EXCERPTS, len(orders))]
-    return [(n, tuple(each for each, order in orders.items() if n in order)) for n in chosen]
-
-
-def _excerpt(info: RefInfo, text: str, where: str, why: str) -> ContentExcerpt:
-    return ContentExcerpt(
-        content_id=info.ref_id,
-        excerpt=text,
-        excerpt_location=where,
-        relevance=why,
-        source_type=source_type_of(info),
-        source_url=info.meta.get("url"),
-    )

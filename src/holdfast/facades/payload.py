@@ -14,7 +14,11 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.errors import DamagedContentError
-from holdfast.facades.content_store import ContentStore, SourceType, source_type_of, text_of
+from holdfast.expand.excerpts import SourceType, source_type_of
+from holdfast.expand.expansion import Count
+from holdfast.expand.options import MOST_TOKENS
+from holdfast.expand.retrieval import Retrieved, parse_retrieval, retrieve
+from holdfast.facades.content_store import ContentStore, text_of
 from holdfast.privacy import Policy, apply, find
 from holdfast.store.records import RefInfo, State, Stored
 
@@ -75,12 +79,30 @@ class Payload(NamedTuple):
 
     async def content(self, source_id: str) -> str | None:
         """The whole content of a source, by its id or ref; None if it is none of these."""
+        stored = await self._stored(source_id)
+        return None if stored is None else text_of(stored.data)
+
+    async def retrieve(
+        self, arguments: object, *, count: Count, max_tokens: int = MOST_TOKENS
+    ) -> Retrieved:
+        """What the action "Retrieve Stored Content" gives, of these sources and no others."""
+        request = parse_retrieval(arguments)
+        if isinstance(request, Retrieved):
+            return request
+        stored = await self._stored(request.content_id)
+        excerpts = []
+        if stored is not None and request.excerpt_only:
+            excerpts = await self.store.extract_excerpts(stored.info.ref_id, request.terms)
+        return await asyncio.to_thread(
+            retrieve, request, stored, excerpts, count=count, max_tokens=max_tokens
+        )
+
+    async def _stored(self, source_id: str) -> Stored | None:
         info = await self.store.store.info(self.store.scope, source_id)
         names = {source.ref_id for source in await self.sources()}
         if info is None or info.ref_id not in names:
             return None
-        stored = await self.store.store.get(self.store.scope, info.ref_id)
-        return None if stored is None else text_of(stored.data)
+        return await self.store.store.get(self.store.scope, info.ref_id)
 
     async def listing(self) -> str:
         """The sources as a conversation lists them, each with how it begins."""

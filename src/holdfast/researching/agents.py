@@ -15,8 +15,7 @@ import msgspec
 from holdfast.allocate import ContentItem, ContextBudgetManager, priorities
 from holdfast.allocate.phases import budget_of_context
 from holdfast.errors import AllocationError, ModelError
-from holdfast.expand.retrieval import ACTION, parse_retrieval, retrieve
-from holdfast.expand.retrieval import Retrieved as Opened
+from holdfast.expand.retrieval import ACTION, Retrieved
 from holdfast.facades import Payload
 from holdfast.facades.actions import action_message
 from holdfast.researching.asking import Asker, Claimed, actions_in, claims_in
@@ -69,8 +68,8 @@ class SubAgent:
                 await _items(payload, entries, state), room, phase=phase, context=question
             )
         except AllocationError as error:
-            return Analysed(question=number, findings=(), warnings=(_told(question, error),))
-        shown = {part.source_id for part in allocation.parts}
+            return Analysed(question=number, findings=(), warnings=(_failure(question, error),))
+        shown_ids = {part.source_id for part in allocation.parts}
         try:
             answer, usage = await self._conversed(f"{words}\n{allocation.text}", payload)
         except ModelError as error:
@@ -79,9 +78,9 @@ class SubAgent:
                 findings=(),
                 fidelity=allocation.fidelity_metadata,
                 usage=Usage(failures=1),
-                warnings=(_told(question, error),),
+                warnings=(_failure(question, error),),
             )
-        findings, refused = self._checked(number, claims_in(answer), shown)
+        findings, refused = self._checked(number, claims_in(answer), shown_ids)
         return Analysed(
             question=number,
             findings=tuple(findings),
@@ -93,39 +92,36 @@ class SubAgent:
     async def _conversed(self, prompt: str, payload: Payload) -> tuple[str, Usage]:
         """The answer; if it asks to open something, that of the question asked again with it."""
         answer, usage = await self.asker.ask(prompt)
-        wanted = [each for each in actions_in(answer) if each["action"] == ACTION][:_ACTIONS]
-        if not wanted:
+        calls = [call for call in actions_in(answer) if call["action"] == ACTION][:_ACTIONS]
+        if not calls:
             return answer, usage
-        results = [await self._opened(each, payload) for each in wanted]
-        actions = [{"name": ACTION} for _ in wanted]
+        results = [await self._opened(call, payload) for call in calls]
+        actions = [{"name": ACTION} for _ in calls]
         message = await action_message(
             results, actions, "research", settings=self.settings, store=payload.store
         )
-        again = f"{prompt}\n\n{AGAIN}\n{fenced(message['content'])}"
-        if self.asker.count(again) + self.asker.count(SYSTEM) > self.asker.context:
+        longer_prompt = f"{prompt}\n\n{AGAIN}\n{fenced(message['content'])}"
+        if self.asker.count(longer_prompt) + self.asker.count(SYSTEM) > self.asker.context:
             return answer, usage
-        second, more = await self.asker.ask(again)
-        return f"{answer}\n{second}", usage + more
+        second_answer, second_usage = await self.asker.ask(longer_prompt)
+        return f"{answer}\n{second_answer}", usage + second_usage
 
     async def _opened(self, action: dict[str, Any], payload: Payload) -> dict[str, Any]:
         """What an action gives, in the form in which actions give it; only of the payload."""
-        request = parse_retrieval(action.get("parameters"))
-        if isinstance(request, Opened):
-            return _result(request)
-        allowed = await payload.content(request.content_id)
-        store = payload.store
-        stored = await store.store.get(store.scope, request.content_id) if allowed else None
         room = max(200, self.asker.context // (4 * _ACTIONS))
-        return _result(retrieve(request, stored, count=self.asker.count, max_tokens=room))
+        opened = await payload.retrieve(
+            action.get("parameters"), count=self.asker.count, max_tokens=room
+        )
+        return _result(opened)
 
     def _checked(
-        self, number: int, claims: Sequence[Claimed], shown: set[str]
+        self, number: int, claims: Sequence[Claimed], shown_ids: set[str]
     ) -> tuple[list[Finding], Usage]:
         """The claims whose quotes stand in a source that was shown."""
         findings: list[Finding] = []
         bad_quotes = bad_claims = 0
         for place, claimed in enumerate(claims):
-            content = self.contents.get(claimed.source) if claimed.source in shown else None
+            content = self.contents.get(claimed.source) if claimed.source in shown_ids else None
             quote = content.find(claimed.quote) if content else None
             if quote is None:
                 bad_quotes += 1
@@ -178,12 +174,12 @@ async def _items(
     ]
 
 
-def _result(opened: Opened) -> dict[str, Any]:
+def _result(opened: Retrieved) -> dict[str, Any]:
     inner = {"Message": opened.message, "Result": {"ResultCode": opened.result_code}}
     error = {} if opened.success else {"error": opened.message}
     return {"success": opened.success, "result": inner, **error}
 
 
-def _told(question: str, error: Exception) -> str:
+def _failure(question: str, error: Exception) -> str:
     what = getattr(error, "what", type(error).__name__)
     return f"on “{question[:80]}” no model answered ({what}): quotations stand there"

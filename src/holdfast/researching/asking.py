@@ -69,13 +69,13 @@ class Asker:
             raise SpentError("the budget is used up", where=self.model.name)
         self._spent += size  # before the answer, so that calls at once cannot overdraw it
         completion = await self.model.complete(prompt, system=SYSTEM, max_tokens=self.answer_tokens)
-        used = Usage(
+        usage = Usage(
             calls=1,
             input_tokens=completion.input_tokens or size - self.answer_tokens,
             output_tokens=completion.output_tokens or self.count(completion.text),
         )
-        self._spent += used.tokens - size
-        return completion.text, used
+        self._spent += usage.tokens - size
+        return completion.text, usage
 
 
 def claims_in(answer: str) -> list[Claimed]:
@@ -99,10 +99,10 @@ def actions_in(answer: str) -> list[dict[str, Any]]:
 def questions_in(answer: str, most: int) -> tuple[str, ...]:
     """The questions of an answer, one per line; none if it says that nothing is missing."""
     lines = (_plain(_BULLET.sub("", line)) for line in answer.splitlines()[:_MOST_LINES])
-    asked = [line for line in lines if 8 <= len(line) <= 300 and "{" not in line]
+    questions = [line for line in lines if 8 <= len(line) <= 300 and "{" not in line]
     if any(line.lower().startswith(_NONE) for line in answer.split("\n")):
         return ()
-    return tuple(dict.fromkeys(asked))[:most]
+    return tuple(dict.fromkeys(questions))[:most]
 
 
 def markers_in(sentence: str) -> tuple[str, tuple[str, ...]]:

@@ -40,13 +40,13 @@ def compose(
             where="budget",
             fix="Give at least 400.",
         )
-    chosen = _chosen(frame, state, budget - count(markdown(frame)), count)
+    findings = _fitting(frame, state, budget - count(markdown(frame)), count)
     while True:
-        report = _with_findings(frame, state, chosen, count)
-        if count(markdown(report)) <= budget or not chosen:
+        report = _with_findings(frame, state, findings, count)
+        if count(markdown(report)) <= budget or not findings:
             _note(state, report)
             return report
-        chosen = chosen[: -max(1, len(chosen) // 50)]
+        findings = findings[: -max(1, len(findings) // 50)]
 
 
 def _frame(state: ResearchState, budget: int, model: str, run: str) -> Report:
@@ -68,20 +68,20 @@ def _frame(state: ResearchState, budget: int, model: str, run: str) -> Report:
     )
 
 
-def _chosen(frame: Report, state: ResearchState, room: int, count: Count) -> list[Finding]:
+def _fitting(frame: Report, state: ResearchState, room: int, count: Count) -> list[Finding]:
     """Findings that fit by what each would cost; those that the summary stands on come first."""
     entries = {entry.id: entry for entry in state.sources}
-    chosen: list[Finding] = []
-    listed: set[str] = set()
+    findings: list[Finding] = []
+    listed_ids: set[str] = set()
     for finding in _in_turns(state):
-        sources = {q.source for q in (*finding.supporting, *finding.contradicting)} - listed
-        rows = [_row(entries[source]) for source in sorted(sources) if source in entries]
+        new_ids = {q.source for q in (*finding.supporting, *finding.contradicting)} - listed_ids
+        rows = [_row(entries[source]) for source in sorted(new_ids) if source in entries]
         cost = count("\n".join([*finding_lines(finding, frame), *rows])) + 1
         if cost <= room:
             room -= cost
-            listed |= sources
-            chosen.append(finding)
-    return chosen
+            listed_ids |= new_ids
+            findings.append(finding)
+    return findings
 
 
 def _row(entry: SourceEntry) -> str:
@@ -93,9 +93,9 @@ def _row(entry: SourceEntry) -> str:
 
 def _in_turns(state: ResearchState) -> Iterator[Finding]:
     """What the summary stands on, then the best of each question, then the second best."""
-    told = {name for each in state.summary for name in each.findings}
-    yield from (finding for finding in state.findings if finding.id in told)
-    rest = [finding for finding in state.findings if finding.id not in told]
+    summarised_ids = {name for each in state.summary for name in each.findings}
+    yield from (finding for finding in state.findings if finding.id in summarised_ids)
+    rest = [finding for finding in state.findings if finding.id not in summarised_ids]
     columns = [
         sorted((f for f in rest if f.question == n), key=lambda f: -f.score)
         for n in range(len(state.sub_questions))
@@ -105,12 +105,12 @@ def _in_turns(state: ResearchState) -> Iterator[Finding]:
 
 
 def _with_findings(
-    frame: Report, state: ResearchState, chosen: Sequence[Finding], count: Count
+    frame: Report, state: ResearchState, findings: Sequence[Finding], count: Count
 ) -> Report:
-    ids = {finding.id for finding in chosen}
-    findings = tuple(finding for finding in state.findings if finding.id in ids)
+    ids = {finding.id for finding in findings}
+    ordered = tuple(finding for finding in state.findings if finding.id in ids)
     quotes: dict[str, dict[int, str]] = {}
-    for finding in findings:
+    for finding in ordered:
         for quote in (*finding.supporting, *finding.contradicting):
             quotes.setdefault(quote.source, {})[quote.start] = quote.text
     sources = [
@@ -120,10 +120,10 @@ def _with_findings(
     ]
     return msgspec.structs.replace(
         frame,
-        findings=findings,
+        findings=ordered,
         sources=tuple(sources),
         summary=tuple(each for each in state.summary if ids.issuperset(each.findings)),
-        findings_left_out=len(state.findings) - len(findings),
+        findings_left_out=len(state.findings) - len(ordered),
     )
 
 
@@ -140,10 +140,10 @@ def _fidelity(entry: SourceEntry, quoted: str, count: Count) -> Fidelity:
 
 def _note(state: ResearchState, report: Report) -> None:
     """Write down what the report holds of each source that was read."""
-    shown = {source.id: source.fidelity for source in report.sources}
+    fidelities = {source.id: source.fidelity for source in report.sources}
     records = {}
     for entry in state.readable:
-        fidelity = shown.get(entry.id)
+        fidelity = fidelities.get(entry.id)
         record = ContentFidelityRecord(
             source_id=entry.id,
             phase=PHASE,

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, ResearchError
 from holdfast.facades import ContentStore, Payload
 from holdfast.models.embedding import open_embedder
-from holdfast.models.opening import EXTRACTIVE, open_model
+from holdfast.models.opening import open_model
 from holdfast.models.protocol import CompletionModel
 from holdfast.researching.agents import SubAgent, source_name
 from holdfast.researching.asking import Asker
@@ -29,18 +28,18 @@ from holdfast.researching.composing import compose
 from holdfast.researching.finding import find, settle
 from holdfast.researching.gathering import (
     Gatherer,
-    Given,
     Lead,
-    SourceLimits,
+    SourceGiven,
     identity_of,
     leads_of,
 )
 from holdfast.researching.index import PassageIndex, names_in
+from holdfast.researching.options import Options, PhaseProgress, Researched
 from holdfast.researching.places import SourceContent
-from holdfast.researching.planning import sub_questions
+from holdfast.researching.planning import refers_back, sub_questions
 from holdfast.researching.ranking import rank
 from holdfast.researching.reading import Readings
-from holdfast.researching.records import Finding, ResearchState, SourceEntry
+from holdfast.researching.records import Finding, ResearchState, SearchHit, SourceEntry
 from holdfast.researching.report import Report
 from holdfast.researching.saving import (
     Analysed,
@@ -50,6 +49,7 @@ from holdfast.researching.saving import (
     Planned,
     Record,
     Refined,
+    Searched,
     Synthesised,
     run_of,
 )
@@ -58,62 +58,15 @@ from holdfast.researching.synthesising import Writer
 from holdfast.settings import Settings
 from holdfast.summarise import ContentSummarizer
 
-BUDGET = 8_000
-"""Tokens of a report without a model, unless another is given."""
 ROUNDS = 2
 """Refinements at most; it ends earlier when nothing new was found."""
 _SHOWN = 60
 """Sources that one sub-agent is given: those that bear most on its question."""
 
 
-class Told(NamedTuple):
-    """How far a research is."""
-
-    phase: str
-    done: int
-    total: int
-    tokens: int
-    """Used so far, of models."""
-    source: str = ""
-    """What was looked at last, while sources are gathered."""
-
-
-Progress = Callable[[Told], None]
-
-
-class Options(NamedTuple):
-    """How a research is done."""
-
-    budget: int | None = None
-    """Without a model: the most tokens of the report. With one: of all its prompts and answers."""
-    model: str | CompletionModel | None = None
-    report_tokens: int | None = None
-    """The most tokens of the report; without a model, the budget."""
-    limits: SourceLimits = SourceLimits()
-    resume: bool = False
-    stdin: str = ""
-    now: float | None = None
-    """When it is; None: the clock's time."""
-    progress: Progress = lambda _: None
-
-    @property
-    def model_name(self) -> str:
-        """Who is asked; empty if nobody is."""
-        if self.model is None or self.model == EXTRACTIVE:
-            return ""
-        return self.model if isinstance(self.model, str) else self.model.name
-
-
-class Researched(NamedTuple):
-    """What a research came to."""
-
-    report: Report
-    state: ResearchState
-
-
 async def conduct(
     question: str,
-    sources: Sequence[Given],
+    sources: Sequence[SourceGiven],
     engine: Holdfast,
     settings: Settings,
     options: Options | None = None,
@@ -174,7 +127,10 @@ class _Run:
         await self._analyse(writer)
         await self._refine(writer)
         await self._synthesise(writer)
-        return await self._report()
+        report = await self._report()
+        if self.options.discard:
+            await self.contents.close_run(self.record.run)
+        return Researched(report, self.state)
 
     # --- the phases ------------------------------------------------------------------------------
 
@@ -190,55 +146,66 @@ class _Run:
         """Read every source that was not read before the run was killed."""
         if self.record.gathered:
             return
-        limits = self.options.limits
-        leads = [*self.leads, *await self._searched()]
+        await self._search()
+        leads = [*self.leads, *(Lead(hit.url, "search") for hit in self.state.search_hits)]
         if not leads:
             raise ResearchError(
                 "no sources were given", fix="Give files, folders, URLs, refs, or - for a pipe."
             )
         gatherer = Gatherer(
-            self.contents, self.record.run, self.engine.workers, limits, self.readings
+            self.contents,
+            self.record.run,
+            self.engine.workers,
+            self.options.limits,
+            self.readings,
         )
-        await gatherer.heard(self.state.sources)
-        before = len(self.state.sources)
-        looked_at = count(before + 1)
+        await gatherer.take_up(self.state.sources)
+        read_before = len(self.state.sources)
+        numbers = count(read_before + 1)
 
         async def save(entries: list[SourceEntry]) -> None:
             await self.record.add(Gathered(tuple(entries)))
 
-        def told(name: str) -> None:
-            self._tell("gather", next(looked_at), len(leads), name)
+        def show(name: str) -> None:
+            self._tell("gather", next(numbers), len(leads), name)
 
-        self._tell("gather", before, len(leads))
-        await gatherer.gather(leads[before:], save, numbered_from=before + 1, told=told)
+        self._tell("gather", read_before, len(leads))
+        await gatherer.gather(leads[read_before:], save, numbered_from=read_before + 1, show=show)
         await self.record.add(GatheredAll())
 
-    async def _searched(self) -> list[Lead]:
-        """Pages that a search provider names, where the settings name one and URLs are allowed."""
+    async def _search(self) -> None:
+        """Ask for pages, where the settings name a search provider and URLs are allowed."""
         provider = open_search(self.settings) if self.options.limits.allow_urls else None
-        if provider is None:
-            return []
-        urls: dict[str, None] = {}
+        if provider is None or self.record.searched:
+            return
+        hits: dict[str, SearchHit] = {}
+        warnings: list[str] = []
         for question in self.state.sub_questions:
             try:
-                urls.update((hit.url, None) for hit in await provider.search(question))
+                for hit in await provider.search(question):
+                    hits.setdefault(hit.url, hit)
             except ResearchError as error:
-                self.state.warnings.append(f"{error.where}: {error.what}")
-        return [Lead(url, "search") for url in urls]
+                warnings.append(f"{error.where}: {error.what}")
+        await self.record.add(Searched(tuple(hits.values()), tuple(warnings)))
 
     async def _read(self) -> None:
         """Open the sources that are searched, and index them."""
-        readable = self.state.readable
-        for entry in readable:
+        entries = self.state.readable
+        for entry in entries:
             stored = await self.engine.store.get(self.engine.scope, entry.sha256)
-            if stored is not None:
-                self.texts[entry.id] = SourceContent(entry, stored)
+            if stored is None:  # removed since an earlier process had read it
+                raise ResearchError(
+                    "the store no longer has all sources of this run",
+                    where=entry.name,
+                    fix="Leave --resume out: then they are read again.",
+                )
+            self.texts[entry.id] = SourceContent(entry, stored)
+        texts = [self.texts[entry.id].text for entry in entries]
         readings = [
-            await self.readings.of(entry.sha256, self.texts[entry.id].text)
-            for entry in self._entries
+            await self.readings.of(entry.sha256, text)
+            for entry, text in zip(entries, texts, strict=True)
         ]
-        texts = [self.texts[entry.id].text for entry in self._entries]
-        titles = [entry.title for entry in self._entries]
+        titles = [entry.title for entry in entries]
         self._index = await asyncio.to_thread(
             PassageIndex, texts, titles, readings, self.readings.embedder
         )
@@ -253,8 +220,8 @@ class _Run:
         async def analysed(number: int) -> Analysed:
             async with lane:
                 if writer is None:
-                    return Analysed(question=number, findings=await self._quoted(number))
-                return await self._asked(writer, number)
+                    return Analysed(question=number, findings=await self._quotations(number))
+                return await self._by_sub_agent(writer, number)
 
         # Written down in the order of the questions, so that a run that was killed in between
         # numbers its findings as one that was not.
@@ -262,19 +229,21 @@ class _Run:
             await self.record.add(await task)
             self._tell("analyse", len(self.record.analysed), len(questions))
 
-    async def _quoted(self, number: int, also: Sequence[str] = ()) -> tuple[Finding, ...]:
+    async def _quotations(self, number: int, also: Sequence[str] = ()) -> tuple[Finding, ...]:
         """The passages on a question."""
         index = self.index
-        contents = [self.texts[entry.id] for entry in self._entries]
-        most = self._report_tokens // max(len(self.state.sub_questions), 1)
+        contents = [self.texts[entry.id] for entry in self.state.readable]
+        most = self.options.most_of_report // max(len(self.state.sub_questions), 1)
         question = self.state.sub_questions[number]
+        if refers_back(question):
+            also = [*also, self.question]
         return tuple(
             await asyncio.to_thread(
                 find, [question], index, contents, first=number, also=also, most_tokens=most
             )
         )
 
-    async def _asked(self, writer: Writer, number: int) -> Analysed:
+    async def _by_sub_agent(self, writer: Writer, number: int) -> Analysed:
         """What a sub-agent finds, with the sources that bear most on its question."""
         question = self.state.sub_questions[number]
         entries = await asyncio.to_thread(self._nearest, question)
@@ -284,10 +253,9 @@ class _Run:
         step = await agent.analyse(number, question, payload, entries, self.state)
         if step.findings:
             return step
-        quoted = await self._quoted(number)
         return Analysed(
             question=number,
-            findings=quoted,
+            findings=await self._quotations(number),
             fidelity=step.fidelity,
             usage=step.usage,
             warnings=step.warnings,
@@ -295,11 +263,11 @@ class _Run:
 
     def _nearest(self, question: str) -> list[SourceEntry]:
         """The sources whose passages score best, the best first."""
-        scores = rank(self.index, question)
-        best = np.zeros(len(self._entries), np.float32)
+        entries, scores = self.state.readable, rank(self.index, question)
+        best = np.zeros(len(entries), np.float32)
         np.maximum.at(best, self.index.source, scores)
         order = np.argsort(-best, kind="stable")[:_SHOWN]
-        return [self._entries[int(number)] for number in order]
+        return [entries[int(number)] for number in order]
 
     async def _refine(self, writer: Writer | None) -> None:
         """Ask for what is missing until nothing new is found, nobody asks, or it is enough."""
@@ -307,23 +275,23 @@ class _Run:
             if self.record.refinements and not self.record.refinements[-1]:
                 return
             self._tell("refine", len(self.record.refinements), ROUNDS)
-            before = _places(self.state.findings)
+            places_before = _places(self.state.findings)
             if writer is None:
                 await self._search_again()
                 return
             await self.record.add(await writer.refine(self.state, len(self.record.refinements) + 1))
             await self._analyse(writer)
-            if _places(self.state.findings) <= before:
+            if _places(self.state.findings) <= places_before:
                 return
 
     async def _search_again(self) -> None:
         """Questions without findings are searched once more, with the names that others led to."""
-        named = [name for finding in self.state.findings[:5] for name in names_in(finding.claim)]
+        names = [name for finding in self.state.findings[:5] for name in names_in(finding.claim)]
         answered = {finding.question for finding in self.state.findings}
         for number in range(len(self.state.sub_questions)):
-            if number not in answered and named:
-                quoted = await self._quoted(number, named)
-                await self.record.add(Analysed(question=number, findings=quoted))
+            if number not in answered and names:
+                quotations = await self._quotations(number, names)
+                await self.record.add(Analysed(question=number, findings=quotations))
         await self.record.add(Refined(()))
 
     async def _synthesise(self, writer: Writer | None) -> None:
@@ -338,16 +306,15 @@ class _Run:
             await self.record.add(await writer.summarise(self.state, settled, self.texts))
         self._tell("synthesise", 1, 1)
 
-    async def _report(self) -> Researched:
-        report = await asyncio.to_thread(
+    async def _report(self) -> Report:
+        return await asyncio.to_thread(
             compose,
             self.state,
-            self._report_tokens,
+            self.options.most_of_report,
             self.count,
             model=self.options.model_name,
             run=self.record.run,
         )
-        return Researched(report, self.state)
 
     # --- what the phases share -------------------------------------------------------------------
 
@@ -355,17 +322,6 @@ class _Run:
     def index(self) -> PassageIndex:
         assert self._index is not None  # noqa: S101 - it is built before anything is searched
         return self._index
-
-    @property
-    def _entries(self) -> list[SourceEntry]:
-        return [entry for entry in self.state.readable if entry.id in self.texts]
-
-    @property
-    def _report_tokens(self) -> int:
-        options = self.options
-        if options.report_tokens is not None:
-            return options.report_tokens
-        return options.budget if options.budget and not options.model_name else BUDGET
 
     def _writer(self) -> Writer | None:
         """The model that is asked; None where every claim is to be a quotation."""
@@ -385,7 +341,7 @@ class _Run:
         return Writer(asker, manager, self.settings)
 
     def _tell(self, phase: str, done: int, total: int, source: str = "") -> None:
-        self.options.progress(Told(phase, done, total, self.state.usage.tokens, source))
+        self.options.progress(PhaseProgress(phase, done, total, self.state.usage.tokens, source))
 
 
 def _places(findings: Sequence[Finding]) -> set[tuple[str, int]]:
@@ -395,7 +351,7 @@ def _places(findings: Sequence[Finding]) -> set[tuple[str, int]]:
 
 def research(
     question: str,
-    sources: Sequence[Given],
+    sources: Sequence[SourceGiven],
     *,
     model: str | CompletionModel | None = None,
     budget: int | None = None,
@@ -409,11 +365,12 @@ def research(
     loop, await `holdfast.researching.conduct` instead.
     """
     settings = settings or Settings.load()
-    chosen = (options or Options())._replace(model=model, budget=budget)
+    defaults = options or Options()
+    run_options = defaults._replace(model=model or defaults.model, budget=budget or defaults.budget)
 
     async def work() -> Researched:
         async with Holdfast.open(settings=settings) as engine:
-            return await conduct(question, sources, engine, settings, chosen)
+            return await conduct(question, sources, engine, settings, run_options)
 
     try:
         return asyncio.run(work())

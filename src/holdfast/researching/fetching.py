@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -22,6 +22,11 @@ from holdfast.errors import ResearchError
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PART = 65_536
 _AGENT = "holdfast-research"
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""All addresses of IPv6 that are given to anybody; others may lead into this machine."""
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+"""Addresses of IPv4 as networks without it write them (RFC 6052)."""
 
 
 class FetchLimits(NamedTuple):
@@ -111,11 +116,19 @@ def check_url(url: str, limits: FetchLimits) -> None:
 
 def check_address(address: str, limits: FetchLimits) -> None:
     """Raise if an address belongs to this machine or to a network that is not everybody's."""
-    ip: Any = ipaddress.ip_address(address.partition("%")[0])
-    for inner in (getattr(ip, "ipv4_mapped", None), getattr(ip, "sixtofour", None)):
-        ip = inner or ip
-    if (not ip.is_global or ip.is_multicast) and str(ip) not in limits.allowed:
+    ip = _reached(ipaddress.ip_address(address.partition("%")[0]))
+    is_public = ip.is_global and not ip.is_multicast and (ip.version == 4 or ip in _UNICAST)
+    if not is_public and str(ip) not in limits.allowed:
         raise ResearchError("the address is private", fix="Read it yourself and give the file.")
+
+
+def _reached(ip: _Address) -> _Address:
+    """The address of IPv4 that one of IPv6 stands for, if it does."""
+    if ip.version == 4:
+        return ip
+    if ip in _NAT64:
+        return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    return ip.ipv4_mapped or ip.sixtofour or ip
 
 
 class _Checked(AbstractResolver):

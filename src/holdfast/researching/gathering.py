@@ -45,7 +45,7 @@ class SourceText(NamedTuple):
     text: str
 
 
-Given = str | Path | SourceText
+SourceGiven = str | Path | SourceText
 """A path, a URL, a ref, `-`, or a text."""
 
 
@@ -84,31 +84,33 @@ def identity_of(lead: Lead, limits: SourceLimits) -> str:
     A run is known by these: over a file that was changed it is another one.
     """
     if lead.text is not None:
-        held = digest(lead.text.encode("utf-8", "replace"))
+        contents = digest(lead.text.encode("utf-8", "replace"))
     elif lead.path is not None and not lead.skipped:
         try:
-            held = digest(_read(lead.path, limits.walk.bytes))
+            contents = digest(_read(lead.path, limits.walk.bytes))
         except (OSError, ExtractError):
-            held = ""  # the table of sources will say why
+            contents = ""  # the table of sources will say why
     else:
-        held = lead.skipped
-    return f"{lead.origin} {lead.name} {held}"
+        contents = lead.skipped
+    return f"{lead.origin} {lead.name} {contents}"
 
 
-def leads_of(given: Sequence[Given], limits: SourceLimits, stdin: str = "") -> Iterator[Lead]:
+def leads_of(
+    sources: Sequence[SourceGiven], limits: SourceLimits, stdin: str = ""
+) -> Iterator[Lead]:
     """Everything that is to be read, in the order of giving."""
-    for each in given:
-        if isinstance(each, SourceText):
-            yield Lead(each.name, "text", text=each.text)
-        elif each == STDIN:
+    for source in sources:
+        if isinstance(source, SourceText):
+            yield Lead(source.name, "text", text=source.text)
+        elif source == STDIN:
             yield Lead(STDIN_NAME, "stdin", text=stdin)
-        elif isinstance(each, str) and each.startswith(("http://", "https://")):
+        elif isinstance(source, str) and source.startswith(("http://", "https://")):
             skipped = "" if limits.allow_urls else "URLs are not read unless --allow-urls says so"
-            yield Lead(each, "url", skipped=skipped)
-        elif isinstance(each, str) and parse(each) is not None and not Path(each).exists():
-            yield Lead(each, "ref")
+            yield Lead(source, "url", skipped=skipped)
+        elif isinstance(source, str) and parse(source) is not None and not Path(source).exists():
+            yield Lead(source, "ref")
         else:
-            for file in files_of(Path(each), limits.walk):
+            for file in files_of(Path(source), limits.walk):
                 name = str(file.path).encode("utf-8", "replace").decode()
                 yield Lead(name, "file", file.path, None, file.modified, file.skipped)
 
@@ -139,11 +141,11 @@ class Gatherer:
         save: Callable[[list[SourceEntry]], Awaitable[None]],
         *,
         numbered_from: int = 1,
-        told: Callable[[str], None] = lambda _: None,
+        show: Callable[[str], None] = lambda _: None,
     ) -> list[SourceEntry]:
         """Read all leads; what is read is handed to `save` a few at a time.
 
-        `told` hears the name of each source once it was looked at.
+        `show` is given the name of each source once it was looked at.
         """
         entries: list[SourceEntry] = []
         step = 8 * self._limits.at_once
@@ -153,7 +155,7 @@ class Gatherer:
 
             async def looked_at(place: int, lead: Lead) -> tuple[SourceEntry, SourceReading | None]:
                 pair = await self._entry(lead, f"S{numbered_from + place}", lane)
-                told(lead.name)
+                show(lead.name)
                 return pair
 
             pairs = await asyncio.gather(*map(looked_at, count(begin), batch))
@@ -162,7 +164,7 @@ class Gatherer:
             entries += judged
         return entries
 
-    async def heard(self, entries: Sequence[SourceEntry]) -> None:
+    async def take_up(self, entries: Sequence[SourceEntry]) -> None:
         """Go on from entries that an earlier process gathered."""
         for entry in entries:
             if entry.status == "read":
@@ -181,11 +183,11 @@ class Gatherer:
             return msgspec.structs.replace(
                 entry, status="duplicate", note=f"the same text as {first}", voice=first
             )
-        other, share = self._voices.add(entry.id, reading.sketch)
-        if not other:
+        voice, share = self._voices.add(entry.id, reading.sketch)
+        if not voice:
             return entry
-        note = f"{share:.0%} the same words as {other}"
-        return msgspec.structs.replace(entry, note=_joined(entry.note, note), voice=other)
+        note = f"{share:.0%} the same words as {voice}"
+        return msgspec.structs.replace(entry, note=_joined(entry.note, note), voice=voice)
 
     async def _entry(
         self, lead: Lead, number: str, lane: asyncio.Semaphore
@@ -201,10 +203,10 @@ class Gatherer:
                 entry, text = await self._of(bare, lead)
                 return entry, await self._readings.of(entry.sha256, text)
             except (ExtractError, PrivacyError, ResearchError) as error:
-                told = f"{error.what}. {error.fix}" if error.fix else error.what
+                reason = f"{error.what}. {error.fix}" if error.fix else error.what
             except OSError as error:
-                told = f"cannot be read: {error.strerror or type(error).__name__}"
-            return msgspec.structs.replace(bare, note=told), None
+                reason = f"cannot be read: {error.strerror or type(error).__name__}"
+            return msgspec.structs.replace(bare, note=reason), None
 
     async def _of(self, bare: SourceEntry, lead: Lead) -> tuple[SourceEntry, str]:
         if lead.origin == "ref":
@@ -258,8 +260,8 @@ class Gatherer:
     async def _extracted(self, data: bytes, kind: FileKind, url: str) -> Extracted:
         scope, store = self.contents.scope, self.contents.store
         key = f"{_EXTRACTED}:{kind}:{digest(data)}"
-        if (known := await store.summary(scope, key)) is not None:
-            return msgspec.msgpack.decode(known, type=Extracted)
+        if (earlier := await store.summary(scope, key)) is not None:
+            return msgspec.msgpack.decode(earlier, type=Extracted)
         extracted = await asyncio.to_thread(self._workers.extract, data, kind, url)
         await store.put_summary(scope, key, msgspec.msgpack.encode(extracted))
         return extracted

@@ -83,8 +83,8 @@ def _finding(finding: Finding) -> Iterator[str]:
     for kind, quotes in (("", finding.supporting), (' class="but"', finding.contradicting)):
         for quote in quotes:
             yield f"<blockquote{kind}>{escape(quote.text)}</blockquote>"
-            told = f"{place(quote)}, {quote.ref}, bytes {quote.start:,}-{quote.stop:,}"
-            yield f'<p class="place">{"but " if kind else ""}{escape(told)}</p>'
+            where = f"{place(quote)}, {quote.ref}, bytes {quote.start:,}-{quote.stop:,}"
+            yield f'<p class="place">{"but " if kind else ""}{escape(where)}</p>'
     yield "</details>"
 
 
@@ -104,9 +104,9 @@ def _tables(report: Report) -> Iterator[str]:
 
 def _legend(report: Report) -> Iterator[str]:
     """What is meant by the confidence of a finding, of those that stand there."""
-    used = {str(finding.confidence) for finding in report.findings}
+    names = {str(finding.confidence) for finding in report.findings}
     for name, meaning in report.confidence.items():
-        if name in used:
+        if name in names:
             yield f'<p class="meta">{escape(name)}: {escape(meaning)}.'
 
 

@@ -50,6 +50,8 @@ class PassageIndex:
         lengths = [len(each) for each in spans]
         self.source: Ints = np.repeat(np.arange(len(spans), dtype=np.int32), lengths)
         """Which source each passage is of."""
+        self.passages_of = lengths
+        """How many passages each source has."""
         self.words, self.of_sources = self._word_indexes(readings)
         self.of_titles = WordIndex.of(titles)
         self._vectors = _joined([reading.vectors for reading in readings])
@@ -86,8 +88,8 @@ class PassageIndex:
         """How near each passage is to a question; None without an embedder."""
         if self._embedder is None or not len(self):
             return None
-        asked = np.asarray(self._embedder.embed([question])[0], np.float32)
-        return products(self._vectors, asked) / self._lengths
+        vector = np.asarray(self._embedder.embed([question])[0], np.float32)
+        return products(self._vectors, vector) / self._lengths
 
 
 class WordIndex:
@@ -104,11 +106,11 @@ class WordIndex:
     @classmethod
     def of(cls, texts: Sequence[str]) -> WordIndex:
         """The words of texts."""
-        held = [Counter(terms_of(words_of(text))) for text in texts]
-        terms = np.array([term for counts in held for term in counts], np.uint32)
-        counts = np.array([count for counts in held for count in counts.values()], np.int64)
-        owners = np.repeat(np.arange(len(held), dtype=np.int32), [len(each) for each in held])
-        return cls(terms, owners, counts, len(held))
+        counters = [Counter(terms_of(words_of(text))) for text in texts]
+        terms = np.array([term for counter in counters for term in counter], np.uint32)
+        counts = np.array([n for counter in counters for n in counter.values()], np.int64)
+        owners = np.repeat(np.arange(len(texts), dtype=np.int32), [*map(len, counters)])
+        return cls(terms, owners, counts, len(texts))
 
     def scores(self, weights: dict[int, float]) -> Floats:
         """BM25 of every text for words, each with its weight."""

@@ -106,5 +106,5 @@ def _cuts(text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
-    shown = text[start:stop]
-    return start + len(shown) - len(shown.lstrip()), stop - (len(shown) - len(shown.rstrip()))
+    span = text[start:stop]
+    return start + len(span) - len(span.lstrip()), stop - (len(span) - len(span.rstrip()))

@@ -20,18 +20,24 @@ _SENTENCES = re.compile(r"(?<=[?;])\s+|\n+|(?<=\.)\s+(?=[A-Z])")
 _POINT = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 _SECOND = re.compile(rf",? (?:and|or) (?={_ASKING} )", re.IGNORECASE)
 _FEWEST_WORDS = 2
+_PRONOUN = re.compile(r"\b(?:it|its|they|them|their|he|him|his|she|her)\b", re.IGNORECASE)
 
 
 def sub_questions(question: str) -> tuple[str, ...]:
     """The questions in a question, each once, in their order; at least the question itself."""
-    whole = " ".join(question.split())
+    in_one_line = " ".join(question.split())
     parts: list[str] = []
     for sentence in _SENTENCES.split(question[:_LONGEST].strip()):
         pieces = _SECOND.split(" ".join(_POINT.sub("", sentence).split()))
         parts += pieces if all(map(_asks, pieces)) else [" ".join(pieces)]
-    asked = [" ".join(part.split()) for part in parts]
-    chosen = [part for part in dict.fromkeys(asked) if _asks(part)]
-    return tuple(chosen[:MOST]) if len(chosen) > 1 else (whole,)
+    candidates = dict.fromkeys(" ".join(part.split()) for part in parts)
+    questions = [part for part in candidates if _asks(part)]
+    return tuple(questions[:MOST]) if len(questions) > 1 else (in_one_line,)
+
+
+def refers_back(question: str) -> bool:
+    """Whether a question names what it is about only by a pronoun: `when was it rolled back?`."""
+    return _PRONOUN.search(question) is not None
 
 
 def _asks(part: str) -> bool:

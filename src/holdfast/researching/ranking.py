@@ -43,7 +43,7 @@ def rank(index: PassageIndex, question: str, also: Iterable[str] = ()) -> Floats
     return _hopped(index, scores, set(weights))
 
 
-def _hopped(index: PassageIndex, scores: Floats, asked: set[int]) -> Floats:
+def _hopped(index: PassageIndex, scores: Floats, question_terms: set[int]) -> Floats:
     """The scores with what the names of the best passages add."""
     best = np.argsort(-scores, kind="stable")[:_FIRST]
     if not len(best) or scores[best[0]] <= 0:
@@ -55,9 +55,9 @@ def _hopped(index: PassageIndex, scores: Floats, asked: set[int]) -> Floats:
         title = index.titles[int(index.source[number])]
         for name in names_in(f"{title}. {index.text(int(number))}"):
             for term in terms_of(words_of(name)):
-                if term not in asked:
+                if term not in question_terms:
                     weights[term] = max(weights.get(term, 0.0), weight)
     hop = index.words.scores(weights)
     hop += _OF_TITLE * _HOP_TITLE * index.of_titles.scores(weights)[index.source]
-    most = float(hop.max())
-    return scores + _OF_HOP * top / most * hop if most > 0 else scores
+    highest = float(hop.max())
+    return scores + _OF_HOP * top / highest * hop if highest > 0 else scores

@@ -88,12 +88,12 @@ def read_text(text: str, embedder: Embedder | None = None) -> SourceReading:
     spans = [(start, stop) for _, start, stop in cut_up(text, 0)]
     passages = [text[start:stop] for start, stop in spans]
     words = [Counter(terms_of(words_of(passage))) for passage in passages]
-    every = [(term, min(count, _MOST_COUNT)) for held in words for term, count in held.items()]
+    pairs = [(term, min(n, _MOST_COUNT)) for counter in words for term, n in counter.items()]
     return SourceReading(
         np.array(spans, np.int32).tobytes(),
         np.fromiter(map(len, words), np.int32, len(words)).tobytes(),
-        np.fromiter((term for term, _ in every), np.uint32, len(every)).tobytes(),
-        bytes(count for _, count in every),
+        np.fromiter((term for term, _ in pairs), np.uint32, len(pairs)).tobytes(),
+        bytes(count for _, count in pairs),
         _vectors(passages, embedder),
         sketch(text).tobytes(),
     )
@@ -102,8 +102,8 @@ def read_text(text: str, embedder: Embedder | None = None) -> SourceReading:
 def _vectors(passages: Sequence[str], embedder: Embedder | None) -> bytes:
     if embedder is None:
         return b""
-    shown = [passage[:_MOST_TEXT] for passage in passages]
-    batches = (shown[at : at + _TOGETHER] for at in range(0, len(shown), _TOGETHER))
+    texts = [passage[:_MOST_TEXT] for passage in passages]
+    batches = (texts[at : at + _TOGETHER] for at in range(0, len(texts), _TOGETHER))
     return b"".join(quantised(embedder.embed(batch)).tobytes() for batch in batches)
 
 
@@ -114,25 +114,25 @@ class Readings:
         self._store, self._scope = store, scope
         self.embedder = embedder
         self._maker = embedder.name if embedder else "words"
-        self._held: dict[str, SourceReading] = {}
+        self._readings: dict[str, SourceReading] = {}
         # One text is read at a time: beside each other they would take the same processor and
         # several times the memory.
         self._lane = asyncio.Lock()
 
     async def of(self, sha256: str, text: str) -> SourceReading:
         """The reading of a stored text, by its hash."""
-        reading = self._held.get(sha256) or await self._kept(sha256)
+        reading = self._readings.get(sha256) or await self._stored(sha256)
         if reading is None:
             async with self._lane:
                 reading = await asyncio.to_thread(read_text, text, self.embedder)
             value = msgspec.msgpack.encode(reading)
             await self._store.put_summary(self._scope, self._key(sha256), value, source=sha256)
-        self._held[sha256] = reading
+        self._readings[sha256] = reading
         return reading
 
     def _key(self, sha256: str) -> str:
         return f"reading:{_VERSION}:{self._maker}:{sha256}"
 
-    async def _kept(self, sha256: str) -> SourceReading | None:
+    async def _stored(self, sha256: str) -> SourceReading | None:
         value = await self._store.summary(self._scope, self._key(sha256))
         return None if value is None else msgspec.msgpack.decode(value, type=SourceReading)

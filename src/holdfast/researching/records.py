@@ -104,6 +104,19 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Statement on {', '.join(self.findings)}>"
 
 
+class SearchHit(msgspec.Struct, frozen=True):
+    """A page that a search names; its content is read only when it is fetched (003-41)."""
+
+    title: str
+    url: str
+    snippet: str = ""
+    content_citation_id: str | None = None
+    """The ref of its content, once it was fetched."""
+
+    def __repr__(self) -> str:
+        return f"<SearchHit {self.content_citation_id or 'not fetched'}>"
+
+
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """What models were asked, and what was thrown away of their answers."""
 
@@ -132,6 +145,8 @@ class ResearchState(ContentState, kw_only=True):
 
     sub_questions: tuple[str, ...] = ()
     sources: list[SourceEntry] = msgspec.field(default_factory=list)
+    search_hits: list[SearchHit] = msgspec.field(default_factory=list)
+    """Pages that a search named, each once; those that were fetched with their refs."""
     findings: list[Finding] = msgspec.field(default_factory=list)
     summary: tuple[Statement, ...] = ()
     rounds: int = 0

@@ -13,7 +13,14 @@ import msgspec
 
 from holdfast.allocate import ContentFidelityRecord
 from holdfast.errors import ResearchError
-from holdfast.researching.records import Finding, ResearchState, SourceEntry, Statement, Usage
+from holdfast.researching.records import (
+    Finding,
+    ResearchState,
+    SearchHit,
+    SourceEntry,
+    Statement,
+    Usage,
+)
 from holdfast.store import Scope, Store
 from holdfast.store.refs import digest
 
@@ -32,6 +39,13 @@ class Planned(msgspec.Struct, frozen=True, tag="planned"):
 
     sub_questions: tuple[str, ...]
     usage: Usage = Usage()
+
+
+class Searched(msgspec.Struct, frozen=True, tag="searched"):
+    """A search was asked for pages; a service may name others the next time."""
+
+    hits: tuple[SearchHit, ...]
+    warnings: tuple[str, ...] = ()
 
 
 class Gathered(msgspec.Struct, frozen=True, tag="gathered"):
@@ -71,7 +85,7 @@ class Synthesised(msgspec.Struct, frozen=True, kw_only=True, tag="synthesised"):
     warnings: tuple[str, ...] = ()
 
 
-Step = Begun | Planned | Gathered | GatheredAll | Analysed | Refined | Synthesised
+Step = Begun | Planned | Searched | Gathered | GatheredAll | Analysed | Refined | Synthesised
 
 
 class Record:
@@ -81,6 +95,7 @@ class Record:
         self._store, self._scope = store, scope.of(run)
         self.run = run
         self.state = ResearchState()
+        self.searched = False
         self.gathered = False
         self.refinements: list[tuple[str, ...]] = []
         self.analysed: set[int] = set()
@@ -94,7 +109,7 @@ class Record:
             ResearchError: there is nothing to go on from.
         """
         if not resume:
-            await self._store.journal.forget(self._scope, _JOURNAL)
+            await self._begin_anew()
             return
         entries = await self._store.journal.read(self._scope, _JOURNAL)
         if not entries:
@@ -106,6 +121,14 @@ class Record:
         for entry in entries:
             self._apply(msgspec.json.decode(entry.data, type=Step))
         self._next = entries[-1].sequence + 1
+
+    async def _begin_anew(self) -> None:
+        session = await self._store.session(self._scope)
+        if session is not None and session.closed_at is not None:
+            # What a closed run used may go within the hour, and this run will use it: a session
+            # cannot be opened again, so that it begins without what the closed one left.
+            await self._store.delete_session(self._scope)
+        await self._store.journal.forget(self._scope, _JOURNAL)
 
     async def add(self, step: Step) -> None:
         """Write a step down; then it is done."""
@@ -122,8 +145,12 @@ class Record:
                 state.query, state.now = question, now
             case Planned(sub_questions):
                 state.sub_questions = sub_questions
+            case Searched(hits):
+                self.searched = True
+                state.search_hits.extend(hits)
             case Gathered(sources):
                 state.sources.extend(sources)
+                state.search_hits = _fetched(state.search_hits, sources)
             case GatheredAll():
                 self.gathered = True
             case Analysed():
@@ -139,10 +166,24 @@ class Record:
                 state.findings = list(step.findings)
                 state.summary = step.summary
                 state.note(step.fidelity)
-        if not isinstance(step, Begun | Gathered | GatheredAll):
+        if isinstance(step, Planned | Analysed | Refined | Synthesised):
             state.usage += step.usage
-        if isinstance(step, Analysed | Synthesised):
+        if isinstance(step, Searched | Analysed | Synthesised):
             state.warnings.extend(step.warnings)
+
+
+def _fetched(hits: Sequence[SearchHit], sources: Sequence[SourceEntry]) -> list[SearchHit]:
+    """Hits with the refs of the pages that were fetched for them (003-41)."""
+    refs = {entry.name: entry.ref for entry in sources if entry.origin == "search" and entry.ref}
+    return [
+        msgspec.structs.replace(hit, content_citation_id=refs.get(hit.url, hit.content_citation_id))
+        for hit in hits
+    ]
+
+
+async def is_recorded(store: Store, scope: Scope, run: str) -> bool:
+    """Whether a store has the steps of a run."""
+    return _JOURNAL in await store.journal.names(scope.of(run))
 
 
 async def gathered_by(store: Store, scope: Scope, run: str) -> dict[str, SourceEntry]:

@@ -1,34 +1,27 @@
 """Search providers: a question → addresses of pages, by whichever service the settings name.
 
-searching: after fetching. A provider is one call; the pages it names are then read as any URL is,
+searching: after records. A provider is one call; the pages it names are then read as any URL is,
 under the same limits. Without one, the sources that were given are all that is searched.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import aiohttp
 import msgspec
 
 from holdfast.errors import ResearchError, SettingsError
+from holdfast.researching.records import SearchHit
 from holdfast.settings import Settings
 
 SNIPPET_CHARACTERS = 200
 _MOST_HITS = 8
+_MOST_URL = 2_000
+_MOST_TITLE = 200
 _MOST_BYTES = 2_000_000
 _SECONDS = 15.0
-
-
-class SearchHit(NamedTuple):
-    """A page that a search names; its content is read only when it is fetched (003-41)."""
-
-    title: str
-    url: str
-    snippet: str = ""
-    content_citation_id: str | None = None
-    """The ref of its content, once it was fetched."""
 
 
 class SearchProvider(Protocol):
@@ -63,8 +56,8 @@ class _Http(ABC):
                 data = await response.content.read(_MOST_BYTES)
                 answer = msgspec.json.decode(data)
         except (aiohttp.ClientError, OSError, ValueError, TimeoutError) as error:
-            told = f"the search gave no answer: {type(error).__name__}"
-            raise ResearchError(told, where=self.name) from None
+            failure = f"the search gave no answer: {type(error).__name__}"
+            raise ResearchError(failure, where=self.name) from None
         return _hits(self._results(answer))
 
     @abstractmethod
@@ -142,7 +135,8 @@ def _hits(results: Any) -> list[SearchHit]:
     hits = []
     for result in results if isinstance(results, list) else ():
         url = result.get("url") if isinstance(result, dict) else None
-        if isinstance(url, str):
+        if isinstance(url, str) and len(url) <= _MOST_URL:  # hits are written down: none is large
+            title = str(result.get("title") or "")
             text = str(result.get("content") or result.get("description") or "")
-            hits.append(SearchHit(str(result.get("title") or ""), url, text[:SNIPPET_CHARACTERS]))
+            hits.append(SearchHit(title[:_MOST_TITLE], url, text[:SNIPPET_CHARACTERS]))
     return hits[:_MOST_HITS]

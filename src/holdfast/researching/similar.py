@@ -47,8 +47,8 @@ def alike(first: Sketch, second: Sketch) -> float:
     union = np.union1d(first, second)[:_SKETCH]
     if not len(union):
         return 0.0
-    both = np.intersect1d(first, second, assume_unique=True)
-    return float(np.isin(union, both, assume_unique=True).sum()) / len(union)
+    common = np.intersect1d(first, second, assume_unique=True)
+    return float(np.isin(union, common, assume_unique=True).sum()) / len(union)
 
 
 class Voices:
@@ -58,19 +58,19 @@ class Voices:
         self._sketches: dict[str, Sketch] = {}
         self._holders: dict[int, list[str]] = {}
 
-    def add(self, name: str, new: Sketch) -> tuple[str, float]:
+    def add(self, name: str, text_sketch: Sketch) -> tuple[str, float]:
         """The text that this one repeats, and the share of it; an empty name if it is new."""
-        if not len(new):
+        if not len(text_sketch):
             return "", 0.0
-        first = [int(number) for number in new[:_LOOKED_UP]]
+        first = [int(number) for number in text_sketch[:_LOOKED_UP]]
         candidates = {other for number in first for other in self._holders.get(number, ())}
         nearest = max(
-            ((alike(new, self._sketches[other]), other) for other in sorted(candidates)),
+            ((alike(text_sketch, self._sketches[other]), other) for other in sorted(candidates)),
             default=(0.0, ""),
         )
         if nearest[0] >= NEARLY:
             return nearest[1], nearest[0]
-        self._sketches[name] = new
+        self._sketches[name] = text_sketch
         for number in first:
             holders = self._holders.setdefault(number, [])
             if len(holders) < _MOST_COMPARED:

@@ -46,8 +46,8 @@ class Writer:
     async def refine(self, state: ResearchState, number: int) -> Refined:
         """Questions that are still open, none of which was asked before."""
         words = REFINE.format(question=state.query, most=_NEW_QUESTIONS)
-        told = "\n".join(f"- {finding.claim}" for finding in state.findings)
-        context = ContentItem(source_id="findings", content=told or "Nothing.", kind="context")
+        claims = "\n".join(f"- {finding.claim}" for finding in state.findings)
+        context = ContentItem(source_id="findings", content=claims or "Nothing.", kind="context")
         try:
             room = self._room("refinement", words)
             allocation = await self.manager.allocate_budget(
@@ -56,9 +56,9 @@ class Writer:
             answer, usage = await self.asker.ask(f"{words}\n{allocation.text}")
         except (ModelError, AllocationError):
             return Refined((), Usage(failures=1))
-        asked = {" ".join(each.lower().split()) for each in state.sub_questions}
-        new = [q for q in questions_in(answer, _NEW_QUESTIONS) if q.lower() not in asked]
-        return Refined(tuple(new), usage)
+        earlier = {" ".join(question.lower().split()) for question in state.sub_questions}
+        questions = [q for q in questions_in(answer, _NEW_QUESTIONS) if q.lower() not in earlier]
+        return Refined(tuple(questions), usage)
 
     async def summarise(
         self,
@@ -126,8 +126,8 @@ def _checked(answer: str, findings: Sequence[Finding]) -> tuple[tuple[Statement,
     refused = 0
     for sentence in sentences_of(_behind_marks(answer)):
         text, names = markers_in(sentence.text)
-        known = all(name in quotes for name in names) and bool(names)
-        if known and text and is_borne(text, "\n".join(quotes[name] for name in names)):
+        is_cited = bool(names) and all(name in quotes for name in names)
+        if is_cited and text and is_borne(text, "\n".join(quotes[name] for name in names)):
             statements.append(Statement(text=text, findings=names))
         elif text:
             refused += 1

@@ -1,7 +1,7 @@
 """Files behind the paths that were given: folders walked once, within limits, in a fixed order.
 
-walking: after records. Links to folders are followed at most once each, so that loops end; what
-cannot be read, or is no plain file, comes with the reason.
+walking: after records. Links are followed within the folder that was given, and each folder is
+entered once, so that loops end; what cannot be read, or is no plain file, comes with the reason.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import NamedTuple
 _PASSED_OVER = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
 """Folders that hold what others wrote for machines; name one as a source to read it."""
 
+_LEADS_OUT = "a link out of the folder; name its target to read it"
+
 
 class WalkLimits(NamedTuple):
     """How much is taken of what is given."""
@@ -25,7 +27,7 @@ class WalkLimits(NamedTuple):
     depth: int = 40
 
 
-class FileGiven(NamedTuple):
+class WalkedFile(NamedTuple):
     """A file, or why it is not read."""
 
     path: Path
@@ -34,64 +36,70 @@ class FileGiven(NamedTuple):
     skipped: str = ""
 
 
-def files_of(path: Path, limits: WalkLimits) -> Iterator[FileGiven]:
+def files_of(path: Path, limits: WalkLimits) -> Iterator[WalkedFile]:
     """The file that a path names, or all files in the folder that it names."""
     try:
         status = path.stat()
     except OSError as error:
-        yield FileGiven(path, skipped=_why(error))
+        yield WalkedFile(path, skipped=_why(error))
         return
     if not stat.S_ISDIR(status.st_mode):
         yield _file(path, status, limits)
         return
-    for taken, file in enumerate(_inside(path, (status.st_dev, status.st_ino), limits)):
-        if taken >= limits.files:
-            yield FileGiven(path, skipped=f"the files behind the first {limits.files:,}: too many")
+    for number, file in enumerate(_inside(path, status, limits)):
+        if number >= limits.files:
+            yield WalkedFile(path, skipped=f"the files behind the first {limits.files:,}: too many")
             return
         yield file
 
 
-def _inside(folder: Path, identity: tuple[int, int], limits: WalkLimits) -> Iterator[FileGiven]:
+def _inside(folder: Path, status: os.stat_result, limits: WalkLimits) -> Iterator[WalkedFile]:
     """Without recursion: a folder may be as deep as a disk is large."""
-    visited = {identity}
+    root = folder.resolve()
+    visited = {(status.st_dev, status.st_ino)}
     waiting = [(folder, 0)]
     while waiting:
         current, depth = waiting.pop()
         try:
             paths = sorted(current.iterdir())
         except OSError as error:
-            yield FileGiven(current, skipped=_why(error))
+            yield WalkedFile(current, skipped=_why(error))
             continue
         folders: list[tuple[Path, int]] = []
         for path in paths:
             try:
                 status = path.stat()
             except OSError as error:
-                yield FileGiven(path, skipped=_why(error))
+                yield WalkedFile(path, skipped=_why(error))
                 continue
-            if not stat.S_ISDIR(status.st_mode):
+            if path.is_symlink() and not path.resolve().is_relative_to(root):
+                # Whoever packed the folder chose the target: it may be a key of who unpacks it.
+                yield WalkedFile(
+                    path, skipped="a link out of the folder; name its target to read it"
+                )
+            elif not stat.S_ISDIR(status.st_mode):
                 yield _file(path, status, limits)
             elif path.name in _PASSED_OVER:
                 continue
             elif (status.st_dev, status.st_ino) in visited:
-                yield FileGiven(path, skipped="a link to a folder that was read already")
+                yield WalkedFile(path, skipped="a link to a folder that was read already")
             elif depth >= limits.depth:
-                yield FileGiven(path, skipped=f"deeper than {limits.depth} folders")
+                yield WalkedFile(path, skipped=f"deeper than {limits.depth} folders")
             else:
                 visited.add((status.st_dev, status.st_ino))
                 folders.append((path, depth + 1))
         waiting += reversed(folders)
 
 
-def _file(path: Path, status: os.stat_result, limits: WalkLimits) -> FileGiven:
+def _file(path: Path, status: os.stat_result, limits: WalkLimits) -> WalkedFile:
     if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for, a device never ends
-        return FileGiven(path, skipped="no plain file")
+        return WalkedFile(path, skipped="no plain file")
     if status.st_size > limits.bytes:
-        told = f"{status.st_size:,} bytes: more than {limits.bytes:,} are not read of one file"
-        return FileGiven(path, status.st_size, status.st_mtime, told)
+        reason = f"{status.st_size:,} bytes: more than {limits.bytes:,} are not read of one file"
+        return WalkedFile(path, status.st_size, status.st_mtime, reason)
     if not status.st_size:
-        return FileGiven(path, 0, status.st_mtime, "the file is empty")
-    return FileGiven(path, status.st_size, status.st_mtime)
+        return WalkedFile(path, 0, status.st_mtime, "the file is empty")
+    return WalkedFile(path, status.st_size, status.st_mtime)
 
 
 def _why(error: OSError) -> str:

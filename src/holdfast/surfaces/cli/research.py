@@ -27,12 +27,14 @@ from ._output import ColorOption, Output, OutputOption, remark, table
 from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
 
 if TYPE_CHECKING:
-    from holdfast.researching import Progress, Report, Researched, Told, Verified
+    from holdfast.researching import PhaseProgress, Progress, Report, Researched, Verified
 
 Format = Literal["md", "html", "json"]
 _SUFFIXES: dict[str, Format] = {".md": "md", ".html": "html", ".htm": "html", ".json": "json"}
 _FAULTY = 1
 _STDIN = "-"
+_RUN = "research-"
+"""How the names of runs begin."""
 _SHOWN_OF_A_NAME = 40
 """Characters of a source's name beside its bar: its end tells more than its beginning."""
 
@@ -88,6 +90,14 @@ def ask(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from where the same research was interrupted.")
     ] = False,
+    discard: Annotated[
+        bool,
+        typer.Option(
+            "--discard",
+            help="Let go of what only this research stored; `holdfast store gc` removes it after "
+            "an hour, and until then the report can be verified.",
+        ),
+    ] = False,
     allow_urls: Annotated[
         bool | None, typer.Option("--allow-urls/--no-urls", help="Whether pages may be fetched.")
     ] = None,
@@ -126,6 +136,7 @@ def ask(
                 model=model,
                 limits=limits,
                 resume=resume,
+                discard=discard,
                 stdin=stdin,
                 progress=progress,
             )
@@ -192,6 +203,46 @@ def verify_report(
         raise typer.Exit(_FAULTY)
 
 
+@app.command("forget")
+def forget_run(
+    run: Annotated[
+        str,
+        typer.Argument(metavar="RUN", help="As a report names it, or that report as JSON."),
+    ],
+    store: StoreOption = None,
+    user: UserOption = DEFAULT.user,
+    workspace: WorkspaceOption = DEFAULT.workspace,
+    output: OutputOption = None,
+    color: ColorOption = None,
+) -> None:
+    """Remove a research from the store: its record, and the sources that only it used.
+
+    What other runs or sessions use stays. Reports of the run can no longer be verified.
+
+    \b
+    Examples:
+      holdfast research forget report.json
+      holdfast research forget research-0123456789abcdef
+    """
+    from holdfast.researching import Forgotten, Report, forget  # noqa: PLC0415 - see `ask`
+
+    settings = Settings.load(output=output, color=color, store_url=store)
+    name = run if run.startswith(_RUN) else Report.load(read_content(run, settings)).run
+
+    async def work(opened: Store) -> Forgotten:
+        return await forget(name, opened, Scope(user, workspace))
+
+    forgotten = with_store(settings, work)
+
+    def draw(console: Console) -> None:
+        console.print(
+            f"Removed {name} with {forgotten.removed:,} contents; {forgotten.shared:,} stay, which "
+            "others use. Its reports can no longer be verified."
+        )
+
+    Output(settings).emit({"run": name, **forgotten._asdict()}, draw)
+
+
 def _default(settings: Settings) -> Format:
     return "json" if Output(settings).as_json else "md"
 
@@ -233,15 +284,15 @@ def _bars(settings: Settings) -> Iterator[Progress]:
     with Bars(*columns, console=console, transient=True) as bars:
         tasks: dict[str, TaskID] = {}
 
-        def tell(told: Told) -> None:
-            if told.phase not in tasks:
-                tasks[told.phase] = bars.add_task(told.phase, total=told.total, tokens=0, source="")
+        def tell(at: PhaseProgress) -> None:
+            if at.phase not in tasks:
+                tasks[at.phase] = bars.add_task(at.phase, total=at.total, tokens=0, source="")
             bars.update(
-                tasks[told.phase],
-                completed=told.done,
-                total=told.total,
-                tokens=told.tokens,
-                source=inline(told.source)[-_SHOWN_OF_A_NAME:],
+                tasks[at.phase],
+                completed=at.done,
+                total=at.total,
+                tokens=at.tokens,
+                source=inline(at.source)[-_SHOWN_OF_A_NAME:],
             )
 
         yield tell

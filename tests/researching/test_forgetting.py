@@ -1,0 +1,96 @@
+"""Runs that are over: what only they used goes, and what others need stays and still verifies."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import ResearchError
+from holdfast.facades import ContentStore
+from holdfast.researching import Forgotten, Report, forget, verify
+from holdfast.store import Scope
+from holdfast.store.memory import MemoryStore
+from tests.researching.made import researched, texts
+from tests.store.harness import Clock
+
+HOUR = 3_600.0
+
+
+def faults(report: Report, store: MemoryStore) -> int:
+    return len(asyncio.run(verify(report, store, Scope())).faults)
+
+
+def forgotten(run: str, store: MemoryStore, scope: Scope | None = None) -> Forgotten:
+    return asyncio.run(forget(run, store, scope or Scope()))
+
+
+def swept(store: MemoryStore) -> int:
+    return asyncio.run(ContentStore(store).sweep())
+
+
+def test_what_two_runs_use_stays_until_both_are_forgotten() -> None:
+    store, sources = MemoryStore(), texts(5)
+    one = researched("How long was it?", sources[:4], store=store).report
+    two = researched("How long was it in part 3?", sources[2:], store=store).report
+    assert forgotten(one.run, store) == Forgotten(removed=2, shared=2)
+    assert faults(one, store)
+    assert not faults(two, store)
+    assert forgotten(two.run, store) == Forgotten(removed=3, shared=0)
+    assert faults(two, store)
+    assert asyncio.run(store.refs(Scope())) == []
+
+
+def test_what_is_no_run_of_this_user_is_not_forgotten() -> None:
+    store = MemoryStore()
+    report = researched("How long was it?", texts(2), store=store).report
+    for run, scope in (
+        ("research-0000000000000000", Scope()),
+        ("a session of the proxy", Scope()),
+        (report.run, Scope("another")),
+    ):
+        with pytest.raises(ResearchError, match="no run of this name"):
+            forgotten(run, store, scope)
+    assert not faults(report, store)
+
+
+def test_sources_of_a_discarded_run_stay_for_an_hour() -> None:
+    clock = Clock()
+    store = MemoryStore(clock=clock)
+    left = researched("How long was it?", texts(3), store=store, discard=True).report
+    stays = researched("How long was it in part 3?", texts(1, seed=9), store=store).report
+    clock.advance(HOUR - 1)
+    assert swept(store) == 0
+    assert not faults(left, store)
+    clock.advance(2 * HOUR)  # what was opened to be verified is new for an hour
+    assert swept(store) == 3
+    assert faults(left, store)
+    assert not faults(stays, store)
+
+
+def test_a_discarded_run_that_is_asked_again_keeps_its_sources() -> None:
+    clock = Clock()
+    store = MemoryStore(clock=clock)
+    first = researched("How long was it?", texts(3), store=store, discard=True).report
+    again = researched("How long was it?", texts(3), store=store).report
+    assert again.dump() == first.dump()
+    clock.advance(3 * HOUR)
+    assert swept(store) == 0
+    assert not faults(again, store)
+
+
+def test_a_discarded_run_is_gone_on_from_while_its_sources_are_there(tmp_path: Path) -> None:
+    clock = Clock()
+    store = MemoryStore(clock=clock)
+    (tmp_path / "a.md").write_text("The dam of Gent broke in 1911.")
+    first = researched("When did it break?", [tmp_path], store=store, discard=True).report
+    again = researched("When did it break?", [tmp_path], store=store, discard=True, resume=True)
+    assert again.report.dump() == first.dump()
+    clock.advance(3 * HOUR)
+    assert swept(store) == 1
+    with pytest.raises(ResearchError, match="no longer has all sources"):
+        researched("When did it break?", [tmp_path], store=store, resume=True)
+    anew = researched("When did it break?", [tmp_path], store=store).report
+    assert anew.dump() == first.dump()
+    assert not faults(anew, store)
