@@ -20,15 +20,18 @@ from typing import Any
 from tests.clients.__main__ import installed, printed_by, version
 from tests.clients.programs import PROGRAMS, Program
 from tests.proxy.gatekeeper import Got
-from tests.proxy.spoken import REF, call, says, text
+from tests.proxy.spoken import REF, call, says, text, thinking
 from tests.proxy.upstream import Upstream
 from tests.surfaces.mcp.gateways import DEMO
-from tests.wire.answers.streams import Script
+from tests.wire.answers.streams import Part, Script
 
 PROMPT = "Which line of the service's log has request 14000? Use the tools of the server holdfast."
 ANSWER = "It says: 02000 INFO request 14000 served"
 HOSTS = ("claude", "gemini")
 _SERVER = "holdfast"
+_WAIT = "WaitForMcpServers"
+"""With which Claude Code's models wait for a server that has not started yet, a while each time."""
+_MOST_WAITS = 20
 _LINE = re.compile(r"\d{5} INFO request 14000 served")
 """In the middle of a long log: no citation shows it."""
 
@@ -41,28 +44,36 @@ class Seeker:
         """What it has called."""
 
     def __call__(self, got: Got) -> Script:
+        asked = (got.value.get("thinking") or {}).get("type", "disabled")
+        thoughts = [] if asked == "disabled" else [thinking("I need a tool.")]
         named = {name.rpartition("_" * 2)[2]: name for name in got.tools}
         named |= {name.removeprefix(f"mcp_{_SERVER}_"): name for name in got.tools}
+        return says(*thoughts, *self._parts(got, named))
+
+    def _parts(self, got: Got, named: Mapping[str, str]) -> list[Part]:
         if "find_tools" not in named:
-            return says(text("Logs"))  # it asks on the side, for a title perhaps
+            if _WAIT in named and len(self.steps) < _MOST_WAITS:
+                return self._calls(_WAIT, {})
+            return [text("Logs")]  # it asks on the side, for a title perhaps
         if line := _LINE.search(got.texts):
-            return says(text(f"It says: {line[0]}"))
+            return [text(f"It says: {line[0]}")]
         return self._next(got, named)
 
-    def _next(self, got: Got, named: Mapping[str, str]) -> Script:
+    def _next(self, got: Got, named: Mapping[str, str]) -> list[Part]:
+        done = [step for step in self.steps if step != _WAIT]
         ref = REF.search(got.texts)
-        if not self.steps:
+        if not done:
             return self._calls(named["find_tools"], {"query": "show the log of a service"})
-        if len(self.steps) == 1 and "demo__log" in got.texts:
+        if len(done) == 1 and "demo__log" in got.texts:
             wanted = {"name": "demo__log", "arguments": {"lines": 4000}}
             return self._calls(named["call_tool"], wanted)
-        if len(self.steps) == 2 and ref is not None:
+        if len(done) == 2 and ref is not None:
             return self._calls(named["expand_ref"], {"ref_id": ref[0], "pattern": "request 14000 "})
-        return says(text("I cannot find it."))
+        return [text("I cannot find it.")]
 
-    def _calls(self, name: str, arguments: dict[str, Any]) -> Script:
+    def _calls(self, name: str, arguments: dict[str, Any]) -> list[Part]:
         self.steps.append(name)
-        return says(text("I will look. "), call(name, arguments, f"call_{len(self.steps)}"))
+        return [text("I will look. "), call(name, arguments, f"call_{len(self.steps)}")]
 
 
 def program(name: str, config: Path, store: Path) -> Program:

@@ -102,6 +102,28 @@ def test_a_server_of_both_eras_asks_a_host_of_the_older(tool: str, answer: str) 
 
 
 @pytest.mark.parametrize("era", ERAS)
+def test_a_host_that_can_be_asked_is_asked_though_another_that_cannot_listed_first(
+    era: str,
+) -> None:
+    async def main() -> list[int]:
+        way = in_memory({"curious": curious()})
+        starts = []
+        async with gateway_over(specs("curious"), way=way, listing="all") as gateway:
+            async with host_of(gateway, era) as first:
+                await first.list_tools()
+            async with asked(gateway) as second:
+                for _ in range(2):
+                    assert words(await second.call_tool("sample", {})) == "High."
+                    starts.append(gateway.upstreams["curious"].starts)
+            async with host_of(gateway, era) as third:  # what it lacks does not end a server's work
+                await third.call_tool("tell", {})
+                starts.append(gateway.upstreams["curious"].starts)
+        return starts
+
+    assert asyncio.run(main()) == [2, 2, 2]
+
+
+@pytest.mark.parametrize("era", ERAS)
 def test_what_a_server_logs_at_a_call_is_told_to_its_host(era: str) -> None:
     async def main() -> list[Any]:
         heard: list[Any] = []

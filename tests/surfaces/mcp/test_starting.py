@@ -173,3 +173,27 @@ def test_a_change_that_is_told_while_the_server_starts_is_read_when_it_has() -> 
             await asyncio.wait_for(read_again.wait(), 30)
 
     asyncio.run(main())
+
+
+def test_a_host_that_lists_but_once_can_find_what_comes_up_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 0.01)
+
+    async def main() -> None:
+        gate = asyncio.Event()
+        way = way_past_mute({"demo": demo()}, {"demo": gate})
+        async with (
+            gateway_over(specs("demo"), way=way) as gateway,
+            host_of(gateway) as host,
+        ):
+            tools = {tool.name: tool for tool in (await host.list_tools()).tools}
+            assert "Starting: demo" in (tools["find_tools"].description or "")
+            gate.set()
+            found = await host.call_tool("find_tools", {"query": "say what it is told"})
+            assert "demo__echo" in words(found)
+            asked = {"name": "demo__echo", "arguments": {"text": "hello"}}
+            assert words(await host.call_tool("call_tool", asked)) == "hello"
+            assert gateway.catalog.is_whole  # who lists again gets the tools themselves
+
+    asyncio.run(main())

@@ -31,6 +31,7 @@ FIND = "find_tools"
 CALL = "call_tool"
 ALWAYS_META = "anthropic/alwaysLoad"
 SEPARATOR = "__"
+_LONGEST_NAMES = 1_000
 
 
 class Entry(NamedTuple):
@@ -61,23 +62,28 @@ class Catalog:
 
     def __init__(
         self,
-        servers: Iterable[tuple[ServerSpec, ServerCard]],
+        servers: Iterable[tuple[ServerSpec, ServerCard | None]],
         pinned: Pinned,
         *,
         listing: Listing = "auto",
         listed_tokens: int = 5_000,
         directory_tokens: int = 600,
-        is_alone: bool = False,
     ) -> None:
-        """`is_alone`: there is but one server, whose names need no server's before them."""
-        plain = is_alone and listing == "all"
+        """All servers with their cards; one of which nothing is known yet has none."""
+        every = list(servers)
+        # Names of a server that stands alone need no server's before them.
+        plain = len(every) == 1 and listing == "all"
         self.entries: dict[str, Entry] = {}
-        for spec, card in servers:
-            for entry in _entries(spec, card, pinned, plain=plain):
+        for spec, card in every:
+            for entry in _entries(spec, card or ServerCard(), pinned, plain=plain):
                 self.entries.setdefault(entry.name, entry)
+        self._starting = [spec.name for spec, card in every if card is None and not spec.fault]
         self._directory_tokens = directory_tokens
         self.tokens = sum(entry.tool.tokens for entry in self.entries.values())
-        self.is_whole = listing == "all" or (listing == "auto" and self.tokens <= listed_tokens)
+        # A host that lists only once, as some do, must be able to find what servers have that are
+        # still starting: while nobody is known, there is no whole list.
+        is_small = self.tokens <= listed_tokens and bool(self.entries or not self._starting)
+        self.is_whole = listing == "all" or (listing == "auto" and is_small)
         """Whether all tools are listed."""
 
     @property
@@ -107,8 +113,12 @@ class Catalog:
 
     def _ways_in(self) -> list[dict[str, Any]]:
         text = directory(self.tools, self._directory_tokens)
+        if self._starting:
+            text = f"{text}\nStarting: {', '.join(self._starting)[:_LONGEST_NAMES]}"
         loaded = {ALWAYS_META: True}
-        about = f"Finds tools by what they do, with their schemas. {CALL} calls them.\n{text}"
+        about = (
+            f"Finds tools by what they do, with their schemas. {CALL} calls them.\n{text.strip()}"
+        )
         name = {"type": "string", "description": f"As {FIND} gives it."}
         query = {"type": "string", "description": "What is to be done, in a few words."}
         return [

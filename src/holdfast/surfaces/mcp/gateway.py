@@ -98,12 +98,11 @@ class Gateway:
         if self._catalog is None:
             options = self.options
             self._catalog = Catalog(
-                [(each.spec, each.card) for each in self.upstreams.values() if each.card],
+                [(each.spec, each.card) for each in self.upstreams.values()],
                 self._pinned,
                 listing=options.listing,
                 listed_tokens=options.listed_tokens,
                 directory_tokens=options.directory_tokens,
-                is_alone=len(self.upstreams) == 1,
             )
         return self._catalog
 

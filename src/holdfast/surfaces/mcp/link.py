@@ -76,6 +76,15 @@ class Link:
         """Its session, once it is open."""
         return self.opened.result()
 
+    @property
+    def is_modern(self) -> bool:
+        """Whether the server asks by its answers, once it is open."""
+        return self.client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    def can_ask(self, abilities: types.ClientCapabilities | None) -> bool:
+        """Whether the server knows of all that a host can be asked."""
+        return _askable(abilities or types.ClientCapabilities()) <= _askable(self._abilities)
+
     def over(self) -> None:
         """Let go of the connection: it is dead."""
         self._over.set()
@@ -150,7 +159,7 @@ class Link:
 
     async def _until_over(self, client: Client) -> None:
         """Stay until the connection is over; of newer servers, hear what changes."""
-        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        if not self.is_modern:
             await self._over.wait()
             return
         listening = asyncio.ensure_future(self._listen(client))
@@ -170,6 +179,11 @@ class Link:
                         event, (ToolsListChanged, PromptsListChanged, ResourcesListChanged)
                     ):
                         self._owner.relearn_soon()
+
+
+def _askable(has: types.ClientCapabilities) -> set[str]:
+    kinds = {"sampling": has.sampling, "elicitation": has.elicitation, "roots": has.roots}
+    return {kind for kind, ability in kinds.items() if ability is not None}
 
 
 class _Entered:

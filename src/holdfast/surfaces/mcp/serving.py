@@ -199,9 +199,11 @@ class GatewayHandlers:
         name = str(arguments.get("name", "")) if params.name == CALL else params.name
         if gateway.catalog.named(name) is None:  # nor has the catalog the name of a search
             await gateway.acquaintance.for_call(host)
-        if params.name == FIND and not gateway.catalog.is_whole:
+        # Also when all are listed: a host may have listed while nobody was known, and never again.
+        is_ours = params.name not in gateway.catalog.entries
+        if params.name == FIND and is_ours:
             return await self._found(arguments)
-        if params.name == CALL and not gateway.catalog.is_whole:
+        if params.name == CALL and is_ours:
             arguments = arguments.get("arguments") or {}
             if not isinstance(arguments, dict):
                 return failed("The arguments are no object.")

@@ -103,6 +103,8 @@ class Upstream:
         self._link: Link | None = None
         self._asking: list[Host] = []
         """Hosts whose calls the server is at, or for whom it starts."""
+        self._has_worked = False
+        """Whether it was called since it started."""
         self._level: types.SetLevelRequestParams | None = None
         self._learning = asyncio.Lock()
         self._is_stale = False
@@ -131,6 +133,7 @@ class Upstream:
         self, request: types.ClientRequest, result: TypeAdapter[_T], host: Host, on_progress: Any
     ) -> _T:
         client = await self.started(host)
+        self._has_worked = True
         self._asking.append(host)
         try:
             return await client.session.send_request(
@@ -175,12 +178,22 @@ class Upstream:
 
     async def started(self, host: Host | None) -> Client:
         """The connection to the server, which is opened if there is none."""
-        if self._link is not None and self._link.is_open:
+        if self._link is not None and self._link.is_open and self._suits(self._link, host):
             return self._link.client
         async with self._lock:
-            if self._link is not None and self._link.is_open:
+            if self._link is not None and self._link.is_open and self._suits(self._link, host):
                 return self._link.client
             return await self._start(host)
+
+    def _suits(self, link: Link, host: Host | None) -> bool:
+        """Whether a host can be asked over a connection all that it can be asked.
+
+        One that was opened for a list is opened anew for the first call of a host that can be
+        asked more. After a call it stays as it is: a server may hold what a restart would lose.
+        """
+        if host is None or self._has_worked:
+            return True
+        return link.can_ask(host.capabilities) and (host.is_modern or not link.is_modern)
 
     async def close(self) -> None:
         """End the server, if it runs."""
@@ -196,7 +209,8 @@ class Upstream:
         self._refuse_if_useless()
         if self._link is not None:
             await self._link.close()
-        self.state, self.starts, self._is_stale = "starting", self.starts + 1, False
+        self.state, self.starts = "starting", self.starts + 1
+        self._is_stale = self._has_worked = False
         hosts = [] if host is None else [host]
         self._asking += hosts  # server-filesystem asks for roots as soon as it is spoken to
         try:
