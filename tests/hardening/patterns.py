@@ -341,7 +341,7 @@ class Attempt(NamedTuple):
         return f"{self.place} {self.method} on {self.attack}: {times}"
 
 
-_SAMPLED = 30
+_SAMPLED = 90
 """The short form attacks one in so many of the patterns that are proven, the campaign all."""
 
 
