@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
+from functools import cached_property
 from statistics import median
 from typing import Any, Literal
 
@@ -91,17 +92,16 @@ def _slope(points: list[tuple[int, int]]) -> float:
 
 
 class _Kind:
-    """Reports of one model, with tools or without."""
+    """Reports of one model, with tools or without; what they say is worked out once for each."""
 
     def __init__(self, reports: list[Report] | None = None) -> None:
         self.reports: deque[Report] = deque(reports or [], maxlen=_WINDOW)
-        self._fitted: tuple[float, float, float, float] | None = None
 
     def predictions(self, counted: float) -> tuple[float, float, float, float]:
         """What each way makes of a count: plain, with an offset, with a factor, on a line."""
         if len(self.reports) < _FIRST:
             return counted, counted, counted, counted
-        offset, ratio, slope, start = self._fit()
+        offset, ratio, slope, start = self._fitted
         return (
             counted,
             max(1.0, counted + offset),
@@ -109,21 +109,22 @@ class _Kind:
             max(1.0, counted * slope + start),
         )
 
-    def _fit(self) -> tuple[float, float, float, float]:
+    @cached_property
+    def _fitted(self) -> tuple[float, float, float, float]:
         """Offset, factor, and the line through the reports, all by medians."""
-        if self._fitted is None:
-            offset = median(r.reported - r.counted for r in self.reports)
-            ratio = median(r.reported / max(1, r.counted) for r in self.reports)
-            slope = _slope([(r.counted, r.reported) for r in list(self.reports)[-_PAIRED:]])
-            start = median(r.reported - slope * r.counted for r in self.reports)
-            self._fitted = offset, ratio, slope, start
-        return self._fitted
+        offset = median(r.reported - r.counted for r in self.reports)
+        ratio = median(r.reported / max(1, r.counted) for r in self.reports)
+        slope = _slope([(r.counted, r.reported) for r in list(self.reports)[-_PAIRED:]])
+        start = median(r.reported - slope * r.counted for r in self.reports)
+        return offset, ratio, slope, start
 
     def add(self, report: Report) -> None:
         """Take a report in."""
         self.reports.append(report)
-        self._fitted = None
+        for known in ("_fitted", "best", "slack"):
+            self.__dict__.pop(known, None)
 
+    @cached_property
     def best(self) -> int:
         """The way that did best lately; the plain count if none is better."""
         tests = [report for report in self.reports if report.is_test][-_RECENT:]
@@ -132,12 +133,13 @@ class _Kind:
         scores = [median(abs(test.errors[way]) for test in tests) for way in range(4)]
         return scores.index(min(scores))
 
+    @cached_property
     def slack(self) -> float:
         """How far above a corrected count a report may lie: more the less was seen.
 
         One report in twenty may be wrong: it is left out if it stands alone.
         """
-        way = self.best()
+        way = self.best
         above = sorted(
             (max(0.0, 1 / max(0.01, 1 + r.errors[way]) - 1) for r in self.reports if r.is_test),
             reverse=True,
@@ -163,10 +165,10 @@ class Calibration:
         """A count with what was learnt about its model."""
         with self._lock:
             kind = self._kinds.get((counted.model, counted.parts.tools > 0))
-            if kind is None or not (way := kind.best()):
+            if kind is None or not (way := kind.best):
                 return counted
             tokens = round(kind.predictions(counted.plain)[way])
-            upper = math.ceil(tokens * (1 + kind.slack()) + 8)
+            upper = math.ceil(tokens * (1 + kind.slack) + 8)
         heuristic = counted.accuracy == "heuristic"
         return msgspec.structs.replace(
             counted,
@@ -220,7 +222,7 @@ class Calibration:
             models = []
             for model, number in sorted(self._observed.items(), key=lambda item: -item[1]):
                 kinds = [kind for (name, _), kind in self._kinds.items() if name == model]
-                recent = [(r, kind.best()) for kind in kinds for r in list(kind.reports)[-_RECENT:]]
+                recent = [(r, kind.best) for kind in kinds for r in list(kind.reports)[-_RECENT:]]
                 models.append(
                     Accuracy(
                         model,
