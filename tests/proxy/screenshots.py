@@ -11,6 +11,7 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 PICTURES = {
     "dashboard.png": ("/", "body", 1100, 1040),
     "inspector.png": ("/sessions/nightly-build/turns/2", ".pager", 1100, 640),
+    "compare.png": ("/sessions/nightly-build/compare?a=never&b=always", "h1", 1100, 620),
 }
 """By file: the page, what stands at the top of the picture, its width and height."""
 

@@ -113,7 +113,9 @@ def test_pages_fit_the_screen_and_can_be_read(
     engine = busy.service.engine
     ref = busy.do(engine.store.refs(engine.scope))[0].ref_id
     tab.size(width, 800, dark=dark)
-    for path in ("/", "/sessions/long-incident", "/sessions/long-incident/turns/9", links.ref(ref)):
+    compared = links.compare("long-incident", a="auto", b="never")
+    for path in ("/", "/sessions/long-incident", "/sessions/long-incident/turns/9", links.ref(ref),
+                 compared, "/tools"):  # fmt: skip
         tab.open(busy.url + path)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width, path
         assert tab.evaluate(CONTRASTS) == [], path

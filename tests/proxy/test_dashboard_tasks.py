@@ -231,8 +231,22 @@ def test_20_delete_a_session(person: Person, running: Running) -> None:
     assert "May this go?" not in person.page
 
 
+def test_21_compare_two_settings_on_a_session(person: Person) -> None:
+    person.click(BUILD, "table")
+    person.click("Compare two settings")
+    person.click_on("document.querySelector('main form button')")
+    assert person.title == "Compare two settings"
+    assert "needed and hidden" in person.page
+
+
+def test_22_see_which_tools_there_are(person: Person) -> None:
+    person.click("Tools", "header")
+    assert "holdfast mcp --config mcp.json" in person.page
+
+
 PAGES = (
     "/", "/sessions", "/sessions/nightly", "/sessions/nightly/turns/7", "/refs", "/lost",
+    "/sessions/nightly/compare?a=never&b=assemble", "/tools",
     "/accuracy", "/settings", "/sessions/nightly/turns/7/client/3", "/sessions/nobody", "/login",
 )  # fmt: skip
 
