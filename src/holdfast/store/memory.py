@@ -274,15 +274,13 @@ class MemoryStore:
 
     async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
         """The open session with the first of these heads."""
-        for head in filter(None, heads):
-            having = [
-                record
-                for record in self._shelf(scope).sessions.values()
-                if record.head == head and record.closed_at is None
-            ]
-            if having:
-                return max(having, key=_use)
-        return None
+        order = {head: -n for n, head in enumerate(dict.fromkeys(filter(None, heads)))}
+        having = [
+            record
+            for record in self._shelf(scope).sessions.values()
+            if record.head in order and record.closed_at is None
+        ]
+        return max(having, key=lambda each: (order[each.head], *_use(each)), default=None)
 
     async def add_turn(
         self,
