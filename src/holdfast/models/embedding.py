@@ -30,7 +30,7 @@ _MOST_CHARACTERS = 20_000
 """Of one text: its vector is a mean, which what follows changes little."""
 _FEW_WORDS, _LONGEST_WORD = 400, 40
 """Of a query: what is longer is a document or data, whose words are not worth remembering."""
-_MINILM_SHARE = 0.6
+_MINILM_SHARE = 0.5
 """Of the likeness of a tool, where WordLlama has the rest: see docs/discussions/tools.md."""
 
 

@@ -70,15 +70,22 @@ def read_all(tools: Sequence[Tool], embedder: Embedder | None) -> list[bytes]:
     """What is read in each tool, encoded; the texts of all are embedded together."""
     vectors = [b""] * len(tools)
     if embedder is not None and tools:
-        texts = [text for tool in tools for text in _embedded(tool)]
-        pairs = np.asarray(embedder.embed(texts), np.float32).reshape(len(tools), 2, -1)
-        # Both cosines of a query, weighted, are the product with one vector.
-        means = np.einsum("npd,p->nd", pairs, np.array(_OF_TEXTS, np.float32))
-        vectors = [vector.tobytes() for vector in quantised(means)]
+        vectors = [vector.tobytes() for vector in quantised(_vectors(tools, embedder))]
     return [
         msgspec.msgpack.encode(_read(tool, vector))
         for tool, vector in zip(tools, vectors, strict=True)
     ]
+
+
+def _vectors(tools: Sequence[Tool], embedder: Embedder) -> Any:
+    """A vector for each tool: of both its texts; of the longer alone where each takes its time."""
+    pairs = [_embedded(tool) for tool in tools]
+    if not embedder.is_quick:
+        return embedder.embed([whole for _, whole in pairs])
+    texts = [text for pair in pairs for text in pair]
+    both = np.asarray(embedder.embed(texts), np.float32).reshape(len(tools), 2, -1)
+    # Both cosines of a query, weighted, are the product with one vector.
+    return np.einsum("npd,p->nd", both, np.array(_OF_TEXTS, np.float32))
 
 
 def _read(tool: Tool, vector: bytes) -> Read:

@@ -2,9 +2,9 @@
 
 searching: after index, names, clauses and weights. Pure and in numbers: the words of a query are
 looked up in the index, its vector is compared with every tool's, and all signals are summed by the
-weights. A query that asks for several things is searched as a whole and clause by clause: most
-places are the whole's, the others are filled in turn, so that one wish with many like tools does
-not push out the others.
+weights. A query that asks for several things is searched as a whole and clause by clause: the more
+there are, the more places are filled in turn, so that one wish with many like tools does not push
+out the others.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ MOST_POSTINGS = 30_000
 """Tools that hold a query's runs of letters, summed over these; the rarest are looked at first."""
 _CANDIDATES = 300
 """Tools whose vectors a clause is compared with: the best by words, of it and of the whole."""
-_OF_CLAUSES = 0.4
-"""Of the places, those for which the clauses of a request stand in turn."""
+_OF_CLAUSE, _OF_CLAUSES = 0.15, 0.5
+"""Of the places, those for which each clause but the first stands in turn, and all at most."""
+_SAYS_NOTHING = 0.6
+"""Of the best score of the whole request: a clause whose best tool has less is about none."""
 _EXTRA = ("called", "used")
 """Signals that most tools have nothing of: they come on top of the others' sum."""
 _MOST_INDEXES = 32
@@ -192,11 +194,13 @@ def _filled(scores: Floats, k: int) -> list[int]:
     """At most `k` places: the first of the whole query, then the clauses' in turn with it.
 
     A clause of a request for one thing ("Can you help me with that?") brings tools that nobody
-    needs; so the greater part of the places is the whole query's, which knows what is meant.
+    needs; so half of the places at least are the whole query's, which knows what is meant.
     """
     k = min(k, scores.shape[1])
-    whole, *clauses = (_best(row, k) for row in scores)
-    order = dict.fromkeys(whole[: k - int(k * _OF_CLAUSES)] if clauses else whole)
+    least = _SAYS_NOTHING * float(scores[0].max())
+    whole, *clauses = (_best(row, k) for n, row in enumerate(scores) if not n or row.max() >= least)
+    turns = int(k * min(_OF_CLAUSE * max(len(clauses) - 1, 0), _OF_CLAUSES))
+    order = dict.fromkeys(whole[: k - turns])
     for place in range(k):
         for top in (*clauses, whole):
             if len(order) < k:

@@ -15,13 +15,13 @@ WITH_VECTORS: Mapping[str, float] = MappingProxyType(
         "parameters": 3.5,  # BM25 over the names and descriptions of the parameters
         "name": 1.5,  # the share of the tool's name that the query says
         "grams": 6.0,  # runs of four letters
-        "meaning": 9.0,  # the vectors of what a tool says
+        "meaning": 11.0,  # the vectors of what a tool says
         "server": 3.0,  # what the tools of its server gain on the whole
         "called": 14.0,  # the query is the tool's name, or ends or begins with it
         "used": 1.8,  # it was used before in this session and scope
     }
 )
-WITH_MINILM: Mapping[str, float] = MappingProxyType({**WITH_VECTORS, "meaning": 15.0})
+WITH_MINILM: Mapping[str, float] = MappingProxyType({**WITH_VECTORS, "meaning": 18.0})
 """Where MiniLM's vectors stand beside WordLlama's: both together are worth more."""
 WORDS_ONLY: Mapping[str, float] = MappingProxyType(
     {name: weight for name, weight in WITH_VECTORS.items() if name != "meaning"}
