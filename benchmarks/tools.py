@@ -124,7 +124,8 @@ def examples(directory: Directory, embedder: Embedder | None) -> Example:
     chosen = chance.permutation(len(directory.asked))[:_QUERIES]
     for asked in (directory.asked[n] for n in chosen):
         signals = search.signals([asked.query], {})
-        values = np.stack([signals[name][0] for name in LEARNT])
+        size = signals["whole"].shape[1]
+        values = np.stack([np.broadcast_to(signals[name][0], size) for name in LEARNT])
         like = np.argsort(-(signals["whole"][0] + signals["meaning"][0]))[: _NEGATIVES // 2]
         others = {*like.tolist(), *chance.integers(0, values.shape[1], _NEGATIVES // 2).tolist()}
         others -= set().union(*asked.wanted)

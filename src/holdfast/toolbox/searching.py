@@ -33,6 +33,7 @@ _SAYS_NOTHING = 0.6
 """Of the best score of the whole request: a clause whose best tool has less is about none."""
 _EXTRA = ("called", "used")
 """Signals that most tools have nothing of: they come on top of the others' sum."""
+_NOTHING: Floats = np.zeros((1, 1), np.float32)
 _MOST_INDEXES = 32
 _MOST_READ = 50_000
 
@@ -77,16 +78,14 @@ class Search:
         scores: Floats = np.zeros((len(rows), self.index.size), np.float32)
         for name, signal in signals.items():
             scores += weights[name] * signal
-        best = scores.max(axis=0)
         order = _filled(scores, k)
+        best: list[float] = scores[:, order].max(axis=0).tolist()
         return [
             self._hit(
-                n,
-                float(best[n]),
-                {name: float(weights[name] * signals[name][0, n]) for name in signals},
+                n, score, {name: float(weights[name] * _at(signals[name], n)) for name in signals}
             )
-            for n in order
-            if best[n] >= FALLS_OFF * best[order[0]] and best[n] > 0
+            for n, score in zip(order, best, strict=True)
+            if score >= FALLS_OFF * best[0] and score > 0
         ]
 
     def _shares(self, signals: Iterable[str]) -> dict[str, np.float32]:
@@ -101,7 +100,7 @@ class Search:
     def signals(
         self, rows: Sequence[str], used: Mapping[tuple[str, str], float]
     ) -> dict[str, Floats]:
-        """Every signal of every tool for each of some texts."""
+        """Every signal of every tool for each of some texts; one that no tool has is a single 0."""
         index = self.index
         terms = [terms_in(row) for row in rows]
         whole = _gained(index.whole, terms)
@@ -111,8 +110,8 @@ class Search:
             "name": self._named(terms),
             "grams": self._grams(rows),
             "server": self._of_servers(whole),
-            "called": np.stack([self._called(row) for row in rows]),
-            "used": self._used(used)[None],
+            "called": self._called(rows),
+            "used": self._used(used),
         }
         if self._embedder is not None and index.vectors is not None:
             vectors = np.asarray(self._embedder.embed(rows), np.float32)
@@ -138,24 +137,34 @@ class Search:
         """What the tools of each tool's server gain on the mean; nothing if all are of one."""
         index, number = self.index, len(self.index.servers)
         if number < 2:
-            return np.zeros_like(whole)
+            return _NOTHING
         sizes = np.maximum(np.bincount(index.server, minlength=number), 1)
         means = [np.bincount(index.server, row, number) / sizes for row in whole]
         return np.stack([mean.astype(np.float32)[index.server] for mean in means])
 
-    def _called(self, text: str) -> Floats:
+    def _called(self, rows: Sequence[str]) -> Floats:
         """Whether a text is a tool's name, with a server's before it or a part of it left out."""
-        called = np.zeros(self.index.size, np.float32)
-        for n, share in self._names.alike(text.strip().strip("`'\"")).items():
-            called[n] = share
+        alike = [self._names.alike(row.strip().strip("`'\"")) for row in rows]
+        if not any(alike):
+            return _NOTHING
+        called = np.zeros((len(rows), self.index.size), np.float32)
+        for row, shares in zip(called, alike, strict=True):
+            row[list(shares)] = list(shares.values())
         return called
 
     def _used(self, used: Mapping[tuple[str, str], float]) -> Floats:
-        uses = np.zeros(self.index.size, np.float32)
-        for key, much in used.items():
-            if (place := self._places.get(key)) is not None:
-                uses[place] = min(much, 1.0)
+        places = {self._places[key]: much for key, much in used.items() if key in self._places}
+        if not places:
+            return _NOTHING
+        uses = np.zeros((1, self.index.size), np.float32)
+        uses[0, list(places)] = np.minimum(list(places.values()), 1.0)
         return uses
+
+
+def _at(signal: Floats, n: int) -> np.float32:
+    """A signal of a tool, for the whole query."""
+    value: np.float32 = signal[0, min(n, signal.shape[1] - 1)]
+    return value
 
 
 def weights_for(embedder: Embedder | None) -> Mapping[str, float]:
