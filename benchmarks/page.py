@@ -74,6 +74,15 @@ _PROXY = {
     "label": "MB in the end",
     "skip": ("two workers", "times ours"),
 }
+_RESEARCH = {
+    "section": "Research",
+    "page": "discussions/research.md",
+    "command": "python -m benchmarks research",
+    "heading": "8,000 tokens",
+    "label": "research",
+    "ours": ("research",),
+    "more_is_better": True,
+}
 _NATIVE = "LangChain ClearToolUses, its defaults"
 _NARROW = "LangChain ClearToolUses"
 
@@ -101,6 +110,8 @@ PLOTS = tuple(
          "label": _NARROW},
         {**_REGRET, "title": "Requests over the window of 16,000",
          "heading": "requests over the window", "label": _NARROW},
+        {**_RESEARCH, "title": "Supporting documents cited in 8,000 tokens, share"},
+        {**_RESEARCH, "title": "Answers standing in 8,000 tokens, share", "part": 1},
         {**_PROXY, "section": "Speed", "title": "Proxy, known turn of 200 KB, ms added, p50",
          "row": "known turn, added ms, p50"},
         {**_PROXY, "section": "Speed", "title": "Proxy, first sight of 200 KB, ms added, p50",

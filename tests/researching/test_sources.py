@@ -50,7 +50,7 @@ def test_every_bad_source_has_a_line_and_the_rest_goes_on(tmp_path: Path) -> Non
     assert told["good.md"] == "read: "
     assert "binary" in told["binary.bin"]
     assert "empty" in told["empty.txt"]
-    assert "no text" in told["scan.pdf"]
+    assert "no text: a scan? Run it" in told["scan.pdf"]
     assert "damaged" in told["broken.docx"]
     assert "already" in told["loop"]
     assert "cannot be read" in told["nowhere"]

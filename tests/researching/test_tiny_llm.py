@@ -22,7 +22,7 @@ from tests.tiny_llm import served
 
 pytestmark = [
     pytest.mark.slow,  # a minute, where it is installed
-    pytest.mark.filterwarnings("ignore:the model 'smollm2' is not known"),
+    pytest.mark.filterwarnings("ignore:the model 'openai:smollm2' is not known"),
 ]
 
 told = logging.getLogger(__name__)

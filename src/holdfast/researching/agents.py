@@ -30,6 +30,8 @@ from holdfast.voice import fenced
 
 _ACTIONS = 3
 """Parts that one sub-agent may open."""
+_LEAST_OPENED = 200
+"""Tokens of a part below which it says too little."""
 _LEAST_SHARED = 0.3
 """The share of a claim's words that its quote has: below it, the claim speaks of something else."""
 
@@ -95,22 +97,37 @@ class SubAgent:
         calls = [call for call in actions_in(answer) if call["action"] == ACTION][:_ACTIONS]
         if not calls:
             return answer, usage
-        results = [await self._opened(call, payload) for call in calls]
-        actions = [{"name": ACTION} for _ in calls]
-        message = await action_message(
-            results, actions, "research", settings=self.settings, store=payload.store
-        )
-        longer_prompt = f"{prompt}\n\n{AGAIN}\n{fenced(message['content'])}"
-        if self.asker.count(longer_prompt) + self.asker.count(SYSTEM) > self.asker.context:
+        longer_prompt = await self._with_opened(prompt, calls, payload)
+        if not longer_prompt:
             return answer, usage
         second_answer, second_usage = await self.asker.ask(longer_prompt)
         return f"{answer}\n{second_answer}", usage + second_usage
 
-    async def _opened(self, action: dict[str, Any], payload: Payload) -> dict[str, Any]:
+    async def _with_opened(
+        self, prompt: str, calls: Sequence[dict[str, Any]], payload: Payload
+    ) -> str:
+        """The prompt with what the first calls open, as many as fit; empty if not one does."""
+        left = self.asker.context - self.asker.count(SYSTEM) - self.asker.count(prompt)
+        for number in range(len(calls), 0, -1):
+            # What is opened is JSON in JSON: a third of the room is for its quotes and names.
+            room = max(_LEAST_OPENED, 2 * left // (3 * number))
+            results = [await self._opened(call, payload, room) for call in calls[:number]]
+            message = await action_message(
+                results,
+                [{"name": ACTION}] * number,
+                "research",
+                settings=self.settings,
+                store=payload.store,
+            )
+            opened = f"\n\n{AGAIN}\n{fenced(message['content'])}"
+            if self.asker.count(opened) <= left:
+                return f"{prompt}{opened}"
+        return ""
+
+    async def _opened(self, call: dict[str, Any], payload: Payload, room: int) -> dict[str, Any]:
         """What an action gives, in the form in which actions give it; only of the payload."""
-        room = max(200, self.asker.context // (4 * _ACTIONS))
         opened = await payload.retrieve(
-            action.get("parameters"), count=self.asker.count, max_tokens=room
+            call.get("parameters"), count=self.asker.count, max_tokens=room
         )
         return _result(opened)
 

@@ -203,7 +203,8 @@ class Gatherer:
                 entry, text = await self._of(bare, lead)
                 return entry, await self._readings.of(entry.sha256, text)
             except (ExtractError, PrivacyError, ResearchError) as error:
-                reason = f"{error.what}. {error.fix}" if error.fix else error.what
+                stop = "" if error.what.endswith("?") else "."
+                reason = f"{error.what}{stop} {error.fix}" if error.fix else error.what
             except OSError as error:
                 reason = f"cannot be read: {error.strerror or type(error).__name__}"
             return msgspec.structs.replace(bare, note=reason), None
