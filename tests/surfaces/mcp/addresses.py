@@ -28,14 +28,6 @@ def at(url: str, transport: str = "http", name: str = "demo", **more: Any) -> Se
     return ServerSpec(name=name, transport=transport, url=url + PATHS[transport], **more)  # type: ignore[arg-type]
 
 
-def free_port() -> int:
-    """A port at which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-    return number
-
-
 @asynccontextmanager
 async def listening(app: App, port: int = 0) -> AsyncIterator[str]:
     """An application at a port; gives the address."""
@@ -70,6 +62,31 @@ class Seen:
     def values(self) -> str:
         """All headers in one text."""
         return json.dumps(self.headers)
+
+
+class Forgetful:
+    """Answers 404 to every session that was opened before it forgot, as the protocol wants it."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._sessions: set[bytes] = set()
+        self._forgotten: set[bytes] = set()
+
+    def forget(self) -> None:
+        """Know no session any more."""
+        self._forgotten |= self._sessions
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        name = dict(scope.get("headers", ())).get(b"mcp-session-id", b"")
+        self._sessions.add(name)
+        if name and name in self._forgotten:
+            await answering(
+                404,
+                b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, '
+                b'"message": "Session not found"}}',
+            )(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
 
 
 def redirecting(target: str) -> App:
