@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from holdfast.fitting import FitState, Fitted
 from holdfast.wire import read
 from holdfast.wire.answers import Call, Hop, Kept
+from holdfast.wire.loading import loads_tools
 from holdfast.wire.places import head_of
 from tests.fitting.test_deferring import OURS, RULES, defers, fitted, rebuilds
 from tests.provider import claude_rules
@@ -83,6 +84,12 @@ def test_a_model_that_is_not_documented_to_gets_our_two_tools(model: str) -> Non
     result = holds_back(asked(declared(ALL), model=model))
     assert names_shown(result) == OURS
     assert b"defer_loading" not in result.body
+
+
+def test_more_tools_than_can_be_held_back_are_set_aside_by_us() -> None:
+    tools = [{"name": f"t{n}", "input_schema": {"type": "object"}} for n in range(9_991)]
+    assert not loads_tools(read(asked(tools), "anthropic"), MODEL)
+    assert loads_tools(read(asked(tools[1:]), "anthropic"), MODEL)
 
 
 def test_a_cache_mark_moves_from_what_is_held_back_to_what_is_shown() -> None:

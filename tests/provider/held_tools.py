@@ -36,6 +36,8 @@ def violations(value: dict[str, Any], model: str) -> Iterator[str]:
     tools = value.get("tools") or []
     held = [tool for tool in tools if tool.get("defer_loading")]
     names = {tool.get("name") for tool in tools}
+    if held and len(tools) > 10_000:
+        yield f"tools: at most 10000 tools can be searched, found {len(tools)}"
     if held and len(held) == len(tools):
         yield "At least one tool must have defer_loading=false."
     if any(tool.get("cache_control") for tool in held):

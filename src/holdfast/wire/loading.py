@@ -31,11 +31,14 @@ _FIRST = {
 }
 """The first model of each family that loads tools; from platform.claude.com,
 agents-and-tools/tool-use/tool-search-tool."""
+_MOST_TOOLS = 9_990
+"""Of a request whose tools can be held back: the same page says 10,000, with what we add."""
 
 
 def loads_tools(conversation: Conversation, model: str) -> bool:
     """Whether a request can have its tools held back: a model of Anthropic's, and it knows how."""
-    return conversation.dialect == "anthropic" and claude_since(model, _FIRST)
+    known = conversation.dialect == "anthropic" and claude_since(model, _FIRST)
+    return known and len(conversation.tools) <= _MOST_TOOLS
 
 
 def held_back(conversation: Conversation) -> frozenset[str]:
