@@ -270,9 +270,10 @@ def test_all_targets_failing_is_a_typed_error_and_the_run_can_go_on() -> None:
 def test_a_budget_that_is_used_up_still_ends_in_an_answer() -> None:
     with Upstream() as upstream:
         upstream.always = lambda _: Script((call("read_file", path="a.py", lines=100),))
-        outcome, agent = outcome_of(agent_of(upstream, budget=9_000, tools=[read_file]))
+        task = "What is the value of line 7 of a.py?"
+        outcome, agent = outcome_of(agent_of(upstream, budget=9_000, tools=[read_file]), task)
         assert (outcome.ending, outcome.why) == ("quoted", "budget")
-        assert outcome.text
+        assert "value 217" in outcome.text  # to the user's question, not to what the model was told
         assert outcome.input_tokens + outcome.output_tokens <= 9_000
         assert is_valid(agent.messages)
 
@@ -281,7 +282,7 @@ def test_before_the_budget_is_used_up_the_model_ends_the_run_itself() -> None:
     def script(got: Any) -> Script:
         if "read_file" in got.tools:
             return calls(call("read_file", path="a.py", lines=100))
-        assert "final turn" in json.dumps(got.value["messages"])
+        assert "budget of tokens" in got.value["messages"][-1]["content"]
         return reports("What I have read so far.")
 
     with Upstream() as upstream:

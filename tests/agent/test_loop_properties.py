@@ -65,6 +65,8 @@ class Stage:
     def __init__(self, play: Play) -> None:
         self.play = play
         self.counts: list[tuple[int, list[str]]] = []
+        self.rebased_at = 0
+        """Messages that are counted as old: what came before is not new."""
         self.started = asyncio.Event()
         self._turns = iter(play.turns)
         self._tools = 0
@@ -91,9 +93,20 @@ class Stage:
 
     def hear(self, message: GuardMessage, agent: Agent) -> None:
         """Note what is counted as new when a request goes out, and the texts that are."""
-        if isinstance(message, RequestMetrics) and message.new_tokens:  # none after a fold
-            since = list(takewhile(lambda m: m["role"] != "assistant", reversed(agent.messages)))
+        if isinstance(message, RequestMetrics) and message.new_tokens:
+            later = agent.messages[self.rebased_at :]
+            since = list(takewhile(lambda m: m["role"] != "assistant", reversed(later)))
             self.counts.append((message.new_tokens, [m["content"] for m in since]))
+
+    def watch(self, agent: Agent) -> None:
+        """Note where a conversation was counted anew, by a fold or after a cancel."""
+        rebase = agent.guard.rebase
+
+        def watched(tokens: int) -> None:
+            self.rebased_at = len(agent.messages)
+            rebase(tokens)
+
+        agent.guard.rebase = watched  # type: ignore[method-assign]
 
     def model(self, failing: frozenset[int]) -> Callable[[Got], Script | Fault]:
         numbers: Iterator[int] = iter(range(10**6))
@@ -103,6 +116,7 @@ class Stage:
 async def played(stage: Stage, agent: Agent) -> Outcome | None:
     """The outcome of a run that is cancelled and goes on as the play says; None after an error."""
     async with agent:
+        stage.watch(agent)
         running = asyncio.create_task(agent.run("Fetch all there is."))
         waiting = asyncio.create_task(stage.started.wait())
         await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)

@@ -210,6 +210,8 @@ class Agent:
                 self._bounds.answered(step.output)
                 usage = Usage(step.input, step.output)
                 self.budget.track_usage(step.provider, msgspec.to_builtins(usage))
+            case "told":
+                self._report.told |= {m["content"] for m in step.messages if m["role"] == "user"}
             case "report":
                 self._report.replay(step)
 
@@ -273,13 +275,18 @@ class Agent:
             return await self._end("forced", self._report.text)
         said = [m["content"] for m in self.messages if m.get("role") == "assistant"]
         told = next((text for text in reversed(said) if isinstance(text, str) and text), "")
+        asked = [m for m in bare(self.messages) if not self._is_guidance(m)]
         spoken = await asyncio.to_thread(
-            lambda: models.answer(read({"messages": bare(self.messages)}, "openai-chat"))
+            lambda: models.answer(read({"messages": asked}, "openai-chat"))
         )
         text = "\n\n".join(filter(None, (told, spoken.text)))
         message = {"role": "assistant", "content": text}
         await self._transcript.add(Step(kind="told", messages=[message]))
         return await self._end("quoted", text)
+
+    def _is_guidance(self, message: Mapping[str, Any]) -> bool:
+        content = message.get("content")
+        return isinstance(content, str) and content in self._report.told
 
     async def _end(self, ending: Ending, text: str) -> Outcome:
         if ending == "reported" and self._bounds.is_final:

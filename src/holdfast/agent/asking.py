@@ -20,6 +20,9 @@ from holdfast.guard.final_turn import FINAL_REPORT_TOOL, final_turn_guidance
 
 Definitions = list[dict[str, Any]]
 
+BUDGET_ENDS = "The budget of tokens for this work is nearly used up."
+TURNS_END = "You have taken as many turns as you may."
+
 
 class Asking:
     """Asks the targets of a run, in their order."""
@@ -65,8 +68,12 @@ class Asking:
         if guard.forced_final_turn_reason is None and bounds.is_final:
             if report.state.locked or report.state.ready:
                 return report.state.guidance(reason=None)
-            meta = report.state.missing_meta
-            return final_turn_guidance((FINAL_REPORT_TOOL,), self._extra_tools, meta)
+            return final_turn_guidance(
+                (FINAL_REPORT_TOOL,),
+                self._extra_tools,
+                report.state.missing_meta,
+                because=BUDGET_ENDS if bounds.why == "budget" else TURNS_END,
+            )
         return guard.guidance(report.state)
 
     async def _tell(self, guidance: str) -> None:
@@ -77,6 +84,7 @@ class Asking:
             await transcript.add(Step(kind="told", messages=[message]))
             guard.add_pending(transcript.tokens_of([message]))
             report.guidance_told = guidance
+            report.told.add(guidance)
 
     async def _make_room(self, definitions: Definitions) -> None:
         """Fold history where no target takes the next request; else the final turn is forced."""

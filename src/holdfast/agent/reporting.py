@@ -19,6 +19,8 @@ class Reporting:
         self.required_meta = required_meta
         self.guidance_told = ""
         """What the model was told of its turn, and finds in the conversation."""
+        self.told: set[str] = set()
+        """Guidance that stands in the conversation: it is no question of the user's."""
         self.begin()
 
     def begin(self) -> None:

@@ -96,12 +96,15 @@ class FinalReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def final_turn_guidance(
-    final_tools: Iterable[str], extra_tools: Iterable[str] = (), meta: Iterable[str] = ()
+    final_tools: Iterable[str],
+    extra_tools: Iterable[str] = (),
+    meta: Iterable[str] = (),
+    *,
+    because: str = "The conversation has reached the limit of its context window.",
 ) -> str:
-    """Tell the model that this turn is its last, and how to end it."""
+    """Tell the model that this turn is its last, why, and how to end it."""
     lines = [
-        "The conversation has reached the limit of its context window. This is your final turn: "
-        "do not gather more information.",
+        f"{because} This is your final turn: do not gather more information.",
         f"Give your final report now{_by_calling(final_tools)}, from what you have gathered so "
         "far, and say in it what is missing.",
     ]
