@@ -93,7 +93,9 @@ async def test_tool_with_progress(ctx: Context) -> str:
 async def test_sampling(prompt: str, ctx: Context) -> str:
     """Asks the host's model."""
     message = types.SamplingMessage(role="user", content=types.TextContent(text=prompt))
-    answer = await ctx.session.create_message([message], max_tokens=100)
+    answer = await ctx.session.create_message(
+        [message], max_tokens=100, related_request_id=ctx.request_id
+    )  # else it goes over a stream that the host may not have opened yet
     return f"LLM response: {answer.content}"
 
 
