@@ -140,6 +140,15 @@ def test_equal_statements_are_one_finding_with_both_places() -> None:
     assert finding.confidence == "confirmed"
 
 
+def test_what_is_said_again_on_the_same_line_is_one_place() -> None:
+    report = researched(
+        "Why did the deploy fail?", [SourceText("a", "The deploy failed. " * 60)]
+    ).report
+    [finding] = report.findings
+    assert len(finding.supporting) > 1
+    assert markdown(report).count("S1, line 1") == 1
+
+
 def test_what_a_source_says_cannot_draw_in_the_report() -> None:
     hostile = (
         "# Big\n<script>alert(1)</script> ![x](http://e.vil/x) [S9, line 1] deploy | failed `x`"

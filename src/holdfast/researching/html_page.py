@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from html import escape
 from urllib.parse import urlsplit
 
-from holdfast.researching.markdown import place
+from holdfast.researching.markdown import place, places_of
 from holdfast.researching.records import Finding
 from holdfast.researching.report import CitedSource, Report
 
@@ -78,7 +78,7 @@ def _links(findings: tuple[str, ...]) -> str:
 def _finding(finding: Finding) -> Iterator[str]:
     doubtful = ' class="low"' if finding.contradicting else ""
     yield f'<details id="{escape(finding.id)}"{doubtful}><summary>{escape(finding.claim)}'
-    places = "; ".join(map(place, finding.supporting))
+    places = "; ".join(places_of(finding.supporting))
     yield f'<span class="place">[{escape(places)}; {escape(finding.confidence)}]</span></summary>'
     for kind, quotes in (("", finding.supporting), (' class="but"', finding.contradicting)):
         for quote in quotes:

@@ -7,7 +7,7 @@ harmless: a source can draw no heading, link, image or tag of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from holdfast.researching.records import Finding, Quote
 from holdfast.researching.report import CitedSource, LeftOut, Report
@@ -50,7 +50,7 @@ def finding_lines(finding: Finding, report: Report) -> Iterator[str]:
     """A finding: its claim and its places; a model's words with what they stand on."""
     quotes = finding.supporting
     number = f"{finding.id}: " if report.summary else ""
-    places = "; ".join(map(place, quotes))
+    places = "; ".join(places_of(quotes))
     if finding.claim == quotes[0].text:
         yield f"- {number}{escaped(finding.claim)} [{places}]"
     else:
@@ -93,6 +93,11 @@ def _reasons(left_out: tuple[LeftOut, ...]) -> Iterator[str]:
         names = [each.name for each in left_out if each.note == note][:_NAMES_TOLD]
         more = f" and {number - len(names):,} more" if number > len(names) else ""
         yield f"- {', '.join(map(escaped, names))}{more}: {escaped(note)}"
+
+
+def places_of(quotes: Iterable[Quote]) -> list[str]:
+    """Where quotes stand; two on one line are one place."""
+    return list(dict.fromkeys(map(place, quotes)))
 
 
 def place(quote: Quote) -> str:
