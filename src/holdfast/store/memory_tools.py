@@ -68,7 +68,8 @@ class MemoryTools(ToolShelf):
     async def stamp(self, scope: Scope) -> Stamp:
         """How many tools there are, and the latest revision."""
         tools = self._of(scope)
-        return Stamp(len(tools), max((tool.revision for tool in tools.values()), default=0))
+        last = next(reversed(tools.values()), None)
+        return Stamp(len(tools), 0 if last is None else last.revision)
 
     async def used(self, scope: Scope, keys: Sequence[ToolKey]) -> None:
         """Note that tools were used."""
