@@ -581,7 +581,7 @@ def test_no_key_ever_sees_a_word_of_another_through_the_proxy(campaign: Campaign
     asyncio.run(_asked_through_the_proxy(campaign, OPERATIONS))
 
 
-PROVIDERS = ("/v1/", "/v1beta/", "/v1alpha/", "/openai/", "/api/v1/")
+PROVIDERS = ("/v1/", "/v1beta/", "/v1alpha/", "/openai/", "/api/v1/", "/model/", "/v2/")
 """Where everything is mounted that goes to a provider: talk, counts and what passes through."""
 
 

@@ -14,10 +14,12 @@ from tests.provider.tokens import billed_tokens, functions, least_tokens, words
 from tests.provider.tool_changes import added
 
 _GEMINI = re.compile(r"/v1(?:beta)?/models/([^/:]+):(\w+)")
+_CONVERSE = re.compile(r"/model/(.+)/(converse|converse-stream)")
 _PATHS = {
     "/v1/chat/completions": "openai-chat",
     "/v1/responses": "openai-responses",
     "/v1/messages": "anthropic",
+    "/v2/chat": "cohere",
 }
 _AZURES = re.compile(r"^/openai/deployments/[^/]+/|^/(openai|api)/v1/")
 
@@ -31,6 +33,8 @@ class Got:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    raw_path: str = ""
+    """As it stood on the wire; `path` has its escapes read."""
 
     @property
     def dialect(self) -> str:
@@ -38,6 +42,8 @@ class Got:
         address = _GEMINI.fullmatch(self.path)
         if address and address[2].endswith("enerateContent"):
             return "gemini"
+        if _CONVERSE.fullmatch(self.path):
+            return "converse"
         return _PATHS.get(_AZURES.sub("/v1/", self.path), "")
 
     @cached_property
@@ -47,12 +53,13 @@ class Got:
 
     @property
     def model(self) -> str:
-        address = _GEMINI.fullmatch(self.path)
+        address = _GEMINI.fullmatch(self.path) or _CONVERSE.fullmatch(self.path)
         return address[1] if address else str(self.value.get("model", ""))
 
     @property
     def streams(self) -> bool:
-        return "streamGenerateContent" in self.path or self.value.get("stream") is True
+        named = "streamGenerateContent" in self.path or self.path.endswith("/converse-stream")
+        return named or self.value.get("stream") is True
 
     @cached_property
     def tokens(self) -> int:
@@ -67,7 +74,7 @@ class Got:
     @property
     def tools(self) -> set[str]:
         """What the model is shown: what is held back comes with a message that refers to it."""
-        every = (*functions({"tools": list(shown(self.value))}), *added(self.value))
+        every = (*functions({**self.value, "tools": list(shown(self.value))}), *added(self.value))
         return {str(function.get("name")) for function in every}
 
     @property
@@ -82,6 +89,8 @@ class Got:
 
 def _texts(value: dict[str, Any], dialect: str) -> Iterator[str]:
     match dialect:
+        case "converse" | "cohere":
+            yield from words(value["messages"])
         case "anthropic" | "openai-chat":
             for message in value["messages"]:
                 yield from _content(message.get("content"))

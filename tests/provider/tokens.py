@@ -26,6 +26,7 @@ _NOT_READ = {
     *("id", "type", "role", "call_id", "tool_call_id", "tool_use_id", "signature", "status"),
     *("thoughtSignature", "thought_signature", "cache_control", "encrypted_content", "data"),
     *("media_type", "mimeType", "image_url", "url", "detail", "strict", "caller", "phase"),
+    "toolUseId",
 }
 """Fields of messages whose values are no words of the prompt."""
 
@@ -44,7 +45,13 @@ class Weights(NamedTuple):
 _OPENAI = Weights(1.0, 0.54, 0)
 _CLAUDE = Weights(1.15, 1.19, 346)
 _GEMINI = Weights(1.06, 0.75, 0)
-_LISTS = {"anthropic": "messages", "openai-chat": "messages", "gemini": "contents"}
+_LISTS = {
+    "anthropic": "messages",
+    "openai-chat": "messages",
+    "gemini": "contents",
+    "converse": "messages",
+    "cohere": "messages",
+}
 
 
 def vocabulary_of(model: str) -> str:
@@ -101,7 +108,7 @@ def words(value: Any) -> Iterator[str]:
 
 
 def _tool_words(value: dict[str, Any]) -> Iterator[str]:
-    for function in functions({"tools": list(shown(value))}):
+    for function in functions({**value, "tools": list(shown(value))}):
         yield str(function.get("name", ""))
         yield str(function.get("description", ""))
         names = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
@@ -112,6 +119,8 @@ def _tool_words(value: dict[str, Any]) -> Iterator[str]:
 def functions(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Every function that a request declares, in any dialect."""
     tools = value.get("tools") or []
+    for tool in (value.get("toolConfig") or {}).get("tools") or ():  # Bedrock's, not Gemini's
+        yield tool.get("toolSpec", {})
     for tool in [tools] if isinstance(tools, dict) else tools:
         for name in ("functionDeclarations", "function_declarations"):
             if name in tool:

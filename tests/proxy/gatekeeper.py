@@ -14,6 +14,8 @@ from typing import Any
 from tests.provider import (
     chat_rules,
     claude_rules,
+    cohere_rules,
+    converse_rules,
     gemini_rules,
     held_tools,
     responses_rules,
@@ -27,11 +29,15 @@ from tests.provider.tokens import billed_tokens, least_tokens
 __all__ = ["KEY", "Got", "Ledger", "error", "refusal", "too_long"]
 
 KEY = "key-of-the-test"
+AWS_SECRET = "secret-of-the-test"
+"""What the provider knows of whoever signs."""
 _NEEDED = {
     "openai-chat": {"model", "messages"},
     "openai-responses": {"model"},
     "anthropic": {"model", "max_tokens", "messages"},
     "gemini": {"contents"},
+    "converse": {"messages"},
+    "cohere": {"model", "messages"},
 }
 _LARGEST_BODY = 32 * 2**20
 
@@ -88,7 +94,11 @@ class Ledger:
 
 def refusal(got: Got, window: int, ledger: Ledger) -> tuple[int, str] | None:
     """Why a provider would not answer this request; None if it would."""
-    if not _has_key(got):
+    if got.header("authorization").startswith("AWS4-"):
+        about = (got.method, got.raw_path, got.headers, got.body)
+        if not converse_rules.signature_holds(AWS_SECRET, *about):
+            return 403, "The request signature we calculated does not match the signature provided."
+    elif not _has_key(got):
         return 401, "the key is missing or wrong"
     if leaked := [name for name in got.headers if name.lower().startswith("x-holdfast")]:
         return 400, f"headers that are none of the provider's business: {leaked}"
@@ -128,6 +138,10 @@ def _violations(got: Got, ledger: Ledger) -> list[str]:
             ]
         case "gemini":
             return list(gemini_rules.violations(got.value, got.model))
+        case "converse":
+            return list(converse_rules.violations(got.value))
+        case "cohere":
+            return list(cohere_rules.violations(got.value))
         case "openai-chat":
             return list(chat_rules.violations(got.value, got.model))
     history = ledger.history(got)
@@ -154,6 +168,10 @@ def too_long(dialect: str, tokens: int, window: int) -> str:
             f"The input token count ({tokens}) exceeds the maximum number of tokens allowed "
             f"({window})."
         )
+    if dialect == "converse":
+        return "Input is too long for requested model."
+    if dialect == "cohere":
+        return f"too many tokens: size limit exceeded by {tokens - window} tokens."
     if dialect == "openai-responses":
         return (
             "Your input exceeds the context window of this model. Please adjust your input and "
@@ -180,6 +198,8 @@ def error(dialect: str, status: int, message: str) -> dict[str, Any]:
         named = {401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL"}
         kind = named.get(status, "INVALID_ARGUMENT")
         return {"error": {"code": status, "message": message, "status": kind}}
+    if dialect in ("converse", "cohere"):  # Bedrock names its kind in a header
+        return {"message": message}
     kind = "server_error" if status >= 500 else "invalid_request_error"
     code = _openai_code(message)
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from holdfast.settings import Settings
 from holdfast.store.records import Turn
@@ -20,7 +20,9 @@ from holdfast.wire.answers import EventParser
 from tests.fitting.test_citing import in_dialect
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
-FAMILIES = ("openai", "anthropic", "gemini")
+FAMILIES = ("openai", "anthropic", "gemini", "bedrock", "cohere")
+PASSING = ("converse", "cohere")
+"""Dialects whose answers pass as they come."""
 _T = TypeVar("_T")
 
 
@@ -47,7 +49,7 @@ class Running:
 def running_proxy(
     settings_overrides: Mapping[str, Any] | None = None, upstream: str | None = None
 ) -> Iterator[Running]:
-    """Run a proxy; `upstream` is the address that all three families are sent to.
+    """Run a proxy; `upstream` is the address that all families are sent to.
 
     Without an upstream the offline model answers. The store is in memory unless `store_url` says
     otherwise.
@@ -150,6 +152,8 @@ def path_of(dialect: str, *, stream: bool = False, model: str = "gemini-2.5-flas
         "openai-responses": "/v1/responses",
         "anthropic": "/v1/messages",
         "gemini": f"/v1beta/models/{model}:{verb}",
+        "converse": f"/model/{quote(model, safe='')}/converse{'-stream' * stream}",
+        "cohere": "/v2/chat",
     }[dialect]
 
 
@@ -158,7 +162,7 @@ def request_in(dialect: str, chat_body: dict[str, Any], *, stream: bool = False)
     body = json.loads(in_dialect(chat_body, dialect))
     if dialect == "anthropic":
         body.setdefault("max_tokens", 1000)
-    if stream and dialect != "gemini":
+    if stream and dialect not in ("gemini", "converse"):
         body["stream"] = True
     if stream and dialect == "openai-chat":
         body["stream_options"] = {"include_usage": True}

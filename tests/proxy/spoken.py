@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.proxy.gatekeeper import Got
+from tests.wire.answers.passing_streams import cohere_body, converse_body
 from tests.wire.answers.streams import Part, Script, events, signature, write
 
 REF = re.compile(r"ref:[a-z][a-z0-9_]*:[0-9a-f]{16,64}")
@@ -56,6 +57,8 @@ def whole(script: Script, dialect: str) -> dict[str, Any]:
         "openai-responses": _responses,
         "anthropic": _anthropic,
         "gemini": _gemini,
+        "converse": converse_body,
+        "cohere": cohere_body,
     }[dialect](script)
 
 

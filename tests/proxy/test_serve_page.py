@@ -13,7 +13,10 @@ import pytest
 
 from holdfast.surfaces.proxy.switches import read_switches
 from tests.docs.test_examples import ROOT, Example, examples
+from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import Running, running_proxy
+from tests.proxy.spoken import says, text
+from tests.proxy.upstream import Upstream
 
 PAGE = ROOT / "docs" / "how-to" / "serve.md"
 WRITTEN = "http://127.0.0.1:8787"
@@ -53,10 +56,12 @@ def test_a_command_of_the_page_is_answered(proxy: Running, command: str) -> None
     assert "offline model" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "example", [one for one in EXAMPLES if one.language == "py"], ids=lambda one: f"line {one.line}"
-)
-def test_a_program_of_the_page_works(proxy: Running, example: Example) -> None:
+PROGRAMS = [one for one in EXAMPLES if one.language == "py"]
+"""Those of AWS have no offline model to ask."""
+OF_AWS = [one for one in PROGRAMS if "boto3" in one.code]
+
+
+def printed_by(example: Example, proxy: Running) -> str:
     assert WRITTEN in example.code
     printed = io.StringIO()
     with redirect_stdout(printed), warnings.catch_warnings():
@@ -65,9 +70,25 @@ def test_a_program_of_the_page_works(proxy: Running, example: Example) -> None:
         exec(example.code.replace(WRITTEN, proxy.url), names)
         if "client" in names:
             names["client"].close()
-    assert "offline model" in printed.getvalue()
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize(
+    "example", [one for one in PROGRAMS if one not in OF_AWS], ids=lambda one: f"line {one.line}"
+)
+def test_a_program_of_the_page_works(proxy: Running, example: Example) -> None:
+    printed = printed_by(example, proxy)
+    assert "offline model" in printed
     if "payment" in example.code:
-        assert "> 12:07 ERROR payment 4711 failed: card expired" in printed.getvalue()
+        assert "> 12:07 ERROR payment 4711 failed: card expired" in printed
+
+
+def test_the_program_for_bedrock_works() -> None:
+    [example] = OF_AWS
+    with Upstream(says(text("Yes."))) as upstream:
+        settings = {"bedrock_upstream": upstream.url, "bedrock_key": KEY}
+        with running_proxy(settings) as proxy:
+            assert printed_by(example, proxy) == "Yes.\n"
 
 
 def test_every_switch_of_the_page_is_one() -> None:

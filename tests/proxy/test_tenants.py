@@ -107,7 +107,8 @@ async def scope_of(proxy: Running, key: str) -> Scope:
 def request_with(*headers: tuple[str, str], query: str = "") -> Incoming:
     route = Route("openai", "openai-chat")
     seen = RequestSeen("openai-chat")
-    return Incoming(route, "/v1/chat/completions", query, headers, b"", Switches(), seen)
+    path = "/v1/chat/completions"
+    return Incoming(route, path, path, query, headers, b"", Switches(), seen)
 
 
 @contextmanager
@@ -414,6 +415,7 @@ def test_tenants_that_were_let_go_lose_nothing(
         ([("authorization", "Bearer k1"), ("authorization", "Bearer k2")], "", {"k1", "k2"}),
         ([], "alt=sse&key=k%201", {"k 1"}),
         ([("authorization", "Basic abc")], "", {"Basic abc"}),
+        ([("authorization", "AWS4-HMAC-SHA256 Credential=AKID/1, Signature=0")], "", set()),
         ([("authorization", "Bearer ")], "key=", set()),
         ([("x-api-key", "")], "monkey=1", set()),
     ],

@@ -1,9 +1,10 @@
 """The providers' network as a real HTTP server: the outermost edge, and the only double.
 
-It speaks OpenAI's two dialects, Anthropic's and Gemini's, enforces their rules (gatekeeper.py) and
-says what a test has scripted: an answer, a function from the request to an answer, or a fault
-(faults.py). It writes down every request, and when a caller leaves before its answer is whole.
-It never imports the package: neither its rules nor its counts may judge themselves.
+It speaks OpenAI's two dialects, Anthropic's, Gemini's, Bedrock's and Cohere's, enforces their rules
+(gatekeeper.py) and says what a test has scripted: an answer, a function from the request to an
+answer, or a fault (faults.py). It writes down every request, and when a caller leaves before its
+answer is whole. It never imports the package: neither its rules nor its counts may judge
+themselves.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from tests.provider.binding import preserves, signed
 from tests.provider.tokens import text_tokens, vocabulary_of
 from tests.proxy.gatekeeper import Got, Ledger, error, refusal, thoughts
 from tests.proxy.spoken import whole
+from tests.wire.answers.passing_streams import EVENT_STREAM, cohere_events, converse_events
 from tests.wire.answers.streams import Script, write
 
+_PASSING = {"converse": converse_events, "cohere": cohere_events}
 PATIENCE = 20.0
 """Seconds until a test that waits for something gives up; nothing is measured by it."""
 
@@ -52,6 +55,8 @@ class Spoken:
 
     def events(self, script: Script) -> list[bytes]:
         """The answer as a stream."""
+        if self.got.dialect in _PASSING:
+            return _PASSING[self.got.dialect](script)
         events = write(script, self.got.dialect)
         if self.got.dialect == "openai-chat" and not self._wants_usage:
             del events[-2]
@@ -70,7 +75,8 @@ class Spoken:
 
     async def stream(self) -> web.StreamResponse:
         """Begin a stream; its first byte is on the wire when this returns."""
-        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        kind = EVENT_STREAM if self.got.dialect == "converse" else "text/event-stream"
+        response = web.StreamResponse(headers={"content-type": kind})
         await response.prepare(self.request)
         return response
 
@@ -89,6 +95,9 @@ class Spoken:
     def fail(self, status: int, message: str, **headers: str) -> web.Response:
         """Answer with an error in the provider's form."""
         value = error(self.got.dialect, status, message)
+        if self.got.dialect == "converse":
+            kinds = {429: "ThrottlingException", 403: "InvalidSignatureException"}
+            headers["x-amzn-ErrorType"] = kinds.get(status, "ValidationException")
         return web.json_response(value, status=status, headers=headers)
 
     async def never(self) -> None:
@@ -163,7 +172,8 @@ class Upstream:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        got = Got(request.method, request.path, request.query, dict(request.headers), body)
+        headers, raw_path = dict(request.headers), request.raw_path.partition("?")[0]
+        got = Got(request.method, request.path, request.query, headers, body, raw_path)
         self.requests.append(got)
         if not got.dialect:
             return web.json_response({"object": "list", "data": [], "path": got.path})

@@ -311,15 +311,15 @@ def other_family_is_answered(offline: bool, _: Path) -> object:
         return ask(proxy.url + path_of("anthropic"), body, HEADERS).status
 
 
-def arrives(family: str, dialect: str) -> Observe:
-    """Whether a request goes to the upstream of the settings, or to the offline model."""
+def arrives(family: str, dialect: str, unanswered: int = 200) -> Observe:
+    """Whether a request goes to the upstream of the settings, or else to the offline model."""
 
     def observe(named: bool, _: Path) -> object:
         with Upstream() as upstream:
             upstream.always = says(text("Well."))
             settings = {f"{family}_upstream": upstream.url} if named else {}
             with running_proxy(settings) as proxy:
-                assert asked(proxy, dialect=dialect).status == 200
+                assert asked(proxy, dialect=dialect).status == (200 if named else unanswered)
             return len(upstream.requests)
 
     return observe
@@ -528,6 +528,10 @@ PROXY: dict[str, Wired | str] = {
     "anthropic_key": Wired(key_sent("anthropic", "anthropic", "x-api-key"), "", "sk-ours"),
     "gemini_upstream": Wired(arrives("gemini", "gemini"), False, True),
     "gemini_key": Wired(key_sent("gemini", "gemini", "x-goog-api-key"), "", "sk-ours"),
+    "bedrock_upstream": Wired(arrives("bedrock", "converse", 404), False, True),
+    "bedrock_key": Wired(key_sent("bedrock", "converse", "authorization"), "", "sk-ours"),
+    "cohere_upstream": Wired(arrives("cohere", "cohere", 404), False, True),
+    "cohere_key": Wired(key_sent("cohere", "cohere", "authorization"), "", "sk-ours"),
     "upstreams": Wired(named_upstream_is_asked, ["gpt-*"], ["claude-*"]),
     "model_aliases": Wired(model_asked_for, {}, {"gpt-4o": "gpt-4o-mini"}),
     "daily_tokens": Wired(second_is_allowed("daily_tokens"), 0, 5),

@@ -258,9 +258,12 @@ _FAILURES: tuple[tuple[type[BaseException], int, str, str], ...] = (
 )
 
 
+_STREAMS = ("text/event-stream", "application/vnd.amazon.eventstream")
+
+
 def is_stream(reply: Reply) -> bool:
     """Whether an answer comes as events."""
-    return reply.headers.get("content-type", "").lower().startswith("text/event-stream")
+    return reply.headers.get("content-type", "").lower().startswith(_STREAMS)
 
 
 async def ended(chunks: AsyncGenerator[bytes]) -> None:

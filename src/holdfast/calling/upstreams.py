@@ -12,28 +12,45 @@ from urllib.parse import urlsplit
 from holdfast.errors import SettingsError
 from holdfast.fitting.policy import matches
 from holdfast.settings import Settings
+from holdfast.wire.answers import CONTINUED
 
-Family = Literal["openai", "anthropic", "gemini"]
+Family = Literal["openai", "anthropic", "gemini", "bedrock", "cohere"]
 """Whose API it is: that of OpenAI is spoken by many."""
 
 OFFICIAL: dict[Family, str] = {
     "openai": "https://api.openai.com",
     "anthropic": "https://api.anthropic.com",
     "gemini": "https://generativelanguage.googleapis.com",
+    "bedrock": "https://bedrock-runtime.us-east-1.amazonaws.com",
+    "cohere": "https://api.cohere.com",
 }
 FAMILY_OF: dict[str, Family] = {
     "openai-chat": "openai",
     "openai-responses": "openai",
     "anthropic": "anthropic",
     "gemini": "gemini",
+    "converse": "bedrock",
+    "cohere": "cohere",
 }
 _DIALECT_OF: dict[Family, str] = {
     "openai": "openai-chat",
     "anthropic": "anthropic",
     "gemini": "gemini",
+    "bedrock": "converse",
+    "cohere": "cohere",
 }
+PASSED_ON = frozenset(family for family, dialect in _DIALECT_OF.items() if dialect not in CONTINUED)
+"""Whose answers only pass: nobody else answers for them, the offline model neither."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-OWNERS: dict[Family, str] = {"openai": "OpenAI's", "anthropic": "Anthropic's", "gemini": "Gemini's"}
+OWNERS: dict[Family, str] = {
+    "openai": "OpenAI's",
+    "anthropic": "Anthropic's",
+    "gemini": "Gemini's",
+    "bedrock": "Bedrock's",
+    "cohere": "Cohere's",
+}
+_KEY_HEADERS: dict[Family, str] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+"""Where a key stands that is not borne in `authorization`."""
 
 
 class Upstream(NamedTuple):
@@ -52,11 +69,11 @@ class Upstream(NamedTuple):
         """The header that proves who asks; none without a key."""
         if not self.key:
             return {}
-        if self.family == "openai":
-            if (urlsplit(self.url).hostname or "").endswith(".azure.com"):
-                return {"api-key": self.key}
-            return {"authorization": f"Bearer {self.key}"}
-        return {"x-api-key" if self.family == "anthropic" else "x-goog-api-key": self.key}
+        if (urlsplit(self.url).hostname or "").endswith(".azure.com") and self.family == "openai":
+            return {"api-key": self.key}
+        if self.family in _KEY_HEADERS:
+            return {_KEY_HEADERS[self.family]: self.key}
+        return {"authorization": f"Bearer {self.key}"}
 
     @property
     def is_official(self) -> bool:
@@ -67,6 +84,11 @@ class Upstream(NamedTuple):
     def takes_clients_key(self) -> bool:
         """Whether a client's own key goes there: to its vendor, if the settings have no other."""
         return not (self.key or self.name)
+
+    def answers(self, dialect: str) -> bool:
+        """Whether a client of a dialect can be given its answers: as they are, or translated."""
+        same = self.family == FAMILY_OF[dialect]
+        return same or {_DIALECT_OF[self.family], dialect} <= CONTINUED
 
     def dialect_for(self, dialect: str) -> str:
         """The dialect in which it is asked what a client asks in one: the same, if it can."""
@@ -116,7 +138,7 @@ class Upstreams:
         targets = [
             Target(upstream, upstream.dialect_for(dialect), entry.model or model)
             for entry, upstream in self._named
-            if any(matches(pattern, model) for pattern in entry.models)
+            if upstream.answers(dialect) and any(matches(name, model) for name in entry.models)
         ]
         own = self.by_family.get(FAMILY_OF[dialect])
         if own is not None:
@@ -144,6 +166,8 @@ def configured(settings: Settings) -> dict[Family, Upstream]:
         "openai": (settings.openai_upstream, settings.openai_key),
         "anthropic": (settings.anthropic_upstream, settings.anthropic_key),
         "gemini": (settings.gemini_upstream, settings.gemini_key),
+        "bedrock": (settings.bedrock_upstream, settings.bedrock_key),
+        "cohere": (settings.cohere_upstream, settings.cohere_key),
     }
     return {
         family: Upstream(family, _base(url or OFFICIAL[family], f"{family}_upstream", family), key)

@@ -151,6 +151,8 @@ def _withheld(draft: Draft, measure: Measure, leaving: Leaving) -> Draft | None:
     may not be stored.
     """
     now = draft.now
+    if now.dialect == "converse":
+        return None  # its tools stand in toolConfig, which is read nowhere here
     body = decode(now.frame.hollow)
     before = measure.count(now).parts.tools
     ref = leaving.keep("tools", encode(body.get("tools") or body.get("functions")), before)

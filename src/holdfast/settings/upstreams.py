@@ -15,11 +15,12 @@ from holdfast.settings.keys import Secret
 
 
 class NamedUpstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An upstream beside those of the three families, as the settings file writes it."""
+    """An upstream beside those of the families, as the settings file writes it."""
 
     url: str
-    speaks: Literal["openai", "openai-chat", "anthropic", "gemini"] = "openai"
-    """Whose API it has; `openai-chat` is that of OpenAI without its Responses."""
+    speaks: Literal["openai", "openai-chat", "anthropic", "gemini", "bedrock", "cohere"] = "openai"
+    """Whose API it has; `openai-chat` is that of OpenAI without its Responses. Those of Bedrock and
+    Cohere answer their own clients only: nothing is translated from or to them."""
     models: list[str] = msgspec.field(default_factory=lambda: ["*"])
     """Names or patterns of the models that it is asked for."""
     model: str = ""
@@ -54,6 +55,27 @@ class UpstreamSettings(GatewaySettings, frozen=True, kw_only=True):
     ] = ""
     gemini_key: Annotated[
         Secret[str], Meta(description="Key for gemini_upstream; empty: the client's own.")
+    ] = ""
+    bedrock_upstream: Annotated[
+        str,
+        Meta(
+            description="Address of Bedrock's runtime, such as "
+            "https://bedrock-runtime.eu-west-1.amazonaws.com; empty without bedrock_key: none."
+        ),
+    ] = ""
+    bedrock_key: Annotated[
+        Secret[str],
+        Meta(
+            description="API key for bedrock_upstream, which also stands in for clients' AWS "
+            "signatures; empty: the client's own."
+        ),
+    ] = ""
+    cohere_upstream: Annotated[
+        str,
+        Meta(description="Address of Cohere's API; empty without cohere_key: none."),
+    ] = ""
+    cohere_key: Annotated[
+        Secret[str], Meta(description="Key for cohere_upstream; empty: the client's own.")
     ] = ""
     upstream_idle_seconds: Annotated[
         float, Meta(ge=1, description="How long the proxy waits for the next byte of an upstream.")

@@ -23,6 +23,7 @@ MAX_LENGTH = 512
 
 _TRANSPORT = re.compile(r"\s*\[([^\[\]]*)\]")
 _GATEWAY = re.compile(r"(?P<vendor>[\w.-]+)/(?P<model>.+)", re.DOTALL)
+_ARN = re.compile(r"arn:aws[a-z-]*:bedrock:[^/]*/(?P<model>.+)", re.DOTALL)
 _VERSION = re.compile(
     r"(?:[-@](?:20\d{6}|20\d\d-\d\d-\d\d|latest|00\d))?(?:-v\d+)?(?::\d+)?(?::(?:free|thinking))?$"
 )
@@ -175,6 +176,8 @@ def _provider(name: str) -> str:
 
 def _split(text: str) -> tuple[str, str]:
     """Cut an id into provider and model; a provider that nothing tells is `unknown`."""
+    if arn := _ARN.fullmatch(text):
+        return "bedrock", arn["model"]
     before, colon, after = text.partition(":")
     if colon and _is_provider(before):
         return before, after

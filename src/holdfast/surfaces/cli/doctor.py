@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 import holdfast
-from holdfast.calling.upstreams import OFFICIAL, Upstreams
+from holdfast.calling.upstreams import OFFICIAL, Family, Upstreams
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings, environment_for_programs
 from holdfast.store import Store
@@ -38,10 +38,12 @@ _EXTRAS = {
     "postgres": ("asyncpg", "a store for many machines"),
     "research": ("pypdf", "PDF and DOCX as sources"),
 }
-_KEYS = {
+_KEYS: dict[Family, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "bedrock": ("AWS_BEARER_TOKEN_BEDROCK",),
+    "cohere": ("CO_API_KEY", "COHERE_API_KEY"),
 }
 
 
@@ -197,7 +199,7 @@ def _keys(settings: Settings) -> Iterator[Finding]:
             yield Finding(f"key {family}", "ok", f"there, in {' and '.join(places)}.")
         else:
             told = f"not in {names[0]} nor in the settings."
-            yield Finding(f"key {family}", "note", told, f"Needed only for {OFFICIAL[family]}.")  # type: ignore[index]
+            yield Finding(f"key {family}", "note", told, f"Needed only for {OFFICIAL[family]}.")
 
 
 def _programs(_: Settings) -> Iterator[Finding]:

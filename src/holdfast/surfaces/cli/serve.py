@@ -36,6 +36,8 @@ def serve(
     openai: Annotated[str | None, _upstream("--openai", "OpenAI's")] = None,
     anthropic: Annotated[str | None, _upstream("--anthropic", "Anthropic's")] = None,
     gemini: Annotated[str | None, _upstream("--gemini", "Gemini's")] = None,
+    bedrock: Annotated[str | None, _upstream("--bedrock", "Bedrock Converse")] = None,
+    cohere: Annotated[str | None, _upstream("--cohere", "Cohere's")] = None,
     offline: Annotated[
         bool | None,
         typer.Option("--offline", help="Let the offline model answer where there is no upstream."),
@@ -77,6 +79,8 @@ def serve(
       OpenAI       http://127.0.0.1:8787/v1     OPENAI_BASE_URL
       Anthropic    http://127.0.0.1:8787        ANTHROPIC_BASE_URL
       Gemini       http://127.0.0.1:8787        GOOGLE_GEMINI_BASE_URL
+      Bedrock      http://127.0.0.1:8787        AWS_ENDPOINT_URL_BEDROCK_RUNTIME
+      Cohere       http://127.0.0.1:8787        CO_API_URL
     """
     from holdfast.surfaces.proxy import crew, logs  # noqa: PLC0415 - other commands start faster
 
@@ -87,6 +91,8 @@ def serve(
         openai_upstream=openai,
         anthropic_upstream=anthropic,
         gemini_upstream=gemini,
+        bedrock_upstream=bedrock,
+        cohere_upstream=cohere,
         serve_offline=offline,
         serve_workers=workers,
         request_limit=limit,
@@ -103,6 +109,9 @@ def _greet(settings: Settings, started: Started) -> None:
         offline = "the offline model, which only quotes"
         to = started.upstreams.get(family, offline if started.answers_offline else nobody)
         remark(f"  {family:<9} → {to}")
+    for family in ("bedrock", "cohere"):
+        if family in started.upstreams:
+            remark(f"  {family:<9} → {started.upstreams[family]}")
     for name in settings.upstreams:
         remark(f"  {name:<9} → {started.upstreams[name]}")
     if settings.serve_workers > 1:

@@ -65,7 +65,13 @@ _AT_ONCE = 262_144
 HANG_UP = "holdfast.hang_up"
 """In the state of a scope: breaks the connection, so that its client sees no answer at all."""
 
-_DIALECTS = {"openai": "openai-chat", "anthropic": "anthropic", "gemini": "gemini"}
+_DIALECTS: dict[Family, str] = {
+    "openai": "openai-chat",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+    "bedrock": "converse",
+    "cohere": "cohere",
+}
 
 
 def dialect_of(method: str, path: str, headers: Mapping[str, str]) -> str:
@@ -215,7 +221,8 @@ class ProxyApp:
             body = await asyncio.to_thread(unpacked, body, named, most)
             headers = without_encoding(headers)
         path = asked.scope["path"]
-        return Incoming(there, path, asked.query, headers, body, switches, asked.seen)
+        raw_path = _raw_path(asked.scope)
+        return Incoming(there, path, raw_path, asked.query, headers, body, switches, asked.seen)
 
     async def _pass_through(self, asked: _Asked, send: Send) -> None:
         """Send a request on and its answer back, byte for byte, as they come: of any size."""
@@ -246,8 +253,7 @@ class ProxyApp:
                 where=path[:100],
                 fix="Name one in the settings: see `holdfast serve --help`.",
             )
-        raw_path = scope.get("raw_path", path.encode()).decode("latin-1")
-        url = address(upstream, raw_path, asked.query)
+        url = address(upstream, _raw_path(scope), asked.query)
         out = outgoing_headers(upstream, headers, own_tokens(self.service.settings).values())
         length = names.get("content-length", "")
         has_body = length not in ("", "0") or "transfer-encoding" in names
@@ -278,6 +284,12 @@ def _told(error: HoldfastError, dialect: str) -> Outcome:
         kind = OVERFLOW
         message = f"{overflow_message(dialect, error.planned, error.limit)} {message}"
     return Outcome(status, headers, error_body(dialect, status, message, kind))
+
+
+def _raw_path(scope: ASGIScope) -> str:
+    """A path as the client wrote it."""
+    raw: bytes = scope.get("raw_path", scope["path"].encode())
+    return raw.decode("latin-1")
 
 
 def _hung_up(scope: ASGIScope, seen: RequestSeen, error: UpstreamError) -> bool:

@@ -21,11 +21,15 @@ from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.tenants import own_tokens
-from holdfast.surfaces.proxy.translated import translated_path, translated_reply, translated_request
-from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, without
+from holdfast.surfaces.proxy.translated import (
+    SAFE,
+    translated_path,
+    translated_reply,
+    translated_request,
+)
+from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, signature_of, without
 from holdfast.wire import Conversation, write
 
-_SAFE = "/:@!$&'()*+,;=~"
 HELD_BY_PROVIDERS = ("previous_response_id", "conversation", "prompt", "cachedContent")
 """What names something that a provider keeps, and nobody else has."""
 _NEXT = frozenset({429, 500, 502, 503, 504, 529})
@@ -40,12 +44,25 @@ class Dispatch:
         self.incoming = incoming
         self.asked_model = model
         self.targets = service.upstreams.targets(incoming.route.dialect, model)
+        self.is_signed = False
+        """Whether the request goes out with the client's signature, and so as it came."""
+        if signature_of(incoming.headers):
+            self._keep_signature()
         if not self.targets:
             service.check_offline(incoming.route.family)
         self._passed: list[str] = []
         """Who was asked in vain, and why."""
         self._lost: tuple[str, ...] = ()
         """What the other dialect could not carry."""
+
+    def _keep_signature(self) -> None:
+        """Ask the vendor alone, by the very name, unless there is a key to ask others with."""
+        keyed = tuple(t for t in self.targets if not t.upstream.takes_clients_key)
+        if self.targets[:1] == keyed[:1]:
+            self.targets = keyed  # what was edited for these fits no signature any more
+            return
+        self.is_signed = True
+        self.targets = (self.targets[0]._replace(model=self.asked_model),)
 
     @property
     def target(self) -> Target | None:
@@ -140,13 +157,15 @@ class Dispatch:
             return self.service.offline.send(incoming.path, "POST", {}, body)
         if target.dialect != incoming.route.dialect:
             return self._translated(target, request)
-        path, query = incoming.path, incoming.query
+        path, query = quote(incoming.path, safe=SAFE), incoming.query
+        if incoming.route.dialect == "converse":
+            path = incoming.raw_path  # the slashes of an ARN are escaped, and signed as they stand
         if target.model != self.asked_model:
             if incoming.route.model:
                 path = translated_path(target, streams=incoming.route.streams)
             else:
                 body = write(request.with_field("model", target.model))
-        if incoming.route.streams:
+        if incoming.route.dialect == "gemini" and incoming.route.streams:
             query = _as_events(query)
         tokens = own_tokens(self.service.settings).values()
         headers = outgoing_headers(target.upstream, incoming.headers, tokens)
@@ -183,8 +202,9 @@ class Dispatch:
     def _post(
         self, target: Target, path: str, query: str, headers: dict[str, str], body: bytes
     ) -> AbstractAsyncContextManager[Reply]:
-        url = address(target.upstream, quote(path, safe=_SAFE), query)
-        headers = {**headers, "accept-encoding": "identity"}
+        url = address(target.upstream, path, query)
+        if not self.is_signed:
+            headers = {**headers, "accept-encoding": "identity"}
         return self.service.http.send(url, "POST", headers, body)
 
 

@@ -28,7 +28,7 @@ from holdfast.store import Turn
 from holdfast.surfaces.proxy.delivery import Outcome, Pieces, account
 from holdfast.surfaces.proxy.dispatch import HELD_BY_PROVIDERS, Dispatch
 from holdfast.surfaces.proxy.incoming import Incoming
-from holdfast.surfaces.proxy.preparing import Prepared, Preparing
+from holdfast.surfaces.proxy.preparing import SIGNED, Prepared, Preparing
 from holdfast.surfaces.proxy.remembering import Ended, Remembering, edit_of
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT
 from holdfast.surfaces.proxy.sending import Got, received
@@ -37,6 +37,7 @@ from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.upstreams import returned_headers
 from holdfast.wire import Conversation, write
 from holdfast.wire.answers import (
+    CONTINUED,
     Call,
     Handed,
     Hop,
@@ -46,6 +47,7 @@ from holdfast.wire.answers import (
     join_answers,
     read_answer,
     turn_calls,
+    watch,
     with_own_ids,
 )
 from holdfast.wire.chained import names_of_answer
@@ -148,7 +150,8 @@ class Handling:
             if reply.status < 400 and is_stream(reply):
                 headers = returned_headers(reply.headers, changed=True) | headers
                 held = calls.pop_all()
-                stream = Pieces(self._stream(prepared, reply, held), held, self._remembering)
+                pieces = self._stream if self.dialect in CONTINUED else self._passed
+                stream = Pieces(pieces(prepared, reply, held), held, self._remembering)
                 return Outcome(reply.status, headers, stream)
             first = await received(reply, self.service.most_bytes)
         finally:
@@ -244,6 +247,33 @@ class Handling:
                 self._keep(prepared, relay.stop_reason, relay.assistant_turn, seen, relay.usage)
             else:
                 self._remembering.end()
+
+    async def _passed(
+        self, prepared: Prepared, reply: Reply, calls: AsyncExitStack
+    ) -> AsyncGenerator[bytes]:
+        """A stream of a dialect in which nothing is hidden: every byte as it comes."""
+        watched = watch(self.dialect)
+        status = reply.status
+        try:
+            async with aclosing(reply.chunks()) as chunks:
+                async for chunk in chunks:
+                    watched.feed(chunk)
+                    if watched.ended and not self._said_all:
+                        self._note(prepared, status, watched.usage or None)
+                        await self._written()
+                        self._said_all = True
+                    yield chunk
+            status = status if self._said_all else 502
+        except UpstreamError as error:
+            status = error.status
+            raise
+        except (asyncio.CancelledError, GeneratorExit):
+            status = CLIENT_LEFT  # unless all was said, and written down
+            raise
+        finally:
+            await calls.aclose()
+            self._note(prepared, status, watched.usage or None)
+            self._remembering.end()
 
     def _keep(
         self,
@@ -434,7 +464,8 @@ class Handling:
             tools=self._tool_use,
             hidden=self._hidden_answer,
             milliseconds=elapsed,
-            read_only=self.incoming.switches.read_only,
+            read_only=self.incoming.switches.read_only or self._dispatch.is_signed,
+            warnings=(SIGNED,) if self._dispatch.is_signed else (),
             learn=self._teaches(prepared.asked),
             billed=self._dispatch.target is not None,
             remembered=remembered,

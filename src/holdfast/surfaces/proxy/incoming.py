@@ -102,6 +102,8 @@ class Incoming(NamedTuple):
 
     route: Route
     path: str
+    raw_path: str
+    """The path as the client wrote it, before its escapes were read."""
     query: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
@@ -111,4 +113,5 @@ class Incoming(NamedTuple):
     @property
     def wants_array(self) -> bool:
         """Whether the stream goes out as a JSON array: Gemini's way without `alt=sse`."""
-        return self.route.streams and "alt=sse" not in self.query
+        gemini = self.route.dialect == "gemini"
+        return gemini and self.route.streams and "alt=sse" not in self.query

@@ -5,6 +5,7 @@ preparing: after expansions, before exchange.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -25,6 +26,9 @@ from holdfast.surfaces.proxy.telemetry import context_line
 from holdfast.tokens import TokenCount, count
 from holdfast.tokens.requested import request_limit
 from holdfast.wire import Conversation
+from holdfast.wire.answers import CONTINUED
+
+SIGNED = "the request is signed (AWS SigV4), which covers its bytes: it went out as it came"
 
 
 class Prepared(NamedTuple):
@@ -78,6 +82,9 @@ class Preparing:
     ) -> None:
         self.service = service
         self.incoming = incoming
+        self.is_signed = dispatch.is_signed
+        self._continues = incoming.route.dialect in CONTINUED
+        """Whether calls of our tools would be answered: else none is offered, nothing is cited."""
         self.model = dispatch.model
         """What is asked for in the end: by this name it is counted."""
         self._lazy = lazy_rules(service.settings, dispatch.targets, incoming.route.dialect)
@@ -89,6 +96,8 @@ class Preparing:
         engine, switches = self.engine, self.incoming.switches
         try:
             session = await self._session_of(conversation)
+            if self.is_signed:
+                return await self._as_signed(conversation, session)
             if switches.read_only:
                 return await self._read_only(conversation, session)
             fitted, warnings = await self._made(session, conversation)
@@ -107,7 +116,7 @@ class Preparing:
     def turn_budget(self) -> int | None:
         """Most tokens of a turn that is assembled; None where requests are fitted."""
         settings, switches = self.service.settings, self.incoming.switches
-        if (switches.mode or settings.mode) == "fit":
+        if (switches.mode or settings.mode) == "fit" or not self._continues:
             return None
         limits = (switches.limit, settings.request_limit, settings.assemble_tokens)
         return min(filter(None, limits))
@@ -131,15 +140,16 @@ class Preparing:
         """How the request is to be made to fit."""
         route, switches = self.incoming.route, self.incoming.switches
         settings, defaults = self.service.settings, self.engine.options
-        several = _wants_several(conversation)  # of whose answers only one could be continued
+        # Of several answers only one could be continued.
+        continues = self._continues and not _wants_several(conversation)
         return msgspec.structs.replace(
             defaults,
             dialect=route.dialect,
             model=self.model,
             limit=switches.limit or settings.request_limit or None,
             rules=switches.citing(defaults.rules),
-            cites=defaults.cites and switches.cite and not several,
-            opens=defaults.opens and not several,
+            cites=defaults.cites and switches.cite and continues,
+            opens=defaults.opens and continues,
             offer_expand=switches.offer_expand or defaults.offer_expand,
             lazy=switches.deferring(self._lazy),
             betas=_betas(self.incoming) if route.dialect == "anthropic" else frozenset(),
@@ -154,20 +164,30 @@ class Preparing:
         except (BudgetExceededError, ContextOptimizationError):
             warning = "the request does not fit: it went out as it came"
             return Prepared(conversation, body, session, warnings=(warning,))
-        fitted = self._unchanged(conversation, options.model, told.limit)
+        fitted = await self._unchanged(conversation, options.model, told.limit)
         return Prepared(conversation, body, session, fitted, told, told.warnings)
+
+    async def _as_signed(self, conversation: Conversation, session: Session) -> Prepared:
+        """The request as it came, counted: one changed byte, and its signature would not hold."""
+        model = self.model or conversation.model or ""
+        limit = request_limit(conversation, self.engine.options.registry, model=model)
+        fitted = await self._unchanged(conversation, model, limit)
+        return Prepared(
+            conversation, self.incoming.body, session, fitted, told=fitted, warnings=(SIGNED,)
+        )
 
     async def unsent(self, conversation: Conversation, edit: Edit) -> Prepared:
         """The request as one that goes nowhere: it is answered from memory, as the edit says."""
         session = await self._session_of(conversation)
         model = self.options(conversation).model
-        fitted = self._unchanged(conversation, model, 0, (edit,))
+        fitted = await self._unchanged(conversation, model, 0, (edit,))
         return Prepared(conversation, self.incoming.body, session, fitted)
 
-    def _unchanged(
+    async def _unchanged(
         self, conversation: Conversation, model: str, limit: int, edits: tuple[Edit, ...] = ()
     ) -> Fitted:
-        counted = self.count(conversation, model)
+        work = partial(self.count, conversation, model)
+        counted = await self.engine.workers.off_loop(len(self.incoming.body), work)
         state = FitState(conversation, conversation, origins_of(conversation.messages))
         return Fitted(self.incoming.body, counted, limit, edits, state, untouched=counted.tokens)
 

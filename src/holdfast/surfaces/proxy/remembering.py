@@ -28,6 +28,7 @@ from holdfast.surfaces.proxy.switches import PREFIX, AnswerSwitch
 from holdfast.trim.standing import STAND
 from holdfast.wire import Conversation
 from holdfast.wire.answers import (
+    CONTINUED,
     Call,
     EventParser,
     Hop,
@@ -127,6 +128,8 @@ class Remembering:
         switches, settings = self._incoming.switches, self._service.settings
         if switches.read_only or not settings.enable_answer_cache:
             return "off"
+        if conversation.dialect not in CONTINUED:
+            return "off"  # of an answer that only passes it is not known what it says
         model = self._incoming.route.model or conversation.model or ""
         for name, way in settings.answer_rules.items() if switches.answers is None else ():
             if matches(name, model):

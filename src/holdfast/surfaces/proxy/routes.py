@@ -29,13 +29,14 @@ _ROUTES = {
     "/v1/responses": Route("openai", "openai-responses"),
     "/v1/messages": Route("anthropic", "anthropic"),
     "/v1/messages/count_tokens": Route("anthropic", "anthropic", counts=True),
+    "/v2/chat": Route("cohere", "cohere"),
 }
 _GEMINI = re.compile(
     r"/v1(?:beta|alpha)?/(?:models|tunedModels)/([^/:]+):"
     r"(generateContent|streamGenerateContent|countTokens)"
 )
-
-
+# The path is decoded by now: a model's ARN has colons and slashes of its own.
+_CONVERSE = re.compile(r"/model/(.+)/(converse|converse-stream)")
 _DEPLOYMENT = re.compile(r"/openai/deployments/[^/]+/(chat/completions|responses)")
 _PREFIXES = ("/openai/v1/", "/api/v1/")
 
@@ -53,6 +54,8 @@ def route(method: str, path: str) -> Route | None:
             model=model,
             streams=verb == "streamGenerateContent",
         )
+    if match := _CONVERSE.fullmatch(path):
+        return Route("bedrock", "converse", model=match[1], streams=match[2] != "converse")
     return _ROUTES.get(_plain(path.rstrip("/")))
 
 
@@ -70,7 +73,7 @@ def meant(path: str) -> str:
     return wanted if wanted in _ROUTES and path not in _ROUTES else ""
 
 
-BARE = tuple(path.removeprefix("/v1") for path in _ROUTES)
+BARE = tuple(path.removeprefix("/v1") for path in _ROUTES if path.startswith("/v1/"))
 """Where clients ask whose base URL lacks its `/v1`; there they are told."""
 
 
@@ -80,6 +83,10 @@ def family_of(path: str, header_names: frozenset[str]) -> Family | None:
         return "gemini"
     if path.startswith((*_PREFIXES, "/openai/")):
         return "openai"
+    if path.startswith("/model/"):
+        return "bedrock"
+    if path.startswith("/v2/"):
+        return "cohere"
     if not path.startswith("/v1/"):
         return None
     if path.startswith("/v1/messages") or "anthropic-version" in header_names:

@@ -62,7 +62,7 @@ DRAIN_SECONDS = 10
 PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = (dashboard.routes, telemetry.routes)
 """What the proxy shows beside the providers' paths: each gives its routes for a service."""
 
-PREFIXES = ("/v1/", "/v1beta/", "/v1alpha/", "/openai/", "/api/v1/")
+PREFIXES = ("/v1/", "/v1beta/", "/v1alpha/", "/openai/", "/api/v1/", "/model/", "/v2/")
 """Where the providers' paths begin."""
 
 

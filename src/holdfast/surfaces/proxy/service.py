@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from holdfast.calling.expansions import Caps
 from holdfast.calling.network import HttpSending, Sending, UpstreamError
-from holdfast.calling.upstreams import OFFICIAL, OWNERS, Family, Upstreams
+from holdfast.calling.upstreams import OFFICIAL, OWNERS, PASSED_ON, Family, Upstreams
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.jobs import Attempt
@@ -79,13 +79,16 @@ class Service:
 
     def check_offline(self, family: Family) -> None:
         """Raise unless the offline model answers where there is no upstream."""
-        if not self.answers_offline:
-            raise UpstreamError(
-                f"no upstream is set for {OWNERS[family]} requests",
-                status=404,
-                fix=f"Start the proxy with --{family} {OFFICIAL[family]} (or the setting "
-                f"{family}_upstream), or with --offline to have the offline model answer.",
-            )
+        speaks = family not in PASSED_ON
+        if self.answers_offline and speaks:
+            return
+        offline = ", or with --offline to have the offline model answer" if speaks else ""
+        raise UpstreamError(
+            f"no upstream is set for {OWNERS[family]} requests",
+            status=404,
+            fix=f"Start the proxy with --{family} {OFFICIAL[family]} (or the setting "
+            f"{family}_upstream){offline}.",
+        )
 
     async def read(self, body: bytes, dialect: str, tenant: str) -> Conversation:
         """Read a request, off the event loop where much of it is new."""

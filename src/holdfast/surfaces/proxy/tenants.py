@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qs
 from weakref import WeakValueDictionary
@@ -21,6 +22,7 @@ from holdfast.errors import SettingsError, ShapeError
 from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.surfaces.proxy.switches import PREFIX
+from holdfast.surfaces.proxy.upstreams import signature_of
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.incoming import Incoming
@@ -32,6 +34,7 @@ TOKEN_HEADER = f"{PREFIX}token"
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 """Where clients put the key of a provider, or in its place the token of the proxy."""
 
+_SIGNER = re.compile(r"\bCredential=([A-Za-z0-9]{1,128})/")
 _DIGITS = 24
 """Of a keyed hash: two of a million keys share them once in 10^17."""
 _MOST_ENGINES = 256
@@ -48,15 +51,23 @@ class Asking(NamedTuple):
     """Names of the proxy's own tokens; that of `serve_token` is empty."""
     header: str = ""
     """The tenant that it names itself."""
+    signer: str = ""
+    """The id of the AWS key that it says it is signed with. That is no secret, and whether the
+    signature holds only AWS can tell: it names whose requests these are, and opens nothing."""
 
 
-def credentials(headers: Iterable[tuple[str, str]], query: str = "") -> frozenset[str]:
+def credentials(headers: Collection[tuple[str, str]], query: str = "") -> frozenset[str]:
     """All that could be a key: in headers, or in Gemini's query.
 
     A client that sends several is known by all of them: were it known by one, a placeholder that
     many clients send beside their key would make them the same.
     """
-    given = [plain_key(value) for name, value in headers if name.lower() in KEY_HEADERS]
+    signed = signature_of(headers)  # another one with every request, and no secret
+    given = [
+        plain_key(value)
+        for name, value in headers
+        if name.lower() in KEY_HEADERS and value != signed
+    ]
     given += parse_qs(query).get("key", []) if "key=" in query else []
     return frozenset(filter(None, given))
 
@@ -91,7 +102,8 @@ def asking(headers: Iterable[tuple[str, str]], query: str, settings: Settings) -
     named = {value.strip() for name, value in listed if name == TOKEN_HEADER}
     keys = frozenset(key for key in given if not token_names([key], settings))
     header = next((value.strip() for name, value in listed if name == TENANT_HEADER), "")
-    return Asking(keys, token_names(given | named, settings), header)
+    signer = _SIGNER.search(signature_of(listed))
+    return Asking(keys, token_names(given | named, settings), header, signer[1] if signer else "")
 
 
 class Tenants:
@@ -130,6 +142,8 @@ class Tenants:
             return _named(who.header)
         if who.keys:
             return f"key-{await self._hashed(who.keys)}"
+        if who.signer:
+            return f"aws-{await self._hashed([who.signer])}"
         return "token" if who.tokens else ANONYMOUS
 
     async def _hashed(self, keys: Iterable[str]) -> str:

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 _EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 _PATH = "/v1/traces"
-_PROVIDERS = {"openai": "openai", "anthropic": "anthropic", "gemini": "gcp.gemini"}
+_PROVIDERS = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "gemini": "gcp.gemini",
+    "bedrock": "aws.bedrock",
+    "cohere": "cohere",
+}
 
 
 class Tracing:

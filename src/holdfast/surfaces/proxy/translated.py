@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import NamedTuple
+from urllib.parse import quote
 
 from holdfast.calling.network import Reply, is_stream
 from holdfast.calling.upstreams import Target
@@ -21,6 +22,8 @@ _PATHS = {
     "openai-responses": "/v1/responses",
     "anthropic": "/v1/messages",
 }
+SAFE = "/:@!$&'()*+,;=~"
+"""What stands in a path as it is (RFC 3986, 3.3)."""
 _MOST_NAMED = 8
 """Losses that are told one by one: a header is no place for a list of two hundred images."""
 
@@ -35,11 +38,14 @@ class TranslatedRequest(NamedTuple):
 
 
 def translated_path(target: Target, *, streams: bool) -> str:
-    """Where an upstream is asked for an answer."""
+    """Where an upstream is asked for an answer, its escapes written."""
+    if target.dialect == "converse":
+        verb = "converse-stream" if streams else "converse"
+        return f"/model/{quote(target.model, safe='')}/{verb}"
     if target.dialect != "gemini":
         return _PATHS[target.dialect]
     verb = "streamGenerateContent" if streams else "generateContent"
-    return f"/v1beta/models/{target.model}:{verb}"
+    return f"/v1beta/models/{quote(target.model, safe=SAFE)}:{verb}"
 
 
 def translated_request(

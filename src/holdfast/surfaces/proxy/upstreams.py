@@ -22,13 +22,20 @@ _NOT_RETURNED = frozenset(
     "set-cookie server date".split()
 )
 _OF_THE_BYTES = frozenset({"content-encoding", "content-length", "content-md5", "etag"})
-_SECRETS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key"})
+_SECRETS = frozenset(
+    {"authorization", "x-api-key", "x-goog-api-key", "api-key", "x-amz-security-token"}
+)
 # Keys that only one vendor knows; gateways before the others may want any header.
 _OTHERS_KEYS: dict[Family, frozenset[str]] = {
     "openai": frozenset({"x-goog-api-key"}),
     "anthropic": frozenset({"x-goog-api-key"}),
     "gemini": frozenset({"x-api-key", "api-key"}),
+    "bedrock": frozenset({"x-goog-api-key"}),
+    "cohere": frozenset({"x-goog-api-key"}),
 }
+_SIGNED = "AWS4-"
+"""How an authorization begins that is a signature (AWS Signature Version 4, whatever algorithm): it
+covers the method, the path, the hash of the body, the host and other headers, and is no secret."""
 
 
 def address(upstream: Upstream, path: str, query: str) -> str:
@@ -51,15 +58,24 @@ def without(name: str, query: str) -> str:
     return "&".join(one for one in query.split("&") if unquote(one.partition("=")[0]) != name)
 
 
+def signature_of(headers: Iterable[tuple[str, str]]) -> str:
+    """What a client has signed its request with, if it has: then no byte of it can be changed."""
+    fields = (value for name, value in headers if name.lower() == "authorization")
+    return next((value for value in fields if value.startswith(_SIGNED)), "")
+
+
 def outgoing_headers(
     upstream: Upstream, headers: Iterable[tuple[str, str]], tokens: Collection[str] = ()
 ) -> dict[str, str]:
     """The headers for an upstream: the client's, with the key of the settings if there is one.
 
-    The proxy's own tokens, if a client sent one in the place of a key, go nowhere.
+    The proxy's own tokens, if a client sent one in the place of a key, go nowhere. Where a
+    signature goes out, the host that it covers goes with it.
     """
     fields = [(name.lower(), value) for name, value in headers]
     dropped = _DROPPED | _OTHERS_KEYS[upstream.family]
+    if upstream.takes_clients_key and signature_of(fields):
+        dropped -= {"host"}
     for name, value in fields:
         if name == "connection":  # what a client says is for this hop only (RFC 9110, 7.6.1)
             dropped |= {named.strip() for named in value.lower().split(",")}

@@ -1,15 +1,15 @@
 """The answer side of the wire: providers' answers read, hidden in part, joined and written.
 
 sse → shared → chat_pieces · failures · joiner → (one file per dialect) → translating → compose ·
-relay · translate · turns · whole → marks → rejoining, each using only what stands before it.
-Pure: bytes in, bytes out.
+relay · translate · turns · watching · whole → marks → rejoining, each using only what stands before
+it. Pure: bytes in, bytes out.
 """
 
 from holdfast.wire.answers.compose import Said, compose_answer, stream_answer
 from holdfast.wire.answers.failures import OVERFLOW, error_body, error_event, overflow_message
 from holdfast.wire.answers.gemini import ArrayWriter
 from holdfast.wire.answers.rejoining import rejoin
-from holdfast.wire.answers.relay import Relay
+from holdfast.wire.answers.relay import CONTINUED, Relay
 from holdfast.wire.answers.shared import (
     NOTHING_SAID,
     Call,
@@ -34,9 +34,11 @@ from holdfast.wire.answers.turns import (
     turn_calls,
     with_own_ids,
 )
+from holdfast.wire.answers.watching import Watch, watch
 from holdfast.wire.answers.whole import Answer, join_answers, read_answer
 
 __all__ = [
+    "CONTINUED",
     "NOTHING_SAID",
     "OVERFLOW",
     "Answer",
@@ -52,6 +54,7 @@ __all__ = [
     "Relay",
     "Said",
     "Translated",
+    "Watch",
     "add_usage",
     "compose_answer",
     "context_usage",
@@ -68,6 +71,7 @@ __all__ = [
     "translate_answer",
     "translate_error",
     "turn_calls",
+    "watch",
     "with_own_ids",
     "write_event",
 ]

@@ -41,6 +41,16 @@ _GEMINI = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
+_BEDROCK = {
+    400: "ValidationException",
+    401: "UnrecognizedClientException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    413: "ValidationException",
+    429: "ThrottlingException",
+    503: "ServiceUnavailableException",
+    504: "ModelTimeoutException",
+}
 
 
 # What each provider says of a request that is too long, with the numbers and without: frameworks
@@ -53,6 +63,15 @@ _OVERFLOWS = {
     "gemini": (
         "The input token count ({needed}) exceeds the maximum number of tokens allowed ({limit}).",
         "The input token count exceeds the maximum number of tokens allowed.",
+    ),
+    "converse": (
+        "Input is too long for requested model: {needed} tokens > {limit} maximum.",
+        "Input is too long for requested model.",
+    ),
+    "cohere": (
+        "too many tokens: total number of tokens in the prompt cannot exceed {limit} - "
+        "received {needed}.",
+        "too many tokens: more than the prompt may have.",
     ),
     "openai": (
         "This model's maximum context length is {limit} tokens. However, your messages resulted "
@@ -101,6 +120,11 @@ def _error(dialect: str, status: int, message: str, kind: str) -> dict[str, Any]
     if dialect == "gemini":
         known = _GEMINI.get(status, "FAILED_PRECONDITION" if status < 500 else "INTERNAL")
         return {"error": {"code": status, "message": message, "status": known}}
+    if dialect == "converse":  # AWS' clients read the kind from a header, or from here
+        fallback = "ValidationException" if status < 500 else "InternalServerException"
+        return {"__type": _BEDROCK.get(status, fallback), "message": message}
+    if dialect == "cohere":
+        return {"message": message}
     known = _OPENAI.get(status, "invalid_request_error" if status < 500 else "server_error")
     error = {"message": message, "type": known, "param": None, "code": kind or None}
     return {"error": error}

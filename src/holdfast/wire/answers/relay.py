@@ -32,6 +32,9 @@ JOINERS: dict[str, type[Joiner]] = {
     "anthropic": AnthropicJoiner,
     "gemini": GeminiJoiner,
 }
+CONTINUED = frozenset(JOINERS)
+"""Dialects in whose answers calls can be hidden and answered, and which are translated; those of
+the others pass as they come (see watching.py), so a model may be offered nothing of ours there."""
 
 
 class Relay:

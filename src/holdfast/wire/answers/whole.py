@@ -12,7 +12,14 @@ import msgspec
 
 from holdfast.errors import ProviderError
 from holdfast.wire import Text
-from holdfast.wire.answers import anthropic, gemini, openai_chat, openai_responses
+from holdfast.wire.answers import (
+    anthropic,
+    cohere,
+    converse,
+    gemini,
+    openai_chat,
+    openai_responses,
+)
 from holdfast.wire.answers.shared import Call, Handed, Hidden, blocks_in, calls_in, load
 from holdfast.wire.strict import encode
 from holdfast.wire.values import take
@@ -22,6 +29,8 @@ _DIALECTS: dict[str, Any] = {
     "openai-responses": openai_responses,
     "anthropic": anthropic,
     "gemini": gemini,
+    "converse": converse,
+    "cohere": cohere,
 }
 
 
@@ -73,6 +82,8 @@ def join_answers(
     handed: Handed | None = None,
 ) -> bytes:
     """The answers of several upstream calls as one, without hidden calls; usage: `context_usage`.
+
+    In a dialect of `CONTINUED`, for in others nothing is hidden.
 
     One answer that hides nothing is given back byte for byte. None is empty: where all was hidden,
     `note` or a sentence that says so stands for it. Hidden calls of the last answer may be
