@@ -1,8 +1,8 @@
 """A real language model as an agent with two tools: its small context is never exceeded.
 
-SmolLM2 with 135 million parameters, as in tests/proxy/test_tiny_llm.py. It calls tools as it
-pleases, often with arguments that make no sense. Its words are not judged; that every request fits
-by its own count, every call is answered and every run ends, is.
+SmolLM2 with 135 million parameters, as in tests/proxy/test_tiny_llm.py. Its template knows no
+tools: `offering.py` tells of them, and has it call one for each task. Its words are not judged;
+that every request fits by its own count, every call is answered and every run ends, is.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from holdfast.agent import Agent, Target
-from holdfast.client import Client, Reply
 from holdfast.errors import ToolFailureError
+from tests.agent.offering import Offering, offering_tools
 from tests.agent.scripted import REPORT, is_valid
 from tests.fitting.test_citing import log
 
@@ -46,15 +45,16 @@ REFUSED = ("[The arguments do not fit the tool", "[The report cannot be read")
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[str]:
-    """The address of the model's own server."""
+def model() -> Iterator[Offering]:
+    """The model's own server, and one before it that offers tools."""
     params = xllamacpp.CommonParams()
     params.model.path = str(WEIGHTS)
     params.n_ctx, params.n_parallel, params.n_predict = CONTEXT, 1, ANSWER_TOKENS
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.warmup, params.ctx_shift, params.port = False, False, 0
     server = xllamacpp.Server(params)
-    yield server.listening_address
+    with offering_tools(server.listening_address) as offering:
+        yield offering
     del server
 
 
@@ -68,21 +68,11 @@ def add(numbers: list[int]) -> int:
     return sum(numbers)
 
 
-def test_twenty_turns_with_two_tools_never_exceed_the_context(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes: list[int] = []
-    chat = Client.chat
-
-    async def watched(self: Client, *args: Any, **named: Any) -> Reply:
-        reply = await chat(self, *args, **named)
-        sizes.append((reply.usage.input or 0) + (reply.usage.output or 0))
-        return reply
-
-    monkeypatch.setattr(Client, "chat", watched)
+def test_twenty_turns_with_two_tools_never_exceed_the_context(model: Offering) -> None:
+    sizes = model.sizes
     window = LIMIT + 256 + ANSWER_TOKENS
     target = Target(
-        model="openai:smollm2", window=window, max_output_tokens=ANSWER_TOKENS, url=model
+        model="openai:smollm2", window=window, max_output_tokens=ANSWER_TOKENS, url=model.url
     )
 
     async def work() -> Agent:
@@ -99,6 +89,7 @@ def test_twenty_turns_with_two_tools_never_exceed_the_context(
     assert len(sizes) >= TURNS
     assert all(0 < size <= CONTEXT for size in sizes)  # by the model's own count
     made, valid = calls_of(agent)
+    assert made  # with tools that nobody calls there would be nothing to see
     told.info(
         "%d turns, %d calls, %d valid, at most %d tokens", len(sizes), made, valid, max(sizes)
     )
