@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -596,3 +597,13 @@ def test_an_engine_that_others_use_stays_as_it_was(monkeypatch: pytest.MonkeyPat
 def test_outcomes_and_tools_show_no_content() -> None:
     assert "hello" not in repr(Outcome(text="hello", ending="answered"))
     assert msgspec.json.encode(Outcome(text="hello", ending="answered"))
+
+
+def test_nothing_is_fetched_for_the_schema_of_a_tool() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0)
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/schema.json"
+        tool = Tool(name="x", description="", parameters={"$ref": address}, run=str)
+        assert tool.arguments('{"a": 1}') == {"a": 1}
+        with pytest.raises(BlockingIOError):
+            listening.accept()

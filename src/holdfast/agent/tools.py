@@ -92,12 +92,12 @@ def text_of(result: object) -> str:
 
 
 def _check(schema: dict[str, Any], given: Mapping[str, Any]) -> None:
-    import jsonschema_rs  # noqa: PLC0415 - only where a tool brings its own schema
+    from holdfast.toolbox.checking import compiled  # noqa: PLC0415 - where a tool has its own
 
-    try:
-        error = next(iter(jsonschema_rs.validator_for(schema).iter_errors(given)), None)
-    except ValueError:
+    check = compiled(schema)
+    if check is None:
         return  # the schema itself is none; the function will say what it misses
+    error = next(iter(check.iter_errors(given)), None)
     if error is not None:
         place = "/".join(map(str, error.instance_path)) or "the arguments"
         # The library's message quotes the value; the kind says enough.

@@ -44,14 +44,14 @@ def _told(error: jsonschema_rs.ValidationError) -> str:
 
 def _check_of(tool: Tool) -> jsonschema_rs.Validator | None:
     if tool.hash not in _checks:
-        _checks[tool.hash] = _compiled(tool.parameters)
+        _checks[tool.hash] = compiled(tool.parameters)
         while len(_checks) > _MOST_CHECKS:
             _checks.popitem(last=False)
     _checks.move_to_end(tool.hash)
     return _checks[tool.hash]
 
 
-def _compiled(schema: Any) -> jsonschema_rs.Validator | None:
+def compiled(schema: Any) -> jsonschema_rs.Validator | None:
     """The schema made ready; None if it is none, or refers to what stands elsewhere."""
     if not isinstance(schema, dict):
         return None
