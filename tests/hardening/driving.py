@@ -111,6 +111,8 @@ class Era:
                 }
             else:
                 answer.body += message.get("body", b"")
+                if answer.body and asked.path.endswith("/live"):
+                    over.set()  # it has no end: who looks at the page closes it
                 answer.is_whole = not message.get("more_body", False)
                 if answer.is_whole:
                     await self.at_end()
