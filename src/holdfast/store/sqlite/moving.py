@@ -18,6 +18,7 @@ from holdfast.store.records import AuditEntry, SessionRecord, Turn
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
     answers,
+    contents,
     facts,
     jobs,
     journal,
@@ -253,7 +254,7 @@ def _restore(
             return _restore_ref(db, scope, line, packed)
         case transfer.MessageLine(sha256=sha256, data=data):
             is_new = not sessions.stored_messages(db, scope, [sha256])
-            content = originals.keep(db, scope, sha256, len(data), packed[sha256])
+            content = contents.keep(db, scope, sha256, len(data), packed[sha256])
             for session in line.sessions:
                 sessions.name_message(db, scope.of(session), content)
             return is_new
@@ -316,7 +317,7 @@ def _restore_ref(
     earlier = originals.claim(db, scope, line.ref_id, line.sha256)
     stored = None
     if line.data is not None:
-        stored = originals.keep(db, scope, line.sha256, line.size, packed[line.sha256])
+        stored = contents.keep(db, scope, line.sha256, line.size, packed[line.sha256])
     if earlier is not None and (earlier.content is not None or stored is None):
         originals.use(db, scope, earlier.id, line.uses)
         return False

@@ -1,6 +1,6 @@
 """originals: contents and their refs, in SQL.
 
-originals: after driver. Each function is a job for a connection, inside of a transaction.
+originals: after contents. Each function is a job for a connection, inside of a transaction.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from holdfast.store.pack import Packed, unpack
 from holdfast.store.records import AuditEntry, Content, RefInfo
 from holdfast.store.refs import RefName, parse
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import answers, facts, jobs, summaries
+from holdfast.store.sqlite import answers, contents, facts, jobs, summaries
 from holdfast.store.transfer import RefLine
 
 _COLUMNS = (
     "r.id, r.ref_id, r.kind, r.sha256, r.content, r.size, r.tokens, r.created_at, r.written_at, "
     "r.expires_at, r.accessed_at, r.accesses, r.detail, c.damage"
 )
-DATA = "CAST(data AS BLOB)"
-"""Damage may turn bytes into what looks like text; it is read as bytes all the same."""
 _FROM = "FROM refs AS r LEFT JOIN contents AS c ON c.id = r.content"
 
 
@@ -96,16 +94,16 @@ class OpenedRef(NamedTuple):
 
 
 def put(
-    db: apsw.Connection, scope: Scope, contents: Sequence[tuple[Content, Packed]], now: float
+    db: apsw.Connection, scope: Scope, packed_contents: Sequence[tuple[Content, Packed]], now: float
 ) -> None:
     """Store originals."""
-    for content, packed in contents:
+    for content, packed in packed_contents:
         _put(db, scope, content, packed, now)
 
 
 def _put(db: apsw.Connection, scope: Scope, content: Content, packed: Packed, now: float) -> None:
     earlier = claim(db, scope, content.ref_id, content.sha256)
-    stored = keep(db, scope, content.sha256, len(content.data), packed)
+    stored = contents.keep(db, scope, content.sha256, len(content.data), packed)
     if earlier is not None and earlier.content is not None:
         action, row = "seen again", earlier.id
         content = _refresh(db, earlier, content, now)
@@ -136,26 +134,6 @@ def claim(db: apsw.Connection, scope: Scope, ref_id: str, sha256: str) -> RefRow
     if any(row.ref_id == ref_id and row.sha256 != sha256 for row in rows):
         raise rules.collision()
     return next((row for row in rows if row.sha256 == sha256), None)
-
-
-def keep(db: apsw.Connection, scope: Scope, sha256: str, size: int, packed: Packed) -> int:
-    """Store bytes once per workspace, healing what is damaged; return their row."""
-    stored = db.execute(
-        "SELECT id, damage FROM contents WHERE workspace = ? AND sha256 = ?",
-        (scope.workspace, sha256),
-    ).fetchone()
-    if stored is None:
-        db.execute(
-            "INSERT INTO contents (workspace, sha256, size, codec, data) VALUES (?, ?, ?, ?, ?)",
-            (scope.workspace, sha256, size, packed.codec, packed.data),
-        )
-        return db.last_insert_rowid()
-    if stored[1] is not None:
-        db.execute(
-            "UPDATE contents SET size = ?, codec = ?, data = ?, damage = NULL WHERE id = ?",
-            (size, packed.codec, packed.data, stored[0]),
-        )
-    return int(stored[0])
 
 
 def _new(content: Content, now: float) -> RefLine:
@@ -278,7 +256,7 @@ def original(db: apsw.Connection, row: RefRow) -> bytes | None:
     if row.content is None or row.damage is not None:
         return None
     size, codec, data = db.execute(
-        f"SELECT size, codec, {DATA} FROM contents WHERE id = ?",  # noqa: S608 - constants
+        f"SELECT size, codec, {contents.DATA} FROM contents WHERE id = ?",  # noqa: S608 - constants
         (row.content,),
     ).get
     return unpack(codec, data, size=size, sha256=row.sha256)
@@ -302,7 +280,7 @@ def retell(db: apsw.Connection, scope: Scope, ref: str, gist: str) -> None:
 def mark_damaged(db: apsw.Connection, scope: Scope, sha256: str, now: float) -> bool:
     """Set a content apart, unless someone healed it meanwhile; whether it is damaged."""
     stored = db.execute(
-        f"SELECT id, size, codec, damage, {DATA} FROM contents"  # noqa: S608 - constants
+        f"SELECT id, size, codec, damage, {contents.DATA} FROM contents"  # noqa: S608 - constants
         " WHERE workspace = ? AND sha256 = ?",
         (scope.workspace, sha256),
     ).fetchone()
@@ -389,19 +367,8 @@ def drop(db: apsw.Connection, scope: Scope, row: RefRow, now: float) -> None:
     db.execute("DELETE FROM refs WHERE id = ?", (row.id,))
     if row.content is not None:
         audit_ref(db, scope, "removed", row, now)
-        sweep(db, row.content)
+        contents.sweep(db, row.content)
     summaries.remove_of(db, scope, row.sha256)
     jobs.drop_of_ref(db, scope, row.ref_id)
     facts.drop_of_ref(db, scope, row.ref_id)
     answers.remove_of_ref(db, scope, row.ref_id)
-
-
-def sweep(db: apsw.Connection, content: int) -> int:
-    """Remove a content that nobody refers to; 1 if it went."""
-    db.execute(
-        "DELETE FROM contents WHERE id = ?1"
-        " AND NOT EXISTS (SELECT 1 FROM refs WHERE content = ?1)"
-        " AND NOT EXISTS (SELECT 1 FROM messages WHERE content = ?1)",
-        (content,),
-    )
-    return db.changes()

@@ -16,10 +16,19 @@ from holdfast.store import rules
 from holdfast.store.pack import Packed, unpack
 from holdfast.store.records import AuditEntry, SessionRecord, Turn, UsageTotal
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import answers, facts, jobs, journal, originals
+from holdfast.store.sqlite import answers, contents, facts, jobs, journal, originals
 from holdfast.store.sqlite import turns as remembered
 
 _OF_SESSION = "WHERE workspace = ? AND owner = ? AND session = ?"
+
+_WITH_HASHES = (
+    "json_each(?4) AS h CROSS JOIN contents AS c ON c.workspace = ?1 AND c.sha256 = h.value"
+)
+_OF_USER = (
+    "EXISTS (SELECT 1 FROM messages AS m"
+    " WHERE m.content = c.id AND m.owner = ?2 AND m.workspace = ?1)"
+)
+"""Of a workspace, the contents that turns of this user name: no others are theirs to name."""
 
 _NAMES = {"model": "model", "session": "session", "day": "date(started_at, 'unixepoch')"}
 
@@ -66,9 +75,10 @@ def with_head(db: apsw.Connection, scope: Scope, heads: Sequence[str]) -> Sessio
 def save(db: apsw.Connection, scope: Scope, record: SessionRecord) -> None:
     """Write a session's record."""
     db.execute(
-        "INSERT OR REPLACE INTO sessions"
-        " (workspace, owner, session, head, updated_at, closed_at, record)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO sessions (workspace, owner, session, head, updated_at, closed_at, record)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET head = excluded.head,"
+        " updated_at = excluded.updated_at, closed_at = excluded.closed_at,"
+        " record = excluded.record",
         (
             *(scope.workspace, scope.user, record.session, record.head),
             *(record.updated_at, record.closed_at, rules.to_json(record)),
@@ -88,9 +98,11 @@ def add_turn(
     rules.check_number(turn.number, last or 0)
     insert_turn(db, scope, turn)
     save(db, scope, session)
-    for sha256, (size, packed) in messages.items():
-        name_message(db, scope, originals.keep(db, scope, sha256, size, packed))
-    _name_known(db, scope, rules.hashes_of(turn) - messages.keys())
+    if messages:
+        contents.keep_all(db, scope, messages)
+        _name(db, scope, messages)
+    if others := rules.hashes_of(turn) - messages.keys():
+        _name(db, scope, others, f" WHERE {_OF_USER}")
 
 
 def insert_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
@@ -122,10 +134,13 @@ def name_message(db: apsw.Connection, scope: Scope, content: int) -> None:
     )
 
 
-def _name_known(db: apsw.Connection, scope: Scope, hashes: Iterable[str]) -> None:
-    """Note that the session names messages, of those that this user has."""
-    for content in [message.content for message in stored_messages(db, scope, list(hashes))]:
-        name_message(db, scope, content)
+def _name(db: apsw.Connection, scope: Scope, hashes: Iterable[str], where: str = "") -> None:
+    """Note that the session names messages, all of them in one statement."""
+    db.execute(
+        "INSERT OR IGNORE INTO messages (workspace, owner, session, content)"  # noqa: S608 - constants
+        f" SELECT ?1, ?2, ?3, c.id FROM {_WITH_HASHES}{where}",
+        (*_key(scope), json.dumps(list(hashes))),
+    )
 
 
 class StoredMessage(NamedTuple):
@@ -150,11 +165,9 @@ def stored_messages(
 ) -> list[StoredMessage]:
     """Messages that turns of this user name."""
     rows = db.execute(
-        f"SELECT c.id, c.sha256, c.size, c.codec, c.damage, {originals.DATA}"  # noqa: S608
-        " FROM json_each(?1) AS h CROSS JOIN contents AS c ON c.sha256 = h.value"
-        " WHERE c.workspace = ?2 AND EXISTS (SELECT 1 FROM messages AS m"
-        " WHERE m.content = c.id AND m.owner = ?3 AND m.workspace = ?2)",
-        (json.dumps(hashes), scope.workspace, scope.user),
+        f"SELECT c.id, c.sha256, c.size, c.codec, c.damage, {contents.DATA}"  # noqa: S608
+        f" FROM {_WITH_HASHES} WHERE {_OF_USER}",
+        (*_key(scope), json.dumps(hashes)),
     )
     return [StoredMessage._make(row) for row in rows]
 
@@ -228,7 +241,7 @@ def delete(db: apsw.Connection, scope: Scope, now: float) -> int:
     for table in ("uses", "messages", "turns", "links", "sessions"):
         db.execute(f"DELETE FROM {table} {_OF_SESSION}", _key(scope))  # noqa: S608 - constants
     for content in named:
-        originals.sweep(db, content)
+        contents.sweep(db, content)
     jobs.drop_of_session(db, scope)
     remembered.drop_of_session(db, scope)
     facts.drop_of_session(db, scope)

@@ -16,7 +16,7 @@ from holdfast.store import rules
 from holdfast.store.pack import unpack
 from holdfast.store.records import Cleaned, Damage, StoreStats
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import originals, summaries
+from holdfast.store.sqlite import contents, originals, summaries
 
 _MINE = "workspace = :workspace AND owner = :owner"
 
@@ -106,7 +106,7 @@ class Checked(NamedTuple):
 def check(db: apsw.Connection, scope: Scope, *, after: str, limit: int) -> Checked:
     """Read contents behind a hash, in the order of their hashes."""
     rows = db.execute(
-        f"SELECT sha256, size, codec, damage, {originals.DATA} FROM contents"  # noqa: S608
+        f"SELECT sha256, size, codec, damage, {contents.DATA} FROM contents"  # noqa: S608
         f" WHERE workspace = :workspace AND sha256 > :after AND id IN ({_EVERYTHING})"
         " ORDER BY sha256 LIMIT :limit",
         _mine(scope, after=after, limit=limit),
@@ -160,7 +160,7 @@ def remove(
         db.execute("UPDATE refs SET content = NULL, detail = ? WHERE id = ?", (detail, row.id))
         originals.audit_ref(db, scope, "removed", row, now)
         summaries.remove_of(db, scope, row.sha256)
-        if row.content is not None and originals.sweep(db, row.content):
+        if row.content is not None and contents.sweep(db, row.content):
             removed, size = removed + 1, size + row.size
     return Cleaned(len(gone), removed, size)
 
