@@ -49,6 +49,7 @@ async def _filled(store: Store) -> None:
     await store.put(HERE, [MINE])
     await store.add_turn(HERE, turn(1, [b"m"]), session(), named(b"m"))
     await store.save_calibration(HERE, b"mine")
+    await store.journal.append(HERE, "put back", [b"mine"])
     await store.link(HERE, ["resp_mine"])
     await store.jobs.enqueue(HERE, [NewJob(kind="x", key="mine", ref_id=MINE.ref_id)])
     await store.put_summary(HERE, "my summary", b"mine", source=MINE.sha256)
@@ -84,6 +85,10 @@ async def _forget(store: Store, scope: Scope) -> None:
 
 async def _session(store: Store, scope: Scope) -> None:
     assert await store.session(scope) is None
+
+
+async def _session_beside(store: Store, scope: Scope) -> None:
+    assert await store.session_beside(scope, "put back") == (None, 0)
 
 
 async def _sessions(store: Store, scope: Scope) -> None:

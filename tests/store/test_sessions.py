@@ -156,6 +156,23 @@ def test_session_is_found_by_the_first_head_that_an_open_one_has(opener: Opener)
     opener.run(work)
 
 
+def test_session_and_the_length_of_its_journal_are_seen_at_one_look(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        here = HERE.of("a")
+        assert await store.session_beside(here, "put back") == (None, 0)
+        await store.journal.append(here, "put back", [b"one", b"two"])
+        await store.journal.append(here, "another", [b"three"])
+        assert await store.session_beside(here, "put back") == (None, 2)
+        record = session("a")
+        await store.add_turn(here, turn(1), record, {})
+        assert await store.session_beside(here, "put back") == (record, 2)
+        assert await store.session_beside(HERE.of("b"), "put back") == (None, 0)
+        await store.delete_session(here)
+        assert await store.session_beside(here, "put back") == (None, 0)
+
+    opener.run(work)
+
+
 def test_deleted_session_takes_its_turns_and_what_only_it_used(opener: Opener) -> None:
     alone, shared, free = content("alone"), content("shared"), content("free")
 

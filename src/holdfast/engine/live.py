@@ -25,6 +25,8 @@ class LiveSessions:
         self.most_bytes = _MOST_BYTES
         self._recent: OrderedDict[Scope, Session] = OrderedDict()
         self._sizes: dict[Scope, int] = {}
+        self._bytes = 0
+        """The sum of the sizes: to add up a thousand with each request took a twentieth of it."""
         self._in_use: WeakValueDictionary[Scope, Session] = WeakValueDictionary()
 
     def __iter__(self) -> Iterator[Session]:
@@ -46,14 +48,14 @@ class LiveSessions:
     def weigh(self, session: Session, size: int) -> None:
         """A session has grown to so many bytes."""
         if session.scope in self._recent:
+            self._bytes += size - self._sizes.get(session.scope, 0)
             self._sizes[session.scope] = size
             self._forget_unused()
 
     def _forget_unused(self) -> None:
-        total = sum(self._sizes.values())
         while len(self._recent) > 1 and (
-            len(self._recent) > _MOST_SESSIONS or total > self.most_bytes
+            len(self._recent) > _MOST_SESSIONS or self._bytes > self.most_bytes
         ):
             scope, session = self._recent.popitem(last=False)
             session.let_go()
-            total -= self._sizes.pop(scope, 0)
+            self._bytes -= self._sizes.pop(scope, 0)

@@ -1,7 +1,8 @@
 """What people asked to have whole in a session, kept in its journal.
 
 put_back: after writer, before session. A person looks at another process than the one that answers
-the session's next request, so what they ask for is in the store, and is read with each request.
+the session's next request, so what they ask for is in the store, and each request looks whether
+there is more of it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ class Wishes:
     def __init__(self, store: Store, scope: Scope) -> None:
         self._store = store
         self._scope = scope
+        self.length: int | None = None
+        """How many wishes were written down in all, if somebody has just looked."""
+        self._wanted: tuple[int, frozenset[str]] = (0, frozenset())
+        """What `names` said last, and how many wishes there were then."""
 
     async def all(self) -> dict[str, PutBack]:
         """What is wanted of each ref now; a journal that is damaged wants nothing."""
@@ -47,8 +52,12 @@ class Wishes:
 
     async def names(self) -> frozenset[str]:
         """The messages that are to be whole."""
-        wishes = (await self.all()).values()
-        return frozenset(name for wish in wishes if wish.whole for name in wish.names)
+        length, self.length = self.length, None  # the next request must look again
+        if length != self._wanted[0]:
+            wishes = (await self.all()).values()
+            names = frozenset(name for wish in wishes if wish.whole for name in wish.names)
+            self._wanted = (-1 if length is None else length, names)
+        return self._wanted[1]
 
     async def add(self, ref: str, names: Sequence[str], *, whole: bool) -> PutBack:
         """Write a wish down."""

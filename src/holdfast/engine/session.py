@@ -23,7 +23,7 @@ from holdfast.engine.accounting import (
     with_tools,
 )
 from holdfast.engine.heads import sharing
-from holdfast.engine.put_back import PutBack, Wishes
+from holdfast.engine.put_back import JOURNAL, PutBack, Wishes
 from holdfast.engine.record import (
     Repeated,
     asked_body,
@@ -174,10 +174,11 @@ class Session:
             if self._put_any and not await self._store.refs(self.scope, limit=1):
                 self.state = None
             return self
-        stored = await self._store.session(self.scope)
+        stored, self.wishes.length = await self._store.session_beside(self.scope, JOURNAL)
         ended = stored is not None and stored.closed_at is not None
         if stored is None or ended or self._writer.was_deleted(stored):
             self.state = None  # begin anew: its refs may be gone
+            self.wishes = Wishes(self._store, self.scope)
         elif stored.turns > self.record.turns and not self._writing.locked():
             async with self._loading:
                 await self._read()

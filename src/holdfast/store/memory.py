@@ -260,6 +260,10 @@ class MemoryStore:
         """The session that the scope names."""
         return self._shelf(scope).sessions.get(scope.session)
 
+    async def session_beside(self, scope: Scope, journal: str) -> tuple[SessionRecord | None, int]:
+        """The session that the scope names, and how long one of its journals is."""
+        return await self.session(scope), len(await self.journal.read(scope, journal))
+
     async def sessions(
         self, scope: Scope, *, limit: int = 100, before: str = ""
     ) -> list[SessionRecord]:

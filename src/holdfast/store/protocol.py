@@ -129,6 +129,12 @@ class Store(Protocol):
     async def session(self, scope: Scope) -> SessionRecord | None:
         """The session that the scope names."""
 
+    async def session_beside(self, scope: Scope, journal: str) -> tuple[SessionRecord | None, int]:
+        """The session that the scope names, and how many entries one of its journals has.
+
+        One look for both: every request wants to know whether another process has written either.
+        """
+
     async def sessions(
         self, scope: Scope, *, limit: int = 100, before: str = ""
     ) -> list[SessionRecord]:

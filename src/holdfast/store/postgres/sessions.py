@@ -24,6 +24,16 @@ _SESSION: LiteralString = """
 SELECT * FROM holdfast.sessions WHERE workspace = $1 AND username = $2 AND session = $3
 """
 
+_SESSION_BESIDE: LiteralString = """
+SELECT s.*, (
+    SELECT coalesce(max(sequence), 0) FROM holdfast.journal
+    WHERE workspace = $1 AND username = $2 AND session = $3 AND name = $4
+) AS length
+FROM (VALUES (1)) AS always (one)
+LEFT JOIN holdfast.sessions AS s
+    ON s.workspace = $1 AND s.username = $2 AND s.session = $3
+"""
+
 _SESSIONS: LiteralString = """
 SELECT * FROM holdfast.sessions
 WHERE workspace = $1 AND username = $2
@@ -183,6 +193,14 @@ async def session(database: Database, scope: Scope) -> SessionRecord | None:
     """The session that the scope names."""
     rows = await database.fetch(_SESSION, *_key(scope))
     return record_of(rows[0]) if rows else None
+
+
+async def session_beside(
+    database: Database, scope: Scope, journal: str
+) -> tuple[SessionRecord | None, int]:
+    """The session that the scope names, and how long one of its journals is."""
+    (row,) = await database.fetch(_SESSION_BESIDE, *_key(scope), journal)
+    return record_of(row) if row["session"] is not None else None, row["length"]
 
 
 async def sessions(

@@ -155,6 +155,10 @@ class PostgresStore:
         """The session that the scope names."""
         return await sessions.session(self._database, scope)
 
+    async def session_beside(self, scope: Scope, journal: str) -> tuple[SessionRecord | None, int]:
+        """The session that the scope names, and how long one of its journals is."""
+        return await sessions.session_beside(self._database, scope, journal)
+
     async def sessions(
         self, scope: Scope, *, limit: int = 100, before: str = ""
     ) -> list[SessionRecord]:

@@ -5,7 +5,6 @@ answers: after driver and writer, before store. What is damaged is never given: 
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -39,7 +38,7 @@ class SqliteAnswers(AnswerShelf):
         self._clock = clock
 
     async def _write(self, job: Job[_T]) -> _T:
-        return await asyncio.wrap_future(self._writer.submit(job))
+        return await self._writer.submit(job)
 
     async def put(self, scope: Scope, answer: StoredAnswer) -> None:
         """Keep an answer."""

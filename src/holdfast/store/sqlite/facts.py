@@ -6,7 +6,6 @@ below the class is a job for a connection, inside of a transaction.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -42,7 +41,7 @@ class SqliteFacts(FactShelf):
         self._read = readers.read
 
     async def _write(self, work: Job[_T]) -> _T:
-        return await asyncio.wrap_future(self._writer.submit(work))
+        return await self._writer.submit(work)
 
     async def add(self, scope: Scope, facts: Sequence[NewFact]) -> list[Fact]:
         """Add facts."""

@@ -6,7 +6,6 @@ entry gets is the one that was looked at.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -55,7 +54,7 @@ class SqliteJournal(JournalShelf):
                 db.execute(_ADD, (*key, sequence, now, *stored))
             return place + len(packed)
 
-        return await asyncio.wrap_future(self._writer.submit(job))
+        return await self._writer.submit(job)
 
     async def read(self, scope: Scope, name: str, after: int = 0) -> list[JournalEntry]:
         """The entries behind a sequence."""
@@ -68,7 +67,7 @@ class SqliteJournal(JournalShelf):
             ).fetchall()  # all, for a statement that a damaged entry cuts short would stay open
             return [_entry(name, row) for row in rows]
 
-        return await self._readers.read(job)
+        return await self._readers.look(job)
 
     async def names(self, scope: Scope, prefix: str = "") -> list[str]:
         """The journals of the scope."""
@@ -90,7 +89,7 @@ class SqliteJournal(JournalShelf):
             db.execute(f"DELETE FROM journal WHERE {_NAMED}", (*_session(scope), name))  # noqa: S608 - constants
             return db.changes()
 
-        return await asyncio.wrap_future(self._writer.submit(job))
+        return await self._writer.submit(job)
 
 
 def _session(scope: Scope) -> tuple[str, str, str]:

@@ -6,7 +6,6 @@ look the next time; those of this process are woken.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Sequence
 from functools import partial
@@ -37,7 +36,7 @@ class SqliteQueue(JobQueue):
         self._turns: rules_of_jobs.Turns = {}
 
     async def _write(self, work: Work[_T]) -> _T:
-        return await asyncio.wrap_future(self._writer.submit(work))
+        return await self._writer.submit(work)
 
     async def enqueue(self, scope: Scope, jobs_: Sequence[NewJob]) -> int:
         """Add jobs."""

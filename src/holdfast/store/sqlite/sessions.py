@@ -43,6 +43,19 @@ def get(db: apsw.Connection, scope: Scope) -> SessionRecord | None:
     return None if record is None else rules.from_json(record, SessionRecord)
 
 
+def get_beside(
+    db: apsw.Connection, scope: Scope, journal_name: str
+) -> tuple[SessionRecord | None, int]:
+    """The session that the scope names, and how long one of its journals is."""
+    row = db.execute(
+        f"SELECT (SELECT record FROM sessions {_OF_SESSION}),"  # noqa: S608 - constants
+        f" (SELECT max(sequence) FROM journal {_OF_SESSION} AND name = ?)",
+        (*_key(scope), *_key(scope), journal_name),
+    ).get
+    record, length = row or (None, None)
+    return record and rules.from_json(record, SessionRecord), length or 0
+
+
 def latest(db: apsw.Connection, scope: Scope, *, limit: int, before: str) -> list[SessionRecord]:
     """The sessions last used."""
     place: tuple[float, str] = (float("inf"), "")

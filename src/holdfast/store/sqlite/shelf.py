@@ -5,7 +5,6 @@ shelf: after turns, before store.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import TypeVar
@@ -37,7 +36,7 @@ class SqliteTurns(TurnShelf):
         self._read = readers.read
 
     async def _write(self, work: Job[_T]) -> _T:
-        return await asyncio.wrap_future(self._writer.submit(work))
+        return await self._writer.submit(work)
 
     async def known(self, scope: Scope, turns_: Sequence[NewTurn]) -> list[Known]:
         """Which of these messages lie here."""

@@ -9,7 +9,6 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -104,7 +103,7 @@ class SqliteStore:
         """Tools and their schemas."""
         self.journal: JournalShelf = journal.SqliteJournal(writer, readers, clock)
         """What was done, entry behind entry."""
-        self._noting: Future[None] | None = None
+        self._noting: asyncio.Future[None] | None = None
         """The access noted last, until it is written."""
 
     @classmethod
@@ -132,12 +131,13 @@ class SqliteStore:
         return f"{type(self).__name__}({self.url!r})"
 
     async def _write(self, job: Job[_T]) -> _T:
-        return await asyncio.wrap_future(self._writer.submit(job))
+        return await self._writer.submit(job)
 
     async def _read_all(self, job: Job[_T]) -> _T:
         """Read after the accesses that were noted before."""
-        if self._noting is not None and not self._noting.done():
-            await asyncio.wait([asyncio.wrap_future(self._noting)])
+        noting = self._noting
+        if noting is not None and noting.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait([noting])
         return await self._read(job)
 
     # Contents and refs.
@@ -170,7 +170,7 @@ class SqliteStore:
     def _note(self, job: Job[None]) -> None:
         """Write without waiting: an access is worth neither a delay nor a failure."""
         self._noting = self._writer.submit(job)
-        self._noting.add_done_callback(Future.exception)
+        self._noting.add_done_callback(_heard)
 
     async def _set_apart(self, scope: Scope, *hashes: str) -> list[Damage]:
         now = self._clock()
@@ -221,7 +221,11 @@ class SqliteStore:
 
     async def session(self, scope: Scope) -> SessionRecord | None:
         """The session that the scope names."""
-        return await self._read(lambda db: sessions.get(db, scope))
+        return await self._readers.look(lambda db: sessions.get(db, scope))
+
+    async def session_beside(self, scope: Scope, journal: str) -> tuple[SessionRecord | None, int]:
+        """The session that the scope names, and how long one of its journals is."""
+        return await self._readers.look(lambda db: sessions.get_beside(db, scope, journal))
 
     async def sessions(
         self, scope: Scope, *, limit: int = 100, before: str = ""
@@ -231,7 +235,7 @@ class SqliteStore:
 
     async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
         """The open session with the first of these heads."""
-        return await self._read(lambda db: sessions.with_head(db, scope, heads))
+        return await self._readers.look(lambda db: sessions.with_head(db, scope, heads))
 
     async def add_turn(
         self,
@@ -246,8 +250,10 @@ class SqliteStore:
             rules.check_turn(scope, session, messages)
             return {sha256: (len(data), pack(data)) for sha256, data in messages.items()}
 
-        size = sum(map(len, messages.values()))
-        packed = work() if size <= _AT_ONCE_BYTES else await self._readers.run(work)
+        if sum(map(len, messages.values())) <= _AT_ONCE_BYTES:  # by who writes, who is awake then
+            await self._write(lambda db: sessions.add_turn(db, scope, turn, session, work()))
+            return
+        packed = await self._readers.run(work)
         await self._write(lambda db: sessions.add_turn(db, scope, turn, session, packed))
 
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
@@ -275,7 +281,7 @@ class SqliteStore:
 
     async def session_linked(self, scope: Scope, *names: str) -> str:
         """The session that has the first of these names."""
-        return await self._read(lambda db: sessions.linked(db, scope, names))
+        return await self._readers.look(lambda db: sessions.linked(db, scope, names))
 
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over."""
@@ -426,6 +432,12 @@ class SqliteStore:
     def _close(self) -> None:
         self._readers.close()
         self._writer.close()
+
+
+def _heard(noted: asyncio.Future[None]) -> None:
+    """An access that could not be noted is nobody's concern, nor is one that nobody waits for."""
+    if not noted.cancelled():
+        noted.exception()
 
 
 def _nothing(db: apsw.Connection) -> None:

@@ -43,7 +43,7 @@ class SqliteTools(ToolShelf):
         self._clock = clock
 
     async def _write(self, job: Job[_T]) -> _T:
-        return await asyncio.wrap_future(self._writer.submit(job))
+        return await self._writer.submit(job)
 
     async def add(self, scope: Scope, tools: Sequence[StoredTool]) -> list[ToolKey]:
         """Keep tools that are not there."""

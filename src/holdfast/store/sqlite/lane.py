@@ -1,0 +1,130 @@
+"""lane: a thread with a connection of its own, and all that waits for it done in one go.
+
+lane: after driver, before writer. To wake a thread costs a tenth of a millisecond, and so does to
+wake the event loop: who waits together pays for both once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
+
+import apsw
+
+from holdfast.errors import StoreError, StoreUnavailableError
+from holdfast.store.sqlite.driver import Job
+
+MOST_TOGETHER = 256
+"""Jobs that are done in one go at most, so that other processes get their turn."""
+
+_T = TypeVar("_T")
+
+
+class Queued(NamedTuple):
+    """A job, and who waits for it."""
+
+    job: Job[Any]
+    future: asyncio.Future[Any]
+    """Of the loop of who waits: only there it may be touched."""
+
+
+class Outcome(NamedTuple):
+    """What became of a job."""
+
+    future: asyncio.Future[Any]
+    result: Any
+    error: BaseException | None = None
+
+
+Work = Callable[[apsw.Connection, list[Queued]], list[Outcome]]
+"""Does jobs that wait together; it tells errors, and raises none."""
+
+
+class Lane:
+    """Runs jobs in order, in a thread of its own."""
+
+    def __init__(self, db: apsw.Connection, work: Work, where: str, name: str) -> None:
+        self._where = where
+        self._queue: queue.SimpleQueue[Queued | None] = queue.SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, args=(db, work), name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Job[_T]) -> asyncio.Future[_T]:
+        """Queue a job."""
+        if self._closed:
+            raise closed(self._where)
+        future: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+        self._queue.put(Queued(job, future))
+        return future
+
+    def close(self) -> None:
+        """Finish what is queued, then end."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        self._thread.join()
+
+    def _run(self, db: apsw.Connection, work: Work) -> None:
+        while self._did_next(db, work):
+            pass
+        with suppress(apsw.Error):
+            db.close()
+
+    def _did_next(self, db: apsw.Connection, work: Work) -> bool:
+        """Do what waits; whether there may be more. What was done is not held until the next."""
+        together = self._next()
+        if together is None:
+            return False
+        wanted = [item for item in together if not item.future.cancelled()]
+        if wanted:
+            _deliver(work(db, wanted))
+        return True
+
+    def _next(self) -> list[Queued] | None:
+        """Wait for a job, and take all that wait behind it."""
+        first = self._queue.get()
+        if first is None:
+            return None
+        together = [first]
+        while len(together) < MOST_TOGETHER:
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if item is None:
+                self._queue.put(None)
+                break
+            together.append(item)
+        return together
+
+
+def _deliver(outcomes: list[Outcome]) -> None:
+    """Tell all who wait, in one step of their loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_loop.setdefault(outcome.future.get_loop(), []).append(outcome)
+    for loop, theirs in by_loop.items():
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle, theirs)
+
+
+def _settle(outcomes: list[Outcome]) -> None:
+    for future, result, error in outcomes:
+        if future.done():  # who waited was cancelled
+            continue
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+
+def closed(where: str) -> StoreError:
+    """The error of who comes too late."""
+    return StoreUnavailableError(
+        "the store is closed", where=where, fix="Open it again with open_store."
+    )
