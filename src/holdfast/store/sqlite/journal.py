@@ -67,7 +67,7 @@ class SqliteJournal(JournalShelf):
             ).fetchall()  # all, for a statement that a damaged entry cuts short would stay open
             return [_entry(name, row) for row in rows]
 
-        return await self._readers.look(job)
+        return await self._readers.read(job)
 
     async def names(self, scope: Scope, prefix: str = "") -> list[str]:
         """The journals of the scope."""
