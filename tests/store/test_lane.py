@@ -1,0 +1,137 @@
+"""A lane of the SQLite store: who waits together is told together, and nobody for another."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from holdfast.errors import StoreError, StoreUnavailableError
+from holdfast.store.sqlite.lane import Lane, Outcome, Queued
+from holdfast.store.sqlite.writer import Readers
+
+
+class Gate:
+    """A job that goes on when it is told to, so that others wait behind it."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.opened = threading.Event()
+
+    def job(self, _: apsw.Connection) -> str:
+        self.entered.set()
+        assert self.opened.wait(30)
+        return "through"
+
+
+def _each(db: apsw.Connection, together: list[Queued]) -> list[Outcome]:
+    return [Outcome(item.future, item.job(db)) for item in together]
+
+
+@pytest.fixture
+def lane() -> Iterator[Lane]:
+    lane = Lane(apsw.Connection(":memory:"), _each, "here", "test-lane")
+    yield lane
+    lane.close()
+
+
+def test_who_waits_together_is_told_in_one_step_and_in_order(lane: Lane) -> None:
+    async def main() -> None:
+        loop, told = asyncio.get_running_loop(), 0
+        call_soon_threadsafe = loop.call_soon_threadsafe
+
+        def counted(*args: Any) -> asyncio.Handle:
+            nonlocal told
+            told += 1
+            return call_soon_threadsafe(*args)
+
+        loop.call_soon_threadsafe = counted  # type: ignore[method-assign,assignment]
+        gate = Gate()
+        first = lane.submit(gate.job)
+        assert gate.entered.wait(30)
+        others = [lane.submit(lambda _, n=n: n) for n in range(100)]  # type: ignore[misc]
+        gate.opened.set()
+        assert await first == "through"
+        assert await asyncio.gather(*others) == list(range(100))
+        assert told == 2
+
+    asyncio.run(main())
+
+
+def test_job_of_who_left_is_not_done(lane: Lane) -> None:
+    async def main() -> None:
+        gate, done = Gate(), []
+        first = lane.submit(gate.job)
+        assert gate.entered.wait(30)
+        left = lane.submit(lambda _: done.append("left"))
+        stayed = lane.submit(lambda _: done.append("stayed"))
+        left.cancel()
+        gate.opened.set()
+        await first
+        await stayed
+        assert done == ["stayed"]
+
+    asyncio.run(main())
+
+
+def test_loop_that_is_gone_does_not_end_the_lane(lane: Lane) -> None:
+    gate = Gate()
+
+    async def leave() -> None:
+        lane.submit(gate.job)
+
+    async def ask() -> int:
+        return await lane.submit(lambda _: 2)
+
+    asyncio.run(leave())
+    gate.opened.set()
+    assert asyncio.run(ask()) == 2
+
+
+def test_two_loops_at_once_get_each_their_own(lane: Lane) -> None:
+    results: dict[int, list[int]] = {}
+
+    async def ask(number: int) -> None:
+        jobs = [lane.submit(lambda _, n=n: number * 1000 + n) for n in range(200)]  # type: ignore[misc]
+        results[number] = await asyncio.gather(*jobs)
+
+    threads = [threading.Thread(target=lambda n=n: asyncio.run(ask(n))) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {number: [number * 1000 + n for n in range(200)] for number in range(2)}
+
+
+def test_lane_that_is_closed_refuses_and_finishes_what_was_queued() -> None:
+    async def main() -> None:
+        lane = Lane(apsw.Connection(":memory:"), _each, "here", "test-lane")
+        queued = lane.submit(lambda _: 1)
+        await asyncio.to_thread(lane.close)
+        assert await queued == 1
+        with pytest.raises(StoreUnavailableError, match="closed"):
+            lane.submit(lambda _: 2)
+
+    asyncio.run(main())
+
+
+def test_look_that_fails_is_told_in_our_words_and_harms_no_other(tmp_path: Path) -> None:
+    async def main() -> None:
+        readers = Readers(lambda: apsw.Connection(str(tmp_path / "a.db")), "here")
+        looks = [
+            readers.look(lambda db: db.execute("SELECT 1").get),
+            readers.look(lambda db: db.execute("SELECT * FROM nowhere").get),
+            readers.look(lambda db: db.execute("SELECT 3").get),
+        ]
+        one, failed, three = await asyncio.gather(*looks, return_exceptions=True)
+        assert (one, three) == (1, 3)
+        assert isinstance(failed, StoreError)
+        assert failed.where == "here"
+        await asyncio.to_thread(readers.close)
+
+    asyncio.run(main())
