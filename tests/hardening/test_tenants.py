@@ -26,6 +26,7 @@ from holdfast.errors import HoldfastError
 from holdfast.store import Scope, Store, open_store
 from holdfast.store.answer_shelf import AnswerShelf, StoredAnswer
 from holdfast.store.fact_shelf import Fact, FactFilter, FactShelf, FactSource, NewFact
+from holdfast.store.journal import JournalShelf
 from holdfast.store.queue import Job, JobQueue, NewJob
 from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
 from holdfast.store.tool_shelf import StoredTool, ToolShelf
@@ -242,6 +243,15 @@ CALLS: dict[str, Call] = {
     "session_with_head": lambda store, scope, chance: store.session_with_head(
         scope, chance.sample(["h0", "h1", "h2"], 2)
     ),
+    "session_beside": lambda store, scope, chance: store.session_beside(scope, chance.choice("jk")),
+    "journal.append": lambda store, scope, chance: store.journal.append(
+        scope, chance.choice("jk"), [chance.randbytes(2)], expect=chance.choice([None, 1, 2])
+    ),
+    "journal.read": lambda store, scope, chance: store.journal.read(scope, chance.choice("jk")),
+    "journal.names": lambda store, scope, chance: store.journal.names(
+        scope, chance.choice(["", "j"])
+    ),
+    "journal.forget": lambda store, scope, chance: store.journal.forget(scope, chance.choice("jk")),
     "add_turn": _add_turn,
     "turns": lambda store, scope, _: store.turns(scope),
     "messages": lambda store, scope, _: store.messages(scope, sorted(named(*_MESSAGES))),
@@ -317,6 +327,7 @@ def test_every_method_that_a_scope_is_given_to_is_asked() -> None:
             ("facts.", FactShelf),
             ("answers.", AnswerShelf),
             ("tools.", ToolShelf),
+            ("journal.", JournalShelf),
         )
         for name, method in inspect.getmembers(kind, inspect.isfunction)
         if "scope" in inspect.signature(method).parameters
