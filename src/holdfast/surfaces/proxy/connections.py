@@ -115,6 +115,10 @@ _MANY_LINES = 128
 """Of one read: a chunk has two, its size and its end."""
 
 
+_CLOSED = asyncio.Protocol()
+"""What a connection speaks that is closed."""
+
+
 class Connection(asyncio.Protocol):
     """HTTP on one connection, whose client must say in time what it wants."""
 
@@ -200,6 +204,17 @@ class Connection(asyncio.Protocol):
         self._stop_waiting()
         self._among.end(self)
         self._http.connection_lost(exc)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Break what refers to itself, so that the memory is free at once.
+
+        A connection outlives the collector's first two looks, and the third comes once in 100,000
+        requests: until then each that was closed kept 9 KB. HTTP knows its request, whose state
+        knows this connection, which knows HTTP.
+        """
+        self._http = _CLOSED
+        self._transport = None
 
     def _await_headers(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(HEADER_SECONDS, self._too_slow)
