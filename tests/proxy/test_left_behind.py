@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from holdfast.surfaces.proxy.heap import free_closed_transports
-from tests.fitting.test_citing import chat
+from tests.fitting.test_citing import chat, log
 from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import Running, ask, path_of, request_in, running_proxy
-from tests.proxy.spoken import says, text
+from tests.proxy.spoken import opens, says, text
 from tests.proxy.upstream import PATIENCE, Upstream
 
 ROUNDS = 5
@@ -30,8 +30,8 @@ OURS = ("holdfast.", "uvicorn.", "h11.")
 KEYS = {"authorization": f"Bearer {KEY}", "x-api-key": KEY, "anthropic-version": "2023-06-01"}
 ANSWER = says(text("All is well."))
 
-Client = Callable[[Running, str], None]
-"""What a client does; the text is another one each time."""
+Send = Callable[[Running, bytes], None]
+"""What a client does with a request."""
 
 
 @pytest.fixture(scope="module")
@@ -70,14 +70,31 @@ def ours(garbage: list[object]) -> Counter[str]:
     return Counter(kind for kind in kinds if kind.startswith(OURS))
 
 
-def asks(proxy: Running, words: str) -> None:
-    body = request_in("openai-chat", chat("short", question=words))
+def requests(dialect: str, *results: str, stream: bool = False) -> list[bytes]:
+    """One to load what is loaded once, and more; beforehand, for to write them leaves garbage."""
+    questions = (f"What of number {n}?" for n in range(ROUNDS + 1))
+    return [request_in(dialect, chat(*results, question=q), stream=stream) for q in questions]
+
+
+def left_by(proxy: Running, send: Send, bodies: list[bytes]) -> list[object]:
+    """What is left to the collector by all requests but the first."""
+    first, *others = bodies
+    send(proxy, first)
+    proxy.settled()
+    with left_to_the_collector() as garbage:
+        for body in others:
+            send(proxy, body)
+            proxy.settled()
+        proxy.do(asyncio.sleep(0))  # the last connection ends in the loop's next step
+    return garbage
+
+
+def asks(proxy: Running, body: bytes) -> None:
     assert ask(proxy.url + path_of("openai-chat"), body, KEYS).status == 200
 
 
-def leaves_before_its_answer(proxy: Running, words: str) -> None:
+def leaves_before_its_answer(proxy: Running, body: bytes) -> None:
     address = urlsplit(proxy.url)
-    body = request_in("openai-chat", chat("short", question=words), stream=True)
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: {address.netloc}\r\n"
     head += f"authorization: Bearer {KEY}\r\ncontent-length: {len(body)}\r\n\r\n"
     with socket.create_connection((address.hostname, address.port), timeout=PATIENCE) as client:
@@ -87,32 +104,54 @@ def leaves_before_its_answer(proxy: Running, words: str) -> None:
             pass
 
 
-@pytest.mark.parametrize("client", [asks, leaves_before_its_answer])
-def test_a_closed_connection_is_gone(proxy: Running, client: Client) -> None:
-    client(proxy, "What is loaded once?")
-    with left_to_the_collector() as garbage:
-        for n in range(ROUNDS):
-            client(proxy, f"What of {n}?")
-        proxy.settled()
-        proxy.do(asyncio.sleep(0))  # the last connection ends in the loop's next step
-    assert ours(garbage) == {}
+def counts(proxy: Running, body: bytes) -> None:
+    assert ask(f"{proxy.url}/v1/messages/count_tokens", body, KEYS).status == 200
+
+
+# --- connections ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("send", [asks, leaves_before_its_answer])
+def test_a_closed_connection_is_gone(proxy: Running, send: Send) -> None:
+    assert ours(left_by(proxy, send, requests("openai-chat", "short", stream=True))) == {}
 
 
 def test_a_closed_connection_to_an_upstream_is_gone(
     proxy: Running, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def to_upstream(garbage: list[object]) -> int:
-        """How many transports are the proxy's side of a connection to it."""
-        transports = [each for each in garbage if isinstance(each, asyncio.Transport)]
-        ports = [(transport.get_extra_info("peername") or ("", 0))[1] for transport in transports]
-        return ports.count(urlsplit(upstream.url).port)
-
-    name, transport = "_call_connection_lost", _SelectorTransport
-    monkeypatch.setattr(transport, name, getattr(transport, name))  # to be as before in the end
+    name = "_call_connection_lost"
+    monkeypatch.setattr(_SelectorTransport, name, getattr(_SelectorTransport, name))  # in the end
     free_closed_transports()
-    with left_to_the_collector() as garbage:
-        for n in range(ROUNDS):
-            leaves_before_its_answer(proxy, f"What of {n}?")
-            proxy.settled()
-        proxy.do(asyncio.sleep(0))
-    assert to_upstream(garbage) == 0
+    bodies = requests("openai-chat", "short", stream=True)
+    garbage = left_by(proxy, leaves_before_its_answer, bodies)
+    transports = [each for each in garbage if isinstance(each, asyncio.Transport)]
+    ends = [transport.get_extra_info("peername") or ("", 0) for transport in transports]
+    assert urlsplit(upstream.url).port not in [port for _, port in ends]
+
+
+# --- requests ------------------------------------------------------------------------------------
+
+
+def test_a_request_that_is_only_counted_is_gone(proxy: Running) -> None:
+    assert ours(left_by(proxy, counts, requests("anthropic", "short", log(900)))) == {}
+
+
+def test_what_is_counted_of_a_session_stays_known(proxy: Running) -> None:
+    body = request_in("anthropic", chat("short", question="What is known?"))
+    answered = ask(f"{proxy.url}/v1/messages", body, KEYS)
+    proxy.settled()
+    state = proxy.service.engine.session(answered.headers["x-holdfast-session"]).state
+    assert state is not None
+    known = [len(message.notes) for message in state.asked.messages]
+    counts(proxy, body)
+    assert [len(message.notes) for message in state.asked.messages] == known
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_a_model_opens_is_gone_with_its_answer(
+    proxy: Running, upstream: Upstream, stream: bool
+) -> None:
+    bodies = requests("openai-chat", log(900), stream=stream)
+    upstream.turns.extend([opens("1-5"), ANSWER] * len(bodies))
+    assert ours(left_by(proxy, asks, bodies)) == {}
+    assert not upstream.turns

@@ -21,6 +21,7 @@ from holdfast.expand.finding import CALLERS, FINDERS
 from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOTHING_SAID
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Hidden, continuation
+from holdfast.wire.message import beginning
 from holdfast.wire.thinking import unbound, unbound_turn
 from holdfast.wire.withdrawing import withdraw
 
@@ -105,6 +106,8 @@ class Expansions:
         self._room = room
         self._hidden = hidden
         self._make_room = make_room
+        self._looked_at: list[Conversation] = []
+        """Requests whose room was asked for; the first is the one that went out."""
         self._rounds = 0
         self._tellings = 0
         self.used = Expanded()
@@ -114,6 +117,7 @@ class Expansions:
         self, sent: Conversation, turn: tuple[bytes, ...], calls: Sequence[Call], *, alone: bool
     ) -> OpeningStep:
         """Answer the hidden calls of a turn; where they are not alone, it is the client's."""
+        self._looked_at.append(sent)
         if alone:
             answers, following, turn = await self._fitting(sent, turn, calls)
         else:
@@ -132,13 +136,29 @@ class Expansions:
         )
         return OpeningStep(answers.results, following, turn)
 
+    def end(self) -> None:
+        """Nothing more is opened: break what refers to itself, so that the memory is free at once.
+
+        The messages that were added are in no session, and who asks for what is opened keeps this.
+        """
+        first = self._looked_at[0].messages if self._looked_at else ()
+        for request in self._looked_at:
+            for message in request.messages[beginning(first, request.messages) :]:
+                message.let_go()
+        self._looked_at.clear()
+        self._room, self._hidden, self._make_room = _no_room, _none_hidden, None
+
+    def _room_of(self, request: Conversation) -> int:
+        self._looked_at.append(request)
+        return self._room(request)
+
     async def _fitting(
         self, sent: Conversation, turn: tuple[bytes, ...], calls: Sequence[Call]
     ) -> _Continued:
         """Results with which the request that goes on fits; without it if none would."""
         unanswered = tuple((call, "") for call in calls)
         try:
-            room = self._room(continuation(sent, turn, unanswered))
+            room = self._room_of(continuation(sent, turn, unanswered))
         except EditError:  # such as a call with an id that was used before
             return _Continued(await self._answers(calls, self._room(sent) // 2), None, turn)
         behind: Conversation | None = None
@@ -150,7 +170,7 @@ class Expansions:
                 return self._continued(sent, turn, results)
             return unbound(self._continued(behind, turn, results), len(behind.messages))
 
-        room = room if behind is None else self._room(following(unanswered))
+        room = room if behind is None else self._room_of(following(unanswered))
         going_on = turn if behind is None else unbound_turn(turn, behind)
         answers = _Answers()
         # At most half at once, so that the model can open more and still be told to end. What is
@@ -158,7 +178,7 @@ class Expansions:
         for share in (room // 2, room // 4, 0):
             answers = await self._answers(calls, share)
             request = following(answers.results)
-            if self._room(request) >= 0:
+            if self._room_of(request) >= 0:
                 return _Continued(answers, request, going_on)
         return _Continued(answers, None, going_on)
 
@@ -237,6 +257,14 @@ class Expansions:
         room = min(_RECALLED, most) - count(head) - 1
         recalled = await self._engine.recall(query, session=self._session, token_budget=room)
         return f"{head}\n{recalled.text}" if recalled.passages else NOTHING_SAID
+
+
+def _no_room(_: Conversation) -> int:
+    return 0
+
+
+def _none_hidden(_: str) -> bool:
+    return False
 
 
 def _wanted(call: Call) -> int:

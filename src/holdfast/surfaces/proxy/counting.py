@@ -40,11 +40,16 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
     dispatch = Dispatch(service, incoming, incoming.route.model or conversation.model or "")
     preparing = Preparing(service, incoming, engine, dispatch)
     options, budget = preparing.options(conversation), preparing.turn_budget
+    looked_at = [conversation]
     try:
-        tokens = (await session.preview(conversation, options)).tokens
+        fitted = await session.preview(conversation, options)
+        looked_at += fitted.state.asked, fitted.state.sent
+        tokens = fitted.tokens
     except (BudgetExceededError, ContextOptimizationError):  # which the client wants to know
         counted = partial(count, conversation, model=dispatch.model, calibration=engine.calibration)
         tokens = (await off_loop(size, counted)).tokens
+    finally:
+        await off_loop(size // READING, partial(session.let_go_of, *looked_at))
     if budget is not None and spoken(conversation) is not None:
         tokens = min(tokens, budget)  # what it would be exactly is known once it is assembled
     return _told(dialect, tokens)

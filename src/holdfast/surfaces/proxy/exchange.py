@@ -449,6 +449,8 @@ class Handling:
     ) -> None:
         """Write down what happened, once."""
         self._hide(prepared)
+        if self._expansions is not None:
+            self._expansions.end()
         fitted = self._refitted or prepared.fitted
         if fitted is None or self.incoming.seen.turn is not None:
             return
