@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, read
-from holdfast.engine import Session
+from holdfast.engine import Session, live
 from holdfast.engine.live import LiveSessions
 from holdfast.fitting import FitOptions
 from holdfast.store.memory import MemoryStore
@@ -130,6 +130,28 @@ def test_a_request_that_is_new_is_read_once(dialect: str, monkeypatch: pytest.Mo
     asyncio.run(work())
     # The citation is written by us: it is read to be counted, with the message it stands in.
     assert len(read_again) <= 1
+
+
+def test_a_session_that_was_forgotten_while_it_was_answered_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live, "_MOST_SESSIONS", 1)
+    messages: list[Message] = []
+
+    async def work() -> None:
+        engine = Holdfast(MemoryStore())
+        session = engine.session("answered")
+        conversation = read(encoded(chat("short", "short")), "openai-chat")
+        fitted = await session.fit(conversation)
+        engine.session("another")
+        assert [each.name for each in engine.live] == ["another"]
+        await engine.observe(session, fitted)
+        messages.extend(fitted.state.asked.messages)
+
+    asyncio.run(work())
+    for message in messages:
+        assert message._blocks is None  # which refer to their message
+        assert all(kind.lasting for kind in message.notes)
 
 
 def one_log() -> dict[str, Any]:

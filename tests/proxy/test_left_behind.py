@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import socket
 from asyncio.selector_events import _SelectorTransport  # type: ignore[attr-defined]
 from collections import Counter
@@ -18,6 +19,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from holdfast.engine import live
+from holdfast.surfaces.proxy import recent
 from holdfast.surfaces.proxy.heap import free_closed_transports
 from tests.fitting.test_citing import chat, log
 from tests.proxy.gatekeeper import KEY
@@ -155,3 +158,31 @@ def test_what_a_model_opens_is_gone_with_its_answer(
     upstream.turns.extend([opens("1-5"), ANSWER] * len(bodies))
     assert ours(left_by(proxy, asks, bodies)) == {}
     assert not upstream.turns
+
+
+def turns(number: int) -> bytes:
+    """The requests of one conversation, a line for each."""
+    body = chat(f"short {number}", question=f"What of number {number}?")
+    lines = []
+    for n in range(5):
+        lines.append(request_in("openai-chat", body))
+        called = json.dumps(body["messages"][1:3]).replace("call_", f"call_{n}_")
+        more = [*json.loads(called), {"role": "user", "content": f"And {n}?"}]
+        body = {**body, "messages": [*body["messages"], *more]}
+    return b"\n".join(lines)
+
+
+def talks(proxy: Running, lines: bytes) -> None:
+    for body in lines.splitlines():
+        asks(proxy, body)
+
+
+def test_a_session_that_is_forgotten_is_gone(
+    proxy: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where its messages were read anew: a first request of few bytes is not recognised."""
+    monkeypatch.setattr(live, "_MOST_SESSIONS", 1)
+    monkeypatch.setattr(recent, "_MOST_BEGINNINGS", 1)
+    conversations = [turns(n) for n in range(ROUNDS + 1)]
+    assert conversations[0].index(b"\n") < recent._BEGINNING
+    assert ours(left_by(proxy, talks, conversations)) == {}

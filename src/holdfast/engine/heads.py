@@ -28,6 +28,7 @@ def sharing(conversation: Conversation, before: Conversation | None) -> Conversa
             MARK.carry(new, old)  # the caller may have marked the message it has read anew
             old.window = new.window  # a window on the body before would keep all of that in memory
             messages[n] = old
+            new.let_go()  # what refers to itself would wait for the collector once it is forgotten
     return Conversation(
         DIALECTS[conversation.dialect],
         conversation.frame,

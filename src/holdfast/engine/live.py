@@ -51,6 +51,8 @@ class LiveSessions:
             self._bytes += size - self._sizes.get(session.scope, 0)
             self._sizes[session.scope] = size
             self._forget_unused()
+        else:  # it was forgotten while its request was answered, and has learnt something since
+            session.let_go()
 
     def _forget_unused(self) -> None:
         while len(self._recent) > 1 and (
