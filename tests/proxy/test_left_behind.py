@@ -26,6 +26,7 @@ from tests.fitting.test_citing import chat, log
 from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import Running, ask, path_of, request_in, running_proxy
 from tests.proxy.spoken import opens, says, text
+from tests.proxy.test_across import across
 from tests.proxy.upstream import PATIENCE, Upstream
 
 ROUNDS = 5
@@ -158,6 +159,25 @@ def test_what_a_model_opens_is_gone_with_its_answer(
     upstream.turns.extend([opens("1-5"), ANSWER] * len(bodies))
     assert ours(left_by(proxy, asks, bodies)) == {}
     assert not upstream.turns
+
+
+def test_a_history_that_a_session_goes_on_from_no_more_is_gone(
+    proxy: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent, "_MOST_BEGINNINGS", 1)
+
+    def begins_anew(proxy: Running, body: bytes) -> None:
+        named = KEYS | {"x-holdfast-session": "the only one"}
+        assert ask(proxy.url + path_of("openai-chat"), body, named).status == 200
+
+    assert ours(left_by(proxy, begins_anew, requests("openai-chat", "short", log(900)))) == {}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_in_another_dialect_is_gone_when_it_is_sent(stream: bool) -> None:
+    bodies = requests("openai-chat", "short", stream=stream)
+    with across("anthropic", *[ANSWER] * len(bodies)) as (proxy, _):
+        assert ours(left_by(proxy, asks, bodies)) == {}
 
 
 def turns(number: int) -> bytes:

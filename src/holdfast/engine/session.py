@@ -22,7 +22,7 @@ from holdfast.engine.accounting import (
     turn_usage,
     with_tools,
 )
-from holdfast.engine.heads import sharing
+from holdfast.engine.heads import let_go_of, sharing
 from holdfast.engine.put_back import JOURNAL, PutBack, Wishes
 from holdfast.engine.record import (
     Repeated,
@@ -51,7 +51,6 @@ from holdfast.tokens.counting import Correction
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
 from holdfast.wire.chained import held_under
-from holdfast.wire.message import beginning
 from holdfast.wire.places import head_of
 from holdfast.workers import LARGE_BYTES, Workers
 
@@ -140,16 +139,12 @@ class Session:
             for message in (*self.state.asked.messages, *self.state.sent.messages):
                 message.let_go()
 
-    def let_go_of(self, *requests: Conversation) -> None:
-        """Break what refers to itself in requests that were looked at, but for its own messages.
-
-        A megabyte of short messages took eleven until a full collection, which seldom comes.
-        """
-        own = (self.state.asked, self.state.sent) if self.state is not None else ()
-        for request in requests:
-            shared = max((beginning(each.messages, request.messages) for each in own), default=0)
-            for message in request.messages[shared:]:
-                message.let_go()
+    async def _go_on_from(self, state: FitState | None) -> None:
+        """Have a request behind it, and nothing of the one before that is not in it."""
+        before, self.state = self.state, state
+        if before is not None:
+            work = partial(let_go_of, (before.asked, before.sent), state)
+            await self._workers.off_loop(size_of(before.asked) // COMPARING, work)
 
     async def load(self) -> Session:
         """Bring back what the store knows of this session, once there is anything."""
@@ -169,7 +164,7 @@ class Session:
             if state is not None and state.untold:
                 told = await self._writer.told(turns)
                 state = msgspec.structs.replace(state, told=told)
-            self.state = state
+            await self._go_on_from(state)
             answers = (*await self._writer.inherited(),
                        *await self._writer.hidden(turns))  # fmt: skip
             unwritten = tuple(answer for answer in self.hidden if answer not in answers)
@@ -184,12 +179,12 @@ class Session:
             return self
         if not self.record.turns:  # nothing was written down but contents
             if self._put_any and not await self._store.refs(self.scope, limit=1):
-                self.state = None
+                await self._go_on_from(None)
             return self
         stored, self.wishes.length = await self._store.session_beside(self.scope, JOURNAL)
         ended = stored is not None and stored.closed_at is not None
         if stored is None or ended or self._writer.was_deleted(stored):
-            self.state = None  # begin anew: its refs may be gone
+            await self._go_on_from(None)  # begin anew: its refs may be gone
             self.wishes = Wishes(self._store, self.scope)
         elif stored.turns > self.record.turns and not self._writing.locked():
             async with self._loading:
@@ -240,7 +235,7 @@ class Session:
             )
             if self.summaries is not None and options.summary_tokens and fitted.state.untold:
                 fitted = await self._asked_about(fitted, self.summaries)
-            self.state = fitted.state
+            await self._go_on_from(fitted.state)
             if options.whole and (names := hidden_again(fitted.state, options.whole)):
                 await self.wishes.end(names)
             self._put_any = self._put_any or bool(fitted.contents)

@@ -63,8 +63,12 @@ def repair(
     actions = [
         Action(SURROGATES.id, path, "replaced half a character by U+FFFD") for path in mended
     ]
-    mended_conversation, more, left = mend(read(body, dialect, limits=limits), model)
-    return Repaired(write(mended_conversation), (*actions, *more), left)
+    conversation = read(body, dialect, limits=limits)
+    mended_conversation, more, left = mend(conversation, model)
+    repaired = Repaired(write(mended_conversation), (*actions, *more), left)
+    for message in (*conversation.messages, *mended_conversation.messages):
+        message.let_go()  # only its bytes go on, and what refers to itself would hold them too
+    return repaired
 
 
 class Mended(NamedTuple):

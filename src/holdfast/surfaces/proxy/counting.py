@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.assemble.requests import spoken
 from holdfast.engine import Holdfast
+from holdfast.engine.heads import let_go_of
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
 from holdfast.surfaces.proxy.delivery import Outcome
 from holdfast.surfaces.proxy.dispatch import Dispatch
@@ -49,7 +50,7 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
         counted = partial(count, conversation, model=dispatch.model, calibration=engine.calibration)
         tokens = (await off_loop(size, counted)).tokens
     finally:
-        await off_loop(size // READING, partial(session.let_go_of, *looked_at))
+        await off_loop(size // READING, partial(let_go_of, looked_at, session.state))
     if budget is not None and spoken(conversation) is not None:
         tokens = min(tokens, budget)  # what it would be exactly is known once it is assembled
     return _told(dialect, tokens)
