@@ -15,14 +15,17 @@ from asyncio.selector_events import _SelectorTransport  # type: ignore[attr-defi
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from urllib.parse import urlsplit
 
 import pytest
 
 from holdfast.engine import live
+from holdfast.errors import StoreUnavailableError
 from holdfast.surfaces.proxy import recent
 from holdfast.surfaces.proxy.heap import free_closed_transports
 from tests.fitting.test_citing import chat, log
+from tests.proxy import faults
 from tests.proxy.gatekeeper import KEY
 from tests.proxy.harness import Running, ask, path_of, request_in, running_proxy
 from tests.proxy.spoken import opens, says, text
@@ -206,3 +209,29 @@ def test_a_session_that_is_forgotten_is_gone(
     conversations = [turns(n) for n in range(ROUNDS + 1)]
     assert conversations[0].index(b"\n") < recent._BEGINNING
     assert ours(left_by(proxy, talks, conversations)) == {}
+
+
+# --- what goes wrong -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_breaks_off_is_gone(
+    proxy: Running, upstream: Upstream, stream: bool
+) -> None:
+    def hears_half(proxy: Running, body: bytes) -> None:
+        with pytest.raises((HTTPException, OSError)):
+            ask(proxy.url + path_of("openai-chat"), body, KEYS)
+
+    bodies = requests("openai-chat", "short", stream=stream)
+    upstream.turns.extend([faults.reset_midway] * len(bodies))
+    assert ours(left_by(proxy, hears_half, bodies)) == {}
+
+
+def test_a_request_that_the_store_failed_is_gone(
+    proxy: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise StoreUnavailableError("the store is away", where="here", fix="Wait.")
+
+    monkeypatch.setattr(type(proxy.service.engine.store), "session_with_head", away)
+    assert ours(left_by(proxy, asks, requests("openai-chat", "short"))) == {}

@@ -89,7 +89,9 @@ class _HttpReply:
         except TimeoutError as error:
             raise _broken_off("fell silent in the middle of its answer", self._url, 504) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise _broken_off("broke off its answer", self._url) from error
+            # aiohttp keeps the error with the answer, and its traceback would lead back here.
+            cause = error.with_traceback(None)
+            raise _broken_off("broke off its answer", self._url) from cause
 
 
 class HttpSending:

@@ -34,6 +34,7 @@ def terms_of(words: Iterable[str]) -> list[int]:
     return terms
 
 
+# 15 MB when it is full; words are cut before they come here.
 @lru_cache(maxsize=65_536)
 def _terms(word: str) -> tuple[int, ...]:
     word = word.removesuffix("'s").removesuffix("’s")  # noqa: RUF001 - as people write it

@@ -15,7 +15,9 @@ from holdfast.engine.session import Session
 from holdfast.store import Scope
 
 _MOST_SESSIONS = 1_000
+"""Those of 10 KB take 120 MB together, so that both bounds are reached about at once."""
 _MOST_BYTES = 128_000_000
+"""As sessions weigh themselves, of all tenants together; one alone may have more."""
 
 
 class LiveSessions:

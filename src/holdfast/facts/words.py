@@ -23,12 +23,13 @@ def terms_of(text: str) -> list[str]:
     """The words of a text, each once, in its order."""
     words = [fold(word) for word in _WORD.findall(text)]
     telling = [word for word in words if not is_stop_word(word)]
-    return list(dict.fromkeys(form for word in telling or words for form in _forms(word)))
+    cut = (word[:_MOST_LETTERS] for word in telling or words)
+    return list(dict.fromkeys(form for word in cut for form in _forms(word)))
 
 
+# 13 MB when it is full: words are cut before they come here, or one might be a file in base64.
 @lru_cache(maxsize=65_536)
 def _forms(word: str) -> tuple[str, ...]:
-    word = word[:_MOST_LETTERS]
     if max(word) >= _WITHOUT_SPACES:
         return tuple(word[at : at + 2] for at in range(max(1, len(word) - 1)))
     return (word if word.isdigit() else stem(word),)

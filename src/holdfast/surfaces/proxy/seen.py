@@ -63,8 +63,9 @@ class RequestSeen:
         self.size = 0
         """Bytes of the request, where it was read."""
         self.store_failed = False
-        self.store_failure: StoreError | None = None
-        """Why, where that is known here; else the log has it."""
+        self.store_failure = ""
+        """Why, where that is known here; else the log has it. Not the error, which leads back here:
+        its traceback holds whoever handles the request."""
         self.failure = ""
         """The kind of error that ended it."""
         self.turn: asyncio.Task[Turn | None] | None = None
@@ -91,7 +92,7 @@ class RequestSeen:
     def store_failed_with(self, error: StoreError) -> None:
         """The store could not do what was asked of it."""
         self.store_failed = True
-        self.store_failure = error
+        self.store_failure = str(error)
 
     def ended(self) -> None:
         """The client has all it will get."""

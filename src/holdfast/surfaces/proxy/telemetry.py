@@ -84,8 +84,8 @@ class Telemetry:
         """Say once that the store fails, and once that it is back, however many requests it met."""
         fails = seen.store_failed or (self.store_fails and turn is None)
         if fails and not self.store_fails:
-            why = seen.store_failure
-            log.error(Fields(event="store_unavailable", why=str(why) if why else "see not_written"))
+            why = seen.store_failure or "see not_written"
+            log.error(Fields(event="store_unavailable", why=why))
         elif self.store_fails and not fails:
             log.info(Fields(event="store_available"))
         self.store_fails = fails
