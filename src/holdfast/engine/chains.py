@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from holdfast.store import Scope, Store
 
 _MOST_NAMES = 1_000
-"""Of one tenant, a third of a megabyte. There may be 256 tenants, and a name is asked of memory only
-until it is written down."""
+"""Of one tenant, a quarter of a megabyte. There may be 256 tenants, and a name is asked of memory
+only until it is written down."""
 
 
 class Chains:

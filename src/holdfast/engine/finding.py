@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.engine.holdfast import Holdfast
 
 _MOST_HEADS = 1_000
-"""Places of one tenant's requests, a third of a megabyte; the store knows all of them."""
+"""Places of one tenant's requests, a quarter of a megabyte; the store knows all of them."""
 _BEGUN = "head:"
 """Before the name of a place at which a session began, among the names it is linked by: its first
 turn is written down when it is answered, and another process may be asked on before that."""

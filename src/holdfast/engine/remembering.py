@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 NO_ROOM = "The request's own rules, tools and last turn leave no room to assemble it: it was fitted"
 _MOST_SESSIONS = 1_000
-"""Of one tenant, a third of a megabyte: a number and a hash each."""
+"""Of one tenant, a quarter of a megabyte: a number and a hash each."""
 _RECENT = 200
 """Messages among which the last pairs are looked for: in a long tool loop they lie far apart."""
 

@@ -38,7 +38,7 @@ _SIGNER = re.compile(r"\bCredential=([A-Za-z0-9]{1,128})/")
 _DIGITS = 24
 """Of a keyed hash: two of a million keys share them once in 10^17."""
 _MOST_ENGINES = 256
-"""Each has a third of a megabyte of places and names of its own; sessions have one bound for all."""
+"""Each has half a megabyte of places and names at most; sessions have one bound for all."""
 _MOST_NAMES = 1_000
 """Hashes of credentials, with the tenant of each."""
 _LONGEST_NAME = 100
