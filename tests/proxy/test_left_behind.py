@@ -11,6 +11,7 @@ import asyncio
 import gc
 import json
 import socket
+import zlib
 from asyncio.selector_events import _SelectorTransport  # type: ignore[attr-defined]
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ import pytest
 
 from holdfast.engine import live
 from holdfast.errors import StoreUnavailableError
-from holdfast.surfaces.proxy import recent
+from holdfast.surfaces.proxy import recent, tenants
 from holdfast.surfaces.proxy.heap import free_closed_transports
 from tests.fitting.test_citing import chat, log
 from tests.proxy import faults
@@ -149,9 +150,9 @@ def test_what_is_counted_of_a_session_stays_known(proxy: Running) -> None:
     proxy.settled()
     state = proxy.service.engine.session(answered.headers["x-holdfast-session"]).state
     assert state is not None
-    known = [len(message.notes) for message in state.asked.messages]
+    notes = [len(message.notes) for message in state.asked.messages]
     counts(proxy, body)
-    assert [len(message.notes) for message in state.asked.messages] == known
+    assert [len(message.notes) for message in state.asked.messages] == notes
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -209,6 +210,22 @@ def test_a_session_that_is_forgotten_is_gone(
     conversations = [turns(n) for n in range(ROUNDS + 1)]
     assert conversations[0].index(b"\n") < recent._BEGINNING
     assert ours(left_by(proxy, talks, conversations)) == {}
+
+
+def test_a_tenant_that_is_let_go_is_gone(
+    upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenants, "_MOST_ENGINES", 1)
+    monkeypatch.setattr(live, "_MOST_SESSIONS", 1)
+
+    def each_with_its_own_key(proxy: Running, body: bytes) -> None:
+        key = {"authorization": f"Bearer {KEY}{zlib.crc32(body)}"}
+        assert ask(proxy.url + path_of("openai-chat"), body, key).status == 200
+
+    bodies = requests("openai-chat", "short")
+    settings = {"background_jobs": False, "tenant_by": "key"}
+    with running_proxy(settings, upstream.url) as proxy:
+        assert ours(left_by(proxy, each_with_its_own_key, bodies)) == {}
 
 
 # --- what goes wrong -----------------------------------------------------------------------------

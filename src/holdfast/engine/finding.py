@@ -10,6 +10,7 @@ import uuid
 from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 from holdfast.engine.session import COMPARING, Session, size_of
 from holdfast.wire import Conversation
@@ -30,7 +31,9 @@ class SessionFinder:
     """Finds the sessions of one engine."""
 
     def __init__(self, engine: Holdfast) -> None:
-        self._engine = engine
+        # Who asks holds the engine; held here too, that of a tenant who is let go would stay until
+        # a full collection.
+        self._engine: Holdfast = proxy(engine)
         self._sessions: OrderedDict[str, str] = OrderedDict()
         """By the places of their requests, also of earlier ones: there others part."""
 

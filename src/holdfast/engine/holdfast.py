@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
+from weakref import proxy
 
 import msgspec
 
@@ -366,7 +367,8 @@ class Holdfast:
     def assembler(self) -> Assembler:
         """Who assembles turns; its `options` say what their headers hold."""
         about = (self.memory, self.facts, self.store, self.scope, self.assembling)
-        return Assembler(*about, tools=self._listed_tools)
+        listed = partial(Holdfast._listed_tools, proxy(self))  # it must not hold what holds it
+        return Assembler(*about, tools=listed)
 
     async def _listed_tools(self) -> tuple[ToolIntent, ...]:
         """The tools of the toolbox, for the directory of a header."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import proxy
 
 from holdfast.assemble.gathering import gather
 from holdfast.assemble.intents import detect_intent
@@ -57,7 +58,7 @@ class Histories:
     """The histories that clients send, of one user and workspace."""
 
     def __init__(self, engine: Holdfast) -> None:
-        self._engine = engine
+        self._engine: Holdfast = proxy(engine)  # as in finding.py
         self._known: OrderedDict[str, tuple[int, str]] = OrderedDict()
         """By session: how many messages of its last request are remembered, and their place."""
 
