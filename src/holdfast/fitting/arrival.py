@@ -13,23 +13,23 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.cite import BRIEF, Citation, CitingRules, count, is_long
-from holdfast.errors import ExpandError, PrivacyError
-from holdfast.expand.options import MOST_TOKENS
-from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME, parse_call
+from holdfast.cite import Citation, CitingRules, is_long
+from holdfast.errors import PrivacyError
+from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
 from holdfast.fitting.draft import Draft, standing_for
 from holdfast.fitting.keeping import is_kept
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
+from holdfast.fitting.opened import brought_back, cited_by_client, is_opened
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.policy import Arrival, Decision, decide
 from holdfast.fitting.pressing import Pressing
 from holdfast.fitting.state import BY_ENDS
 from holdfast.store.records import Edit
-from holdfast.store.refs import DIGITS, REF, canonical_parts, parse
+from holdfast.store.refs import DIGITS, canonical_parts, parse
 from holdfast.trim.anchors import asks
 from holdfast.trim.pasted import question_of
-from holdfast.trim.standing import edits_of, originals_of, refs_of
+from holdfast.trim.standing import refs_of
 from holdfast.wire import DIALECTS, Block, Conversation, Message, ToolCall
 from holdfast.wire.blocks import hollow
 from holdfast.wire.long_strings import utf8
@@ -198,9 +198,9 @@ def _to_be_cited(messages: Sequence[Message], n: int, citing: Citing) -> list[_W
         arrival = Arrival(text, tool=caller, arguments=None if call is None else call.arguments)
         decision = citing.decide(arrival, messages, n)
         if decision.action == "cite" and not (
-            _brought_back(messages[n], text)
-            or _is_opened(messages, n, text, call, rules, citing.openers)
-            or _cited_by_client(text, rules)
+            brought_back(messages[n], text)
+            or is_opened(messages, n, text, call, rules, citing.openers)
+            or cited_by_client(text, rules)
         ):
             question = _question(_last_question(messages, n, citing), call)
             wanted.append(_Wanted(block, text, caller, question, decision))
@@ -232,67 +232,6 @@ def _with_digits(digits: frozenset[str], messages: Sequence[Message]) -> frozens
 
 _DIGITS_SHOWN: RunningNote[frozenset[str]] = RunningNote("digits", frozenset(), _with_digits)
 """The first digits of all refs that messages show."""
-
-
-# --- what is ours already: neither a citation nor what was opened is cited again -----------------
-#
-# That follows from what was done in this conversation, not from how a result looks or how its call
-# is named: a page of 207 KB that began like a citation once went out whole.
-
-
-def _brought_back(message: Message, text: str) -> bool:
-    """Whether a result is one that the client never saw: it answers a call that was hidden."""
-    if not any(edit.action == "rejoin" for edit in edits_of(message)):
-        return False
-    # Results of the client's own may stand beside ours in the same message.
-    own = (theirs for original in originals_of(message) for theirs in result_texts(original))
-    return all(text != words for _, _, words in own)
-
-
-def _is_opened(
-    messages: Sequence[Message],
-    n: int,
-    text: str,
-    call: ToolCall | None,
-    rules: CitingRules,
-    openers: Collection[str],
-) -> bool:
-    """Whether the client has opened a ref itself, as agents do that have no proxy.
-
-    Its tool is ours by its words; or we offer the tool, and the ref was shown before. A page has an
-    end in both cases.
-    """
-    if call is None or not (call.name in openers or call.name == rules.opener):
-        return False
-    known = call.name in openers or _asks_for(call) in _refs_before(messages, n, rules)
-    return known and count(text) <= MOST_TOKENS
-
-
-def _asks_for(call: ToolCall) -> str:
-    """The ref that a call asks for; empty if it names none."""
-    try:
-        return parse_call(call.arguments)[0]
-    except ExpandError:
-        return ""
-
-
-def _refs_before(messages: Sequence[Message], n: int, rules: CitingRules) -> set[str]:
-    """What can be opened at a place of the conversation: the refs shown before it."""
-    shown = {ref for message in messages[:n] for ref in refs_of(message)}
-    for message in messages[:n]:
-        texts = (_cited_by_client(text, rules) for _, _, text in result_texts(message))
-        shown.update(filter(None, texts))
-    return shown
-
-
-def _cited_by_client(text: str, rules: CitingRules) -> str:
-    """The ref of a citation that a tool of the client's made with `cite`; empty if it is none.
-
-    Nothing tells it from one that only looks like it, which is no gain either: it must be as short
-    as a citation, and so short a text is left as it is.
-    """
-    ref = REF.match(text, 1)
-    return ref[0] if ref and count(text) <= min(BRIEF, rules.most_tokens) else ""
 
 
 def _citation(result: _Wanted, rules: CitingRules, citer: Citer) -> Citation | None:

@@ -1,0 +1,73 @@
+"""Whether a result is ours already: neither a citation nor what was opened is cited again.
+
+opened: before arrival. That follows from what was done in this conversation, not from how a result
+looks or how its call is named: a page of 207 KB that began like a citation once went out whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from holdfast.cite import BRIEF, CitingRules, count
+from holdfast.errors import ExpandError
+from holdfast.expand.options import MOST_TOKENS
+from holdfast.expand.tool import parse_call
+from holdfast.store.refs import REF
+from holdfast.trim.standing import edits_of, originals_of, refs_of
+from holdfast.wire import Message, ToolCall
+from holdfast.wire.message import result_texts
+
+
+def brought_back(message: Message, text: str) -> bool:
+    """Whether a result is one that the client never saw: it answers a call that was hidden."""
+    if not any(edit.action == "rejoin" for edit in edits_of(message)):
+        return False
+    # Results of the client's own may stand beside ours in the same message.
+    own = (theirs for original in originals_of(message) for theirs in result_texts(original))
+    return all(text != words for _, _, words in own)
+
+
+def is_opened(
+    messages: Sequence[Message],
+    n: int,
+    text: str,
+    call: ToolCall | None,
+    rules: CitingRules,
+    openers: Collection[str],
+) -> bool:
+    """Whether the client has opened a ref itself, as agents do that have no proxy.
+
+    Its tool is ours by its words; or we offer the tool, and the ref was shown before. A page has an
+    end in both cases.
+    """
+    if call is None or not (call.name in openers or call.name == rules.opener):
+        return False
+    known = call.name in openers or _asks_for(call) in _refs_before(messages, n, rules)
+    return known and count(text) <= MOST_TOKENS
+
+
+def _asks_for(call: ToolCall) -> str:
+    """The ref that a call asks for; empty if it names none."""
+    try:
+        return parse_call(call.arguments)[0]
+    except ExpandError:
+        return ""
+
+
+def _refs_before(messages: Sequence[Message], n: int, rules: CitingRules) -> set[str]:
+    """What can be opened at a place of the conversation: the refs shown before it."""
+    shown = {ref for message in messages[:n] for ref in refs_of(message)}
+    for message in messages[:n]:
+        texts = (cited_by_client(text, rules) for _, _, text in result_texts(message))
+        shown.update(filter(None, texts))
+    return shown
+
+
+def cited_by_client(text: str, rules: CitingRules) -> str:
+    """The ref of a citation that a tool of the client's made with `cite`; empty if it is none.
+
+    Nothing tells it from one that only looks like it, which is no gain either: it must be as short
+    as a citation, and so short a text is left as it is.
+    """
+    ref = REF.match(text, 1)
+    return ref[0] if ref and count(text) <= min(BRIEF, rules.most_tokens) else ""
