@@ -60,6 +60,8 @@ class CitingRules(msgspec.Struct, frozen=True, kw_only=True):
     """With "auto": most of the window that a result may take; None: the policy's own."""
     tools: tuple[tuple[str, ToolRule], ...] = ()
     """Other rules for some tools, by name or by a pattern with `*` and `?`."""
+    repeats: bool = True
+    """With "auto": whether lines that stand above are left out of a result, see remainder.py."""
 
 
 class Excerpt(msgspec.Struct, frozen=True):

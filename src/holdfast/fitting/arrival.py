@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from holdfast.cite import Citation, CitingRules, is_long
+from holdfast.cite.remainder import REPEATED
 from holdfast.errors import PrivacyError
 from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
+from holdfast.fitting.calls import calls_before, scalars
 from holdfast.fitting.draft import Draft, standing_for
 from holdfast.fitting.keeping import is_kept
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.opened import brought_back, cited_by_client, is_opened
 from holdfast.fitting.options import FitOptions
-from holdfast.fitting.policy import Arrival, Decision, decide
+from holdfast.fitting.pointing import pointed, pointing, was_pointed
+from holdfast.fitting.policy import Arrival, Decision, decide, rule_for
 from holdfast.fitting.pressing import Pressing
 from holdfast.fitting.state import BY_ENDS
 from holdfast.store.records import Edit
@@ -41,7 +44,6 @@ from holdfast.wire.tools import offered_tools
 
 _LONG_ERROR = 8_000
 """Error messages are never cited; what is longer than this is a log of something that failed."""
-_ARGUMENT_CHARACTERS = 200
 _LARGE = 1_000_000
 """Bytes of a message whose texts are not held beside the bytes of its results."""
 
@@ -60,6 +62,8 @@ class _Wanted(NamedTuple):
     tool: str
     question: str
     decision: Decision
+    remainder: Citation | None = None
+    """What stands in its place, where that is all but what stands above."""
 
 
 Decide = Callable[[Arrival, Sequence[Message], int], Decision]
@@ -103,7 +107,18 @@ def cite_arrivals(draft: Draft, options: FitOptions, measure: Measure, leaving: 
         if decision.action == "cite" and _is_asked_again(messages, n, arrival.text, sent_before):
             arrival.is_again = True
             decision = decide(arrival, pressure, rules)
-        return decision
+        if not rules.repeats or rule_for(arrival.tool, rules) != "auto":
+            return decision
+        rest = pointing(arrival, messages, n, rules)
+        if rest is None or (decision.action == "whole" and was_pointed(rest, messages[:n])):
+            return decision
+        remaining = Arrival(
+            rest.text, tool=arrival.tool, arguments=arrival.arguments, kind=rest.kind
+        )
+        if decide(remaining, pressure, rules).action == "cite":
+            return decision
+        arrival.remainder = rest
+        return Decision("repeat", "it stands above already")
 
     places: Sequence[int] = range(draft.known, len(draft.now.messages))
     if options.whole:
@@ -122,8 +137,13 @@ def cite_at(places: Sequence[int], draft: Draft, citing: Citing, leaving: Leavin
     messages = list(draft.now.messages)
     edits: list[Edit] = []
     for n in places:
+        shown = messages[n]
+        # What was pointed to may give way beside it: then its own original is cited as well, if
+        # that is no longer than the pointers are.
+        messages[n] = pointed(shown)
         cited = cited_message(messages, n, draft.origins[n][0], citing)
-        if cited is None:
+        if cited is None or (messages[n] is not shown and cited.message.size >= shown.size):
+            messages[n] = shown
             continue
         messages[n] = cited.message
         edits.extend(cited.edits)
@@ -168,7 +188,13 @@ def _citations(message: Message, wanted: Sequence[_Wanted], citing: Citing) -> C
     if not wanted:
         return ()
     rules, citer = citing.rules, citing.citer
-    key = (rules, tuple((r.block.slot, r.tool, r.question, r.decision) for r in wanted))
+    key = (
+        rules,
+        tuple(
+            (r.block.slot, r.tool, r.question, r.decision, r.remainder and r.remainder.text)
+            for r in wanted
+        ),
+    )
     citations = _CITATIONS.get(message, key)
     if citations is None:
         pairs = ((hollow(result.block), _citation(result, rules, citer)) for result in wanted)
@@ -192,18 +218,18 @@ def _to_be_cited(messages: Sequence[Message], n: int, citing: Citing) -> list[_W
             continue  # most results are short, and cost no more than this
         if result.is_error and len(result.text) <= _LONG_ERROR:
             continue
-        calls = _calls_before(messages, n) if calls is None else calls
+        calls = calls_before(messages, n) if calls is None else calls
         call = calls.get(result.call_id or result.name) or calls.get(result.name)
         caller = result.name or (call.name if call is not None else "")
         arrival = Arrival(text, tool=caller, arguments=None if call is None else call.arguments)
         decision = citing.decide(arrival, messages, n)
-        if decision.action == "cite" and not (
+        if decision.action != "whole" and not (
             brought_back(messages[n], text)
             or is_opened(messages, n, text, call, rules, citing.openers)
             or cited_by_client(text, rules)
         ):
             question = _question(_last_question(messages, n, citing), call)
-            wanted.append(_Wanted(block, text, caller, question, decision))
+            wanted.append(_Wanted(block, text, caller, question, decision, arrival.remainder))
     return wanted
 
 
@@ -235,6 +261,8 @@ _DIGITS_SHOWN: RunningNote[frozenset[str]] = RunningNote("digits", frozenset(), 
 
 
 def _citation(result: _Wanted, rules: CitingRules, citer: Citer) -> Citation | None:
+    if result.remainder is not None:
+        return result.remainder
     decision, content = result.decision, result.content
     has_rule = isinstance(content, str) and not is_long(content, rules)  # of its tool
     rules = msgspec.structs.replace(
@@ -260,19 +288,6 @@ def _with_citations(message: Message, citations: Cited, edits: tuple[Edit, ...])
     return standing_for(Message(span, message.role, dialect), (message,), edits, refs)
 
 
-def _calls_before(messages: Sequence[Message], index: int) -> dict[str, ToolCall]:
-    """The calls that a message may answer, by id and by name: those of the turn before it."""
-    calls: dict[str, ToolCall] = {}
-    for n in range(index - 1, -1, -1):
-        message = messages[n]
-        for call in message.calls:
-            for name in filter(None, (call.id, call.name)):  # Gemini's calls may have no ids
-                calls.setdefault(name, call)
-        if message.calls and not messages[n - 1].calls:
-            break  # a turn of the assistant may be several messages, one for each call
-    return calls
-
-
 def _last_question(messages: Sequence[Message], index: int, citing: Citing) -> Message | None:
     """The message before a place in which the user asked last: often the first of hundreds."""
     before = citing.sent_before
@@ -296,25 +311,19 @@ def _question(asked: Message | None, call: ToolCall | None) -> str:
     return "\n".join(words)
 
 
-def scalars(arguments: Any) -> list[str]:
-    """The beginnings of the texts among a call's arguments."""
-    if isinstance(arguments, str):
-        try:
-            arguments = msgspec.json.decode(arguments)
-        except msgspec.DecodeError:
-            return [arguments[:_ARGUMENT_CHARACTERS]]
-    values = arguments.values() if isinstance(arguments, dict) else ()
-    return [v[:_ARGUMENT_CHARACTERS] for v in values if isinstance(v, str) and v]
+_WHAT = {
+    "shortened": "shortened a tool result",
+    REPEATED: "left out of a tool result what stands above",
+}
 
 
 def _edit(citation: Citation, reason: str, index: int) -> Edit:
     fidelity = citation.fidelity
     shown = ", ".join(fidelity.kept[:3]) or "its outline"
     why = f"reading it all {fidelity.reason}" if fidelity.reason else reason
-    what = "shortened a tool result" if fidelity.level == "shortened" else "cited a tool result"
     return Edit(
-        action="cite",
-        what=BY_ENDS if fidelity.reason else what,
+        action="repeat" if fidelity.level == REPEATED else "cite",
+        what=BY_ENDS if fidelity.reason else _WHAT.get(fidelity.level, "cited a tool result"),
         why=f"{why}; shown: {shown}",
         where=f"message {index}, {fidelity.total:,} {fidelity.unit}",
         from_tokens=fidelity.from_tokens,

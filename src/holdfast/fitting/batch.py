@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from holdfast.cite import is_long
-from holdfast.fitting.arrival import Citing, cite_at, openers, scalars
+from holdfast.fitting.arrival import Citing, cite_at, openers
+from holdfast.fitting.calls import scalars
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.options import FitOptions

@@ -35,6 +35,9 @@ from holdfast.wire import write
 from holdfast.wire.answers import Kept
 from holdfast.wire.thinking import BINDING
 
+_SHOWING = ("cite", "repeat", "fold", "shorten")
+"""Edits that leave a ref where the model sees it."""
+
 
 def fit_request(
     body: object,
@@ -104,7 +107,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
     shows: bool,
 ) -> Fitted:
     draft = folded.draft
-    left = any(edit.ref_id for edit in draft.edits if edit.action in ("cite", "fold", "shorten"))
+    left = any(edit.ref_id for edit in draft.edits if edit.action in _SHOWING)
     if options.reports_usage:
         draft = ask_for_usage(draft, new=state is None)
     return Fitted(

@@ -21,7 +21,7 @@ from holdfast.trim.standing import edits_of, originals_of, own_of, refs_of
 from holdfast.wire import Message, validate
 from holdfast.wire.places import fingerprint
 
-HIDING = frozenset({"cite", "fold", "shorten", "drop"})
+HIDING = frozenset({"cite", "repeat", "fold", "shorten", "drop"})
 """What can be put back: the edits after which the model sees less than the client sent."""
 _PRIORITY = 85
 """Below what is being answered, above the rules and the first question: it was asked for last."""

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import re2  # type: ignore[import-untyped]
 
-from holdfast.cite import CitingRules, ToolRule, is_long
+from holdfast.cite import Citation, CitingRules, ToolRule, is_long
 from holdfast.cite.citation import VOCABULARY
 from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
@@ -26,7 +26,7 @@ from holdfast.fitting.uses import use_of
 from holdfast.store.refs import canonical_parts
 from holdfast.tokens.vocabulary import shared
 
-Action = Literal["whole", "cite"]
+Action = Literal["whole", "cite", "repeat"]
 
 _COUNTED = 40_000
 """Characters up to which a result is counted exactly. A longer one is taken as a quarter of its
@@ -114,12 +114,17 @@ class Arrival:
         tool: str = "",
         arguments: Any = None,
         is_again: bool = False,
+        kind: str = "",
     ) -> None:
         self.text = text
         self.tool = tool
         self.arguments = arguments
         self.is_again = is_again
         """It was cited before in this conversation, and nowhere stands whole."""
+        if kind:
+            self.kind = kind
+        self.remainder: Citation | None = None
+        """It without what stands above, where that is sent in its place."""
 
     @functools.cached_property
     def use(self) -> str:

@@ -97,6 +97,7 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 EditAction = Literal[
     "cite",  # a citation stands for a long result
+    "repeat",  # lines of a result that stand above were left out
     "fold",  # a digest stands for messages
     "assemble",  # quoted memory or a shorter form stands for messages
     "shorten",  # the middle of a result was cut out

@@ -1,0 +1,113 @@
+"""A content without the lines that stand in the conversation already: the rest, and where they are.
+
+remainder: after composing, beside shortening. What is shown stands between fences, to the byte; a
+line of ours in the place of what is left out says in which result above it stands. That it once
+stood there stays true when that result gives way later: the last line says how to open it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from holdfast.cite.citation import Citation, CitingRules, Excerpt, Fidelity, count
+from holdfast.cite.composing import Handle
+from holdfast.condense.kinds import kind_of
+from holdfast.condense.source import Source
+from holdfast.condense.spans import counted, where
+from holdfast.privacy import apply, find, flags
+from holdfast.store.records import Content
+from holdfast.store.refs import canonical, digest, ref_id
+from holdfast.voice import CUT, bracketed, fenced
+
+REPEATED = "repeated"
+"""The level of a content of which all is shown that stands nowhere above."""
+_SUMMARY = "A tool result of which lines stood in the conversation already"
+
+
+class Standing(NamedTuple):
+    """A stretch of a content that stands above."""
+
+    start: int
+    end: int
+    place: str
+    """The result it stands in, in words."""
+
+
+def remainder(text: str, above: Sequence[Standing], *, tool: str, rules: CitingRules) -> Citation:
+    """A content without some stretches of it, which are in order and not empty.
+
+    Raises:
+        PrivacyError: it may not be stored, so that nothing of it may be left out either.
+    """
+    data = canonical(text)
+    source = Source(data, tool=tool)
+    findings = find(text)
+    apply(rules.privacy, text, findings)
+    sha256, kind = digest(data), kind_of(source)
+    name = ref_id(kind, sha256, rules.ref_digits)
+    parts = [Excerpt(text[a:b], where(source, a, b), 0.0) for a, b in _between(text, above)]
+    shown = {part.where: part for part in parts}
+    tokens = count(text)
+    written = "\n".join(_lines(name, source, tokens, above, parts, rules.opener))
+    lines = source.line_count
+    return Citation(
+        ref_id=name,
+        kind=kind,
+        text=written,
+        tokens=count(written),
+        excerpts=tuple(parts),
+        fidelity=Fidelity(
+            level=REPEATED,
+            unit="line" if lines == 1 else "lines",
+            total=lines,
+            kept=tuple(shown),
+            from_tokens=tokens,
+            to_tokens=count(written),
+            flags=flags(findings),
+        ),
+        content=Content(
+            ref_id=name,
+            kind=kind,
+            sha256=sha256,
+            data=data,
+            summary=_SUMMARY,
+            tokens=tokens,
+            meta={"tool": tool} if tool else {},
+            flags=flags(findings),
+            ttl_seconds=rules.ttl_seconds,
+        ),
+    )
+
+
+def _between(text: str, above: Sequence[Standing]) -> Iterator[tuple[int, int]]:
+    """What is shown; nothing of it is empty."""
+    edges = [0, *(edge for stretch in above for edge in stretch[:2]), len(text)]
+    spans = zip(edges[::2], edges[1::2], strict=True)
+    return ((start, end) for start, end in spans if start < end)
+
+
+def _lines(
+    name: str,
+    source: Source,
+    tokens: int,
+    above: Sequence[Standing],
+    parts: Sequence[Excerpt],
+    opener: str,
+) -> Iterator[str]:
+    size = f"{counted(source.line_count, 'line')}, about {tokens:,} tokens"
+    yield f"[{name} · {size} · stored as it came, without what was shown above]"
+    ways = []
+    waiting = iter(parts)
+    at = 0
+    for stretch in above:
+        if stretch.start > at:
+            yield fenced(next(waiting).text)
+        span = where(source, stretch.start, stretch.end)
+        unit, _, numbers = span.partition(" ")
+        ways.append(f'lines="{numbers}"' if unit == "lines" else f'around="{span}"')
+        yield f"{CUT}{span} were shown above, by {bracketed(stretch.place)} …]"
+        at = stretch.end
+    yield from (fenced(part.text) for part in waiting)
+    if opener:
+        yield Handle(name, opener, tokens, tuple(ways[:1])).foot()
