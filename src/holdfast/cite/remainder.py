@@ -46,7 +46,7 @@ def remainder(text: str, above: Sequence[Standing], *, tool: str, rules: CitingR
     apply(rules.privacy, text, findings)
     sha256, kind = digest(data), kind_of(source)
     name = ref_id(kind, sha256, rules.ref_digits)
-    parts = [Excerpt(text[a:b], where(source, a, b), 0.0) for a, b in _between(text, above)]
+    parts = [Excerpt(text[a:b], _where(source, a, b), 0.0) for a, b in _between(text, above)]
     shown = {part.where: part for part in parts}
     tokens = count(text)
     written = "\n".join(_lines(name, source, tokens, above, parts, rules.opener))
@@ -87,6 +87,11 @@ def _between(text: str, above: Sequence[Standing]) -> Iterator[tuple[int, int]]:
     return ((start, end) for start, end in spans if start < end)
 
 
+def _where(source: Source, start: int, end: int) -> str:
+    """A stretch in source units: whole lines, or a part of the only one."""
+    return where(source, start, end) if source.line_count > 1 else f"characters {start}-{end}"
+
+
 def _lines(
     name: str,
     source: Source,
@@ -103,7 +108,7 @@ def _lines(
     for stretch in above:
         if stretch.start > at:
             yield fenced(next(waiting).text)
-        span = where(source, stretch.start, stretch.end)
+        span = _where(source, stretch.start, stretch.end)
         unit, _, numbers = span.partition(" ")
         ways.append(f'lines="{numbers}"' if unit == "lines" else f'around="{span}"')
         yield f"{CUT}{span} were shown above, by {bracketed(stretch.place)} …]"

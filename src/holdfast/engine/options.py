@@ -44,6 +44,7 @@ def fit_options(settings: Settings) -> FitOptions:
         tokens=settings.cite_tokens or None,
         share=settings.cite_share or None,
         tools=tuple(settings.cite_tools.items()),
+        repeats=settings.cite_repeats,
     )
     return FitOptions(
         rules=rules,

@@ -18,7 +18,7 @@ from holdfast.cite.remainder import Standing, remainder
 from holdfast.errors import PrivacyError
 from holdfast.fitting.calls import calls_before, scalars
 from holdfast.fitting.policy import Arrival
-from holdfast.fitting.repeats import LONGEST, Hashes, hashes, repeats
+from holdfast.fitting.repeats import LONGEST, Hashes, hashes, line_end, repeats
 from holdfast.trim.standing import STAND, edits_of, own_of
 from holdfast.wire import Message
 from holdfast.wire.message import result_texts
@@ -54,11 +54,12 @@ def pointing(
     for place, numbers in _looked_at(messages, n):
         places.append(place)
         earlier.append(numbers)
-    lines = arrival.text.split("\n")
+    end = line_end(arrival.text)
+    lines = arrival.text.split(end)
     runs = repeats(lines, earlier)
     if not runs:
         return None
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    starts = [0, *accumulate(len(line) + len(end) for line in lines)]
     above = [
         Standing(starts[run.start], min(starts[run.stop], len(arrival.text)), _words(messages, at))
         for run in runs
@@ -114,8 +115,8 @@ _HASHES: SingleNote[tuple[Hashes, ...]] = SingleNote("hashes of lines")
 
 def _stands(lines: Sequence[str], messages: Sequence[Message], above: _Above, at: int) -> bool:
     """Whether lines really stand there, and not only others of the same hashes."""
-    texts = [text for _, _, text in result_texts(messages[above.message])]
-    return texts[above.number].split("\n")[at : at + len(lines)] == lines
+    text = [text for _, _, text in result_texts(messages[above.message])][above.number]
+    return text.split(line_end(text))[at : at + len(lines)] == lines
 
 
 def _words(messages: Sequence[Message], above: _Above) -> str:

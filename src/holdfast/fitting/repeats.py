@@ -10,29 +10,30 @@ those of the earlier ones that are looked at.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 LEAST_RUN = 400
-"""Characters of a run: the line that stands for one has some 40 tokens. Blank lines, braces and
-imports stand everywhere, and say nothing of where they are from."""
+"""Characters of a run: the line that stands for one has some 40 tokens."""
 LONGEST = 200_000
 """Characters: a longer result is neither looked at nor pointed to. It has no room whole anyway."""
 _EDGE = 24
 """Characters of a run that are shown once more at either end, in whole lines: who copies from where
 two parts meet copies what stands in one, and whoever looks the rest up knows where it begins. On
 recorded coding agents the measure sees 0.09 needs a conversation without, and 0.05 with it."""
+_TELLING = 8
+"""Characters of a line that a run is found by: blank lines and braces stand everywhere."""
 _SOURCES = 4
-"""Results that are tried for one line, the last first: in many that have it, it goes on alike."""
+"""Results that are tried for one line: in many that have it, it goes on alike."""
 _BACK = 2
-"""Lines before the first telling one that may belong to a run; a line alone, such as a blank one,
-often stands last somewhere else."""
+"""Lines before the first telling one that may belong to a run."""
 
 Hashes = Sequence[int]
 """A number for each line of a text."""
-_Positions = list[tuple[int, Mapping[int, int]]]
-"""Of some earlier results: where in each the lines stand, the last of equal ones."""
+_Positions = dict[int, list[tuple[int, int]]]
+"""By the number of a line: in which earlier results it stands, the last first, and where; of equal
+lines in one result the last."""
 
 
 class Repeat(NamedTuple):
@@ -51,13 +52,22 @@ def hashes(text: str) -> Hashes:
 
     Python's own, which differ from one process to the next: nobody can write lines that share one.
     """
-    return array("q", map(hash, text.split("\n")) if len(text) <= LONGEST else ())
+    return array("q", map(hash, text.split(line_end(text))) if len(text) <= LONGEST else ())
+
+
+def line_end(text: str) -> str:
+    """What ends a line of a text.
+
+    Of one that has no second line, such as JSON around what a shell has written, the two signs that
+    stand for it there: Gemini's results are all like that.
+    """
+    return "\n" if "\n" in text else "\\n"
 
 
 def repeats(lines: Sequence[str], earlier: Sequence[Hashes]) -> list[Repeat]:
     """The runs of lines that stand in earlier results, given last first; none overlaps another."""
     own = array("q", map(hash, lines))
-    positions = _positions(own, earlier)
+    positions = _positions(lines, own, earlier)
     runs: list[Repeat] = []
     line = floor = 0
     while positions and line < len(own):
@@ -91,13 +101,17 @@ def _edge(lines: Iterable[str]) -> int:
     return 1 + sum(1 for _ in takewhile(lambda number: number < _EDGE, characters))
 
 
-def _positions(own: Hashes, earlier: Sequence[Hashes]) -> _Positions:
-    wanted = set(own)
-    return [
-        (source, {h: n for n, h in enumerate(others) if h in wanted})
-        for source, others in enumerate(earlier)
-        if not wanted.isdisjoint(others)
-    ]
+def _positions(lines: Sequence[str], own: Hashes, earlier: Sequence[Hashes]) -> _Positions:
+    wanted = {h for h, line in zip(own, lines, strict=True) if len(line) >= _TELLING}
+    positions: _Positions = {}
+    for source, others in enumerate(earlier):
+        if wanted.isdisjoint(others):
+            continue
+        for h, at in {h: at for at, h in enumerate(others) if h in wanted}.items():
+            places = positions.setdefault(h, [])
+            if len(places) < _SOURCES:
+                places.append((source, at))
+    return positions
 
 
 def _longest(
@@ -105,17 +119,10 @@ def _longest(
 ) -> Repeat | None:
     """The longest run through a line; of equal ones that which was seen last."""
     longest: Repeat | None = None
-    tries = _SOURCES
-    for source, places in positions:
-        at = places.get(own[line])
-        if at is None:
-            continue
+    for source, at in positions.get(own[line], ()):
         run = _run(own, line, floor, earlier[source], at)._replace(source=source)
         if longest is None or run.stop - run.start > longest.stop - longest.start:
             longest = run
-        tries -= 1
-        if not tries:
-            break
     return longest
 
 

@@ -108,6 +108,13 @@ class ContentSettings(Definitions, frozen=True, kw_only=True):
             'tokens that stay whole: { Read = "never", "mcp__*" = "always", web_fetch = 2000 }.'
         ),
     ] = msgspec.field(default_factory=dict)
+    cite_repeats: Annotated[
+        bool,
+        Meta(
+            description="With cite_policy auto: whether lines of a result that stand above already "
+            "are left out of it, with a line that says where they were shown."
+        ),
+    ] = True
     cite_max_tokens: Annotated[
         int,
         Meta(

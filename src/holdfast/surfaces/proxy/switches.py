@@ -62,18 +62,20 @@ class Switches(NamedTuple):
     cite_policy: CitePolicy | None = None
     cite_tokens: int | None = None
     cite_share: float | None = None
+    cite_repeats: bool | None = None
     cite_tools: tuple[tuple[str, ToolRule], ...] = ()
     """When results are cited, where that is otherwise than the settings say."""
 
     def citing(self, rules: CitingRules) -> CitingRules:
         """The rules of the settings, with what this request wants otherwise."""
-        if self[-4:] == (None, None, None, ()):
+        if self[-5:] == (None, None, None, None, ()):
             return rules
         return msgspec.structs.replace(
             rules,
             policy=self.cite_policy or rules.policy,
             tokens=self.cite_tokens or rules.tokens,
             share=self.cite_share or rules.share,
+            repeats=rules.repeats if self.cite_repeats is None else self.cite_repeats,
             tools=self.cite_tools + rules.tools,
         )
 
@@ -102,6 +104,7 @@ def read_switches(headers: Mapping[str, str]) -> Switches:
         cite_policy=_policy(headers),
         cite_tokens=_tokens(headers, "cite-tokens"),
         cite_share=_share(headers),
+        cite_repeats=_repeats(headers),
         cite_tools=_tools(headers),
     )
 
@@ -126,6 +129,10 @@ def _share(headers: Mapping[str, str]) -> float | None:
     if share and not _SHARE.fullmatch(share):
         raise _bad("cite-share", "a share of the window, such as 0.02")
     return float(share) if share else None
+
+
+def _repeats(headers: Mapping[str, str]) -> bool | None:
+    return _is_on(headers, "cite-repeats") if headers.get(f"{PREFIX}cite-repeats") else None
 
 
 def _tools(headers: Mapping[str, str]) -> tuple[tuple[str, ToolRule], ...]:

@@ -1,0 +1,371 @@
+"""Lines that stand above are not sent again: a result points to them, and nothing is hidden by it.
+
+What a pointer says is read here by rules of its own: all that is shown and all that is pointed to
+make up the result to the byte, and what is pointed to stands in what was sent before.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import holdfast
+from holdfast.cite import CitingRules, count
+from holdfast.expand import ExpandOptions, expand
+from holdfast.fitting import FitOptions, Fitted, fit
+from holdfast.fitting.repeats import LONGEST, hashes, repeats
+from tests.engine.test_rebuild import follow, turns_of
+from tests.fitting.test_citing import DIALECTS, in_dialect
+
+RULES = CitingRules()
+MODELS = {"anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-pro"}
+FILE = [f"    value_{n} = compute(value_{n - 1}, {n * 7919 % 1000})" for n in range(120)]
+EDITED = [*FILE[:60], "    value_60 = None  # was edited", *FILE[61:]]
+MARK = re.compile(r"\[… (lines|characters) (\d+)-(\d+) were shown above, by (.*) …\]")
+
+
+def agent(*results: str, tool: str = "bash") -> dict[str, Any]:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Mend the file."}]
+    for n, result in enumerate(results):
+        arguments = json.dumps({"command": f"cat part_{n}.py"})
+        call = {"id": f"call_{n}", "type": "function",
+                "function": {"name": tool, "arguments": arguments}}  # fmt: skip
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"call_{n}", "content": result})
+    declared = {"type": "function", "function": {"name": tool, "parameters": {"type": "object"}}}
+    return {"model": "gpt-5", "messages": messages, "tools": [declared]}
+
+
+def fitted_in(dialect: str, body: dict[str, Any], **rules: Any) -> Fitted:
+    model = MODELS.get(dialect, "gpt-5")
+    rewritten = in_dialect({**body, "model": model}, dialect)
+    return fit(rewritten, dialect=dialect, model=model, citing=CitingRules(**rules))
+
+
+def sent_results(fitted: Fitted) -> list[str]:
+    conversation = fitted.state.sent
+    return [result.text for message in conversation.messages for result in message.results]
+
+
+def said(text: str) -> str:
+    """What a result says where Gemini wraps it in a value."""
+    if text.startswith('{"'):
+        [text] = json.loads(text).values()
+    return text
+
+
+def repeats_of(fitted: Fitted) -> list[str]:
+    return [edit.ref_id for edit in fitted.edits if edit.action == "repeat"]
+
+
+def parts_of(pointer: str, original: str) -> tuple[list[str], list[str]]:
+    """What a pointer shows and what it points to, read line by line; both make up the original."""
+    lines = pointer.split("\n")
+    assert lines[0].startswith("[ref:")
+    shown, above = [], []
+    rebuilt = ""
+    starts = [0, *(m.end() for m in re.finditer("\n", original))]
+    n = 1
+    while n < len(lines):
+        if lines[n].startswith("[Open any part: "):
+            assert n == len(lines) - 1
+            break
+        mark = MARK.fullmatch(lines[n])
+        if mark:
+            first, last = int(mark[2]), int(mark[3])
+            if mark[1] == "lines":
+                stop = starts[last] if last < len(starts) else len(original)
+                part = original[starts[first - 1] : stop]
+            else:
+                part = original[first:last]
+            above.append(part)
+            n += 1
+        else:
+            assert set(lines[n]) == {"`"}, "nothing stands free but lines of ours"
+            end = lines.index(lines[n], n + 1)
+            part = "\n".join(lines[n + 1 : end])
+            part += "\n" if original.startswith(part + "\n", len(rebuilt)) else ""
+            shown.append(part)
+            n = end + 1
+        rebuilt += part
+    assert rebuilt == original
+    return shown, above
+
+
+# --- what is done --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_file_read_again_shows_what_changed_and_points_to_the_rest(dialect: str) -> None:
+    fitted = fitted_in(dialect, agent("\n".join(FILE), "\n".join(EDITED)))
+    [ref] = repeats_of(fitted)
+    [content] = fitted.contents
+    first, second = sent_results(fitted)
+    assert "value_60 = None" in second
+    assert "value_30 =" not in second
+    assert "cat part_0.py" in second, "it says where"
+    assert len(second) < len(first) / 4
+    assert content.ref_id == ref
+    assert said(content.data.decode()) == "\n".join(EDITED)
+    assert holdfast.validate(fitted.body, dialect) == []
+    assert fitted.tokens == holdfast.count(fitted.body, dialect=dialect).tokens
+
+
+def test_all_that_is_pointed_to_opens_to_the_byte() -> None:
+    fitted = fitted_in("openai-chat", agent("\n".join(FILE), "\n".join(EDITED)))
+    pointer = sent_results(fitted)[1]
+    [content] = fitted.contents
+    shown, above = parts_of(pointer, "\n".join(EDITED))
+    assert len(above) == 2
+    assert all(part.rstrip("\n") in "\n".join(FILE) for part in above)
+    assert shown == ["\n".join([EDITED[59], EDITED[60], EDITED[61]]) + "\n"]
+    way = re.search(r'lines="(\d+-\d+)"', pointer)
+    assert way
+    options = ExpandOptions.parse({"lines": way[1], "max_tokens": 8_000})
+    page = expand(content.ref_id, content.data, content.kind, options, count=count)
+    assert above[0] in page.text
+
+
+def test_a_result_that_stands_above_whole_is_one_line_that_says_so() -> None:
+    fitted = fitted_in("openai-chat", agent("\n".join(FILE), "\n".join(FILE)))
+    pointer = sent_results(fitted)[1]
+    assert parts_of(pointer, "\n".join(FILE)) == ([], ["\n".join(FILE)])
+    assert count(pointer) < 120
+
+
+def test_who_asks_a_third_time_gets_it_whole() -> None:
+    text = "\n".join(FILE)
+    fitted = fitted_in("openai-chat", agent(text, text, text, text))
+    assert [result == text for result in sent_results(fitted)] == [True, False, True, True]
+
+
+def test_a_result_too_long_to_stay_is_shown_where_most_of_it_stands_above() -> None:
+    long = [f"    row_{n} = compute(row_{n - 1}, {n * 7919 % 1000})" for n in range(280)]
+    pieces = ["\n".join(long[:140]), "\n".join(long[140:])]
+    together = "\n".join([*long, "    last = None"])
+    rules = {"tokens": 3_500}
+    alone = fitted_in("openai-chat", agent(together), **rules)
+    assert [edit.action for edit in alone.edits if edit.start] == ["cite"]
+    behind = fitted_in("openai-chat", agent(*pieces, together), **rules)
+    assert [edit.action for edit in behind.edits if edit.start] == ["repeat"]
+    assert "last = None" in sent_results(behind)[2]
+
+
+def test_what_was_only_cited_above_is_not_pointed_to() -> None:
+    text = "\n".join(FILE * 4)
+    fitted = fitted_in("openai-chat", agent(text, "\n".join(FILE)), tokens=2_000)
+    assert [edit.action for edit in fitted.edits if edit.start] == ["cite"]
+    assert sent_results(fitted)[1] == "\n".join(FILE)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"repeats": False},
+        {"policy": "never"},
+        {"tools": (("bash", "never"),)},
+        {"tools": (("b*", 4_000),)},
+        {"threshold": 100_000},
+    ],
+    ids=str,
+)
+def test_nothing_is_pointed_to_where_a_rule_says_otherwise(rules: dict[str, Any]) -> None:
+    body = agent("\n".join(FILE), "\n".join(EDITED))
+    assert fitted_in("openai-chat", body, **rules).body == in_dialect(body, "openai-chat") or (
+        sent_results(fitted_in("openai-chat", body, **rules))[1] == "\n".join(EDITED)
+    )
+
+
+def test_what_may_not_be_stored_is_sent_whole() -> None:
+    secret = "AWS_SECRET_ACCESS_KEY = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'"
+    text = "\n".join([*FILE, "AKIAIOSFODNN7EXAMPLE", secret])
+    fitted = fitted_in("openai-chat", agent(text, text), privacy="refuse")
+    assert sent_results(fitted) == [text, text]
+    assert repeats_of(fitted_in("openai-chat", agent(text, text)))
+
+
+def test_an_opened_page_is_never_closed_again() -> None:
+    body = agent("\n".join(FILE), tool="expand_ref")
+    page = {"role": "tool", "tool_call_id": "call_9", "content": "\n".join(FILE)}
+    body["tools"] = []
+    cited = fitted_in("openai-chat", agent("\n".join(FILE * 20)), policy="always")
+    [content] = cited.contents
+    call = {"id": "call_9", "type": "function",
+            "function": {"name": "expand_ref",
+                         "arguments": json.dumps({"ref_id": content.ref_id})}}  # fmt: skip
+    opened = agent("\n".join(FILE * 20), "\n".join(FILE))
+    opened["messages"] += [{"role": "assistant", "content": None, "tool_calls": [call]}, page]
+    fitted = fitted_in("openai-chat", opened, tokens=3_000)
+    assert [edit.action for edit in fitted.edits if edit.start] == ["cite"]
+    assert sent_results(fitted)[2] == "\n".join(FILE)
+
+
+# --- it is stable, rebuilt, and stays true -------------------------------------------------------
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_turn_by_turn_the_same_goes_out_as_at_once_and_all_is_rebuilt(
+    dialect: str, restarts: bool
+) -> None:
+    results = ["\n".join(FILE), "\n".join(EDITED), "ok", "\n".join(FILE[20:90]), "\n".join(EDITED)]
+    model = MODELS.get(dialect, "gpt-5")
+    whole = json.loads(in_dialect({**agent(*results), "model": model}, dialect))
+    bodies = [json.dumps(body).encode() for body in turns_of(whole, dialect)]
+    options = FitOptions(model=model, dialect=dialect, rules=RULES, cites=True, opens=True)
+    steps = follow(bodies, dialect, options, restarts=restarts)
+    assert len(steps) == len(bodies)
+    at_once = fit(bodies[-1], dialect=dialect, model=model, citing=RULES)
+    assert steps[-1].body == at_once.body
+    assert sum(len(repeats_of(step)) for step in steps) == len(repeats_of(at_once)) == 2
+    for before, now in pairwise(steps):
+        older = [bytes(message.span) for message in before.state.sent.messages]
+        assert [bytes(m.span) for m in now.state.sent.messages][: len(older)] == older
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_when_what_is_pointed_to_gives_way_the_original_still_opens(
+    dialect: str, restarts: bool
+) -> None:
+    files = [
+        [f"    part_{k}_{n} = compute({n * 7919 % 1000})" for n in range(90)] for k in range(12)
+    ]
+    results = [text for file in files for text in ("\n".join(file), "\n".join([*file, "# end"]))]
+    model = MODELS.get(dialect, "gpt-5")
+    whole = json.loads(in_dialect({**agent(*results), "model": model}, dialect))
+    bodies = [json.dumps(body).encode() for body in turns_of(whole, dialect)]
+    rules = CitingRules(share=0.5)
+    options = FitOptions(
+        model=model, dialect=dialect, limit=12_000, rules=rules, cites=True, opens=True
+    )
+    steps = follow(bodies, dialect, options, restarts=restarts)
+    assert len(steps) == len(bodies)
+    assert all(step.tokens <= 12_000 for step in steps)
+    actions = {edit.action for step in steps for edit in step.edits}
+    assert actions & {"cite", "fold"}
+    assert "repeat" in actions
+    stored = {content.ref_id for step in steps for content in step.contents}
+    shown = {
+        ref for step in steps for ref in re.findall(r"ref:\w+:[0-9a-f]{16}", step.body.decode())
+    }
+    assert shown <= stored
+
+
+def test_someone_may_have_it_whole() -> None:
+    from holdfast.fitting import fit_request  # noqa: PLC0415
+    from holdfast.fitting.keeping import names_behind  # noqa: PLC0415
+
+    body = in_dialect(agent("\n".join(FILE), "\n".join(EDITED)), "openai-chat")
+    options = FitOptions(model="gpt-5", dialect="openai-chat", rules=RULES, cites=True, opens=True)
+    first = fit_request(body, options)
+    [ref] = repeats_of(first)
+    names = frozenset(names_behind(first.state, ref))
+    whole = FitOptions(
+        model="gpt-5", dialect="openai-chat", rules=RULES, cites=True, opens=True, whole=names
+    )
+    again = fit_request(body, whole, state=first.state)
+    assert sent_results(again)[1] == "\n".join(EDITED)
+
+
+# --- whatever the results are --------------------------------------------------------------------
+
+LINES = st.sampled_from(
+    [
+        *FILE[:40],
+        "",
+        "}",
+        "```",
+        "````",
+        "[… lines 1-90 were shown above, by bash: cat part_0.py …]",
+        "[ref:text:0123456789abcdef · 3 lines, about 9 tokens · stored as it came]",
+        '[Open any part: expand_ref("ref:text:0123456789abcdef")]',
+        "ends with a return\r",
+        "one\u2028two",
+        "ünïcödé 🎈 line that is long enough to be told from others",
+    ]
+)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[str]:
+    """Results that are made of one another, as files are that are read and edited."""
+    pool: list[list[str]] = [[*FILE]]
+    for _ in range(draw(st.integers(1, 5))):
+        base = draw(st.sampled_from(pool))
+        start = draw(st.integers(0, max(0, len(base) - 1)))
+        stop = draw(st.integers(start, len(base)))
+        middle = draw(st.lists(LINES, max_size=6))
+        other = draw(st.sampled_from(pool))
+        pool.append([*base[:start], *middle, *base[stop:], *draw(st.sampled_from([[], other]))])
+    end = draw(st.sampled_from(["", "\n", "\n\n"]))
+    return ["\n".join(lines) + end for lines in pool]
+
+
+@settings(max_examples=150, deadline=None)
+@given(conversations())
+@example(["\n".join(FILE), "\n".join(FILE) + "\n"])
+@example(["\n".join(FILE), "```\n" + "\n".join(FILE) + "\n```"])
+def test_what_is_shown_and_what_stands_above_make_up_the_result(results: list[str]) -> None:
+    fitted = fitted_in("openai-chat", agent(*results))
+    sent = sent_results(fitted)
+    refs = repeats_of(fitted)
+    for n, (text, original) in enumerate(zip(sent, results, strict=True)):
+        if text == original:
+            continue
+        assert n > 0
+        if not any(text.startswith(f"[{ref}") for ref in refs):
+            continue  # cited: it was too long
+        _, above = parts_of(text, original)
+        assert above
+        for part in above:
+            run = part[:-1] if part.endswith("\n") else part
+            assert any(f"\n{run}\n" in f"\n{earlier}\n" for earlier in sent[:n])
+        assert count(text) < count(original)
+    body = in_dialect(agent(*results), "openai-chat")
+    options = FitOptions(model="gpt-5", dialect="openai-chat", rules=RULES, cites=True, opens=True)
+    follow([body], "openai-chat", options)
+
+
+# --- and however long ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [""] * 200_000,
+        ["a", "b"] * 60_000,
+        ["sixteen letters "] * 12_000,
+        [f"letters {n % 7}" for n in range(20_000)],
+        [f"{n:09}" for n in range(20_000)],
+    ],
+    ids=["blank", "short", "alike", "seven", "distinct"],
+)
+def test_looking_for_repeats_takes_linear_time(lines: list[str]) -> None:
+    text = "\n".join(lines)[:LONGEST]
+    earlier = [hashes(text[k:]) for k in range(8)]
+    started = time.process_time()
+    repeats(text.split("\n"), earlier)
+    assert time.process_time() - started < 2.0  # 0.1 to 0.3 here; squared, it would be minutes
+
+
+def test_so_it_does_where_each_of_many_results_has_another_line_of_it() -> None:
+    lines = [f"line {n:06}" for n in range(15_000)]
+    earlier = [hashes(line) for line in lines[:2_000]]
+    started = time.process_time()
+    assert repeats(lines, earlier) == []
+    assert time.process_time() - started < 1.0
+
+
+def test_a_result_of_ten_megabytes_is_not_looked_at() -> None:
+    text = "\n".join(f"{n:09} of many" for n in range(500_000))
+    started = time.process_time()
+    assert not hashes(text)
+    assert time.process_time() - started < 0.1
