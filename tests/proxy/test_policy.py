@@ -59,6 +59,17 @@ def test_a_request_says_when_its_results_are_cited(
     assert (MEDIUM in upstream.requests[-1].texts) is not is_cited
 
 
+@pytest.mark.parametrize(("switch", "times"), [("", 1), ("on", 1), ("off", 2)])
+def test_a_request_says_whether_what_stands_above_is_sent_again(
+    proxy: tuple[Running, Upstream], switch: str, times: int
+) -> None:
+    running, upstream = proxy
+    headers = {**HEADERS, "x-holdfast-cite-repeats": switch}
+    body = request_in("openai-chat", chat(MEDIUM, MEDIUM, question=f"Again, {switch}?"))
+    assert ask(running.url + path_of("openai-chat"), body, headers).status == 200
+    assert upstream.requests[-1].texts.count(MEDIUM) == times
+
+
 @pytest.mark.parametrize(
     ("when", "result", "is_offered"),
     [
@@ -87,6 +98,7 @@ def test_a_request_says_when_the_tool_that_opens_is_offered(
         ("cite-tokens", "-3"),
         ("cite-tokens", "many"),
         ("cite-share", "3"),
+        ("cite-repeats", "sometimes"),
         ("cite-tools", "Read"),
         ("cite-tools", "Read=perhaps"),
         ("cite-tools", "=always"),

@@ -73,6 +73,13 @@ def fit_cites_by(setting: str) -> Callable[[Any, Path], object]:
     return observe
 
 
+def fit_points(points: bool, _: Path) -> object:
+    async def work(engine: Holdfast) -> bool:
+        return bool((await engine.fit(chat(MEDIUM, MEDIUM))).contents)
+
+    return with_engine(work, cite_repeats=points)
+
+
 def citation_is_short(most: int, _: Path) -> object:
     async def work(engine: Holdfast) -> bool:
         return len((await engine.cite(PROSE)).text) < 500
@@ -347,6 +354,7 @@ LIBRARY: dict[str, Wired | str] = {
     "cite_tokens": Wired(fit_cites_by("cite_tokens"), 0, 500),
     "cite_share": Wired(fit_cites_by("cite_share"), 0.0, 0.001),
     "cite_tools": Wired(fit_cites_by("cite_tools"), {}, {"*": "always"}),
+    "cite_repeats": Wired(fit_points, True, False),
     "cite_max_tokens": Wired(citation_is_short, 100, 800),
     "offer_expand": Wired(fit_offers, "always", "when_cited"),
     "offer_inline": Wired(fit_offers_inline, "always", "auto"),

@@ -165,6 +165,10 @@ def proxy_cites_by(setting: str) -> Callable[[Any, Path], object]:
     return observe
 
 
+def proxy_points(points: bool, _: Path) -> object:
+    return sent_texts(chat(MEDIUM, MEDIUM), cite_policy="auto", cite_repeats=points).count(MEDIUM)
+
+
 def proxy_citation_is_short(most: int, _: Path) -> object:
     return len(sent_texts(chat(PROSE), cite_max_tokens=most)) < 500
 
@@ -478,6 +482,7 @@ PROXY: dict[str, Wired | str] = {
     "cite_tokens": Wired(proxy_cites_by("cite_tokens"), 0, 500),
     "cite_share": Wired(proxy_cites_by("cite_share"), 0.0, 0.001),
     "cite_tools": Wired(proxy_cites_by("cite_tools"), {}, {"*": "always"}),
+    "cite_repeats": Wired(proxy_points, True, False),
     "cite_max_tokens": Wired(proxy_citation_is_short, 100, 800),
     "offer_expand": Wired(proxy_offers, "always", "never"),
     "offer_inline": Wired(proxy_offers_inline, "always", "never"),
