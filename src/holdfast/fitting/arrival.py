@@ -24,7 +24,7 @@ from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.opened import brought_back, cited_by_client, is_opened
 from holdfast.fitting.options import FitOptions
-from holdfast.fitting.pointing import pointed, pointing, was_pointed
+from holdfast.fitting.pointing import Above, pointed, was_pointed
 from holdfast.fitting.policy import Arrival, Decision, decide, rule_for
 from holdfast.fitting.pressing import Pressing
 from holdfast.fitting.state import BY_ENDS
@@ -98,7 +98,7 @@ def cite_arrivals(draft: Draft, options: FitOptions, measure: Measure, leaving: 
     What was opened is never closed again.
     """
     rules = options.rules
-    pressing = Pressing(draft, measure)
+    pressing, above = Pressing(draft, measure), Above(draft.known)
     sent_before = draft.sent_before
 
     def weighed(arrival: Arrival, messages: Sequence[Message], n: int) -> Decision:
@@ -109,7 +109,7 @@ def cite_arrivals(draft: Draft, options: FitOptions, measure: Measure, leaving: 
             decision = decide(arrival, pressure, rules)
         if not rules.repeats or rule_for(arrival.tool, rules) != "auto":
             return decision
-        rest = pointing(arrival, messages, n, rules)
+        rest = above.pointing(arrival, messages, n, rules)
         if rest is None or (decision.action == "whole" and was_pointed(rest, messages[:n])):
             return decision
         remaining = Arrival(

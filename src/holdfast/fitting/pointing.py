@@ -9,16 +9,24 @@ original.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite.remainder import Standing, remainder
 from holdfast.errors import PrivacyError
 from holdfast.fitting.calls import calls_before, scalars
 from holdfast.fitting.policy import Arrival
-from holdfast.fitting.repeats import LONGEST, Hashes, hashes, line_end, repeats
+from holdfast.fitting.repeats import (
+    LONGEST,
+    Hashes,
+    Places,
+    Source,
+    hashes,
+    line_end,
+    repeats,
+    telling,
+)
 from holdfast.trim.standing import STAND, edits_of, own_of
 from holdfast.wire import Message
 from holdfast.wire.message import result_texts
@@ -26,51 +34,81 @@ from holdfast.wire.notes import SingleNote
 
 LEAST_SAVED = 100
 """Tokens: our own lines take some 80, and a reader has to look up for what they stand for."""
-_MOST_LINES = 100_000
 _MOST_MESSAGES = 2_000
-"""Of what stands before, the last first, are looked at: that takes some 3 ms."""
+"""Before a result are looked at: of a hundred thousand the first are far away for a reader too."""
 _LARGE = 4 * LONGEST
 """Bytes of a message that is not read again for the lines in it."""
 _PLACE_CHARACTERS = 60
 """Of an argument, to tell one call from another."""
 
 
-class _Above(NamedTuple):
-    """A result that stands above."""
+class Above:
+    """The lines that stand before each place of a request, followed from message to message.
 
-    message: int
-    number: int
-    """Which of the message's results."""
+    Those of messages that are new are gathered once, for a request that is seen for the first time
+    may bring hundreds of results; those of messages that went out before are looked through for the
+    few lines that are wanted, which is sooner done than to gather them again with every request.
+    """
 
+    def __init__(self, known: int) -> None:
+        self._known = known
+        self._read = known
+        self._new: dict[int, Source] = {}
 
-def pointing(
-    arrival: Arrival, messages: Sequence[Message], n: int, rules: CitingRules
-) -> Citation | None:
-    """A result without the lines that stand above; None where that would not save enough."""
-    if len(arrival.text) > LONGEST:
-        return None
-    places: list[_Above] = []
-    earlier: list[Hashes] = []
-    for place, numbers in _looked_at(messages, n):
-        places.append(place)
-        earlier.append(numbers)
-    end = line_end(arrival.text)
-    lines = arrival.text.split(end)
-    runs = repeats(lines, earlier)
-    if not runs:
-        return None
-    starts = [0, *accumulate(len(line) + len(end) for line in lines)]
-    above = [
-        Standing(starts[run.start], min(starts[run.stop], len(arrival.text)), _words(messages, at))
-        for run in runs
-        if _stands(lines[run.start : run.stop], messages, at := places[run.source], run.at)
-    ]
-    try:
-        citation = remainder(arrival.text, above, tool=arrival.tool, rules=rules)
-    except PrivacyError:
-        return None  # what may not be stored is not taken out either
-    saved = citation.fidelity.from_tokens - citation.fidelity.to_tokens
-    return citation if saved >= LEAST_SAVED else None
+    def pointing(
+        self, arrival: Arrival, messages: Sequence[Message], n: int, rules: CitingRules
+    ) -> Citation | None:
+        """A result without the lines that stand above; None where that would not save enough.
+
+        Places are asked for from first to last.
+        """
+        if len(arrival.text) > LONGEST:
+            return None
+        end = line_end(arrival.text)
+        lines = arrival.text.split(end)
+        places = self._places(lines, messages, n)
+
+        def hashes_of(source: Source) -> Hashes:
+            return _hashes(messages[source[0]])[source[1]]
+
+        runs = repeats(lines, places, hashes_of) if places else []
+        if not runs:
+            return None
+        starts = [0, *accumulate(len(line) + len(end) for line in lines)]
+        above = [
+            Standing(
+                starts[run.start],
+                min(starts[run.stop], len(arrival.text)),
+                _words(messages, run.source),
+            )
+            for run in runs
+            if _stands(lines[run.start : run.stop], messages, run.source, run.at)
+        ]
+        try:
+            citation = remainder(arrival.text, above, tool=arrival.tool, rules=rules)
+        except PrivacyError:
+            return None  # what may not be stored is not taken out either
+        saved = citation.fidelity.from_tokens - citation.fidelity.to_tokens
+        return citation if saved >= LEAST_SAVED else None
+
+    def _places(self, lines: Sequence[str], messages: Sequence[Message], n: int) -> Places:
+        """Where lines of a result stand before it."""
+        for place in range(self._read, n):
+            for number, of_result in enumerate(_hashes(messages[place])):
+                self._new.update(dict.fromkeys(of_result, (place, number)))
+        self._read = n
+        first = max(0, n - _MOST_MESSAGES)
+        wanted = telling(lines)
+        places = {h: self._new[h] for h in self._new.keys() & wanted if self._new[h][0] >= first}
+        wanted -= places.keys()
+        for place in range(self._known - 1, first - 1, -1):
+            of_results = _hashes(messages[place])
+            for number in range(len(of_results) - 1, -1, -1):
+                if not wanted.isdisjoint(of_results[number]):
+                    hits = wanted.intersection(of_results[number])
+                    places.update(dict.fromkeys(hits, (place, number)))
+                    wanted -= hits
+        return places
 
 
 def was_pointed(citation: Citation, messages: Sequence[Message]) -> bool:
@@ -90,18 +128,6 @@ def pointed(message: Message) -> Message:
     return own_of(message)
 
 
-def _looked_at(messages: Sequence[Message], n: int) -> Iterator[tuple[_Above, Hashes]]:
-    """The results before a place, the last first, with a number for each line as it is sent."""
-    left = _MOST_LINES
-    for place in range(n - 1, max(-1, n - 1 - _MOST_MESSAGES), -1):
-        of_results = _hashes(messages[place])
-        for number in range(len(of_results) - 1, -1, -1):
-            left -= len(of_results[number])
-            if left < 0:
-                return
-            yield _Above(place, number), of_results[number]
-
-
 def _hashes(message: Message) -> tuple[Hashes, ...]:
     of_results = _HASHES.get(message)
     if of_results is None:
@@ -113,16 +139,16 @@ def _hashes(message: Message) -> tuple[Hashes, ...]:
 _HASHES: SingleNote[tuple[Hashes, ...]] = SingleNote("hashes of lines")
 
 
-def _stands(lines: Sequence[str], messages: Sequence[Message], above: _Above, at: int) -> bool:
+def _stands(lines: Sequence[str], messages: Sequence[Message], source: Source, at: int) -> bool:
     """Whether lines really stand there, and not only others of the same hashes."""
-    text = [text for _, _, text in result_texts(messages[above.message])][above.number]
+    text = [text for _, _, text in result_texts(messages[source[0]])][source[1]]
     return text.split(line_end(text))[at : at + len(lines)] == lines
 
 
-def _words(messages: Sequence[Message], above: _Above) -> str:
+def _words(messages: Sequence[Message], source: Source) -> str:
     """The result in words: its tool, and what that was asked."""
-    result = list(result_texts(messages[above.message]))[above.number][0]
-    calls = calls_before(messages, above.message)
+    result = list(result_texts(messages[source[0]]))[source[1]][0]
+    calls = calls_before(messages, source[0])
     call = calls.get(result.call_id or result.name) or calls.get(result.name)
     tool = result.name or (call.name if call is not None else "") or "a tool"
     arguments = scalars(call.arguments) if call is not None else []

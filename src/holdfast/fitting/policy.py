@@ -46,12 +46,13 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     source, and long conversations have most of the cost."""
     prefix: float = 30_000.0
     """Tokens that an extra call reads again: a request of an agent in the middle of its work."""
-    patience: float = 19_000.0
+    patience: float = 17_500.0
     """What an extra call is worth beside its tokens, in tokens of plain input: someone waits, and
-    an agent may do without instead of asking. With it a sure need is worth 6,800 tokens where
-    cached input costs a tenth. The engine over all recordings, own window: 0.840 of the cost, 0.11
-    results of a conversation missed, 0.05 of a coding agent's. With 26,250 it is 0.856, 0.09 and
-    0.03; with 14,000 it is 0.825, 0.17 and 0.09."""
+    an agent may do without instead of asking. With it a sure need is worth 6,300 tokens where
+    cached input costs a tenth. The engine over all recordings, own window, without what stands
+    above already: 0.807 of the cost, 0.13 results of a conversation missed, 0.08 of a coding
+    agent's. With 19,000 it is 0.815, 0.11 and 0.05; with 16,500 it is 0.805, 0.15 and 0.09; with
+    15,000 it is 0.802, 0.15 and 0.08: each need that is risked saves less than the one before."""
     share: float = 0.035
     """Share of the window that one result may take: 7,000 tokens of 200,000, 560 of 16,000."""
     calm: float = 0.65

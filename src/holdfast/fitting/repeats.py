@@ -4,13 +4,13 @@ repeats: before pointing; it knows lines, not requests. Agents read a file again
 a test again, list a folder again: what they get stands above already, but for a few lines. Lines
 are told by hashes, so that of each earlier result eight bytes a line are held and no text; whoever
 points to some compares the lines themselves. Time is linear in the lines of the new result, and in
-those of the earlier ones that are looked at.
+those of the earlier ones.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
@@ -24,16 +24,13 @@ two parts meet copies what stands in one, and whoever looks the rest up knows wh
 recorded coding agents the measure sees 0.09 needs a conversation without, and 0.05 with it."""
 _TELLING = 8
 """Characters of a line that a run is found by: blank lines and braces stand everywhere."""
-_SOURCES = 4
-"""Results that are tried for one line: in many that have it, it goes on alike."""
 _BACK = 2
 """Lines before the first telling one that may belong to a run."""
 
 Hashes = Sequence[int]
 """A number for each line of a text."""
-_Positions = dict[int, list[tuple[int, int]]]
-"""By the number of a line: in which earlier results it stands, the last first, and where; of equal
-lines in one result the last."""
+Source = tuple[int, int]
+"""An earlier result: the place of its message, and which of that message's results it is."""
 
 
 class Repeat(NamedTuple):
@@ -41,8 +38,7 @@ class Repeat(NamedTuple):
 
     start: int
     stop: int
-    source: int
-    """Which of the earlier results."""
+    source: Source
     at: int
     """Where they begin there."""
 
@@ -64,17 +60,33 @@ def line_end(text: str) -> str:
     return "\n" if "\n" in text else "\\n"
 
 
-def repeats(lines: Sequence[str], earlier: Sequence[Hashes]) -> list[Repeat]:
-    """The runs of lines that stand in earlier results, given last first; none overlaps another."""
+def telling(lines: Iterable[str]) -> set[int]:
+    """The numbers of the lines that a run is found by."""
+    return {hash(line) for line in lines if len(line) >= _TELLING}
+
+
+Places = Mapping[int, Source]
+"""By the number of a line: the last of the earlier results that it stands in."""
+
+
+def repeats(
+    lines: Sequence[str], places: Places, hashes_of: Callable[[Source], Hashes]
+) -> list[Repeat]:
+    """The runs of lines that stand in earlier results, in order; none overlaps another."""
     own = array("q", map(hash, lines))
-    positions = _positions(lines, own, earlier)
+    positions: dict[Source, dict[int, int]] = {}
     runs: list[Repeat] = []
     line = floor = 0
-    while positions and line < len(own):
-        run = _longest(own, line, floor, earlier, positions)
-        if run is None:
+    while line < len(own):
+        source = places.get(own[line])
+        if source is None:
             line += 1
             continue
+        others = hashes_of(source)
+        if source not in positions:  # of equal lines the last counts
+            positions[source] = {h: at for at, h in enumerate(others) if h in places}
+        run = _run(own, line, floor, others, positions[source][own[line]])
+        run = run._replace(source=source)
         inner = _without_edges(run, lines)
         if sum(len(words) + 1 for words in lines[inner.start : inner.stop]) >= LEAST_RUN:
             runs.append(inner)
@@ -101,31 +113,6 @@ def _edge(lines: Iterable[str]) -> int:
     return 1 + sum(1 for _ in takewhile(lambda number: number < _EDGE, characters))
 
 
-def _positions(lines: Sequence[str], own: Hashes, earlier: Sequence[Hashes]) -> _Positions:
-    wanted = {h for h, line in zip(own, lines, strict=True) if len(line) >= _TELLING}
-    positions: _Positions = {}
-    for source, others in enumerate(earlier):
-        if wanted.isdisjoint(others):
-            continue
-        for h, at in {h: at for at, h in enumerate(others) if h in wanted}.items():
-            places = positions.setdefault(h, [])
-            if len(places) < _SOURCES:
-                places.append((source, at))
-    return positions
-
-
-def _longest(
-    own: Hashes, line: int, floor: int, earlier: Sequence[Hashes], positions: _Positions
-) -> Repeat | None:
-    """The longest run through a line; of equal ones that which was seen last."""
-    longest: Repeat | None = None
-    for source, at in positions.get(own[line], ()):
-        run = _run(own, line, floor, earlier[source], at)._replace(source=source)
-        if longest is None or run.stop - run.start > longest.stop - longest.start:
-            longest = run
-    return longest
-
-
 def _run(own: Hashes, line: int, floor: int, others: Hashes, at: int) -> Repeat:
     back = 0
     most = min(_BACK, line - floor, at)
@@ -135,4 +122,4 @@ def _run(own: Hashes, line: int, floor: int, others: Hashes, at: int) -> Repeat:
     most = min(len(own) - line, len(others) - at)
     while length < most and own[line + length] == others[at + length]:
         length += 1
-    return Repeat(line - back, line + length, 0, at - back)
+    return Repeat(line - back, line + length, (0, 0), at - back)
