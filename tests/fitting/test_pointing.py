@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.cite import CitingRules, count
 from holdfast.expand import ExpandOptions, expand
-from holdfast.fitting import FitOptions, Fitted, fit
+from holdfast.fitting import FitOptions, Fitted, fit, fit_request
+from holdfast.fitting.keeping import names_behind
 from holdfast.fitting.repeats import LONGEST, Repeat, hashes, repeats, telling
 from tests.engine.test_rebuild import follow, turns_of
 from tests.fitting.test_citing import DIALECTS, in_dialect
@@ -260,10 +261,38 @@ def test_when_what_is_pointed_to_gives_way_the_original_still_opens(
     assert shown <= stored
 
 
-def test_someone_may_have_it_whole() -> None:
-    from holdfast.fitting import fit_request  # noqa: PLC0415
-    from holdfast.fitting.keeping import names_behind  # noqa: PLC0415
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_when_the_client_clears_what_is_pointed_to_the_result_comes_whole(dialect: str) -> None:
+    model = MODELS.get(dialect, "gpt-5")
+    options = FitOptions(model=model, dialect=dialect, rules=RULES, cites=True, opens=True)
+    results = ["\n".join(FILE), "\n".join(EDITED)]
+    first = fit_request(in_dialect({**agent(*results), "model": model}, dialect), options)
+    assert len(repeats_of(first)) == 1
+    cleared = in_dialect({**agent("[cleared]", *results[1:], "ok"), "model": model}, dialect)
+    second = fit_request(cleared, options, state=first.state)
+    assert said(sent_results(second)[1]) == results[1]
 
+
+@pytest.mark.parametrize(
+    ("dialect", "edits"),
+    [
+        ("anthropic", {"edits": [{"type": "clear_tool_uses_20250919"}]}),
+        ("anthropic", {"edits": [{"type": "compact_20260112"}]}),
+        ("openai-responses", [{"type": "compaction", "compact_threshold": 100_000}]),
+    ],
+)
+def test_where_the_provider_may_clear_results_each_is_sent_whole(
+    dialect: str, edits: object
+) -> None:
+    model = MODELS.get(dialect, "gpt-5")
+    results = ["\n".join(FILE), "\n".join(EDITED)]
+    body = json.loads(in_dialect({**agent(*results), "model": model}, dialect))
+    body["context_management"] = edits
+    fitted = fit(body, dialect=dialect, model=model, citing=RULES)
+    assert sent_results(fitted) == results
+
+
+def test_someone_may_have_it_whole() -> None:
     body = in_dialect(agent("\n".join(FILE), "\n".join(EDITED)), "openai-chat")
     options = FitOptions(model="gpt-5", dialect="openai-chat", rules=RULES, cites=True, opens=True)
     first = fit_request(body, options)

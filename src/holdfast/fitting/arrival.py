@@ -24,7 +24,7 @@ from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.opened import brought_back, cited_by_client, is_opened
 from holdfast.fitting.options import FitOptions
-from holdfast.fitting.pointing import Above, pointed, was_pointed
+from holdfast.fitting.pointing import Above, pointed, stays, was_pointed
 from holdfast.fitting.policy import Arrival, Decision, decide, rule_for
 from holdfast.fitting.pressing import Pressing
 from holdfast.fitting.state import BY_ENDS
@@ -100,6 +100,7 @@ def cite_arrivals(draft: Draft, options: FitOptions, measure: Measure, leaving: 
     rules = options.rules
     pressing, above = Pressing(draft, measure), Above(draft.known)
     sent_before = draft.sent_before
+    points = rules.repeats and stays(draft.now)
 
     def weighed(arrival: Arrival, messages: Sequence[Message], n: int) -> Decision:
         pressure = pressing.before(messages, n)
@@ -107,7 +108,7 @@ def cite_arrivals(draft: Draft, options: FitOptions, measure: Measure, leaving: 
         if decision.action == "cite" and _is_asked_again(messages, n, arrival.text, sent_before):
             arrival.is_again = True
             decision = decide(arrival, pressure, rules)
-        if not rules.repeats or rule_for(arrival.tool, rules) != "auto":
+        if not points or rule_for(arrival.tool, rules) != "auto":
             return decision
         rest = above.pointing(arrival, messages, n, rules)
         if rest is None or (decision.action == "whole" and was_pointed(rest, messages[:n])):

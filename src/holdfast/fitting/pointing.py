@@ -28,7 +28,7 @@ from holdfast.fitting.repeats import (
     telling,
 )
 from holdfast.trim.standing import STAND, edits_of, own_of
-from holdfast.wire import Message
+from holdfast.wire import Conversation, Message
 from holdfast.wire.message import result_texts
 from holdfast.wire.notes import SingleNote
 
@@ -38,8 +38,16 @@ _MOST_MESSAGES = 2_000
 """Before a result are looked at: of a hundred thousand the first are far away for a reader too."""
 _LARGE = 4 * LONGEST
 """Bytes of a message that is not read again for the lines in it."""
+_CLEARING = (b'"clear_tool_uses', b'"compact')
+"""How a request asks for that: Anthropic's context editing and compaction, OpenAI's compaction. A
+tool of such a name is taken for it, which costs no more than a pointer."""
 _PLACE_CHARACTERS = 60
 """Of an argument, to tell one call from another."""
+
+
+def stays(request: Conversation) -> bool:
+    """Whether what is sent stays before the model: a provider may be asked to clear old results."""
+    return not any(words in request.frame.hollow for words in _CLEARING)
 
 
 class Above:
