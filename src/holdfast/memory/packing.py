@@ -18,6 +18,9 @@ from holdfast.memory.ranking import Ranked
 from holdfast.memory.weights import DENSITY
 from holdfast.store.turn_shelf import Remembered
 
+_HEADROOM = 1.02
+"""More is chosen than fits by the costs of single pieces: together they take a little less, and
+what is over leaves again when the text is counted."""
 _HEADER_TOKENS = 7
 _GAP_TOKENS = 2
 _LOOKED_AT = 3_000
@@ -51,7 +54,8 @@ def choose(
 ) -> list[Chosen]:
     """Pieces by worth until the budget is used, by their turns, the worthiest first."""
     tokens = arrays.tokens.all
-    lines = [count(f"{name}: \n") for name in arrays.names]
+    # The space belongs to the first word behind it, and the end of the line to the full stop.
+    lines = [count(f"{name}:") for name in arrays.names]
     worth = ranked.scores - np.float32(DENSITY) * np.log(np.maximum(tokens, 1)).astype(np.float32)
     if room.session is not None:
         number = arrays.sessions.get(room.session, -1)
@@ -69,7 +73,7 @@ def choose(
     )
     chosen: dict[int, Chosen] = {}
     days: set[int] = set()
-    left, misses = room.budget, 0
+    left, misses = round(room.budget * _HEADROOM), 0
     for piece, turn, value, size, day, name in rows:
         if value == -np.inf or misses > _MISSES:
             break
