@@ -1,5 +1,7 @@
 """Run the benchmarks: `python -m benchmarks [--save] [NAME ...]`, or `regret` with its options.
 
+Alone too: `million [TURNS]`, a million turns on PostgreSQL, and `recall words`, without vectors.
+
 What fell by more than a third against `ratios.json` is named in the end; `--save` writes that file
 anew for the benchmarks that ran. Then docs/benchmarks.md is written; `--page` does that alone.
 """
@@ -28,6 +30,7 @@ from benchmarks import (
     lazy,
     mcp,
     memory,
+    million,
     page,
     proxy,
     ratios,
@@ -76,6 +79,12 @@ def main() -> None:
     console = Console(width=110)
     if sys.argv[1:2] == ["regret"]:  # it takes minutes, and options that shorten it
         regret.run(Console(width=150), sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["million"]:  # minutes too, and some gigabytes of disk
+        million.run(console, *map(int, sys.argv[2:3]))
+        return
+    if sys.argv[1:2] == ["recall"] and sys.argv[2:] == ["words"]:
+        recall.run(console, words_only=True)
         return
     if sys.argv[1:] == ["--page"]:
         _write_page(console)

@@ -310,7 +310,7 @@ def test_a_scope_too_large_to_be_held_is_searched_by_its_words(
         memory = memory_of(store)
         await memory.remember("s1", FILLER)
         await memory.remember("s2", TALK)
-        recalled = await memory.recall("Who made bowls at workshops?", token_budget=100)
+        recalled = await memory.recall("Who's made bowls at Ann's workshops?", token_budget=100)
         assert "blue bowl" in recalled.text
         assert recalled.turns < len(FILLER)
 

@@ -178,6 +178,8 @@ def test_words_find_turns_whatever_their_endings(opener: Opener) -> None:
         assert await places(everywhere, "planting") == [("s1", 1), ("s2", 1)]
         assert await places(HERE, "planting", "raining") == [("s1", 1), ("s1", 2)]
         assert await places(everywhere, "nothing", '"', "(") == []
+        # What the parser of PostgreSQL takes for one word may hold what queries are written with.
+        assert await places(everywhere, "C:\\it's\\rain", "x'q\\z", "rained") == [("s1", 2)]
 
     opener.run(work)
 

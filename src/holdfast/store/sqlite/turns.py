@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -53,6 +54,11 @@ def body_of(content: str) -> Body:
 
 def _who(scope: Scope) -> tuple[str, str]:
     return (scope.workspace, scope.user)
+
+
+# What FTS5 takes for one word, and no more: it would look for the two of "it's" as a phrase, and an
+# index without places refuses that. It knows fewer letters beyond the first plane than Python does.
+_PART = re.compile(r"[^\W_\U00010000-\U0010ffff]+")
 
 
 def _searched(content: str) -> str:
@@ -206,7 +212,8 @@ def with_words(
     db: apsw.Connection, scope: Scope, words: Sequence[str], limit: int
 ) -> list[IndexedTurn]:
     """Indexes of turns that hold any of these words, the likeliest first."""
-    quoted = [f'"{word}"' for word in (_searched(each).replace('"', "") for each in words) if word]
+    parts = dict.fromkeys(part for word in words for part in _PART.findall(_searched(word)))
+    quoted = [f'"{part}"' for part in parts]
     if not quoted:
         return []
     return _indexed(
