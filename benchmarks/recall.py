@@ -19,7 +19,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.recall_data import DATA, Asked, Talk, locomo, long_chats
+from benchmarks.recall_data import DATA, Asked, Talk, locomo, long_chats, longmemeval
 from holdfast.cite import count as count_tokens
 from holdfast.condense.words import words_of
 from holdfast.memory import HeldArrays
@@ -302,20 +302,42 @@ def _falls(kept: Verdicts, whole: float) -> Iterable[str]:
             yield f"{name.removeprefix('without ')} {fall:+.3f}"
 
 
+class EvidenceSet(NamedTuple):
+    """Conversations whose questions say which turns answer them."""
+
+    title: str
+    path: str
+    read: Callable[[], list[Talk]]
+    of_words: bool = False
+    """What assistants say is long: whether the answer's words stand there is counted too."""
+
+
+SETS = (
+    EvidenceSet("LoCoMo, dev half", "locomo/conversations.jsonl", locomo),
+    EvidenceSet("BEAM 100K, dev half", "long_chats/conversations.jsonl.gz", long_chats, True),
+    EvidenceSet(
+        "LongMemEval, two questions that nothing was chosen by",
+        "long_chats/longmemeval_sample.jsonl",
+        longmemeval,
+        True,
+    ),
+)
+
+
 def run(console: Console, *, words_only: bool = False) -> None:
-    """Both sets, where they are, by each embedder that is installed."""
+    """Each set, where it is, by each embedder that is installed."""
     embedders: list[Embedder | None] = [None] if words_only else installed()
-    for name, read in (("locomo", locomo), ("long_chats", long_chats)):
-        if not (DATA / name).exists():
-            console.print(f"recall: {name} is not on this machine; set HOLDFAST_DATA")
+    for evidence in SETS:
+        if not (DATA / evidence.path).exists():
+            console.print(f"recall: {evidence.path} is not on this machine; set HOLDFAST_DATA")
             continue
-        talks = read()
+        talks = evidence.read()
         kept = {
             called(embedder): measured(talks, embedder, weights_of(embedder))
             for embedder in embedders
         }
-        title = f"{name}, dev half: evidence in {BUDGET:,} tokens, mean / all of it"
-        show(console, title, kept, words=name == "long_chats")
+        title = f"{evidence.title}: evidence in {BUDGET:,} tokens, mean / all of it"
+        show(console, title, kept, words=evidence.of_words)
     for embedder in embedders:
         latency(console, embedder)
 

@@ -1,7 +1,7 @@
 """Long conversations with questions and the turns that answer them, read from the data beside us.
 
-Turns get times: LoCoMo says when a session began, BEAM the day. Questions whose labels an audit
-found wrong count with its corrections; those without evidence are left out.
+Turns get times: LoCoMo and LongMemEval say when a session began, BEAM the day. Questions whose
+labels an audit found wrong count with its corrections; those without evidence are left out.
 """
 
 from __future__ import annotations
@@ -71,6 +71,32 @@ def long_chats() -> list[Talk]:
     path = DATA / "long_chats" / "conversations.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [_long_chat(json.loads(line)) for line in lines]
+
+
+def longmemeval() -> list[Talk]:
+    """Two questions of LongMemEval, each with chats of its own: all that was found of it."""
+    lines = (DATA / "long_chats" / "longmemeval_sample.jsonl").read_text("utf-8").splitlines()
+    return [_longmemeval(json.loads(line)) for line in lines]
+
+
+def _longmemeval(record: dict[str, Any]) -> Talk:
+    turns = []
+    for number, turn in enumerate(record["turns"]):
+        at = datetime.strptime(turn["datetime"], "%Y/%m/%d (%a) %H:%M").replace(tzinfo=UTC)
+        turns.append(
+            {
+                "session": f"session {turn['session']}",
+                "id": turn["id"],
+                "role": turn["speaker"],
+                "content": turn["text"],
+                "at": at.timestamp() + number,
+            }
+        )
+    asked = [
+        Asked(q["question"], q["category"], tuple(q["evidence"]), str(q["answer"]))
+        for q in record["qa"]
+    ]
+    return Talk(record["conv_id"], turns, asked)
 
 
 def _long_chat(record: dict[str, Any]) -> Talk:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import date
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.cite import count
 from holdfast.condense.words import terms_of, words_of
 from holdfast.memory.dates import spans_in, without_dates
+from holdfast.memory.passages import under
 from holdfast.memory.pieces import RUN_TOKENS, pieces_of
 from holdfast.memory.question import read_question
 
@@ -87,3 +89,9 @@ def test_words_are_compared_without_endings_or_case() -> None:
         assert terms_of(words_of(one)) == terms_of(words_of(other))
     assert terms_of(["the", "of"]) == []
     assert len(terms_of(words_of("日本語"))) == 2
+
+
+def test_the_year_stands_above_the_first_day_of_each() -> None:
+    days = ["[8 May 2023]", "[25 May 2023]", "[1 Jan 2024]", "[2 Jan 2024]"]
+    shown = [under(above, day) for above, day in itertools.pairwise(["", *days])]
+    assert shown == ["[8 May 2023]", "[25 May]", "[1 Jan 2024]", "[2 Jan]"]

@@ -103,7 +103,7 @@ def test_the_text_has_days_speakers_and_the_order_of_time() -> None:
             "[8 May 2023]\n"
             "Caro: I went to a pottery workshop yesterday and made a blue bowl.\n"
             "Mel: Nice! I ran a charity race.\n"
-            "[17 Jun 2023]\n"
+            "[17 Jun]\n"
             "Mel: We are off to the lake with the tent.\n"
         )
         assert recalled.tokens == count(recalled.text)

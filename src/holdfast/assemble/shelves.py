@@ -14,7 +14,7 @@ import msgspec
 from holdfast.assemble.working_set import Piece, piece
 from holdfast.expand import stale_line
 from holdfast.facts import Ledger, RankedFact
-from holdfast.memory.passages import Passage, day_named
+from holdfast.memory.passages import Passage, heading_of
 from holdfast.privacy import Policy, find, mask
 from holdfast.store import RefInfo, Scope, Store
 from holdfast.store.turn_shelf import Remembered
@@ -116,7 +116,7 @@ class SessionShelves:
         speaker = bracketed(passage.name or passage.role)
         text = f"{speaker}: {self._shown(passage.text)}"
         level = Rung.RAW if passage.whole else Rung.CONDENSED
-        day = f"[{day_named(passage.at)}]"
+        day = heading_of(passage.at)
         return piece(
             "recalled", passage.turn_id, text, score=passage.score, heading=day, level=level
         )

@@ -15,6 +15,7 @@ import msgspec
 from holdfast.assemble.ageing import CUT_CHARACTERS, cut, line
 from holdfast.assemble.packs import LEAST_FACTS
 from holdfast.cite import count
+from holdfast.memory.passages import under
 from holdfast.summarise.fidelity import Rung
 from holdfast.voice import MEMORY, item
 
@@ -111,8 +112,8 @@ def memory_text(working: WorkingSet, *, recall: str, opener: str) -> str:
         heading = ""
         for turn in working.recalled:
             if turn.heading and turn.heading != heading:
+                lines.append(under(heading, turn.heading))
                 heading = turn.heading
-                lines.append(heading)
             lines.append(item(turn.text))
     if working.summaries:
         lines.append(f"Stored results, opened with {opener}(ref_id):")

@@ -21,7 +21,8 @@ from holdfast.store.turn_shelf import Remembered
 _HEADROOM = 1.02
 """More is chosen than fits by the costs of single pieces: together they take a little less, and
 what is over leaves again when the text is counted."""
-_HEADER_TOKENS = 7
+_HEADER_TOKENS = 4
+"""Of a day; the first has its year too, which is three more."""
 _GAP_TOKENS = 2
 _LOOKED_AT = 3_000
 """Pieces that are tried at most: behind these nothing is worth its room."""

@@ -80,9 +80,15 @@ def line_of(passage: Passage) -> str:
     return f"{speaker}: {voice.indented(passage.text)}\n"
 
 
-def header_of(at: float) -> str:
+def heading_of(at: float) -> str:
     """The line above what was said on a day."""
-    return f"[{day_named(at)}]\n"
+    return f"[{day_named(at)}]"
+
+
+def under(above: str, heading: str) -> str:
+    """A heading below another: the year stands where it changes, for in order it is clear."""
+    day, _, year = heading.rpartition(" ")
+    return heading if year != above.rpartition(" ")[2] else f"{day}]"
 
 
 def day_named(at: float) -> str:
@@ -103,7 +109,8 @@ def in_order(passages: Iterable[Passage]) -> list[Passage]:
 
 def rendered(passages: Sequence[Passage]) -> str:
     """The text of passages that are in order."""
-    parts = []
-    for header, of_day in groupby(passages, key=lambda each: header_of(each.at)):
-        parts += [header, *map(line_of, of_day)]
+    parts, above = [], ""
+    for heading, of_day in groupby(passages, key=lambda each: heading_of(each.at)):
+        parts += [f"{under(above, heading)}\n", *map(line_of, of_day)]
+        above = heading
     return "".join(parts)

@@ -58,7 +58,7 @@ def stats(
 
     \b
     requests    all of them; failed are those without an answer, which save nothing
-    answered    of them from memory, which costs nothing; shown where there are any
+    answered    of them from memory, which costs nothing, and their share; shown where any were
     untouched   input tokens as the clients asked
     billed      input tokens over all calls of an answer, as providers report them (else as
                 we count them): what models opened and read again is in it
@@ -200,7 +200,7 @@ def _share(part: int, total: int) -> str:
 _COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "requests": lambda row: _number(row["turns"]),
     "failed": lambda row: _number(row["failed"]),
-    "answered": lambda row: _number(row["answered"]),
+    "answered": lambda row: _share(row["answered"], row["turns"]),
     "untouched": lambda row: _number(row["untouched"]),
     "billed": lambda row: _number(row["input"]),
     "saved": lambda row: _share(row["saved"], row["untouched"]),
