@@ -195,8 +195,9 @@ def whole_turns(query: Query, scores: Floats) -> dict[str, str]:
     days: set[int] = set()
     for place in np.argsort(-scores, kind="stable"):
         turn, day = query.prepared.turns[place], int(arrays.day.all[place])
-        cost = int(per_turn[place]) + count_tokens(f"{turn.name or turn.role}: \n")
-        cost += 0 if day in days else 7
+        # As our own lines cost: a speaker, and a day, of which the first has a year.
+        cost = int(per_turn[place]) + count_tokens(f"{turn.name or turn.role}:")
+        cost += 0 if day in days else 4 if days else 7
         if cost <= left:
             left -= cost
             days.add(day)
