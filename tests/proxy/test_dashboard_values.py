@@ -27,11 +27,18 @@ from holdfast.surfaces.proxy.dashboard.charts import HEIGHT, Bar, even_top, stac
 from holdfast.surfaces.proxy.dashboard.exports import turns_csv
 from holdfast.surfaces.proxy.dashboard.html import Html, element, text
 from holdfast.surfaces.proxy.dashboard.inspection import Inspected, aligned, rows
-from holdfast.surfaces.proxy.dashboard.pulse import Pulse, three_answers
+from holdfast.surfaces.proxy.dashboard.pulse import (
+    Pulse,
+    live_list,
+    parts_chart,
+    three_answers,
+)
 from holdfast.surfaces.proxy.dashboard.trouble import why_failed
 from holdfast.surfaces.proxy.dashboard.views import (
+    PARTS,
     SessionRow,
     Totals,
+    TurnRow,
     chosen,
     days_of,
     totals,
@@ -208,8 +215,33 @@ def test_the_overview_tells_of_tools_that_were_set_aside_where_there_are_any() -
 @given(st.integers(0, 10**12))
 def test_the_top_of_a_chart_is_even_and_not_far_above(most: int) -> None:
     top = even_top(most)
-    assert most <= top <= max(4, most * 2.5)
-    assert str(top // 4).rstrip("0") in {"1", "2", "5"}
+    assert most <= top <= max(4, most * 2)
+    assert str(top // 4).rstrip("0") in {"1", "2", "3", "4", "5", "6", "8"}
+
+
+def test_the_parts_that_were_sent_are_drawn_on_a_scale_of_their_own() -> None:
+    nothing = (0,) * (len(PARTS) - 2)
+    requests = [TurnRow(session="s", turn=turn(1), parts=(80, *nothing, 100_000))]
+    sent, hidden = ElementTree.fromstring(f"<div>{parts_chart('n', requests)}</div>").iter("svg")
+    (bar,) = sent.iter("rect")
+    assert float(bar.get("height", "0")) == HEIGHT - 40  # all of the room, whatever was hidden
+    assert sent.find("a") is not None
+    assert hidden.find("a") is None  # by the keyboard each request is one stop
+    assert [rect.get("class") for rect in hidden.iter("rect")] == [f"part-{len(PARTS) - 1}"]
+
+
+def test_a_chart_without_anything_hidden_stands_alone() -> None:
+    requests = [TurnRow(session="s", turn=turn(1), parts=(100, *(0,) * (len(PARTS) - 1)))]
+    assert parts_chart("n", requests).count("<svg") == 1
+
+
+def test_a_request_that_took_more_says_so_and_one_with_a_warning_too() -> None:
+    usage = TurnUsage(untouched=100, input=132)
+    row = TurnRow(session="s", turn=turn(1, usage=usage, warnings=("near its limit",)), parts=())
+    live = live_list(Pulse(rows=[row]))
+    assert "32\u00a0% more" in live
+    assert "ok, warned" in live
+    assert 'title="near its limit"' in live
 
 
 def test_names_do_not_become_formulas_in_a_spreadsheet() -> None:
@@ -290,5 +322,5 @@ def test_bars_stay_inside_their_chart_and_keep_proportion(numbers: list[list[int
     for group, parts in zip(svg.findall("g"), drawn, strict=True):
         heights = [float(rect.get("height", "0")) for rect in group.findall("rect")]
         assert all(float(rect.get("y", "-1")) >= 0 for rect in group.findall("rect"))
-        room = HEIGHT - 34
+        room = HEIGHT - 40
         assert sum(heights) == pytest.approx(room * sum(parts) / even_top(top), abs=1)

@@ -159,7 +159,7 @@ def _result(shown: Compared, asked: Replayed) -> Html:
         ("results cited", *(number(side.cited) for side in sides)),
         ("requests folded or assembled", *(number(side.folded) for side in sides)),
         ("needed and hidden", *(number(side.needed) for side in sides)),
-        ("prefix kept", *(percent(side.kept, 1) for side in sides)),
+        ("start unchanged", *(percent(side.kept, 1) for side in sides)),
         ("requests that do not fit", *(number(side.refused) for side in sides)),
     ]
     ways = [f"{name}: {_words(way)}" for name, way in zip("AB", shown.ways, strict=True)]

@@ -34,6 +34,7 @@ from holdfast.surfaces.proxy.dashboard.html import (
 )
 from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT, PairRow, Shown, ShownBlock
 from holdfast.surfaces.proxy.dashboard.layout import (
+    change,
     facts,
     moment,
     money,
@@ -144,7 +145,7 @@ def _turn_facts(shown: TurnShown) -> Html:
         ("money saved", money(usage.saved_cost)),
         ("read from cache", f"{usage.cached:,}"),
         ("opened by the model", f"{usage.expansions:,} ({usage.expansion_tokens:,} tokens)"),
-        ("prefix kept", percent(turn.prefix_share, 1)),
+        ("start unchanged", percent(turn.prefix_share, 1)),
         ("milliseconds", f"{turn.milliseconds:,.0f}"),
     )
     warnings = [p(strong("Warning: "), warning, class_="notice") for warning in turn.warnings]
@@ -153,7 +154,24 @@ def _turn_facts(shown: TurnShown) -> Html:
         if usage.failed
         else None
     )
-    return section(failure, facts(known), warnings)
+    return section(failure or _in_a_sentence(shown), facts(known), warnings)
+
+
+def _in_a_sentence(shown: TurnShown) -> Html:
+    """What became of the request, before all figures."""
+    usage = shown.turn.usage
+    parts = f"{usage.expansions:,} part{'' if usage.expansions == 1 else 's'}"
+    return p(
+        "The client asked with ",
+        strong(number(usage.untouched)),
+        " tokens; ",
+        strong(number(usage.input)),
+        " were billed",
+        f", with {parts} that the model opened" if usage.expansions else "",
+        ": ",
+        strong(change(usage.saved, usage.untouched)),
+        ".",
+    )
 
 
 def _opened(shown: TurnShown) -> Html:

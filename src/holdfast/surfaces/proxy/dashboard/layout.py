@@ -136,6 +136,8 @@ MEANINGS = {
     "requests": "Those that failed have no answer: they save nothing, and cost what was reported. "
     "Those from memory went nowhere, and cost nothing.",
     "read from vendors' caches": "Of the tokens billed, and their share of these.",
+    "start unchanged": "How much of a request stood at the start of the one before it, byte for "
+    "byte: vendors' caches hold only that.",
 }
 
 
@@ -148,6 +150,11 @@ def savings(sums: Totals) -> list[tuple[str, str]]:
         ("cost", money(sums.cost)),
         ("money saved", money(sums.saved_cost)),
     ]
+
+
+def change(saved: int, asked: int) -> str:
+    """What was saved of a request, or what it took more: a minus before a saving is misread."""
+    return f"{percent(abs(saved), asked)} {'saved' if saved >= 0 else 'more'}"
 
 
 def requests(sums: Totals) -> str:

@@ -114,8 +114,8 @@ def _requests_chart(recent: Sequence[TurnRow]) -> Html | None:
     return section(
         h2("Tokens over time, by part"),
         parts_chart("Tokens of the last requests by part", recent),
-        remark("A bar is a request, and leads to it. Its whole height is what the client asked, or "
-               "what was sent if that was more; the pale part is hidden, stored, and can be "
+        remark("Above: what was sent, a bar for each request, which leads to it. Below it, on a "
+               "scale of its own: what the client asked beyond that; it is stored and can be "
                "opened. Messages share their tokens by their bytes."),
     )  # fmt: skip
 
@@ -177,7 +177,7 @@ def _rates(shown: Overview) -> Html:
         facts(
             (
                 ("read from vendors' caches", percent(sums.cached, sums.billed)),
-                ("prefix kept", percent(kept, len(turns))),
+                ("start unchanged", percent(kept, len(turns))),
                 ("answered from memory", percent(sums.answered, sums.requests)),
                 ("citations opened", percent(opened, contents)),
             )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.surfaces.proxy.dashboard import links
-from holdfast.surfaces.proxy.dashboard.charts import Bar, stacked
+from holdfast.surfaces.proxy.dashboard.charts import LOW, Bar, stacked
 from holdfast.surfaces.proxy.dashboard.html import (
     Html,
     a,
@@ -27,6 +27,7 @@ from holdfast.surfaces.proxy.dashboard.html import (
     ul,
 )
 from holdfast.surfaces.proxy.dashboard.layout import (
+    change,
     clock,
     facts,
     money,
@@ -85,9 +86,8 @@ def _periods(current: str) -> Html:
 
 def _saved(sums: Totals) -> Html:
     spent = "saved" if sums.saved >= 0 else "more than without it"
-    cost = (
-        f"{money(sums.saved_cost)} saved" if sums.cost or sums.saved_cost else "no money at stake"
-    )
+    priced = sums.cost or sums.saved_cost
+    cost = f"{money(sums.saved_cost)} saved" if priced else "no model here has a price"
     how = (
         *savings(sums),
         ("of it, opened again", f"{number(sums.expansion_tokens)} in {sums.expansions:,} openings"),
@@ -140,8 +140,8 @@ def _lazy(sums: Totals) -> str:
 
 def _apart(sums: Totals) -> str:
     """Those of the requests that came to another end."""
-    apart = {"failed": sums.failed, "answered from memory": sums.answered}
-    return "".join(f" · {count:,} {what}" for what, count in apart.items() if count)
+    from_memory = f" · {sums.answered:,} answered from memory" if sums.answered else ""
+    return f" · {f'{sums.failed:,}' if sums.failed else 'none'} failed{from_memory}"
 
 
 def _hidden(pulse: Pulse) -> Html:
@@ -168,19 +168,34 @@ def live_list(pulse: Pulse) -> Html:
 def _live(row: TurnRow) -> Html:
     turn, usage = row.turn, row.turn.usage
     state = "bad" if usage.failed else "warn" if turn.warnings else "good"
+    # The colour alone tells nothing to those who cannot tell it from another.
+    warned = ", warned" if state == "warn" else ""
     return li(
-        span(status_word(turn), class_=f"state {state}"),
+        span(status_word(turn), warned, class_=f"state {state}", title="; ".join(turn.warnings)),
         element("time", clock(turn.started_at)),
         session_link(row.session, row.title),
         turn_link(row.session, turn.number),
         span(f"{short(usage.untouched)} asked → {short(usage.input)} billed", class_="amount"),
-        span(f"{percent(usage.saved, usage.untouched)} saved", class_="amount"),
+        span(change(usage.saved, usage.untouched), class_="amount"),
     )
 
 
 def parts_chart(name: str, rows: Sequence[TurnRow]) -> Html:
-    """Requests as bars, each with its parts."""
-    return stacked(name, PARTS, [_bar(row) for row in rows])
+    """Requests as bars with their parts, and below each what was hidden of it.
+
+    Two charts, for of a long session a hundred times as much is hidden as is sent: on one scale
+    the parts of what was sent cannot be told apart.
+    """
+    bars = [_bar(row) for row in rows]
+    sent = [msgspec.structs.replace(bar, parts=(*bar.parts[:-1], 0)) for bar in bars]
+    nothing = (0,) * (len(PARTS) - 1)
+    # Only the upper bars are links: by the keyboard every request is one stop.
+    hidden = [
+        msgspec.structs.replace(bar, parts=(*nothing, bar.parts[-1]), link="") for bar in bars
+    ]
+    any_hidden = any(bar.parts[-1] for bar in hidden)
+    below = stacked(f"{name}: hidden", PARTS, hidden, height=LOW)
+    return join([stacked(f"{name}: sent", PARTS, sent), below if any_hidden else None])
 
 
 def _bar(row: TurnRow) -> Bar:
