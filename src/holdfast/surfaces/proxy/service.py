@@ -119,6 +119,9 @@ class Service:
         """Wait until all that was to be written down is."""
         while self._background:
             await asyncio.gather(*self._background, return_exceptions=True)
+            # What is done leaves the set by a callback in the loop, and since Python 3.12 `gather`
+            # of what is done returns without a turn of the loop: this one would never end.
+            await asyncio.sleep(0)
 
     async def close(self) -> None:
         """End in order: what was answered is written down, what was learnt is kept."""
