@@ -35,6 +35,7 @@ from holdfast.surfaces.proxy.dashboard.html import (
 from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT, PairRow, Shown, ShownBlock
 from holdfast.surfaces.proxy.dashboard.layout import (
     change,
+    counted,
     facts,
     moment,
     money,
@@ -160,14 +161,15 @@ def _turn_facts(shown: TurnShown) -> Html:
 def _in_a_sentence(shown: TurnShown) -> Html:
     """What became of the request, before all figures."""
     usage = shown.turn.usage
-    parts = f"{usage.expansions:,} part{'' if usage.expansions == 1 else 's'}"
     return p(
         "The client asked with ",
         strong(number(usage.untouched)),
         " tokens; ",
         strong(number(usage.input)),
         " were billed",
-        f", with {parts} that the model opened" if usage.expansions else "",
+        f", with {counted(usage.expansions, 'part')} that the model opened"
+        if usage.expansions
+        else "",
         ": ",
         strong(change(usage.saved, usage.untouched)),
         ".",

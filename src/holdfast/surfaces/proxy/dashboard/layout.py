@@ -152,6 +152,11 @@ def savings(sums: Totals) -> list[tuple[str, str]]:
     ]
 
 
+def counted(count: int, what: str) -> str:
+    """A count of something: 1 part, 2 parts."""
+    return f"{number(count)} {what}{'' if count == 1 else 's'}"
+
+
 def change(saved: int, asked: int) -> str:
     """What was saved of a request, or what it took more: a minus before a saving is misread."""
     return f"{percent(abs(saved), asked)} {'saved' if saved >= 0 else 'more'}"

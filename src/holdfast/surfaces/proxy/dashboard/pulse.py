@@ -29,6 +29,7 @@ from holdfast.surfaces.proxy.dashboard.html import (
 from holdfast.surfaces.proxy.dashboard.layout import (
     change,
     clock,
+    counted,
     facts,
     money,
     number,
@@ -90,7 +91,10 @@ def _saved(sums: Totals) -> Html:
     cost = f"{money(sums.saved_cost)} saved" if priced else "no model here has a price"
     how = (
         *savings(sums),
-        ("of it, opened again", f"{number(sums.expansion_tokens)} in {sums.expansions:,} openings"),
+        (
+            "of it, opened again",
+            f"{number(sums.expansion_tokens)} in {counted(sums.expansions, 'opening')}",
+        ),
         (
             "read from vendors' caches",
             f"{number(sums.cached)} ({percent(sums.cached, sums.billed)})",
@@ -120,10 +124,9 @@ def _did(pulse: Pulse) -> Html:
         p(span(short(sums.requests), class_="hero"),
           " request" if sums.requests == 1 else " requests"),
         p(f"{number(sums.untouched)} tokens asked", _apart(sums)),
-        p(f"Models opened {sums.expansions:,} hidden parts"),
+        p(f"Models opened {counted(sums.expansions, 'hidden part')}"),
         p(_lazy(sums)) if sums.lazy else None,
-        p(a(f"{pulse.sessions:,} session{'' if pulse.sessions == 1 else 's'}",
-            href=links.sessions()), " · ",
+        p(a(counted(pulse.sessions, "session"), href=links.sessions()), " · ",
           a("CSV", href=links.export("csv")), " · ", a("JSON", href=links.export("json"))),
         class_="answer",
     )  # fmt: skip
