@@ -4,6 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+READY_CORE := $(VENV)/.ready-core
 READY_BENCH := $(VENV)/.ready-bench
 READY_SITE := $(VENV)/.ready-site
 
@@ -18,10 +19,19 @@ ARGS ?=
 # the time that each worker of `make test` takes to collect, and of each `holdfast` that it starts.
 unexport PYTHONDONTWRITEBYTECODE
 
+# What may differ from one Python to another: imports, parsers, SQLite, processes, the event loop.
+PROFILE := tests/test_imports.py tests/test_public_api.py \
+	$(addprefix tests/wire/,test_round_trip.py test_edits.py test_bad_input.py test_convert.py test_long_strings.py) \
+	$(addprefix tests/wire/answers/,test_relay.py test_whole.py test_sse.py) tests/tokens \
+	$(addprefix tests/fitting/,test_batch.py test_citing.py test_offering.py test_policy.py) \
+	tests/store/test_sqlite.py \
+	$(addprefix tests/surfaces/,test_cli_count.py test_cli_fit.py test_cli_process.py) \
+	$(addprefix tests/proxy/,test_dashboard.py test_draining.py test_expansions.py test_server.py)
+
 HARDENING := tests/hardening tests/researching tests/store/test_crash.py tests/store/test_postgres_crash.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser clients mcp check format docs site bench fuzz harden mutate dist lock clean
+.PHONY: help run test pythons browser clients mcp check format docs site bench fuzz harden mutate dist lock clean
 
 help: ## show this help
 	@echo "Holdfast: every call fits; nothing is lost."
@@ -31,11 +41,14 @@ help: ## show this help
 	@echo
 	@echo "New here? 'make run' starts the proxy, '$(BIN)/holdfast tour' shows more; then read README.md."
 
-run: $(READY) ## start the proxy; needs no key (sets itself up; PORT=8787)
+run: $(READY_CORE) ## start the proxy; needs no key (sets itself up; PORT=8787)
 	@$(BIN)/holdfast serve --port $(PORT)
 
 test: $(READY) ## run all tests (ARGS="-k settings" narrows them)
 	@$(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(ARGS)
+
+pythons: $(READY) ## run a short profile of the tests on every other supported Python that is here
+	@tools/pythons $(PROFILE) $(ARGS)
 
 browser: $(READY) ## try the dashboard in a Chromium and with axe-core, both from npm
 	@tools/browser
@@ -91,6 +104,11 @@ clean: ## remove everything that was generated, .venv included
 
 $(READY): pyproject.toml uv.lock tools/setup
 	@tools/setup
+	@touch $@
+
+# Where all is set up, there is nothing to add, and nothing may be taken away.
+$(READY_CORE): pyproject.toml uv.lock tools/setup
+	@if [ -e $(READY) ]; then $(MAKE) --no-print-directory $(READY); else tools/setup --core; fi
 	@touch $@
 
 $(READY_BENCH): $(READY)
