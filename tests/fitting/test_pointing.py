@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -22,7 +20,6 @@ from holdfast.cite import CitingRules, count
 from holdfast.expand import ExpandOptions, expand
 from holdfast.fitting import FitOptions, Fitted, fit, fit_request
 from holdfast.fitting.keeping import names_behind
-from holdfast.fitting.repeats import LONGEST, Repeat, hashes, repeats, telling
 from tests.engine.test_rebuild import follow, turns_of
 from tests.fitting.test_citing import DIALECTS, in_dialect
 
@@ -358,46 +355,3 @@ def test_what_is_shown_and_what_stands_above_make_up_the_result(results: list[st
     body = in_dialect(agent(*results), "openai-chat")
     options = FitOptions(model="gpt-5", dialect="openai-chat", rules=RULES, cites=True, opens=True)
     follow([body], "openai-chat", options)
-
-
-def runs_in(lines: list[str], earlier: list[Sequence[int]]) -> list[Repeat]:
-    wanted = telling(lines)
-    places = {h: (n, 0) for n, numbers in enumerate(earlier) for h in numbers if h in wanted}
-    return repeats(lines, places, lambda source: earlier[source[0]])
-
-
-# --- and however long ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [""] * 200_000,
-        ["a", "b"] * 60_000,
-        ["sixteen letters "] * 12_000,
-        [f"letters {n % 7}" for n in range(20_000)],
-        [f"{n:09}" for n in range(20_000)],
-    ],
-    ids=["blank", "short", "alike", "seven", "distinct"],
-)
-def test_looking_for_repeats_takes_linear_time(lines: list[str]) -> None:
-    text = "\n".join(lines)[:LONGEST]
-    earlier = [hashes(text[k:]) for k in range(8)]
-    started = time.process_time()
-    runs_in(text.split("\n"), earlier)
-    assert time.process_time() - started < 2.0  # 0.1 to 0.3 here; squared, it would be minutes
-
-
-def test_so_it_does_where_each_of_many_results_has_another_line_of_it() -> None:
-    lines = [f"line {n:06}" for n in range(15_000)]
-    earlier = [hashes(line) for line in lines[:2_000]]
-    started = time.process_time()
-    assert runs_in(lines, earlier) == []
-    assert time.process_time() - started < 1.0
-
-
-def test_a_result_of_ten_megabytes_is_not_looked_at() -> None:
-    text = "\n".join(f"{n:09} of many" for n in range(500_000))
-    started = time.process_time()
-    assert not hashes(text)
-    assert time.process_time() - started < 0.1
