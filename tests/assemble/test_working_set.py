@@ -37,7 +37,13 @@ def working_set(pairs: int = 6, facts: int = 16, refs: int = 4, recalled: int = 
     return WorkingSet(
         history=history(pairs),
         recalled=tuple(
-            piece("recalled", f"old{n}", f"Ann: old words {n}", score=n, heading=f"[{n // 2} May]")
+            piece(
+                "recalled",
+                f"old{n}",
+                f"Ann: old words {n}",
+                score=n,
+                heading=f"[{1 + n // 2} May 2023]",
+            )
             for n in range(recalled)
         ),
         facts=tuple(
@@ -109,7 +115,7 @@ def test_memory_is_quoted_piece_by_piece() -> None:
 
 def test_a_day_stands_once_above_what_was_said_on_it() -> None:
     text = memory_text(working_set(), recall="recall", opener="expand_ref")
-    assert text.count("[0 May]") == text.count("[1 May]") == 1
+    assert text.count("[1 May 2023]") == text.count("[2 May]") == text.count("[3 May]") == 1
 
 
 @given(st.integers(0, 9), st.integers(0, 20), st.integers(0, 8), st.integers(0, 2_000))

@@ -88,7 +88,8 @@ def heading_of(at: float) -> str:
 def under(above: str, heading: str) -> str:
     """A heading below another: the year stands where it changes, for in order it is clear."""
     day, _, year = heading.rpartition(" ")
-    return heading if year != above.rpartition(" ")[2] else f"{day}]"
+    is_above = year[:-1].isdigit() and year == above.rpartition(" ")[2]
+    return f"{day}]" if is_above else heading
 
 
 def day_named(at: float) -> str:
