@@ -50,7 +50,7 @@ test: $(READY) ## run all tests (ARGS="-k settings" narrows them)
 pythons: $(READY) ## run a short profile of the tests on every other supported Python that is here
 	@tools/pythons $(PROFILE) $(ARGS)
 
-browser: $(READY) ## try the dashboard in a Chromium and with axe-core, both from npm
+browser: $(READY) ## try the dashboard in a Chromium (from npm where there is none) and with axe-core
 	@tools/browser
 	@$(BIN)/python -m pytest -q -n 0 tests/proxy/test_dashboard_browser.py tests/proxy/test_dashboard_tasks.py $(ARGS)
 
