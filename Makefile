@@ -21,12 +21,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # What may differ from one Python to another: imports, parsers, SQLite, processes, the event loop.
 PROFILE := tests/test_imports.py tests/test_public_api.py \
-	$(addprefix tests/wire/,test_round_trip.py test_edits.py test_long_strings.py) \
-	$(addprefix tests/wire/answers/,test_relay.py test_whole.py test_sse.py) tests/tokens \
+	$(addprefix tests/wire/,test_round_trip.py test_long_strings.py) \
+	$(addprefix tests/wire/answers/,test_whole.py test_sse.py) tests/tokens \
 	$(addprefix tests/fitting/,test_batch.py test_citing.py test_offering.py test_policy.py) \
 	tests/store/test_sqlite.py \
 	$(addprefix tests/surfaces/,test_cli_count.py test_cli_process.py) \
-	$(addprefix tests/proxy/,test_dashboard.py test_draining.py test_expansions.py test_server.py)
+	$(addprefix tests/proxy/,test_dashboard.py test_draining.py test_server.py)
 
 HARDENING := tests/hardening tests/researching tests/store/test_crash.py tests/store/test_postgres_crash.py
 
