@@ -317,3 +317,27 @@ def test_two_processes_may_write_one_session_at_once(tmp_path: Path) -> None:
             assert set(rebuilt) == expected
 
     asyncio.run(work())
+
+
+def test_turn_is_written_however_often_another_process_is_faster(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    first, *others = conversation(12)
+
+    async def work() -> None:
+        async with Holdfast.open(url) as faster, Holdfast.open(url) as slower:
+            session, waiting = slower.session("s"), list(others)
+            fitted = await session.fit(first, limit=2_000)
+            add_turn = slower.store.add_turn
+
+            async def overtaken(*args: Any) -> None:
+                if waiting:
+                    other = faster.session("s")
+                    await faster.observe(other, await other.fit(waiting.pop(0), limit=2_000))
+                await add_turn(*args)
+
+            slower.store.add_turn = overtaken  # type: ignore[method-assign]
+            await slower.observe(session, fitted)
+            rebuilt = [await session.rebuild(number) for number in range(1, 13)]
+            assert rebuilt == [*others, first]
+
+    asyncio.run(work())

@@ -23,7 +23,9 @@ from holdfast.trim.standing import Sentence, Told
 from holdfast.wire.answers import Kept
 from holdfast.workers import Workers
 
-_ATTEMPTS = 5
+_ATTEMPTS = 100
+"""One that fails is a turn that another process has written meanwhile; five in a row were seen on a
+machine with too much to do, and then the turn was in no record."""
 _MOST_FORKS = 8
 """Sessions that one was split from, and that from another, whose answers are looked through."""
 _HASHING = 256
