@@ -335,7 +335,7 @@ def test_turn_is_written_however_often_another_process_is_faster(tmp_path: Path)
                     await faster.observe(other, await other.fit(waiting.pop(0), limit=2_000))
                 await add_turn(*args)
 
-            slower.store.add_turn = overtaken  # type: ignore[method-assign]
+            slower.store.add_turn = overtaken  # type: ignore[method-assign,assignment]
             await slower.observe(session, fitted)
             rebuilt = [await session.rebuild(number) for number in range(1, 13)]
             assert rebuilt == [*others, first]
