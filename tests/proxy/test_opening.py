@@ -143,6 +143,8 @@ def test_the_client_is_told_the_last_context_and_in_headers_the_sum(
             assert answered.headers["x-holdfast-input-tokens"] == str(sum(shown))
         [turn] = turns_of(proxy, answered)
         assert turn.usage.input == sum(shown)
+        if not stream:  # one figure, wherever it is told: what was opened is not saved
+            assert answered.headers["x-holdfast-saved"] == str(turn.usage.saved)
 
 
 def test_usage_that_the_client_did_not_ask_for_is_asked_for_in_every_call() -> None:

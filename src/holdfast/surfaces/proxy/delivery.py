@@ -22,15 +22,15 @@ class Outcome(NamedTuple):
     body: bytes | AsyncIterable[bytes]
 
 
-def account(billed: dict[str, Any], calls: int) -> dict[str, str]:
-    """What all calls of an answer were shown, where there were several.
+def account(billed: dict[str, Any], calls: int, saved: int | None) -> dict[str, str]:
+    """What all calls of an answer were shown, and saved together, where there were several.
 
     The usage in the answer is of the last one: clients take it for the size of their conversation.
     """
     if calls < 2:
         return {}
-    shown = str(input_tokens(billed))
-    return {f"{PREFIX}calls": str(calls), f"{PREFIX}input-tokens": shown}
+    told = {f"{PREFIX}calls": str(calls), f"{PREFIX}input-tokens": str(input_tokens(billed))}
+    return told if saved is None else told | {f"{PREFIX}saved": str(saved)}
 
 
 class Pieces:

@@ -92,6 +92,8 @@ class Handling:
         self._handed: Handed = {}
         """Calls of the answer that the client gets as calls of its own tools."""
         self._tool_use = ToolUse()
+        self._account: dict[str, str] = {}
+        """What is told of an answer that took several calls."""
         self._linked = False
         self._said_all = False
         """The client has the end of its stream."""
@@ -157,7 +159,7 @@ class Handling:
         finally:
             await calls.aclose()
         last = await self._whole_answer(prepared, first)
-        return last._replace(headers=last.headers | headers)
+        return last._replace(headers=last.headers | headers | self._account)
 
     async def _allowed(self) -> tuple[str, ...]:
         """Raise if who asks may ask no more today; a store that is gone keeps nobody back."""
@@ -204,13 +206,13 @@ class Handling:
                     got = await received(reply, self.service.most_bytes)
         self._note(prepared, 200, billed)
         await self._written()
-        body, headers = got.body, got.headers
+        body = got.body
         if self._offered:  # else there was one answer, and it cannot hide anything
             body = join_answers(bodies, self.dialect, self._is_hidden, handed=self._handed)
-            headers = headers | account(billed, len(bodies))
+            self._account = account(billed, len(bodies), self._saved)
         self._remembering.add(body)
         self._keep(prepared, answer.stop_reason, answer.turn, answer.calls, billed)
-        return Outcome(got.status, headers, body)
+        return Outcome(got.status, got.headers, body)
 
     async def _stream(
         self, prepared: Prepared, reply: Reply, calls: AsyncExitStack
@@ -484,6 +486,13 @@ class Handling:
         """Wait until the turn is written down, before the client has the end of its answer."""
         if self.incoming.seen.turn is not None:
             await asyncio.wait({self.incoming.seen.turn}, timeout=_RECORD_SECONDS)
+
+    @property
+    def _saved(self) -> int | None:
+        """What the turn saved over all its calls, as its record says; None if there is none yet."""
+        turn = self.incoming.seen.turn
+        written = turn.result() if turn is not None and turn.done() else None
+        return written.usage.saved if written is not None else None
 
     def _teaches(self, asked: Conversation) -> bool:
         """Whether reported usage is of what we counted, and not our own count.
