@@ -15,7 +15,7 @@ def test_the_first_request_is_cited_opened_and_answered_as_the_readme_shows() ->
     readme = (EXAMPLE.parents[2] / "README.md").read_text("utf-8")
     with running_proxy({"cite_policy": "auto"}) as proxy:
         answered = ask(f"{proxy.url}/v1/messages", EXAMPLE.read_bytes())
-        for header in ("calls", "tokens", "saved"):
+        for header in ("calls", "input-tokens", "saved"):
             assert f"x-holdfast-{header}: {answered.headers[f'x-holdfast-{header}']} " in readme
         text = answered.json["content"][0]["text"]
         assert f"From the stored {REF}, lines 612-612" in text
