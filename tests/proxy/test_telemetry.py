@@ -33,6 +33,7 @@ from holdfast.jobs import Attempt
 from holdfast.settings import Settings
 from holdfast.store import Scope, Turn
 from holdfast.store.queue import NewJob
+from holdfast.store.records import OFFLINE
 from holdfast.surfaces.proxy import tracing
 from holdfast.surfaces.proxy.logs import Fields, JsonFormatter
 from holdfast.surfaces.proxy.metrics import MOST_MODELS
@@ -231,7 +232,8 @@ def test_stats_sum_the_store_by_model_session_and_day() -> None:
             ask(proxy.url + CHAT, body, {"x-holdfast-session": name})
             proxy.settled()
         found = ask(proxy.url + "/stats").json
-        assert [row["name"] for row in found["by_model"]] == ["gpt-4o", "gpt-4o-mini"]
+        names_of_models = [row["name"] for row in found["by_model"]]
+        assert names_of_models == ["gpt-4o (offline)", "gpt-4o-mini (offline)"]
         assert len(found["by_session"]) == MOST_SESSIONS
         assert {row["name"] for row in found["by_session"]} == set(names[3:])
         totals = found["totals"]
@@ -244,7 +246,8 @@ def test_stats_sum_the_store_by_model_session_and_day() -> None:
         process = found["process"]
         assert process["added_seconds_count"] == len(names)
         sent = {one["model"]: one["value"] for one in process["sent_tokens_total"]}
-        assert sent == {row["name"]: row["predicted"] for row in found["by_model"]}
+        by_model = {r["name"].removesuffix(OFFLINE): r["predicted"] for r in found["by_model"]}
+        assert sent == by_model
 
 
 def test_both_pages_want_the_token() -> None:

@@ -67,7 +67,10 @@ def test_an_empty_store_says_what_to_do(cli: Cli) -> None:
 @pytest.mark.usefixtures("proxy")
 def test_rows_add_up_to_the_totals_in_each_way_of_summing(cli: Cli) -> None:
     rows = {by: cli("stats", "--by", by).json for by in ("model", "session", "day")}
-    assert [row["name"] for row in rows["model"]["by_model"]] == ["gpt-4o", "gpt-4o-mini"]
+    assert [row["name"] for row in rows["model"]["by_model"]] == [
+        "gpt-4o (offline)",
+        "gpt-4o-mini (offline)",
+    ]
     assert [row["turns"] for row in rows["session"]["by_session"]] == [2, 1]
     assert len(rows["day"]["by_day"]) == 1
     for by, found in rows.items():

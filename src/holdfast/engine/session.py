@@ -45,7 +45,7 @@ from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.fitting.keeping import hidden_again, names_behind
 from holdfast.jobs import FoldSummaries
 from holdfast.store import Content, Scope, SessionRecord, Store, Turn
-from holdfast.store.records import TurnParts
+from holdfast.store.records import OFFLINE, TurnParts
 from holdfast.tokens import Calibration
 from holdfast.tokens.counting import Correction
 from holdfast.wire import Conversation
@@ -335,7 +335,8 @@ class Session:
 
         `hidden` is what of the answer the client never saw; a `read_only` request is one that went
         out as it came. Usage that is our own count teaches
-        nothing: then `learn` is false. The offline model is not `billed`. A request that was
+        nothing: then `learn` is false. The offline model is not `billed`, and its turns are summed
+        apart, under a name that says so. A request that was
         answered from memory went nowhere: `remembered` is the output that its answer once took.
         """
         expanded = expanded or Expanded()
@@ -366,7 +367,7 @@ class Session:
             turn = Turn(
                 number=0,
                 started_at=now,
-                model=model,
+                model=model if billed else model + OFFLINE,
                 status=status,
                 edits=fitted.edits,
                 floor=fitted.state.floor,

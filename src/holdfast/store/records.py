@@ -136,6 +136,10 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     stop: int = 0
 
 
+OFFLINE = " (offline)"
+"""Behind the name of a model in whose place the offline one answered: demos are summed apart."""
+
+
 def saved_tokens(untouched: int, billed: int) -> int:
     """Tokens saved: those that the client asked with, less those billed over all calls.
 

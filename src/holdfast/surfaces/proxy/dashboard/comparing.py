@@ -14,7 +14,7 @@ import msgspec
 from holdfast.cite import CitePolicy
 from holdfast.engine.replaying import Replayed, Way, replay
 from holdfast.errors import HoldfastError
-from holdfast.store.records import SessionRecord
+from holdfast.store.records import OFFLINE, SessionRecord
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.gathering import Gathering
 from holdfast.surfaces.proxy.dashboard.html import Html, div, element, h2, p, section
@@ -81,7 +81,7 @@ async def compared(gathering: Gathering, record: SessionRecord, ways: Sequence[W
         return msgspec.structs.replace(shown, why=f"Its requests cannot be rebuilt: {error.what}")
     if not requests:
         return msgspec.structs.replace(shown, why="Its last request is too large to be compared.")
-    engine, model = gathering.engine, record.model
+    engine, model = gathering.engine, record.model.removesuffix(OFFLINE)
     return msgspec.structs.replace(
         shown,
         requests=len(requests),
