@@ -20,7 +20,7 @@ from holdfast.assemble import AssembledContext, HeaderParts, ToolIntent
 from holdfast.assemble.composing import COUNTED_AS
 from holdfast.assemble.header import CRITICAL
 from holdfast.engine import Holdfast
-from holdfast.errors import BudgetExceededError, SettingsError, StoreError
+from holdfast.errors import BudgetExceededError, PrivacyError, SettingsError, StoreError
 from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.store.memory import MemoryStore
@@ -195,7 +195,8 @@ def check_session(spoken: list[dict[str, str]], facts: list[str], turn: str, lim
         await engine.remember("s", spoken)
         for n, fact in enumerate(facts):
             if fact.strip():
-                with suppress(StoreError):  # one that is too long, or has what nobody sees
+                # One that is too long, has what nobody sees, or digits that look like somebody's.
+                with suppress(StoreError, PrivacyError):
                     await engine.facts.add(fact, source_ref=f"m{n}", session="s")
         return await engine.assemble(session="s", user_turn=turn, token_budget=limit)
 
