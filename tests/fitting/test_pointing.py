@@ -164,6 +164,36 @@ def test_what_was_only_cited_above_is_not_pointed_to() -> None:
     assert sent_results(fitted)[1] == "\n".join(FILE)
 
 
+def test_what_json_has_in_one_line_is_not_what_has_lines() -> None:
+    tab = [f"    value_{n} = split(words, '\\t')" for n in range(120)]
+    plain = "\n".join(tab)
+    inside = json.dumps({"output": plain.replace("\\t", "\t")})
+    assert tab[60] in inside, "the same signs, of which two are a tab there"
+    for results in ([inside, plain], [plain, inside]):
+        assert sent_results(fitted_in("openai-chat", agent(*results))) == results
+    again = sent_results(fitted_in("openai-chat", agent(plain, inside, inside, plain)))
+    assert again[:2] == [plain, inside]
+    assert "by bash: cat part_1.py …]" in again[2]
+    assert "by bash: cat part_0.py …]" in again[3]
+
+
+def test_of_calls_without_ids_each_is_named_by_its_own_argument() -> None:
+    paths = ["first.py", "second.py", "third.py"]
+    texts = ["\n".join(f"{path} {line}" for line in FILE) for path in paths]
+    contents: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": "Mend the files."}]}]
+    for asked in (paths, ["again.py"]):
+        calls = [{"functionCall": {"name": "read", "args": {"path": path}}} for path in asked]
+        contents.append({"role": "model", "parts": calls})
+        said = texts if asked is paths else [texts[1]]
+        answers = [{"functionResponse": {"name": "read", "response": {"output": text}}}
+                   for text in said]  # fmt: skip
+        contents.append({"role": "user", "parts": answers})
+    tool = {"functionDeclarations": [{"name": "read", "parameters": {"type": "object"}}]}
+    body = {"contents": contents, "tools": [tool]}
+    fitted = fit(json.dumps(body), dialect="gemini", model=MODELS["gemini"], citing=RULES)
+    assert "were shown above, by read: second.py …]" in sent_results(fitted)[3]
+
+
 @pytest.mark.parametrize(
     "rules",
     [

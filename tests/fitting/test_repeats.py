@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.fitting.repeats import LONGEST, Repeat, hashes, repeats, telling
+from holdfast.fitting.repeats import LONGEST, Repeat, hashes, numbers, repeats, telling
 
 
 def runs_in(lines: list[str], earlier: list[Sequence[int]]) -> list[Repeat]:
-    wanted = telling(lines)
-    places = {h: (n, 0) for n, numbers in enumerate(earlier) for h in numbers if h in wanted}
-    return repeats(lines, places, lambda source: earlier[source[0]])
+    own = numbers(lines, "\n")
+    wanted = telling(lines, own)
+    places = {h: (n, 0) for n, there in enumerate(earlier) for h in there if h in wanted}
+    return repeats(lines, own, places, lambda source: earlier[source[0]])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from holdfast.cite import Citation, CitingRules, is_long
 from holdfast.cite.remainder import REPEATED
 from holdfast.errors import PrivacyError
 from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
-from holdfast.fitting.calls import calls_before, scalars
+from holdfast.fitting.calls import call_of, calls_before, scalars
 from holdfast.fitting.draft import Draft, standing_for
 from holdfast.fitting.keeping import is_kept
 from holdfast.fitting.leaving import Leaving
@@ -212,7 +212,7 @@ def _citations(message: Message, wanted: Sequence[_Wanted], citing: Citing) -> C
 
 def _to_be_cited(messages: Sequence[Message], n: int, citing: Citing) -> list[_Wanted]:
     rules = citing.rules
-    calls: dict[str, ToolCall] | None = None
+    calls: list[ToolCall] | None = None
     wanted = []
     for result, block, text in result_texts(messages[n]):
         if not (rules.tools or is_long(text, rules)):
@@ -220,7 +220,7 @@ def _to_be_cited(messages: Sequence[Message], n: int, citing: Citing) -> list[_W
         if result.is_error and len(result.text) <= _LONG_ERROR:
             continue
         calls = calls_before(messages, n) if calls is None else calls
-        call = calls.get(result.call_id or result.name) or calls.get(result.name)
+        call = call_of(result, messages[n], calls)
         caller = result.name or (call.name if call is not None else "")
         arrival = Arrival(text, tool=caller, arguments=None if call is None else call.arguments)
         decision = citing.decide(arrival, messages, n)

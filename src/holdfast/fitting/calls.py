@@ -10,22 +10,37 @@ from typing import Any
 
 import msgspec
 
-from holdfast.wire import Message, ToolCall
+from holdfast.wire import Message, ToolCall, ToolResult
 
 _ARGUMENT_CHARACTERS = 200
 
 
-def calls_before(messages: Sequence[Message], index: int) -> dict[str, ToolCall]:
-    """The calls that a message may answer, by id and by name: those of the turn before it."""
-    calls: dict[str, ToolCall] = {}
+def calls_before(messages: Sequence[Message], index: int) -> list[ToolCall]:
+    """The calls that a message may answer: those of the turn before it."""
+    calls: list[ToolCall] = []
     for n in range(index - 1, -1, -1):
-        message = messages[n]
-        for call in message.calls:
-            for name in filter(None, (call.id, call.name)):  # Gemini's calls may have no ids
-                calls.setdefault(name, call)
-        if message.calls and not messages[n - 1].calls:
+        of_message = messages[n].calls
+        calls.extend(reversed(of_message))
+        if of_message and not messages[n - 1].calls:
             break  # a turn of the assistant may be several messages, one for each call
+    calls.reverse()
     return calls
+
+
+def call_of(result: ToolResult, message: Message, calls: Sequence[ToolCall]) -> ToolCall | None:
+    """The call that a result of a message answers; None if that cannot be told.
+
+    Gemini's may have no ids: of several calls to one tool, each is answered in its turn.
+    """
+    if result.call_id:
+        for call in reversed(calls):
+            if call.id == result.call_id:
+                return call
+    named = [call for call in calls if result.name and call.name == result.name]
+    if len(named) <= 1:
+        return named[0] if named else None
+    alike = [each.place for each in message.results if each.name == result.name]
+    return named[alike.index(result.place)] if len(alike) == len(named) else None
 
 
 def scalars(arguments: Any) -> list[str]:

@@ -15,7 +15,7 @@ from itertools import accumulate
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite.remainder import Standing, remainder
 from holdfast.errors import PrivacyError
-from holdfast.fitting.calls import calls_before, scalars
+from holdfast.fitting.calls import call_of, calls_before, scalars
 from holdfast.fitting.policy import Arrival
 from holdfast.fitting.repeats import (
     LONGEST,
@@ -24,6 +24,7 @@ from holdfast.fitting.repeats import (
     Source,
     hashes,
     line_end,
+    numbers,
     repeats,
     telling,
 )
@@ -75,12 +76,13 @@ class Above:
             return None
         end = line_end(arrival.text)
         lines = arrival.text.split(end)
-        places = self._places(lines, messages, n)
+        own = numbers(lines, end)
+        places = self._places(telling(lines, own), messages, n)
 
         def hashes_of(source: Source) -> Hashes:
             return _hashes(messages[source[0]])[source[1]]
 
-        runs = repeats(lines, places, hashes_of) if places else []
+        runs = repeats(lines, own, places, hashes_of) if places else []
         if not runs:
             return None
         starts = [0, *accumulate(len(line) + len(end) for line in lines)]
@@ -100,14 +102,13 @@ class Above:
         saved = citation.fidelity.from_tokens - citation.fidelity.to_tokens
         return citation if saved >= LEAST_SAVED else None
 
-    def _places(self, lines: Sequence[str], messages: Sequence[Message], n: int) -> Places:
-        """Where lines of a result stand before it."""
+    def _places(self, wanted: set[int], messages: Sequence[Message], n: int) -> Places:
+        """Where lines that are wanted stand before a result."""
         for place in range(self._read, n):
             for number, of_result in enumerate(_hashes(messages[place])):
                 self._new.update(dict.fromkeys(of_result, (place, number)))
         self._read = n
         first = max(0, n - _MOST_MESSAGES)
-        wanted = telling(lines)
         places = {h: self._new[h] for h in self._new.keys() & wanted if self._new[h][0] >= first}
         wanted -= places.keys()
         for place in range(self._known - 1, first - 1, -1):
@@ -157,8 +158,7 @@ def _stands(lines: Sequence[str], messages: Sequence[Message], source: Source, a
 def _words(messages: Sequence[Message], source: Source) -> str:
     """The result in words: its tool, and what that was asked."""
     result = list(result_texts(messages[source[0]]))[source[1]][0]
-    calls = calls_before(messages, source[0])
-    call = calls.get(result.call_id or result.name) or calls.get(result.name)
+    call = call_of(result, messages[source[0]], calls_before(messages, source[0]))
     tool = result.name or (call.name if call is not None else "") or "a tool"
     arguments = scalars(call.arguments) if call is not None else []
     asked = " ".join(max(arguments, key=len, default="").split())

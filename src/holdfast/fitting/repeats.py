@@ -26,6 +26,8 @@ _TELLING = 8
 """Characters of a line that a run is found by: blank lines and braces stand everywhere."""
 _BACK = 2
 """Lines before the first telling one that may belong to a run."""
+_INSIDE = 1
+"""What tells the number of a line within a line from that of a line by itself."""
 
 Hashes = Sequence[int]
 """A number for each line of a text."""
@@ -48,7 +50,20 @@ def hashes(text: str) -> Hashes:
 
     Python's own, which differ from one process to the next: nobody can write lines that share one.
     """
-    return array("q", map(hash, text.split(line_end(text))) if len(text) <= LONGEST else ())
+    if len(text) > LONGEST:
+        return array("q")
+    end = line_end(text)
+    return numbers(text.split(end), end)
+
+
+def numbers(lines: Iterable[str], end: str) -> Hashes:
+    """A number for each line of a text whose lines end so.
+
+    Others where they end with two signs: a tab that JSON writes as such is not what those two signs
+    are in a program, and who looks for a line would find part of one.
+    """
+    own = map(hash, lines)
+    return array("q", own if end == "\n" else (number ^ _INSIDE for number in own))
 
 
 def line_end(text: str) -> str:
@@ -60,9 +75,9 @@ def line_end(text: str) -> str:
     return "\n" if "\n" in text else "\\n"
 
 
-def telling(lines: Iterable[str]) -> set[int]:
+def telling(lines: Sequence[str], own: Hashes) -> set[int]:
     """The numbers of the lines that a run is found by."""
-    return {hash(line) for line in lines if len(line) >= _TELLING}
+    return {number for line, number in zip(lines, own, strict=True) if len(line) >= _TELLING}
 
 
 Places = Mapping[int, Source]
@@ -70,10 +85,12 @@ Places = Mapping[int, Source]
 
 
 def repeats(
-    lines: Sequence[str], places: Places, hashes_of: Callable[[Source], Hashes]
+    lines: Sequence[str], own: Hashes, places: Places, hashes_of: Callable[[Source], Hashes]
 ) -> list[Repeat]:
-    """The runs of lines that stand in earlier results, in order; none overlaps another."""
-    own = array("q", map(hash, lines))
+    """The runs of lines that stand in earlier results, in order; none overlaps another.
+
+    `own` are the numbers of the lines.
+    """
     positions: dict[Source, dict[int, int]] = {}
     runs: list[Repeat] = []
     line = floor = 0
