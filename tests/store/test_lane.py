@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,3 +136,76 @@ def test_look_that_fails_is_told_in_our_words_and_harms_no_other(tmp_path: Path)
         await asyncio.to_thread(readers.close)
 
     asyncio.run(main())
+
+
+def test_who_waits_behind_a_job_that_raises_what_no_future_takes_is_told_too(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        readers = Readers(lambda: apsw.Connection(str(tmp_path / "a.db")), "here")
+        gate = Gate()
+        first = asyncio.ensure_future(readers.look(gate.job))
+        await asyncio.sleep(0)
+        assert gate.entered.wait(30)
+        looks = [readers.look(lambda _: next(iter(()))), readers.look(lambda _: 2)]
+        both = asyncio.gather(*looks, return_exceptions=True)
+        await asyncio.sleep(0)
+        gate.opened.set()
+        async with asyncio.timeout(10):
+            assert await first == "through"
+            failed, two = await both
+        assert isinstance(failed, RuntimeError)
+        assert isinstance(failed.__cause__, StopIteration)
+        assert two == 2
+        await asyncio.to_thread(readers.close)
+
+    asyncio.run(main())
+
+
+def test_nothing_is_queued_behind_the_end(lane: Lane) -> None:
+    """Who closes does so in another thread, and a request may come at that very moment."""
+    ended = threading.Event()
+    closing = threading.Thread(target=lane.close)
+    put = lane._queue.put
+
+    class Queue:
+        get, get_nowait = lane._queue.get, lane._queue.get_nowait
+
+        def put(self, item: Queued | None) -> None:
+            if item is None:
+                put(item)
+                ended.set()
+            else:
+                closing.start()
+                ended.wait(0.05)  # in vain, for who closes waits for us
+                put(item)
+
+    lane._queue = Queue()  # type: ignore[assignment]
+
+    async def main() -> None:
+        async with asyncio.timeout(10):
+            assert await lane.submit(lambda _: 1) == 1
+
+    asyncio.run(main())
+    closing.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_process_is_told_that_the_lane_did_not_come_along(lane: Lane) -> None:
+    child = os.fork()
+    if not child:
+        told = 1
+        try:
+            with pytest.raises(StoreUnavailableError):
+                asyncio.run(_submitted(lane))
+            told = 0
+        finally:
+            os._exit(told)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert asyncio.run(_submitted(lane)) == 1
+
+
+async def _submitted(lane: Lane) -> int:
+    async with asyncio.timeout(10):
+        return await lane.submit(lambda _: 1)

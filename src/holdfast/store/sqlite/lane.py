@@ -51,22 +51,27 @@ class Lane:
         self._where = where
         self._queue: queue.SimpleQueue[Queued | None] = queue.SimpleQueue()
         self._closed = False
+        self._closing = threading.Lock()
+        """Held by who queues and who closes: nothing is queued behind the end."""
         self._thread = threading.Thread(target=self._run, args=(db, work), name=name, daemon=True)
         self._thread.start()
 
     def submit(self, job: Job[_T]) -> asyncio.Future[_T]:
         """Queue a job."""
-        if self._closed:
-            raise closed(self._where)
         future: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
-        self._queue.put(Queued(job, future))
+        with self._closing:
+            # A thread does not come along into a forked process: nobody would ever do the job.
+            if self._closed or not self._thread.is_alive():
+                raise closed(self._where)
+            self._queue.put(Queued(job, future))
         return future
 
     def close(self) -> None:
         """Finish what is queued, then end."""
-        if not self._closed:
-            self._closed = True
-            self._queue.put(None)
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
         self._thread.join()
 
     def _run(self, db: apsw.Connection, work: Work) -> None:
@@ -117,10 +122,19 @@ def _settle(outcomes: list[Outcome]) -> None:
     for future, result, error in outcomes:
         if future.done():  # who waited was cancelled
             continue
-        if error is not None:
+        if isinstance(error, StopIteration):  # which no future takes
+            future.set_exception(_told_apart(error))
+        elif error is not None:
             future.set_exception(error)
         else:
             future.set_result(result)
+
+
+def _told_apart(error: StopIteration) -> RuntimeError:
+    """What a coroutine would make of it: whoever waits behind it must be told as well."""
+    told = RuntimeError("a job raised StopIteration")
+    told.__cause__ = error
+    return told
 
 
 def closed(where: str) -> StoreError:
