@@ -16,6 +16,7 @@ from holdfast import Holdfast, count, validate
 from holdfast.engine.session import Session
 from holdfast.errors import StoreError
 from holdfast.fitting import FitOptions, Fitted
+from holdfast.store import Scope
 from holdfast.wire import read
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.trim.test_fit import DIALECTS
@@ -139,6 +140,49 @@ def test_another_process_and_a_restart_obey_it(tmp_path: Path) -> None:
             fitted = await sent(later, session, json.dumps(rewritten).encode(), how(later))
             assert own in spans(fitted.body, "openai-chat")
             assert len(refs_hidden(fitted)) == 3
+
+    asyncio.run(main())
+
+
+def test_look_for_another_request_is_not_taken_for_one_of_its_own(tmp_path: Path) -> None:
+    """One that is only looked up, or answered from memory, never comes to be fitted."""
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+
+    async def main() -> None:
+        async with Holdfast.open(url) as here, Holdfast.open(url) as there:
+            session, options = here.session("s"), how(here)
+            first = in_dialect(talk(1), "openai-chat")
+            [ref] = refs_hidden(await sent(here, session, first, options))
+            await sent(here, session, first, options)  # by now it knows how many wishes there are
+            longer = in_dialect(talk(2), "openai-chat")
+            await here.look_up(read(longer, "openai-chat"))
+            await there.session("s").put_back(ref)
+            second = await sent(here, session, longer, options)
+            assert spans(first, "openai-chat")[-1] in spans(second.body, "openai-chat")
+
+    asyncio.run(main())
+
+
+def test_request_that_was_looked_up_is_not_looked_up_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        async with Holdfast.open("memory:") as engine:
+            options = how(engine)
+            body = in_dialect(talk(1), "openai-chat")
+            session = await engine.session_of(read(body, "openai-chat"))
+            await sent(engine, session, body, options)
+            looks, look = [], engine.store.session_beside
+
+            async def looked(scope: Scope, journal: str) -> Any:
+                looks.append(journal)
+                return await look(scope, journal)
+
+            monkeypatch.setattr(engine.store, "session_beside", looked)
+            again = read(in_dialect(talk(2), "openai-chat"), "openai-chat")
+            assert await engine.session_of(again) is session
+            await session.fit(again, options)
+            assert len(looks) == 1
 
     asyncio.run(main())
 

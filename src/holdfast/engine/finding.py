@@ -48,7 +48,7 @@ class SessionFinder:
             self._engine.chains.remember(held, chained.name)  # should the client send it once more
             return chained
         places = await self._places(conversation)
-        session, parted = await self._gone_on_from(places)
+        session, parted = await self._gone_on_from(places, conversation)
         if session is None:
             messages = len(conversation.messages)
             known = next((n for n, head in enumerate(places) if head in self._sessions), messages)
@@ -69,7 +69,7 @@ class SessionFinder:
         if not name and (held := held_under(conversation)):
             name = await self._engine.chains.session_of(held)
         elif not name:
-            session, _ = await self._gone_on_from(await self._places(conversation))
+            session, _ = await self._gone_on_from(await self._places(conversation), conversation)
         if session is None and name:
             scope = self._engine.scope.of(name)
             session = self._engine.live.get(scope) or await self._engine.unkept(scope).load()
@@ -79,28 +79,30 @@ class SessionFinder:
         work = partial(heads, conversation)
         return await self._engine.workers.off_loop(size_of(conversation) // COMPARING, work)
 
-    async def _gone_on_from(self, places: list[str]) -> tuple[Session | None, Session | None]:
+    async def _gone_on_from(
+        self, places: list[str], conversation: Conversation
+    ) -> tuple[Session | None, Session | None]:
         """The session whose last request was at one of these places; else one that has left them.
 
         The latter has gone on differently from there: what follows is another conversation.
         """
         name = next((self._sessions[head] for head in places if head in self._sessions), "")
-        parted = await self._caught_up(name) if name else None
+        parted = await self._caught_up(name, conversation) if name else None
         if parted is not None and parted.head in places:
             return parted, None
         if places and (
             record := await self._engine.store.session_with_head(self._engine.scope, places)
         ):
-            session = await self._caught_up(record.session)
+            session = await self._caught_up(record.session, conversation)
             if session.head in places:
                 return session, None
             parted = parted or session
         elif places and (name := await self._begun_at(places)):
-            return await self._caught_up(name), None
+            return await self._caught_up(name, conversation), None
         return None, parted
 
-    async def _caught_up(self, name: str) -> Session:
-        return await (await self._engine.session(name).load()).catch_up()
+    async def _caught_up(self, name: str, conversation: Conversation) -> Session:
+        return await (await self._engine.session(name).load()).catch_up(conversation)
 
     async def _begun_at(self, places: list[str]) -> str:
         """A session whose first request another process is still working on."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
+from weakref import ref
 
 import msgspec
 
@@ -107,7 +108,8 @@ class Session:
         """Hears of contents that were stored."""
         self._put_any = False
         self._loaded = False
-        self._caught_up = False
+        self._caught_up: ref[Conversation] | None = None
+        """The request that it was caught up for: any other has to look again."""
         self._loading = asyncio.Lock()
         self._fitting = asyncio.Lock()
         self._writing = asyncio.Lock()
@@ -172,9 +174,14 @@ class Session:
         self.head = self.record.head
         self._loaded = bool(turns)
 
-    async def catch_up(self) -> Session:
-        """Read what other processes have written to this session, and that it was ended."""
-        self._caught_up = True
+    async def catch_up(self, request: Conversation | None = None) -> Session:
+        """Read what other processes have written to this session, and that it was ended.
+
+        The request for which somebody looks is not looked up once more when it is made to fit. It
+        may never be: one that was answered from memory, counted or given up leaves no look behind
+        that a later one would take for its own.
+        """
+        self._caught_up = None if request is None else ref(request)
         if self.state is None:
             return self
         if not self.record.turns:  # nothing was written down but contents
@@ -286,9 +293,9 @@ class Session:
     async def _shared(self, body: object) -> object:
         """A request that was read already, with what is known about its messages."""
         await self.load()
-        if not self._caught_up:
+        looked_for, self._caught_up = self._caught_up, None
+        if looked_for is None or looked_for() is not body:
             await self.catch_up()
-        self._caught_up = False
         if self.state is None or not isinstance(body, Conversation):
             return body  # bytes are read with what is known
         work = partial(sharing, body, self.state.asked)

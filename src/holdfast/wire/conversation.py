@@ -44,6 +44,7 @@ class Conversation:
     """A request: system, tools and messages, as a view over its raw data."""
 
     __slots__ = (
+        "__weakref__",
         "_body",
         "_dialect",
         "_exchanges",
