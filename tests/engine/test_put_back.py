@@ -163,6 +163,23 @@ def test_look_for_another_request_is_not_taken_for_one_of_its_own(tmp_path: Path
     asyncio.run(main())
 
 
+def test_who_never_wrote_down_what_it_sent_obeys_too(tmp_path: Path) -> None:
+    """Its first request was given up; another process went on with the session."""
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+
+    async def main() -> None:
+        async with Holdfast.open(url) as here, Holdfast.open(url) as there:
+            options, first = how(here), in_dialect(talk(1), "openai-chat")
+            await here.session("s").fit(first, options)
+            [ref] = refs_hidden(await sent(there, there.session("s"), first, options))
+            await there.session("s").put_back(ref)
+            longer = in_dialect(talk(2), "openai-chat")
+            second = await sent(here, here.session("s"), longer, options)
+            assert spans(first, "openai-chat")[-1] in spans(second.body, "openai-chat")
+
+    asyncio.run(main())
+
+
 def test_request_that_was_looked_up_is_not_looked_up_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -184,8 +184,12 @@ class Session:
         self._caught_up = None if request is None else ref(request)
         if self.state is None:
             return self
-        if not self.record.turns:  # nothing was written down but contents
-            if self._put_any and not await self._store.refs(self.scope, limit=1):
+        if not self.record.turns:  # nothing was written down here but contents
+            stored = await self._store.session(self.scope)
+            if stored is not None and stored.turns and not self._writing.locked():
+                async with self._loading:
+                    await self._read()
+            elif self._put_any and not await self._store.refs(self.scope, limit=1):
                 await self._go_on_from(None)
             return self
         stored, self.wishes.length = await self._store.session_beside(self.scope, JOURNAL)
