@@ -30,10 +30,10 @@ EDITED = [*FILE[:60], "    value_60 = None  # was edited", *FILE[61:]]
 MARK = re.compile(r"\[… (lines|characters) (\d+)-(\d+) were shown above, by (.*) …\]")
 
 
-def agent(*results: str, tool: str = "bash") -> dict[str, Any]:
+def agent(*results: str, tool: str = "bash", command: str = "cat part_{}.py") -> dict[str, Any]:
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Mend the file."}]
     for n, result in enumerate(results):
-        arguments = json.dumps({"command": f"cat part_{n}.py"})
+        arguments = json.dumps({"command": command.format(n)})
         call = {"id": f"call_{n}", "type": "function",
                 "function": {"name": tool, "arguments": arguments}}  # fmt: skip
         messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
@@ -115,6 +115,18 @@ def test_a_file_read_again_shows_what_changed_and_points_to_the_rest(dialect: st
     assert said(content.data.decode()) == "\n".join(EDITED)
     assert holdfast.validate(fitted.body, dialect) == []
     assert fitted.tokens == holdfast.count(fitted.body, dialect=dialect).tokens
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_of_several_readings_of_a_file_it_says_which(dialect: str) -> None:
+    """After an edit is undone, "shown above" alone would mean the reading with the edit in it."""
+    whole, edited = "\n".join(FILE), "\n".join(EDITED)
+    fitted = fitted_in(dialect, agent(whole, edited, "done", whole, command="cat part.py"))
+    pointers = [said(result) for result in sent_results(fitted)]
+    assert {mark[3] for mark in MARK.findall(pointers[1])} == {"bash: cat part.py"}
+    assert {mark[3] for mark in MARK.findall(pointers[3])} == {
+        "bash: cat part.py, 2 times before the last"
+    }
 
 
 def test_all_that_is_pointed_to_opens_to_the_byte() -> None:

@@ -9,11 +9,13 @@ original.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Sequence, Set
 from itertools import accumulate
 
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite.remainder import Standing, remainder
+from holdfast.condense.spans import counted
 from holdfast.errors import PrivacyError
 from holdfast.fitting.calls import call_of, calls_before, scalars
 from holdfast.fitting.policy import Arrival
@@ -29,7 +31,7 @@ from holdfast.fitting.repeats import (
     telling,
 )
 from holdfast.trim.standing import STAND, edits_of, own_of
-from holdfast.wire import Conversation, Message
+from holdfast.wire import Conversation, Message, ToolCall, ToolResult
 from holdfast.wire.message import result_texts
 from holdfast.wire.notes import SingleNote
 
@@ -86,12 +88,9 @@ class Above:
         if not runs:
             return None
         starts = [0, *accumulate(len(line) + len(end) for line in lines)]
+        named = _named({run.source for run in runs}, messages, n)
         above = [
-            Standing(
-                starts[run.start],
-                min(starts[run.stop], len(arrival.text)),
-                _words(messages, run.source),
-            )
+            Standing(starts[run.start], min(starts[run.stop], len(arrival.text)), named[run.source])
             for run in runs
             if _stands(lines[run.start : run.stop], messages, run.source, run.at)
         ]
@@ -155,10 +154,29 @@ def _stands(lines: Sequence[str], messages: Sequence[Message], source: Source, a
     return text.split(line_end(text))[at : at + len(lines)] == lines
 
 
-def _words(messages: Sequence[Message], source: Source) -> str:
-    """The result in words: its tool, and what that was asked."""
-    result = list(result_texts(messages[source[0]]))[source[1]][0]
-    call = call_of(result, messages[source[0]], calls_before(messages, source[0]))
+def _named(sources: Set[Source], messages: Sequence[Message], n: int) -> dict[Source, str]:
+    """Each of these results in words that mean no other.
+
+    Of a file that was read before and after an edit, who is told no more than its name looks at the
+    last reading: that would be wrong once the edit is undone.
+    """
+    named: dict[Source, str] = {}
+    since: Counter[str] = Counter()
+    for place in range(n - 1, min(sources)[0] - 1, -1):
+        results = [result for result, _, _ in result_texts(messages[place])]
+        calls = calls_before(messages, place) if results else []
+        for number in range(len(results) - 1, -1, -1):
+            words = _words(call_of(results[number], messages[place], calls), results[number])
+            if (place, number) in sources:
+                later = f", {counted(since[words], 'time')} before the last" if since[words] else ""
+                named[place, number] = words + later
+            if not number or results[number - 1] is not results[number]:  # texts around an image
+                since[words] += 1
+    return named
+
+
+def _words(call: ToolCall | None, result: ToolResult) -> str:
+    """A result in words: its tool, and what that was asked."""
     tool = result.name or (call.name if call is not None else "") or "a tool"
     arguments = scalars(call.arguments) if call is not None else []
     asked = " ".join(max(arguments, key=len, default="").split())
