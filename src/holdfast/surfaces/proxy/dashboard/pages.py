@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 
 from holdfast.errors import DamagedContentError, HoldfastError, StoreUnavailableError
 from holdfast.fitting import shared_engine
-from holdfast.surfaces.proxy.dashboard import actions, exports
+from holdfast.surfaces.proxy.dashboard import actions, exports, links
 from holdfast.surfaces.proxy.dashboard.about import accuracy_page, settings_page
 from holdfast.surfaces.proxy.dashboard.answering import (
     HEADERS,
@@ -68,22 +68,24 @@ def routes(service: Service) -> list[BaseRoute]:
     turn = session + "/turns/{number}"
     wanted: list[tuple[str, Handler]] = [
         ("/live", pages.live),
-        ("/lost", pages.lost),
         ("/tools", pages.tools),
-        ("/accuracy", pages.accuracy),
         ("/export.{form}", pages.export_days),
-        ("/sessions", pages.sessions),
         (session, pages.session),
         (session + "/export.{form}", pages.export_session),
         (session + "/compare", pages.compare),
         (turn, pages.turn),
         (turn + "/asked", pages.asked),
         (turn + "/{side}/{index}", pages.message),
-        ("/refs", pages.refs),
         ("/refs/{ref}", pages.content),
         ("/refs/{ref}/raw", pages.raw),
         ("/sessions/{rest:path}", missing),
         ("/refs/{rest:path}", missing),
+    ]
+    menu: list[tuple[str, Handler, str]] = [
+        ("/sessions", pages.sessions, "Sessions"),
+        ("/refs", pages.refs, "Hidden"),
+        ("/lost", pages.lost, "Lost"),
+        ("/accuracy", pages.accuracy, "Accuracy"),
     ]
     changing = [(session + "/delete", pages.delete), (session + "/put-back", pages.put_back)]
     files = [
@@ -92,9 +94,11 @@ def routes(service: Service) -> list[BaseRoute]:
     ]
     named = "/tenants/{tenant}"
     paths: list[tuple[str, Handler]] = [
-        ("/", pages.first),
+        ("/", pages.chosen(pages.overview, "Overview")),
         ("/settings", pages.settings),
         (named, pages.overview),
+        *((path, pages.chosen(handle, name)) for path, handle, name in menu),
+        *((named + path, handle) for path, handle, _ in menu),
         *((prefix + path, handle) for prefix in ("", named) for path, handle in wanted),
     ]
     posts = [(prefix + path, handle) for prefix in ("", named) for path, handle in changing]
@@ -124,18 +128,39 @@ class Pages:
             raise UnknownTenantError("Nothing is known under this address")
         return Gathering(await self._service.tenants.engine(tenant))
 
-    async def first(self, request: Request) -> Response:
-        """The overview of the one tenant there is to be seen, or the list of them."""
-        view = await view_of(self._service, request)
-        tenants = await view.tenants()
-        if len(tenants) < 2:
-            return await self.overview(request)
-        note_view(everything=view.sees_all)
-        rows = []
-        for tenant in tenants[:MOST_TENANTS]:
-            engine = await self._service.tenants.engine(tenant)
-            rows.append(await Gathering(engine).tenant())
-        return html_page(tenants_page(rows, len(tenants)))
+    def chosen(self, handle: Handler, name: str) -> Handler:
+        """A page of the menu: of the one tenant there is to be seen, or a list to choose from.
+
+        Where there are several, that of nobody in particular would be empty, and say that nothing
+        was ever sent.
+        """
+
+        async def answer(request: Request) -> Response:
+            view = await view_of(self._service, request)
+            tenants = await view.tenants()
+            if len(tenants) < 2:
+                return await handle(request)
+            note_view(everything=view.sees_all)
+            rows = []
+            for tenant in tenants[:MOST_TENANTS]:
+                engine = await self._service.tenants.engine(tenant)
+                rows.append(await Gathering(engine).tenant())
+            return html_page(tenants_page(rows, len(tenants), name, request.url.path))
+
+        return answer
+
+    async def _holder(self, request: Request) -> str:
+        """Of several tenants the one that has a session, where the address names none of them.
+
+        Clients are told the name of their session, not that of their tenant.
+        """
+        if not request.path_params.get("tenant"):
+            view = await view_of(self._service, request)
+            for tenant in (await view.tenants())[:MOST_TENANTS]:
+                engine = await self._service.tenants.engine(tenant)
+                if await engine.store.session(engine.scope.of(name_in(request))) is not None:
+                    return tenant
+        return ""
 
     async def overview(self, request: Request) -> Response:
         """What it did, what that saved, what is hidden."""
@@ -206,7 +231,12 @@ class Pages:
         """A session's turns."""
         inspecting = Inspecting(await self._of(request))
         shown = await inspecting.session(name_in(request), page_in(request))
-        return html_page(session_page(shown)) if shown is not None else await missing(request)
+        if shown is not None:
+            return html_page(session_page(shown))
+        holder = await self._holder(request)
+        if holder:
+            return elsewhere(links.tenant(holder) + links.session(name_in(request)))
+        return await missing(request)
 
     async def compare(self, request: Request) -> Response:
         """Two settings over one session; worked out once somebody has chosen them."""

@@ -1,4 +1,4 @@
-"""The first page where there are several tenants to be seen: what each sent, and what that saved.
+"""A page of the menu where there are several tenants to be seen: what each sent, what that saved.
 
 tenants_page: after layout, before pages. Values in, HTML out.
 """
@@ -27,11 +27,12 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def tenants_page(rows: Sequence[TenantRow], count: int) -> str:
-    """The tenants, who was there last first."""
+def tenants_page(rows: Sequence[TenantRow], count: int, here: str, path: str) -> str:
+    """The tenants, who was there last first; each leads to the page of theirs at this path."""
+    onward = path.rstrip("/")
     cells = [
         (
-            a(row.name, href=links.tenant(row.name), class_="name"),
+            a(row.name, href=links.tenant(row.name) + onward, class_="name"),
             f"{row.sessions:,}",
             requests(row.totals),
             number(row.totals.untouched),
@@ -44,11 +45,12 @@ def tenants_page(rows: Sequence[TenantRow], count: int) -> str:
     ]
     more = f" The {len(rows):,} last used of {count:,} are shown." if count > len(rows) else ""
     return page(
-        "Dashboard",
+        "Dashboard" if here == "Overview" else here,
         section(
             h2("Tenants"),
-            remark("Requests with different keys share nothing. A tenant's name is a keyed hash "
-                   "of its key, which nobody can read back." + more),
+            remark("Requests with different keys share nothing: choose whose to see. A tenant's "
+                   "name is a keyed hash of its key, which nobody can read back." + more),
             table("Tenants, the last used first", _COLUMNS, cells, words=(7,)),
         ),
+        here=here,
     )  # fmt: skip
