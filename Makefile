@@ -37,7 +37,7 @@ help: ## show this help
 	@echo "Holdfast: every call fits; nothing is lost."
 	@echo
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | \
-		while IFS='|' read -r name text; do printf '%-14s%s\n' "$$name" "$$text"; done
+		while IFS='|' read -r name text; do printf '%-16s%s\n' "$$name" "$$text"; done
 	@echo
 	@echo "New here? 'make run' starts the proxy, '$(BIN)/holdfast tour' shows more; then read README.md."
 
