@@ -27,7 +27,7 @@ RULES = CitingRules()
 MODELS = {"anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-pro"}
 FILE = [f"    value_{n} = compute(value_{n - 1}, {n * 7919 % 1000})" for n in range(120)]
 EDITED = [*FILE[:60], "    value_60 = None  # was edited", *FILE[61:]]
-MARK = re.compile(r"\[… (lines|characters) (\d+)-(\d+) were shown above, by (.*) …\]")
+MARK = re.compile(r"\[… (lines|characters) (\d+)-(\d+) are as in the result above of (.*) …\]")
 
 
 def agent(*results: str, tool: str = "bash", command: str = "cat part_{}.py") -> dict[str, Any]:
@@ -185,8 +185,8 @@ def test_what_json_has_in_one_line_is_not_what_has_lines() -> None:
         assert sent_results(fitted_in("openai-chat", agent(*results))) == results
     again = sent_results(fitted_in("openai-chat", agent(plain, inside, inside, plain)))
     assert again[:2] == [plain, inside]
-    assert "by bash: cat part_1.py …]" in again[2]
-    assert "by bash: cat part_0.py …]" in again[3]
+    assert "of bash: cat part_1.py …]" in again[2]
+    assert "of bash: cat part_0.py …]" in again[3]
 
 
 def test_of_calls_without_ids_each_is_named_by_its_own_argument() -> None:
@@ -203,7 +203,7 @@ def test_of_calls_without_ids_each_is_named_by_its_own_argument() -> None:
     tool = {"functionDeclarations": [{"name": "read", "parameters": {"type": "object"}}]}
     body = {"contents": contents, "tools": [tool]}
     fitted = fit(json.dumps(body), dialect="gemini", model=MODELS["gemini"], citing=RULES)
-    assert "were shown above, by read: second.py …]" in sent_results(fitted)[3]
+    assert "are as in the result above of read: second.py …]" in sent_results(fitted)[3]
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ LINES = st.sampled_from(
         "}",
         "```",
         "````",
-        "[… lines 1-90 were shown above, by bash: cat part_0.py …]",
+        "[… lines 1-90 are as in the result above of bash: cat part_0.py …]",
         "[ref:text:0123456789abcdef · 3 lines, about 9 tokens · stored as it came]",
         '[Open any part: expand_ref("ref:text:0123456789abcdef")]',
         "ends with a return\r",

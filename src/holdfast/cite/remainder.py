@@ -1,8 +1,8 @@
 """A content without the lines that stand in the conversation already: the rest, and where they are.
 
 remainder: after composing, beside shortening. What is shown stands between fences, to the byte; a
-line of ours in the place of what is left out says in which result above it stands. That it once
-stood there stays true when that result gives way later: the last line says how to open it here.
+line of ours in the place of what is left out says in which result above it is the same. That stays
+true when that result gives way, then or later: the last line says how to open it here.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _lines(
     opener: str,
 ) -> Iterator[str]:
     size = f"{counted(source.line_count, 'line')}, about {tokens:,} tokens"
-    yield f"[{name} · {size} · stored as it came, without what was shown above]"
+    yield f"[{name} · {size} · stored as it came; what a result above has too is left out here]"
     ways = []
     waiting = iter(parts)
     at = 0
@@ -111,7 +111,7 @@ def _lines(
         span = _where(source, stretch.start, stretch.end)
         unit, _, numbers = span.partition(" ")
         ways.append(f'lines="{numbers}"' if unit == "lines" else f'around="{span}"')
-        yield f"{CUT}{span} were shown above, by {bracketed(stretch.place)} …]"
+        yield f"{CUT}{span} are as in the result above of {bracketed(stretch.place)} …]"
         at = stretch.end
     yield from (fenced(part.text) for part in waiting)
     if opener:
