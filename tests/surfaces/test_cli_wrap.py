@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.store.records import UsageTotal
+from holdfast.surfaces.cli._bill import bill
 from holdfast.surfaces.cli._clients import pointed, upstream_of
-from holdfast.surfaces.cli.wrap import bill
 
 from .harness import environment, run_process
 
