@@ -22,6 +22,7 @@ from rich.table import Table
 from benchmarks.recall_data import DATA, Asked, Talk, locomo, long_chats, longmemeval
 from holdfast.cite import count as count_tokens
 from holdfast.condense.words import words_of
+from holdfast.extras import is_installed
 from holdfast.memory import HeldArrays
 from holdfast.memory.arrays import Floats, ScopeArrays
 from holdfast.memory.packing import Room, choose, packed, passages_of
@@ -348,7 +349,7 @@ def installed() -> list[Embedder | None]:
     here: list[Embedder | None] = []
     if (wordllama := open_embedder()) is not None:
         here.append(wordllama)
-    if minilm.is_installed():
+    if is_installed("embed"):
         here.append(minilm.MiniLmEmbedder())
     return here or [None]
 

@@ -2,6 +2,7 @@
 
     HoldfastError
     ├── SettingsError                 a setting is unknown, ill-typed or unreadable
+    ├── MissingExtraError             an optional dependency is not installed
     ├── WireError                     a request body cannot be read, edited or written
     │   ├── BadJSONError              the bytes are not the JSON a provider would accept
     │   ├── LimitError                the body is larger than the reader allows
@@ -68,6 +69,10 @@ class HoldfastError(Exception):
 
 class SettingsError(HoldfastError):
     """A setting is unknown, ill-typed or unreadable."""
+
+
+class MissingExtraError(HoldfastError, ImportError):
+    """An optional dependency is not installed; also an `ImportError`, as Python would raise."""
 
 
 class WireError(HoldfastError):

@@ -65,6 +65,10 @@ def test_wheel_installs_into_an_empty_environment_and_runs(tmp_path: Path, wheel
     assert "holdfast validate" in run(scripts / "holdfast", "--help", cwd=tmp_path).stdout
     tour = run(scripts / "holdfast", "tour", cwd=tmp_path)
     assert "valid: no rule is broken" in tour.stdout, tour.stderr
+    mcp = run(scripts / "holdfast", "mcp", cwd=tmp_path)
+    assert mcp.returncode == 2
+    assert "the extra mcp is not installed" in mcp.stderr
+    assert "empty/bin/python" in mcp.stderr or os.name == "nt"
     assert list((tmp_path / "empty").rglob("holdfast/py.typed"))
     assert wheel.stat().st_size < MOST_WHEEL_BYTES
 

@@ -39,7 +39,8 @@ from holdfast.store.refs import parse
 _PAGE = 100
 _LEAST_DIGITS = 8
 """Of an id: fewer may be a slip, and remove what was not meant."""
-NO_EMBEDDER = "the semantic tier needs an embedder: pip install 'holdfast[embeddings]'"
+NO_EMBEDDER = "the semantic tier needs an embedder, which comes with holdfast[embeddings]"
+"""Sent to clients in a header: it names no path of this machine, as an install command would."""
 
 
 class Answers:

@@ -12,11 +12,11 @@ import logging
 from typing import Any, NamedTuple
 
 from holdfast.errors import ExtractError
+from holdfast.extras import how_to_install
 
 PAGE_END = "\f"
 MOST_PAGES = 5_000
 _PACKAGE = "pypdf"
-EXTRA = "Install the extra: pip install 'holdfast[research]'."
 
 
 class Pdf(NamedTuple):
@@ -35,7 +35,7 @@ def read_pdf(data: bytes) -> Pdf:
         ExtractError: the package is missing, or the file is encrypted, damaged or without text.
     """
     if importlib.util.find_spec(_PACKAGE) is None:
-        raise ExtractError("PDF files need the package pypdf", fix=EXTRA)
+        raise ExtractError("PDF files need the package pypdf", fix=how_to_install("research"))
     import pypdf  # noqa: PLC0415 - optional
     from pypdf.errors import PyPdfError  # noqa: PLC0415
 

@@ -11,7 +11,7 @@ import zipfile
 from typing import Any, NamedTuple
 
 from holdfast.errors import ExtractError
-from holdfast.extract.pdf import EXTRA
+from holdfast.extras import how_to_install
 
 MOST_UNPACKED = 200_000_000
 """Bytes: a novel has one, a file of a few hundred kilobytes that has more is a bomb."""
@@ -34,7 +34,9 @@ def read_word(data: bytes) -> Word:
         ExtractError: the package is missing, or the file is damaged, a bomb or without text.
     """
     if importlib.util.find_spec(_PACKAGE) is None:
-        raise ExtractError("Word files need the package python-docx", fix=EXTRA)
+        raise ExtractError(
+            "Word files need the package python-docx", fix=how_to_install("research")
+        )
     import docx  # noqa: PLC0415 - optional
     from docx.opc.exceptions import OpcError  # noqa: PLC0415
 

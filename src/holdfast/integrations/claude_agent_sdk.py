@@ -15,9 +15,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, cast
 
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, MissingExtraError
 from holdfast.expand import parse_call
 from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
+from holdfast.extras import install_command
 from holdfast.integrations._host import Host, log
 from holdfast.integrations._results import cited
 from holdfast.voice import NO_STORE
@@ -49,6 +50,17 @@ class Sdk(Protocol):
         """A server in this process."""
 
 
+def _installed_sdk() -> Sdk:
+    try:
+        return cast(Sdk, importlib.import_module("claude_agent_sdk"))
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "the Claude Agent SDK is not installed",
+            where="holdfast.integrations.claude_agent_sdk",
+            fix=f"Install it with `{install_command('claude-agent-sdk')}`.",
+        ) from error
+
+
 class HoldfastHooks:
     """Cites what Claude Code's tools give back, and opens it again."""
 
@@ -61,7 +73,7 @@ class HoldfastHooks:
 
     def options(self, sdk: Sdk | None = None) -> dict[str, Any]:
         """Arguments for `ClaudeAgentOptions`; `sdk` is the package, where it is not installed."""
-        sdk = sdk or cast(Sdk, importlib.import_module("claude_agent_sdk"))
+        sdk = sdk or _installed_sdk()
         expand = sdk.tool(NAME, DESCRIPTION, PARAMETERS)(self.expand_ref)
         return {
             "hooks": {"PostToolUse": [sdk.HookMatcher(hooks=[self.post_tool_use])]},

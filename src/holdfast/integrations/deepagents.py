@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from deepagents.backends.protocol import (
-    FILE_NOT_FOUND,
-    DeleteResult,
-    EditResult,
-    FileDownloadResponse,
-    LsResult,
-    ReadResult,
-    WriteResult,
-)
-from deepagents.backends.store import StoreBackend
-from deepagents.backends.utils import create_file_data, slice_read_response
+from holdfast.extras import missing_extra
+
+try:
+    from deepagents.backends.protocol import (
+        FILE_NOT_FOUND,
+        DeleteResult,
+        EditResult,
+        FileDownloadResponse,
+        LsResult,
+        ReadResult,
+        WriteResult,
+    )
+    from deepagents.backends.store import StoreBackend
+    from deepagents.backends.utils import create_file_data, slice_read_response
+except ImportError as error:
+    raise missing_extra("deepagents", error) from error
 
 from holdfast.engine import Holdfast
 from holdfast.errors import StoreError

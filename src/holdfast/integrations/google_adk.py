@@ -13,9 +13,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from google.adk.plugins.base_plugin import BasePlugin
-from google.adk.tools.base_tool import BaseTool
-from google.genai import types
+from holdfast.extras import missing_extra
+
+try:
+    from google.adk.plugins.base_plugin import BasePlugin
+    from google.adk.tools.base_tool import BaseTool
+    from google.genai import types
+except ImportError as error:
+    raise missing_extra("google-adk", error) from error
 
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError

@@ -10,18 +10,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import (
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-    get_buffer_string,
-)
-from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import StructuredTool
-from langchain_core.utils.function_calling import convert_to_openai_tool
+from holdfast.extras import missing_extra
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+    from langchain.agents.middleware.types import ToolCallRequest
+    from langchain_core.messages import (
+        BaseMessage,
+        HumanMessage,
+        SystemMessage,
+        ToolMessage,
+        get_buffer_string,
+    )
+    from langchain_core.runnables import RunnableLambda
+    from langchain_core.tools import StructuredTool
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+except ImportError as error:
+    raise missing_extra("langchain", error) from error
 
 from holdfast.engine import Holdfast
 from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS

@@ -13,8 +13,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from langgraph.store.base import GetOp, IndexConfig, Item, Op, PutOp, Result, SearchOp, TTLConfig
-from langgraph.store.memory import InMemoryStore
+
+from holdfast.extras import missing_extra
+
+try:
+    from langgraph.store.base import (
+        GetOp,
+        IndexConfig,
+        Item,
+        Op,
+        PutOp,
+        Result,
+        SearchOp,
+        TTLConfig,
+    )
+    from langgraph.store.memory import InMemoryStore
+except ImportError as error:
+    raise missing_extra("langgraph", error) from error
 
 from holdfast.engine import Holdfast
 from holdfast.errors import StoreConflictError, StoreError

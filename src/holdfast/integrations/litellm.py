@@ -14,13 +14,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from litellm.integrations.custom_logger import CustomLogger
-from litellm.types.integrations.custom_logger import (
-    HEADROOM_CONVERTED_STREAM_KEY,
-    AgenticLoopPlan,
-    AgenticLoopRequestPatch,
-)
-from litellm.types.utils import CallTypes
+from holdfast.extras import missing_extra
+
+try:
+    from litellm.integrations.custom_logger import CustomLogger
+    from litellm.types.integrations.custom_logger import (
+        HEADROOM_CONVERTED_STREAM_KEY,
+        AgenticLoopPlan,
+        AgenticLoopRequestPatch,
+    )
+    from litellm.types.utils import CallTypes
+except ImportError as error:
+    raise missing_extra("litellm", error) from error
 
 from holdfast.engine import Holdfast
 from holdfast.expand.tool import DESCRIPTION

@@ -12,11 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse
-from llama_index.core.bridge.pydantic import Field, PrivateAttr
-from llama_index.core.memory import BaseMemoryBlock
-from llama_index.core.tools import AsyncBaseTool, FunctionTool, ToolMetadata
+from holdfast.extras import missing_extra
+
+try:
+    from llama_index.core.agent.workflow import FunctionAgent
+    from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+    from llama_index.core.bridge.pydantic import Field, PrivateAttr
+    from llama_index.core.memory import BaseMemoryBlock
+    from llama_index.core.tools import AsyncBaseTool, FunctionTool, ToolMetadata
+except ImportError as error:
+    raise missing_extra("llama-index", error) from error
 
 from holdfast.cite import count
 from holdfast.engine import Holdfast

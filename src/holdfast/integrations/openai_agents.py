@@ -12,14 +12,19 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agents import FunctionTool, TResponseInputItem
-from agents.memory.session import SessionABC
-from agents.memory.session_settings import (
-    SessionSettings,
-    coerce_session_settings,
-    resolve_session_limit,
-)
-from agents.run_config import CallModelData, ModelInputData
+from holdfast.extras import missing_extra
+
+try:
+    from agents import FunctionTool, TResponseInputItem
+    from agents.memory.session import SessionABC
+    from agents.memory.session_settings import (
+        SessionSettings,
+        coerce_session_settings,
+        resolve_session_limit,
+    )
+    from agents.run_config import CallModelData, ModelInputData
+except ImportError as error:
+    raise missing_extra("openai-agents", error) from error
 
 from holdfast.engine import Holdfast
 from holdfast.errors import StoreConflictError

@@ -13,10 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart
-from pydantic_ai.tools import AgentDepsT, Tool
-from pydantic_ai.toolsets import FunctionToolset
+from holdfast.extras import missing_extra
+
+try:
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart
+    from pydantic_ai.tools import AgentDepsT, Tool
+    from pydantic_ai.toolsets import FunctionToolset
+except ImportError as error:
+    raise missing_extra("pydantic-ai", error) from error
 
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError

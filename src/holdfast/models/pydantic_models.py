@@ -16,9 +16,8 @@ from holdfast.errors import (
     ModelTimeoutError,
     ModelUnavailableError,
 )
+from holdfast.extras import how_to_install
 from holdfast.models.protocol import Completion
-
-_INSTALL = "Install the extra: pip install 'holdfast[models]'."
 
 
 class PydanticModel:
@@ -40,7 +39,7 @@ class PydanticModel:
             await asyncio.to_thread(__import__, "pydantic_ai.direct")
         except ImportError:
             raise ModelRefusedError(
-                "Pydantic AI is not installed", where=self.name, fix=_INSTALL
+                "Pydantic AI is not installed", where=self.name, fix=how_to_install("models")
             ) from None
         from pydantic_ai import exceptions, messages  # noqa: PLC0415 - optional, and slow
         from pydantic_ai.direct import model_request  # noqa: PLC0415

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.errors import StoreError
+from holdfast.extras import extra_with, how_to_install
 from holdfast.store.memory import MemoryStore
 from holdfast.store.postgres.address import without_password
 from holdfast.store.protocol import Store
@@ -78,11 +79,11 @@ async def _postgres(url: str, clock: Callable[[], float]) -> Store:
     try:
         from holdfast.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("asyncpg"):
+        if extra_with(error.name) != "postgres":
             raise
         raise StoreError(
             "stores on PostgreSQL need a driver that is not installed",
             where=without_password(url)[:200],
-            fix="Run `pip install 'holdfast[postgres]'`.",
+            fix=how_to_install("postgres"),
         ) from error
     return await PostgresStore.open(url, clock=clock)

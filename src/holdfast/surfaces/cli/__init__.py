@@ -41,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(arguments: Sequence[str]) -> int | str | None:
     from typer._completion_classes import completion_init  # noqa: PLC0415 - see main
 
+    from holdfast.extras import extra_with, missing_extra  # noqa: PLC0415
+
     from ._application import application, chosen  # noqa: PLC0415
     from ._output import complain  # noqa: PLC0415
 
@@ -54,14 +56,21 @@ def _run(arguments: Sequence[str]) -> int | str | None:
         return 2
     except OSError:
         raise
+    except ModuleNotFoundError as error:
+        extra = extra_with(error.name)
+        complain(missing_extra(extra) if extra else _bug(error))
+        return 2 if extra else 3
     except Exception as error:  # noqa: BLE001  # a bug of ours; its text may hold content
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        complain(
-            HoldfastError(
-                f"internal error: {type(error).__name__}",
-                where=f"{Path(place.filename).name}:{place.lineno}",
-                fix="This is a bug; please report it with this line.",
-            )
-        )
+        complain(_bug(error))
         return 3
     return 0
+
+
+def _bug(error: Exception) -> HoldfastError:
+    """Return an internal error by its kind and place: its text may hold content."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return HoldfastError(
+        f"internal error: {type(error).__name__}",
+        where=f"{Path(place.filename).name}:{place.lineno}",
+        fix="This is a bug; please report it with this line.",
+    )

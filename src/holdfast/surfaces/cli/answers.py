@@ -12,10 +12,12 @@ from rich.console import Console
 from rich.table import Column
 
 from holdfast.answers import AnswerFilter
+from holdfast.answers.cache import NO_EMBEDDER
 from holdfast.answers.importing import CachedRow, rows_of
 from holdfast.answers.records import unpacked
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, PrivacyError, StoreError
+from holdfast.extras import how_to_install
 from holdfast.store import Scope
 from holdfast.store.answer_shelf import StoredAnswer
 
@@ -56,7 +58,10 @@ def list_(
     which = AnswerFilter(session=session, ref=ref, contains=contains)
 
     async def work(engine: Holdfast) -> tuple[list[StoredAnswer], str]:
-        return await engine.answers.latest(limit, which), engine.answers.unlike_because
+        reason = engine.answers.unlike_because
+        if reason == NO_EMBEDDER:
+            reason = f"{reason}. {how_to_install('embeddings').rstrip('.')}"
+        return await engine.answers.latest(limit, which), reason
 
     kept, unlike = with_engine(settings, Scope(user, workspace), work)
 

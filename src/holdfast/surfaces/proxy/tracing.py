@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from holdfast.errors import SettingsError
+from holdfast.extras import how_to_install
 from holdfast.settings import Settings
 from holdfast.store import Turn
 from holdfast.surfaces.proxy.seen import RequestSeen, model_name, session_id
@@ -117,7 +118,7 @@ def configured(settings: Settings) -> Tracing | None:
         raise SettingsError(
             "spans need OpenTelemetry, which is not installed",
             where="otel_endpoint",
-            fix="Run `pip install 'holdfast[otel]'`, or leave otel_endpoint empty.",
+            fix=f"{how_to_install('otel')} Or leave otel_endpoint empty.",
         ) from error
     url = endpoint if endpoint.endswith(_PATH) else endpoint + _PATH
     return Tracing(exporter.OTLPSpanExporter(endpoint=url))
