@@ -23,7 +23,7 @@ class Extra(NamedTuple):
     modules: tuple[str, ...]
     """The modules that its packages provide; the extra is installed if all of them are there."""
     gives: str
-    """What a user gets with it, for `holdfast doctor`."""
+    """The feature that it adds, for `holdfast doctor`."""
 
 
 EXTRAS = {
@@ -86,7 +86,7 @@ def install_command(requirement: str) -> str:
     """Return the shell command that installs a requirement into the running environment.
 
     The command names this interpreter: a bare `pip` may belong to another environment. A virtual
-    environment made by uv has no pip of its own.
+    environment made by uv has no pip.
     """
     python, quote = _shown_path(), '"' if os.name == "nt" else "'"
     quoted = f"{quote}{requirement}{quote}" if "[" in requirement else requirement
