@@ -44,6 +44,41 @@ def test_config_with_a_broken_file_fails_with_file_line_and_key(cli: Cli) -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        ("[holdfast]\nserve_port = 9\n", "[holdfast]"),
+        ("[tool.holdfast]\nserve_port = 9\n", "[tool.holdfast]"),
+        ("[server]\nserve_port = 9\nunknown = 1\n", "[server]"),
+    ],
+)
+@pytest.mark.parametrize("flag", [[], ["--check"]])
+def test_settings_in_a_table_are_told_where_they_belong(
+    cli: Cli, text: str, header: str, flag: list[str]
+) -> None:
+    """`holdfast config` gave the advice to run `holdfast config`."""
+    path = cli.write("holdfast.toml", text)
+    result = cli("config", *flag)
+    assert result.err == (
+        f"holdfast: the settings file has a table {header}, and settings belong to no table "
+        f"({path}:1)\n  Delete the line `{header}`, and move its settings above any other table.\n"
+    )
+
+
+def test_a_table_without_settings_is_unknown(cli: Cli) -> None:
+    path = cli.write("holdfast.toml", "color = 'never'\n[project]\nname = 'x'\n")
+    assert cli("config").err == (
+        f"holdfast: unknown table [project] ({path}:2)\n"
+        "  `holdfast config --sample` prints a file with every setting.\n"
+    )
+
+
+def test_advice_for_an_unknown_setting_can_be_followed(cli: Cli) -> None:
+    cli.write("holdfast.toml", "zzz = 1\n")
+    assert "holdfast config --sample" in cli("config").err
+    assert cli("config", "--sample").code == 0
+
+
 def test_check_passes_in_one_line(cli: Cli) -> None:
     result = cli("config", "--check")
     assert (result.code, result.out, result.err) == (0, "The settings are fine.\n", "")

@@ -30,7 +30,9 @@ _RESERVED_VARIABLES = frozenset({_CONFIG_VARIABLE, "HOLDFAST_DATA"})
 
 _OTHER_FILE = f"Mend it, or name another file with {_CONFIG_VARIABLE}."
 _SEE_SAMPLE = "Compare with `holdfast config --sample`."
+_LIST_ALL = "`holdfast config --sample` prints a file with every setting."
 _LISTED_PROBLEMS = 10
+_DEEPEST_TABLE = 5
 
 
 class _Given(NamedTuple):
@@ -172,10 +174,33 @@ def unknown_variables(keys: Iterable[Key], environ: Mapping[str, str]) -> list[S
 
 
 def _unknown(item: _Given, names: Iterable[str]) -> SettingsError:
+    if isinstance(item.value, dict) and item.origin.startswith("file "):
+        return _unknown_table(item, item.value, names)
     return SettingsError(
         f"unknown setting {item.name[:100]!r}",
         where=_place(item),
-        fix=_did_you_mean(item.name, names) or "Run `holdfast config` to see all settings.",
+        fix=_did_you_mean(item.name, names) or _LIST_ALL,
+    )
+
+
+def _unknown_table(
+    item: _Given, table: Mapping[str, object], names: Iterable[str]
+) -> SettingsError:
+    """Return the problem of a table that is no setting, such as `[holdfast]` around settings."""
+    header = item.name
+    while len(table) == 1 and header.count(".") < _DEEPEST_TABLE:
+        name, inner = next(iter(table.items()))
+        if not isinstance(inner, dict):
+            break
+        header, table = f"{header}.{name}", inner  # [tool.holdfast] is a table in a table
+    shown = f"[{header[:100]}]"
+    if not table.keys() & set(names):
+        fix = _did_you_mean(item.name, names) or _LIST_ALL
+        return SettingsError(f"unknown table {shown}", where=_place(item), fix=fix)
+    return SettingsError(
+        f"the settings file has a table {shown}, and settings belong to no table",
+        where=_place(item),
+        fix=f"Delete the line `{shown}`, and move its settings above any other table.",
     )
 
 
