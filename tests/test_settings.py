@@ -146,13 +146,11 @@ def test_unknown_key_is_refused_with_line_and_a_guess(tmp_path: Path) -> None:
 
 
 def test_unknown_key_far_from_any_other_gets_a_pointer_instead_of_a_guess(tmp_path: Path) -> None:
-    path = write(tmp_path, "[zzz]\nx = 1")
+    path = write(tmp_path, "zzz = 1\n[qqq]\nx = 1")
+    advice = "`holdfast config --sample` prints a file with every setting."
     assert problems(tmp_path) == [
-        (
-            "unknown setting 'zzz'",
-            f"{path}:1",
-            "`holdfast config --sample` prints a file with every setting.",
-        )
+        ("unknown setting 'zzz'", f"{path}:1", advice),
+        ("unknown table [qqq]", f"{path}:2", advice),
     ]
 
 

@@ -21,7 +21,15 @@ from holdfast.calling.network import BrokenOffError, failure, place_of
 from holdfast.wire.answers import overflow_message
 from tests.fitting.test_citing import chat, log
 from tests.proxy.gatekeeper import KEY
-from tests.proxy.harness import DIALECTS, FAMILIES, ask, path_of, request_in, running_proxy
+from tests.proxy.harness import (
+    DIALECTS,
+    FAMILIES,
+    PASSING,
+    ask,
+    path_of,
+    request_in,
+    running_proxy,
+)
 from tests.proxy.spoken import says, text
 from tests.proxy.talking import anthropic, genai, openai
 from tests.proxy.upstream import Upstream
@@ -54,6 +62,45 @@ def test_a_refused_connection_names_the_upstream_and_the_cause(dialect: str) -> 
     assert "refused the connection" in message_of(answered)
     assert "holdfast config" in message_of(answered)
     assert "secret" not in message_of(answered)
+
+
+@pytest.mark.parametrize("dialect", [*DIALECTS, *PASSING])
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_another_method_than_post_is_told_what_to_send(dialect: str, method: str) -> None:
+    """The message was: there is no upstream for this path."""
+    with running_proxy() as proxy:
+        path = path_of(dialect)
+        answered = ask(proxy.url + path, method=method)
+        assert answered.status == 405
+        assert answered.headers["allow"] == "POST"
+        told = answered.body.decode().replace('\\"', '"')
+        assert f"this path takes POST requests, and {method} was sent (at {path})" in told
+        example = re.search(r"curl \S+ -H 'content-type: application/json' -d '(\{.*\})'", told)
+        assert example
+        proxy.settled()
+        page = ask(f"{proxy.url}/").body.decode()
+        assert "The client sent GET or another method" in page
+        assert "could not be reached" not in page
+        if dialect in DIALECTS:  # the offline model speaks no others
+            assert ask(proxy.url + path, example[1].encode()).status == 200
+
+
+def test_what_the_upstream_answers_to_a_get_passes_through() -> None:
+    """OpenAI lists stored completions at GET /v1/chat/completions."""
+    with Upstream() as upstream, running_proxy({}, upstream.url) as proxy:
+        answered = ask(f"{proxy.url}/v1/chat/completions", headers=KEYS)
+        assert "this path takes POST" not in answered.body.decode()
+
+
+def test_a_path_of_nobody_is_not_called_unreachable() -> None:
+    with running_proxy() as proxy:
+        answered = ask(f"{proxy.url}/v1/nothing")
+        assert answered.status == 404
+        assert "no upstream is set for OpenAI's requests" in message_of(answered)
+        proxy.settled()
+        page = ask(f"{proxy.url}/").body.decode()
+        assert "No upstream is set for this path." in page
+        assert "could not be reached" not in page
 
 
 def test_what_passes_through_is_told_the_same() -> None:

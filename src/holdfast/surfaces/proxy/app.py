@@ -42,7 +42,15 @@ from holdfast.surfaces.proxy.heap import LARGE_BYTES, give_back_after
 from holdfast.surfaces.proxy.incoming import Incoming, Receive, TooSlowError, Upload
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.models import OFFLINE_NAME, lists_models, model_list
-from holdfast.surfaces.proxy.routes import Route, family_of, meant, route
+from holdfast.surfaces.proxy.routes import (
+    Route,
+    WrongMethodError,
+    WrongPathError,
+    family_of,
+    meant,
+    route,
+    unanswered,
+)
 from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.sending import received
 from holdfast.surfaces.proxy.service import READING, Service
@@ -229,7 +237,7 @@ class ProxyApp:
         scope, headers, names = asked.scope, asked.headers, asked.by_name
         path, method = scope["path"], scope["method"]
         if wanted := meant(path):
-            raise UpstreamError(
+            raise WrongPathError(
                 f"there is nothing here: {wanted} was meant",
                 status=404,
                 where=path[:100],
@@ -247,12 +255,7 @@ class ProxyApp:
             await _send(send, models)
             return
         if upstream is None:
-            raise UpstreamError(
-                "there is no upstream for this path",
-                status=404,
-                where=path[:100],
-                fix="Name one in the settings: see `holdfast serve --help`.",
-            )
+            raise unanswered(method, path, family, names.get("host", ""))
         url = address(upstream, _raw_path(scope), asked.query)
         out = outgoing_headers(upstream, headers, own_tokens(self.service.settings).values())
         length = names.get("content-length", "")
@@ -279,6 +282,8 @@ def _told(error: HoldfastError, dialect: str) -> Outcome:
     headers = _JSON
     if isinstance(error, UnknownEncodingError):
         headers = _JSON | {"accept-encoding": ACCEPTED}  # as RFC 9110, 15.5.16, asks for
+    elif isinstance(error, WrongMethodError):
+        headers = _JSON | {"allow": "POST"}  # as RFC 9110, 15.5.6, asks for
     message, kind = str(error), ""
     if isinstance(error, BudgetExceededError):
         kind = OVERFLOW

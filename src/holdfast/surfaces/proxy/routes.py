@@ -1,4 +1,4 @@
-"""Which dialect a path speaks, and what is asked for there.
+"""Which dialect a path speaks, what is asked for there, and errors for wrong paths and methods.
 
 routes: the first word of the proxy. What is not listed here passes through untouched.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from holdfast.calling.upstreams import Family
+from holdfast.calling.network import UpstreamError
+from holdfast.calling.upstreams import OFFICIAL, OWNERS, Family
 
 
 class Route(NamedTuple):
@@ -71,6 +72,57 @@ def meant(path: str) -> str:
     path = path.rstrip("/")
     wanted = path.removeprefix("/v1") if path.startswith("/v1/v1/") else f"/v1{path}"
     return wanted if wanted in _ROUTES and path not in _ROUTES else ""
+
+
+class NoUpstreamError(UpstreamError):
+    """No upstream is set that could answer the request."""
+
+
+class WrongPathError(UpstreamError):
+    """The path is none of a provider's, because the client's base URL is wrong."""
+
+
+class WrongMethodError(UpstreamError):
+    """The path takes POST requests only; the client sent another method."""
+
+
+_EXAMPLES = {
+    "openai-chat": '{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}',
+    "openai-responses": '{"model": "gpt-4o", "input": "Hello"}',
+    "anthropic": '{"model": "claude-sonnet-4-5", "max_tokens": 1000, '
+    '"messages": [{"role": "user", "content": "Hello"}]}',
+    "gemini": '{"contents": [{"role": "user", "parts": [{"text": "Hello"}]}]}',
+    "converse": '{"messages": [{"role": "user", "content": [{"text": "Hello"}]}]}',
+    "cohere": '{"model": "command-a-03-2025", "messages": [{"role": "user", "content": "Hello"}]}',
+}
+"""By dialect, the smallest request body."""
+_HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,100}")
+
+
+def unanswered(method: str, path: str, family: Family | None, host: str) -> UpstreamError:
+    """Return the error for a request that neither an upstream nor the offline model answers."""
+    where = path[:100]
+    if method != "POST" and (there := route("POST", path)) is not None:
+        address = f"http://{host if _HOST.fullmatch(host) else 'HOST'}{where}"
+        example = (
+            f"curl {address} -H 'content-type: application/json' -d '{_EXAMPLES[there.dialect]}'"
+        )
+        return WrongMethodError(
+            f"this path takes POST requests, and {method} was sent",
+            status=405,
+            where=where,
+            fix=f"Send a JSON body: {example}",
+        )
+    if family is None:
+        what, fix = "this path is none of a provider's API", "Check the client's base URL."
+        return WrongPathError(what, status=404, where=where, fix=fix)
+    return NoUpstreamError(
+        f"no upstream is set for {OWNERS[family]} requests",
+        status=404,
+        where=where,
+        fix=f"Start the proxy with --{family} {OFFICIAL[family]} (or the setting "
+        f"{family}_upstream).",
+    )
 
 
 BARE = tuple(path.removeprefix("/v1") for path in _ROUTES if path.startswith("/v1/"))

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.calling.expansions import Caps
-from holdfast.calling.network import HttpSending, Sending, UpstreamError
+from holdfast.calling.network import HttpSending, Sending
 from holdfast.calling.upstreams import OFFICIAL, OWNERS, PASSED_ON, Family, Upstreams
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
@@ -22,6 +22,7 @@ from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.login import Logins
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.recent import Recent
+from holdfast.surfaces.proxy.routes import NoUpstreamError
 from holdfast.surfaces.proxy.telemetry import Telemetry
 from holdfast.surfaces.proxy.tenants import Tenants
 from holdfast.wire import Conversation
@@ -83,7 +84,7 @@ class Service:
         if self.answers_offline and speaks:
             return
         offline = ", or with --offline to have the offline model answer" if speaks else ""
-        raise UpstreamError(
+        raise NoUpstreamError(
             f"no upstream is set for {OWNERS[family]} requests",
             status=404,
             fix=f"Start the proxy with --{family} {OFFICIAL[family]} (or the setting "

@@ -51,6 +51,9 @@ _BY_ERROR = {
     "PrivacyError": "privacy_policy = refuse: it holds what may not be stored.",
     "StoreUnavailableError": "The store is unavailable, and on_store_failure is refuse.",
     "UpstreamError": "The upstream could not be reached, or refused.",
+    "NoUpstreamError": "No upstream is set for this path.",
+    "WrongPathError": "The path belongs to no provider: check the client's base URL.",
+    "WrongMethodError": "The client sent GET or another method to a path that takes POST.",
     "BrokenOffError": "The upstream broke off its answer.",
     "SettingsError": "The request names a model or a switch that means nothing.",
 }
