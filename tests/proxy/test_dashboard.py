@@ -280,6 +280,27 @@ def test_a_ref_gives_its_parts_and_its_very_bytes(busy: Running) -> None:
     assert raw.headers["content-disposition"].startswith('attachment; filename="ref-')
 
 
+def test_looking_at_a_ref_is_not_an_opening() -> None:
+    """Each look at the page was counted among the openings."""
+    with running_proxy() as running:
+        demo.tool_turns(running, "s", [demo.build_log(n) for n in range(2)])
+        engine = running.service.engine
+        before = running.do(engine.store.refs(engine.scope))
+        home = opened_column(running, "/refs")
+        for info in before:
+            for path in (links.ref(info.ref_id), links.ref(info.ref_id, lines="2-3"),
+                         links.ref(info.ref_id, page=2), links.raw(info.ref_id)):  # fmt: skip
+                assert view(running, path).status == 200
+        running.settled()
+        assert running.do(engine.store.refs(engine.scope)) == before
+        assert opened_column(running, "/refs") == home
+
+
+def opened_column(running: Running, path: str) -> list[str]:
+    page = view(running, path).body.decode()
+    return re.findall(r'<td class="number" data-label="Opened">([^<]*)</td>', page)
+
+
 def test_all_pages_of_a_ref_together_are_its_content(busy: Running) -> None:
     engine = busy.service.engine
     info = max(busy.do(engine.store.refs(engine.scope)), key=lambda one: one.size)

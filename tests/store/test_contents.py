@@ -187,6 +187,23 @@ def test_state_turns_stale_at_its_end_and_the_content_stays(opener: Opener) -> N
     opener.run(work)
 
 
+def test_a_peek_is_no_access(opener: Opener) -> None:
+    made = content("x")
+
+    async def work(store: Store) -> None:
+        await store.put(HERE, [made])
+        await store.get(HERE, made.ref_id)
+        before = await the_info(store, made.ref_id)
+        opener.clock.advance(1)
+        stored = await store.get(HERE.of("another session"), made.ref_id, peek=True)
+        assert stored is not None
+        assert stored.data == made.data
+        assert stored.info == await the_info(store, made.ref_id) == before
+        assert await store.refs(HERE.of("another session")) == []
+
+    opener.run(work)
+
+
 def test_accesses_are_counted(opener: Opener) -> None:
     made = content("x")
 

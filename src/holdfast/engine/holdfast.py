@@ -273,21 +273,23 @@ class Holdfast:
         options: Mapping[str, Any] | ExpandOptions | None = None,
         *,
         opener: str = NAME,
+        peek: bool = False,
     ) -> Expansion:
         """Open a part of a stored content, exactly; what cannot be opened says why.
 
-        `opener` is what the tool is called with which the rest can be opened.
+        `opener` is what the tool is called with which the rest can be opened. With `peek` it does
+        not count as an opening: a person looks at it, and no model needed it.
         """
         wanted = ExpandOptions.parse(options)
         try:
-            stored = await self.store.get(self.scope, ref_id)
+            stored = await self.store.get(self.scope, ref_id, peek=peek)
         except DamagedContentError:
             stored = None
         if stored is None:
             known = await self.store.info(self.scope, ref_id)
             return missing(ref_id, known, count=count_text)
         info, data = stored.info, stored.data
-        if self.summary_queue is not None:
+        if self.summary_queue is not None and not peek:
             await self.summary_queue.opened(self.scope, info)
         note = note_of(info)
         work = partial(self.workers.expand, info.ref_id, data, info.kind, wanted)

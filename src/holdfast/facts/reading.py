@@ -72,7 +72,7 @@ class FactReader:
 
     async def __call__(self, job: Job) -> Outcome:
         """Have a result read; done again, it finds the same facts and their sources."""
-        stored = await self._store.get(job.scope.of(""), job.ref_id)
+        stored = await self._store.get(job.scope.of(""), job.ref_id, peek=True)
         if stored is None:
             return Outcome(skipped="the content is gone")
         # Nothing is kept of what was said beside the facts: they go with their content.

@@ -102,7 +102,7 @@ class FoldSummariser:
 
     async def __call__(self, job: Job) -> Outcome:
         """Have messages summarised; what is said of them is kept with the end of the job."""
-        stored = await self._store.get(job.scope.of(""), job.ref_id)
+        stored = await self._store.get(job.scope.of(""), job.ref_id, peek=True)
         if stored is None:
             return Outcome(skipped="the content is gone")
         texts = transcript(messages_in(stored.data, job.key.partition(":")[0]))

@@ -85,7 +85,7 @@ class Summariser:
 
     async def __call__(self, job: Job) -> Outcome:
         """Have a content summarised; what it is said to be changes with the end of the job."""
-        stored = await self._store.get(job.scope.of(""), job.ref_id)
+        stored = await self._store.get(job.scope.of(""), job.ref_id, peek=True)
         if stored is None:
             return Outcome(skipped="the content is gone")
         cache = SummariesOfContent(self._store, job.scope, stored.info.sha256)

@@ -52,7 +52,7 @@ async def verify(report: Report, store: Store, scope: Scope) -> Verified:
         if gathered and (entry is None or cited(entry, source.fidelity) != source):
             faults.append(Fault(source.id, "is not the source that the run read under this number"))
         try:
-            stored = await store.get(scope, source.ref)
+            stored = await store.get(scope, source.ref, peek=True)
         except HoldfastError as error:
             faults.append(Fault(source.id, error.what))
             continue

@@ -144,7 +144,7 @@ class MemoryStore:
         parsed = parse(name)
         return None if parsed is None else self._shelf(scope).find(parsed)
 
-    async def get(self, scope: Scope, ref: str) -> Stored | None:
+    async def get(self, scope: Scope, ref: str, *, peek: bool = False) -> Stored | None:
         """Open a ref."""
         entry = self._find(scope, ref)
         if entry is None or entry.removed:
@@ -152,10 +152,11 @@ class MemoryStore:
         if not self._workspace(scope).is_sound(entry.sha256):
             self._mark(scope, entry.sha256)
             raise rules.damaged(entry.content.ref_id)
-        entry.accesses += 1
-        entry.accessed_at = self._clock()
-        if scope.session:
-            entry.uses.add(scope.session)
+        if not peek:
+            entry.accesses += 1
+            entry.accessed_at = self._clock()
+            if scope.session:
+                entry.uses.add(scope.session)
         return Stored(self._info(scope, entry), self._workspace(scope).data[entry.sha256])
 
     def _mark(self, scope: Scope, sha256: str) -> None:

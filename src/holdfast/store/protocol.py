@@ -72,11 +72,12 @@ class Store(Protocol):
             RefCollisionError: another content has the same ref in this scope.
         """
 
-    async def get(self, scope: Scope, ref: str) -> Stored | None:
+    async def get(self, scope: Scope, ref: str, *, peek: bool = False) -> Stored | None:
         """Open a ref, in any form that refs.py understands; None if there is nothing to open.
 
         Counts as an access, and as a use by `scope.session` if it names one; other calls see
-        that once they read after it. What `info` calls removed is None here.
+        that once they read after it. With `peek` it counts as neither: a person looks at it, or
+        a background job reads it. What `info` calls removed is None here.
 
         Raises:
             RefCollisionError: the digits fit two contents.

@@ -176,9 +176,9 @@ async def bury(connection: Connection, scope: Scope, refs: Sequence[tuple[str, s
 
 
 async def get(
-    database: Database, scope: Scope, ref: str, clock: Callable[[], float]
+    database: Database, scope: Scope, ref: str, clock: Callable[[], float], *, peek: bool
 ) -> Stored | None:
-    """Open a ref, and count the access."""
+    """Open a ref, and count the access unless it is a `peek`."""
     name = parse(ref)
     if name is None:
         return None
@@ -191,6 +191,8 @@ async def get(
         await blobs.mark(database, scope, [row], clock())
         raise rules.damaged(row["ref_id"])
     now = clock()
+    if peek:
+        return Stored(info_of(row, now), data)
     key = (scope.workspace, scope.user, row["sha256"], row["kind"])
     counted = await database.fetch(_COUNT_ACCESS, *key, now, scope.session)
     # Between the two statements the ref may have been forgotten; its content was read before.

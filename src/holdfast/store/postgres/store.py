@@ -109,9 +109,9 @@ class PostgresStore:
         if before < _MANY <= self._put:
             await upkeep.look_at_once(self._database)
 
-    async def get(self, scope: Scope, ref: str) -> Stored | None:
+    async def get(self, scope: Scope, ref: str, *, peek: bool = False) -> Stored | None:
         """Open a ref."""
-        return await originals.get(self._database, scope, ref, self._clock)
+        return await originals.get(self._database, scope, ref, self._clock, peek=peek)
 
     async def info(self, scope: Scope, ref: str) -> RefInfo | None:
         """What is known of a ref."""

@@ -153,7 +153,7 @@ class SqliteStore:
         now = self._clock()
         await self._write(lambda db: originals.put(db, scope, packed, now))
 
-    async def get(self, scope: Scope, ref: str) -> Stored | None:
+    async def get(self, scope: Scope, ref: str, *, peek: bool = False) -> Stored | None:
         """Open a ref."""
         opened = await self._read(lambda db: originals.open_ref(db, scope, ref))
         if opened is None:
@@ -163,6 +163,8 @@ class SqliteStore:
             await self._set_apart(scope, row.sha256)
             raise rules.damaged(row.ref_id)
         now = self._clock()
+        if peek:
+            return Stored(row.info(now), data)
         self._note(lambda db: originals.note_access(db, scope, row.id, now))
         noted = row._replace(accesses=row.accesses + 1, accessed_at=now)
         return Stored(noted.info(now), data)

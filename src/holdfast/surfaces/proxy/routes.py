@@ -104,14 +104,12 @@ def unanswered(method: str, path: str, family: Family | None, host: str) -> Upst
     where = path[:100]
     if method != "POST" and (there := route("POST", path)) is not None:
         address = f"http://{host if _HOST.fullmatch(host) else 'HOST'}{where}"
-        example = (
-            f"curl {address} -H 'content-type: application/json' -d '{_EXAMPLES[there.dialect]}'"
-        )
+        body = _EXAMPLES[there.dialect]
         return WrongMethodError(
-            f"this path takes POST requests, and {method} was sent",
+            f"this path takes POST requests, and {method[:20]} was sent",
             status=405,
             where=where,
-            fix=f"Send a JSON body: {example}",
+            fix=f"Send a JSON body: curl {address} -H 'content-type: application/json' -d '{body}'",
         )
     if family is None:
         what, fix = "this path is none of a provider's API", "Check the client's base URL."

@@ -227,7 +227,7 @@ class Gathering:
         if visible and info.state in ("fresh", "stale"):
             asked = {**options, "page": page, "max_tokens": _PAGE_TOKENS}
             try:
-                opened = await self.engine.expand_ref(info.ref_id, asked)
+                opened = await self.engine.expand_ref(info.ref_id, asked, peek=True)
             except ExpandError as error:
                 refused = f"This cannot be opened: {error}"
         return ContentShown(
@@ -241,5 +241,5 @@ class Gathering:
 
     async def raw(self, ref: str) -> tuple[str, bytes] | None:
         """The name and the very bytes of a content."""
-        stored = await self.store.get(self.scope, ref)
+        stored = await self.store.get(self.scope, ref, peek=True)
         return None if stored is None else (stored.info.ref_id, stored.data)
