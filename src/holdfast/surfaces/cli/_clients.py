@@ -1,7 +1,7 @@
 """clients: how programs that call models are pointed at another address, as data.
 
-Each takes the proxy's address and gives variables and arguments; nothing of a user's own files is
-changed. What a program was pointed at before becomes the upstream: see `upstream_of`.
+Each function takes the proxy's address and returns variables and arguments; none changes the user's
+own files. The address that a program used before becomes the upstream: see `upstream_of`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
+
+from . import _claude_code
 
 Family = Literal["openai", "anthropic", "gemini"]
 
@@ -25,7 +27,7 @@ class Pointed(NamedTuple):
 
     variables: dict[str, str]
     arguments: tuple[str, ...] = ()
-    """To stand before its other arguments."""
+    """Arguments to put before its other arguments."""
 
 
 def _by_variables(url: str, environment: Mapping[str, str]) -> Pointed:
@@ -64,7 +66,15 @@ def _opencode(url: str, environment: Mapping[str, str]) -> Pointed:
     return Pointed(variables | {"OPENCODE_CONFIG_CONTENT": json.dumps(merged)})
 
 
+def _claude(url: str, environment: Mapping[str, str]) -> Pointed:
+    """Claude Code switches features off at a foreign address: it is told to keep them."""
+    variables = _by_variables(url, environment).variables
+    arguments = _claude_code.arguments_at(url, environment)
+    return Pointed(variables | _claude_code.restored_variables(environment), arguments)
+
+
 _PROGRAMS: dict[str, Callable[[str, Mapping[str, str]], Pointed]] = {
+    "claude": _claude,
     "codex": _codex,
     "opencode": _opencode,
 }
@@ -85,8 +95,16 @@ def pointed(program: str, url: str, environment: Mapping[str, str]) -> Pointed:
     return _PROGRAMS.get(program, _by_variables)(url, environment)
 
 
+def program_environment(program: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment with the addresses that the program's own settings put above it."""
+    if program != "claude":
+        return environment
+    address = _claude_code.address_in_settings(environment)
+    return {**environment, "ANTHROPIC_BASE_URL": address} if address else environment
+
+
 def upstream_of(family: Family, environment: Mapping[str, str]) -> str:
-    """Where a program would have sent requests of a family; nothing for the vendor's own."""
+    """Return where a program would have sent requests of a family; empty for the vendor's own."""
     for name in VARIABLES[family]:
         if value := environment.get(name):
             return value.rstrip("/").removesuffix("/v1") if family == "openai" else value

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +16,8 @@ from holdfast.errors import HoldfastError
 from holdfast.settings import Settings, environment_for_programs
 
 from ._bill import bill
-from ._clients import INSTALLS, Family, pointed, upstream_of
+from ._clients import INSTALLS, Family, pointed, program_environment, upstream_of
+from ._gemini_cli import signed_in
 from ._output import remark
 from ._store import StoreOption
 
@@ -63,27 +67,41 @@ def wrap(
             else "Give the name of a program, or the path to one.",
         )
     configured = Settings.load(store_url=store, request_limit=limit)
-    settings = configured if offline else _with_upstreams(configured, environment, store, limit)
+    program = Path(command[0]).stem
+    seen = program_environment(program, environment)
+    settings = configured if offline else _with_upstreams(configured, seen, store, limit)
 
     from holdfast.surfaces.proxy import beside  # noqa: PLC0415 - other commands start faster
 
-    def program_at(url: str) -> beside.Program:
-        target = pointed(Path(command[0]).stem, url, environment)
-        words = (executable or "", *target.arguments, *command[1:])
-        return beside.Program(words, environment | target.variables)
+    with _signed_in(program, environment, command[1:]) as variables:
 
-    try:
-        code, used = asyncio.run(beside.beside(settings, program_at))
-    except PermissionError as error:
-        raise HoldfastError(
-            "this file cannot be run", where=command[0], fix="Give a program."
-        ) from error
+        def program_at(url: str) -> beside.Program:
+            target = pointed(program, url, environment)
+            words = (executable or "", *target.arguments, *command[1:])
+            return beside.Program(words, environment | target.variables | variables)
+
+        try:
+            code, used = asyncio.run(beside.beside(settings, program_at))
+        except PermissionError as error:
+            raise HoldfastError(
+                "this file cannot be run", where=command[0], fix="Give a program."
+            ) from error
     remark(bill(used))
     raise typer.Exit(code)
 
 
+def _signed_in(
+    program: str, environment: Mapping[str, str], arguments: Sequence[str]
+) -> AbstractContextManager[dict[str, str]]:
+    """Return what lets a program sign in as it would without the proxy, as variables."""
+    if program != "gemini":
+        return nullcontext({})
+    in_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return signed_in(environment, arguments, in_terminal=in_terminal)
+
+
 def _with_upstreams(
-    settings: Settings, environment: dict[str, str], store: str | None, limit: int | None
+    settings: Settings, environment: Mapping[str, str], store: str | None, limit: int | None
 ) -> Settings:
     """The same settings, in which every family has an upstream."""
     from holdfast.calling.upstreams import OFFICIAL  # noqa: PLC0415 - see wrap
