@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import holdfast
 from holdfast.calling.finding import lazy_rules
 from holdfast.engine.record import Before, asked_body, last_sides, written
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
@@ -176,19 +177,116 @@ def test_a_client_that_defers_tools_itself_is_left_alone() -> None:
     assert defers(fitted(json.dumps(value).encode(), "anthropic")) == []
 
 
+@EACH
+@pytest.mark.parametrize("name", ["ToolSearch", "tool_search"])
+def test_a_client_that_searches_tools_itself_is_left_alone(dialect: str, name: str) -> None:
+    """Claude Code names its own search so; its deferred tools are in no request."""
+    asked = body(dialect, [*MANY, {**MANY[0], "name": name}])
+    result = fitted(asked, dialect)
+    assert defers(result) == []
+    assert set(sent(result)) >= {tool["name"] for tool in MANY}
+
+
+CORE: dict[str, list[str]] = {
+    "Claude Code": ["Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write"],
+    "Codex": ["apply_patch", "exec_command", "shell", "view_image", "write_stdin"],
+    "Gemini CLI": [
+        *("glob", "grep_search", "list_directory", "read_file", "read_many_files", "replace"),
+        *("run_shell_command", "search_file_content", "write_file"),
+    ],
+    "opencode": ["bash", "edit", "glob", "grep", "list", "patch", "read", "write"],
+    "Cline": ["execute_command", "list_files", "replace_in_file", "search_files", "write_to_file"],
+    "Copilot": ["create_file", "file_search", "list_dir", "run_in_terminal"],
+    "OpenHands": ["execute_bash", "str_replace_editor"],
+}
+MCP = [{**tool, "name": f"mcp__{tool['name']}"} for tool in MANY]
+
+
+@EACH
+@pytest.mark.parametrize("client", CORE)
+def test_file_and_shell_tools_stay_while_others_can_be_set_aside(dialect: str, client: str) -> None:
+    core = [{**MANY[0], "name": name} for name in CORE[client]]
+    for limit in (None, 40_000):  # too many tokens, and too much of the limit
+        result = fitted(body(dialect, [*core, *MCP]), dialect, limit=limit)
+        assert set(sent(result)) == OURS | set(CORE[client])
+        again = fitted(body(dialect, [*core, *MCP]), dialect, result.state, limit=limit)
+        assert sent(again) == sent(result)
+
+
+def test_a_servers_tool_with_such_a_name_can_be_set_aside() -> None:
+    other = {**MANY[0], "name": "mcp__files__read_file"}
+    assert set(sent(fitted(body("anthropic", [*MANY, other]), "anthropic"))) == OURS
+
+
+@EACH
+def test_file_and_shell_tools_go_only_where_hardly_anything_else_would_fit(dialect: str) -> None:
+    names = [*CORE["Claude Code"], *CORE["Gemini CLI"], *CORE["Cline"]]
+    core = [{**MANY[0], "name": name} for name in names]
+    roomy = fitted(body(dialect, core), dialect)
+    assert defers(roomy) == []  # many tokens, but the agent needs them with every turn
+    narrow = fitted(body(dialect, [*core, *MCP]), dialect, limit=9_000)
+    assert set(sent(narrow)) == OURS
+
+
+def called(names: Sequence[str], dialect: str = "openai-chat") -> bytes:
+    """A request whose conversation has called these tools, one after the other."""
+    value = json.loads(body(dialect))
+    for n, name in enumerate(names):
+        made = {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+        value["messages"] += [
+            {"role": "assistant", "content": None, "tool_calls": [made]},
+            {"role": "tool", "tool_call_id": f"c{n}", "content": "fine"},
+        ]
+    return json.dumps(value).encode()
+
+
+def test_all_tools_that_the_session_has_used_stay_while_others_can_be_set_aside() -> None:
+    names = [tool["name"] for tool in MANY[:12]]
+    result = fitted(called(names), "openai-chat")
+    assert set(sent(result)) == OURS | set(names)
+
+
+def test_where_the_limit_is_small_only_the_tools_used_last_stay() -> None:
+    names = [tool["name"] for tool in MANY[:30]]
+    result = fitted(called(names), "openai-chat", limit=8_000)
+    assert set(sent(result)) == OURS | set(names[-8:])
+
+
+CLAUDE_CODE = frozenset({"claude-code-20250219"})
+
+
+@pytest.mark.parametrize(
+    ("betas", "claimed"), [(frozenset(), True), (CLAUDE_CODE, False)], ids=["other", "Claude Code"]
+)
+@pytest.mark.parametrize("native", [False, True], ids=["ours", "Anthropic's"])
+def test_no_saving_is_claimed_for_tools_that_the_client_would_have_deferred_itself(
+    betas: frozenset[str], claimed: bool, native: bool
+) -> None:
+    """At a foreign address Claude Code sends all schemas, at Anthropic's own it defers them."""
+    options: dict[str, Any] = {
+        "betas": betas,
+        "rules": msgspec.structs.replace(RULES, native=native),
+        "model": "claude-opus-4-8",
+        "offer_expand": "when_cited",  # else the tool that opens refs costs a few tokens
+    }
+    asked = body("anthropic", model="claude-opus-4-8")
+    result = fitted(asked, "anthropic", **options)
+    [edit] = defers(result)
+    spared = holdfast.count(asked, dialect="anthropic").tokens - result.tokens
+    assert spared > 10_000
+    assert edit.from_tokens - edit.to_tokens == spared  # the record tells what was done
+    assert result.untouched - result.tokens == (spared if claimed else 0)
+    again = fitted(asked, "anthropic", result.state, **options)
+    assert again.untouched == result.untouched
+
+
 def test_an_answer_that_is_fetched_later_is_left_alone() -> None:
     assert defers(fitted(body("openai-responses", background=True), "openai-responses")) == []
 
 
 def test_tools_that_were_called_lately_stay() -> None:
     name = MANY[4]["name"]
-    value = json.loads(body("openai-chat"))
-    made = {"id": "c1", "type": "function", "function": {"name": name, "arguments": "{}"}}
-    value["messages"] += [
-        {"role": "assistant", "content": None, "tool_calls": [made]},
-        {"role": "tool", "tool_call_id": "c1", "content": "fine"},
-    ]
-    assert set(sent(fitted(json.dumps(value).encode(), "openai-chat"))) == OURS | {name}
+    assert set(sent(fitted(called([name]), "openai-chat"))) == OURS | {name}
 
 
 @settings(deadline=None, max_examples=30)

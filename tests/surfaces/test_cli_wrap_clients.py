@@ -50,8 +50,8 @@ def told_process(folder: Path, program: str, *arguments: str, **variables: str) 
     (folder / program).write_text(TELLS.format(python=sys.executable))
     (folder / program).chmod(0o755)
     command = ("wrap", "--offline", "--store", "memory:", "--", program, *arguments)
-    paths = {"PATH": f"{folder}:{os.environ['PATH']}", "TMPDIR": str(folder)}
-    done = run_process(*command, folder=folder, **paths, **variables)
+    paths: dict[str, Any] = {"PATH": f"{folder}:{os.environ['PATH']}", "TMPDIR": str(folder)}
+    done = run_process(*command, folder=folder, **paths | variables)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
 
@@ -230,7 +230,7 @@ def test_settings_that_choose_or_cannot_be_read_are_left_alone(
 
 @pytest.mark.parametrize("place", ["", "work/.env", "work/.gemini/.env", ".gemini/.env", ".env"])
 def test_another_way_to_sign_in_is_left_alone(work: Path, place: str) -> None:
-    chosen = {"GOOGLE_GENAI_USE_VERTEXAI": "true"}
+    chosen: dict[str, Any] = {"GOOGLE_GENAI_USE_VERTEXAI": "true"}
     if place:
         write(work.parent / place, 'A=1\nexport GOOGLE_GENAI_USE_VERTEXAI="true"\n')
         chosen = {}
@@ -239,8 +239,8 @@ def test_another_way_to_sign_in_is_left_alone(work: Path, place: str) -> None:
 
 
 def test_an_address_that_the_user_gave_gemini_keeps_its_own_way_to_sign_in(work: Path) -> None:
-    address = {"GOOGLE_GEMINI_BASE_URL": "https://gateway.example"}
-    with gemini_home(work, "-p", "hello", **address) as variables:
+    address = "https://gateway.example"
+    with gemini_home(work, "-p", "hello", GOOGLE_GEMINI_BASE_URL=address) as variables:
         assert variables == {}
 
 

@@ -1,10 +1,11 @@
-"""Set the schemas of very many tools aside: a directory of their names stands for them.
+"""Replace the schemas of very many tools by a directory of their names.
 
-deferring: after finding, measure and leaving, before arrival. The model finds what it needs with
-one tool, and calls it with another; its schemas come behind what is cached. Where the provider can
-hold schemas back itself, they stay in the request, marked, and the model calls what it has found by
-its own name. Tools stand first in what is cached, so what is shown is decided once: a session's
-tools stay as they are, and only ever become more.
+deferring: after core_tools, finding, measure and leaving, before arrival. The model searches the
+directory with one tool and calls the tools that it found with another, so schemas come after the
+cached prefix. Where the provider can defer schemas itself, they stay in the request with a mark,
+and the model calls a tool by its own name once it was found. Tools are the first part of the
+provider's cached prefix, so the decision is made once for a session: later requests may show more
+tools in full, never fewer.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.expand.finding import (
     ToolPair,
@@ -21,6 +22,7 @@ from holdfast.expand.finding import (
     free_pair,
     offered_pair,
 )
+from holdfast.fitting.core_tools import called_tools, is_core, searches_tools
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.finding import loaded_in
 from holdfast.fitting.leaving import Leaving
@@ -38,29 +40,159 @@ from holdfast.wire.thinking import has_bound_thoughts
 from holdfast.wire.tools import definitions, plain_functions, with_tool, without_tools
 from holdfast.wire.withdrawing import chosen_tools
 
+_CLAUDE_CODE = "claude-code-20250219"
+"""The beta of Anthropic's API that Claude Code names in every request with tools."""
 _MOST_RECENT = 8
-"""Tools that a session has called which stay in full when its schemas are first set aside."""
+"""Tools called last that stay in full where not all tools can that the session has called."""
 _DIRECTORY_SHARE = 0.125
-"""Most of the limit that the directory may take: a small window has other things to hold."""
+"""Maximum share of the limit for the directory: a small window needs its room for messages."""
 _PAYS = 0.7
-"""Share of the tokens of tools that may be left: else setting some aside is not worth a search."""
+"""Maximum share of the tokens that may remain: otherwise the gain does not pay for a search."""
+
+
+class _Step(NamedTuple):
+    """All that decides how the tools of one request are set aside."""
+
+    draft: Draft
+    options: FitOptions
+    state: FitState | None
+    measure: Measure
+    leaving: Leaving
+    before: Conversation | None
+    """The request before, if its schemas were set aside."""
+    pair: ToolPair
 
 
 def defer(
     draft: Draft, options: FitOptions, state: FitState | None, measure: Measure, leaving: Leaving
 ) -> Draft:
-    """The request with a directory in the place of most of its tools, where these are very many."""
-    if not _may_be_lazy(draft.asked, options):
-        return draft
-    before = _lazy_before(draft, state)
-    pair = free_pair(draft.asked)
+    """Return the request with a directory in the place of most of its tools, if there are many."""
+    pair = free_pair(draft.asked) if _may_be_lazy(draft.asked, options) else None
     if pair is None:
         return draft
-    candidates = plain_functions(draft.now)
-    if before is None and not (candidates and _is_due(draft, options.lazy, state, measure)):
+    before = _lazy_before(draft, state)
+    step = _Step(draft, options, state, measure, leaving, before, pair)
+    if before is not None:
+        return _deferred(step, _always_shown(step) | _shown_in(before))
+    if not plain_functions(draft.now) or not _is_due(draft, options.lazy, state, measure):
         return draft
-    shown = _shown(draft, options.lazy, before)
-    withheld = [tool for tool in candidates if tool.name not in shown]
+    called = called_tools(draft.asked)
+    core = {tool.name for tool in draft.asked.tools if is_core(tool.name)}
+    deferred = _deferred(step, _always_shown(step) | core.union(called))
+    if not _is_too_much(deferred, options.lazy, measure):
+        return deferred
+    # Hardly anything else would fit beside the tools that the agent uses most.
+    smaller = _deferred(step, _always_shown(step).union(called[-_MOST_RECENT:]))
+    return deferred if smaller is draft else smaller
+
+
+def baseline_tokens(draft: Draft, options: FitOptions, measure: Measure) -> int:
+    """Return the input tokens that savings are counted against: the request as asked.
+
+    If the client would have deferred its tools itself at the provider's own address, the schemas
+    are counted as they are sent: the client would not have paid for the deferred ones either.
+    """
+    asked = measure.count(draft.asked)
+    if not _defers_elsewhere(options) or not any(
+        each.edit.action == "defer" for each in draft.frame_edits
+    ):
+        return asked.tokens
+    return asked.tokens - asked.parts.tools + measure.count(draft.now).parts.tools
+
+
+def deferred_tools(state: FitState) -> set[str]:
+    """Return the names of the client's tools that were sent without their schemas."""
+    if state.sent.frame is state.asked.frame or offered_pair(state.sent) is None:
+        return set()
+    return _names(state.asked.tools) - _shown_in(state.sent)
+
+
+def _may_be_lazy(asked: Conversation, options: FitOptions) -> bool:
+    """Return whether someone answers our calls, and nobody else defers the tools already.
+
+    A client that fetches its answer later, in the background, would see calls of our tools. A
+    client that defers tools itself, or lets the provider search them, finds them in its own way.
+    """
+    if options.lazy.mode == "never" or not options.opens or asked.rest.get("background"):
+        return False
+    listed = asked.rest.get("tools")
+    if any(map(_is_deferred, listed if isinstance(listed, list) else ())):
+        return False
+    return not any(searches_tools(tool.name) for tool in asked.tools)
+
+
+def _defers_elsewhere(options: FitOptions) -> bool:
+    """Return whether the client defers tools itself where it talks to the provider directly.
+
+    Claude Code does, but not at an address that is not Anthropic's, such as ours.
+    """
+    return _CLAUDE_CODE in options.betas
+
+
+def _is_deferred(entry: Any) -> bool:
+    """Return whether an entry of the tools is deferred, or is the provider's search of tools."""
+    if not isinstance(entry, dict):
+        return False
+    return bool(entry.get("defer_loading")) or str(entry.get("type")).startswith("tool_search")
+
+
+def _is_native(
+    asked: Conversation, rules: LazyRules, before: Conversation | None, model: str
+) -> bool:
+    """Return whether the provider defers the schemas itself; a session keeps its first way."""
+    if before is not None:
+        return bool(held_back(before))
+    return rules.native and loads_tools(asked, model)
+
+
+def _lazy_before(draft: Draft, state: FitState | None) -> Conversation | None:
+    """Return the request sent before this one, if its schemas were set aside."""
+    if state is None or state.sent.dialect != draft.now.dialect:
+        return None
+    return state.sent if offered_pair(state.sent) is not None else None
+
+
+def _is_due(draft: Draft, rules: LazyRules, state: FitState | None, measure: Measure) -> bool:
+    """Return whether the tools take too much of the window, or cost too much in each request."""
+    if _is_too_much(draft, rules, measure):
+        return True
+    tokens = measure.count(draft.now).parts.tools
+    listed = draft.asked.tools
+    too_many = draft.asked.dialect == "openai-chat" and len(listed) > MOST_TOOLS
+    if tokens < rules.tokens and not too_many:
+        return False
+    # If the client changed its tools, the provider's cache is lost anyway.
+    same = state is not None and _names(state.asked.tools) == _names(listed)
+    return not same and not has_bound_thoughts(draft.asked, measure.model)
+
+
+def _names(tools: Sequence[Tool]) -> set[str]:
+    return {tool.name for tool in tools}
+
+
+def _shown_in(sent: Conversation) -> set[str]:
+    """Return the names of the tools that a request shows in full."""
+    return _names(sent.tools) - held_back(sent)
+
+
+def _always_shown(step: _Step) -> set[str]:
+    """Return the names of tools that are always shown in full: pinned and forced ones."""
+    shown = {FINAL_REPORT_TOOL, *chosen_tools(step.draft.asked)}
+    for tool in step.draft.asked.tools:
+        if any(fnmatchcase(tool.name, pattern) for pattern in step.options.lazy.pinned):
+            shown.add(tool.name)
+    return shown
+
+
+def _is_too_much(draft: Draft, rules: LazyRules, measure: Measure) -> bool:
+    """Return whether the tools alone take so much of the limit that little else fits."""
+    return measure.count(draft.now).parts.tools >= rules.share * measure.most
+
+
+def _deferred(step: _Step, shown: set[str]) -> Draft:
+    """Return the request with the schemas of all tools set aside that are not in `shown`."""
+    draft, options, state, measure, leaving, before, pair = step
+    withheld = [tool for tool in plain_functions(draft.now) if tool.name not in shown]
     if not withheld:
         return draft
     schemas = definitions(draft.now, withheld)
@@ -87,89 +219,6 @@ def defer(
     return loaded_in(lazy) if native else lazy
 
 
-def deferred_tools(state: FitState) -> set[str]:
-    """The client's tools that went out without their schemas."""
-    if state.sent.frame is state.asked.frame or offered_pair(state.sent) is None:
-        return set()
-    return _names(state.asked.tools) - _shown_in(state.sent)
-
-
-def _may_be_lazy(asked: Conversation, options: FitOptions) -> bool:
-    """Whether someone answers the calls, and nobody else plays the same game.
-
-    An answer that is fetched later, in the background, would show the client calls of ours; a
-    client that defers tools itself, or has the provider search them, has its own way to find them.
-    """
-    if options.lazy.mode == "never" or not options.opens or asked.rest.get("background"):
-        return False
-    listed = asked.rest.get("tools")
-    return not any(map(_is_deferred, listed if isinstance(listed, list) else ()))
-
-
-def _is_deferred(entry: Any) -> bool:
-    """Whether an entry of the client's tools is held back, or searches those that are."""
-    if not isinstance(entry, dict):
-        return False
-    return bool(entry.get("defer_loading")) or str(entry.get("type")).startswith("tool_search")
-
-
-def _is_native(
-    asked: Conversation, rules: LazyRules, before: Conversation | None, model: str
-) -> bool:
-    """Whether the provider holds the schemas back itself; a session goes on as it began."""
-    if before is not None:
-        return bool(held_back(before))
-    return rules.native and loads_tools(asked, model)
-
-
-def _lazy_before(draft: Draft, state: FitState | None) -> Conversation | None:
-    """What went out last time, if its schemas had been set aside."""
-    if state is None or state.sent.dialect != draft.now.dialect:
-        return None
-    return state.sent if offered_pair(state.sent) is not None else None
-
-
-def _is_due(draft: Draft, rules: LazyRules, state: FitState | None, measure: Measure) -> bool:
-    """Whether the tools are too many: for the window, or for what every request should cost."""
-    tokens = measure.count(draft.now).parts.tools
-    if tokens >= rules.share * measure.most:
-        return True
-    listed = draft.asked.tools
-    too_many = draft.asked.dialect == "openai-chat" and len(listed) > MOST_TOOLS
-    if tokens < rules.tokens and not too_many:
-        return False
-    # Where the client's own tools have changed, the vendor's cache is lost anyway.
-    same = state is not None and _names(state.asked.tools) == _names(listed)
-    return not same and not has_bound_thoughts(draft.asked, measure.model)
-
-
-def _names(tools: Sequence[Tool]) -> set[str]:
-    return {tool.name for tool in tools}
-
-
-def _shown_in(sent: Conversation) -> set[str]:
-    """The tools that a request shows in full."""
-    return _names(sent.tools) - held_back(sent)
-
-
-def _shown(draft: Draft, rules: LazyRules, before: Conversation | None) -> set[str]:
-    """The tools that stay in full: pinned, forced, shown before; at first those lately called."""
-    asked = draft.asked
-    shown = {FINAL_REPORT_TOOL, *chosen_tools(asked)}
-    for tool in asked.tools:
-        if any(fnmatchcase(tool.name, pattern) for pattern in rules.pinned):
-            shown.add(tool.name)
-    if before is not None:
-        return shown | _shown_in(before)
-    calls = (call.name for m in reversed(asked.messages) for call in reversed(m.calls))
-    recent: dict[str, None] = {}
-    for name in calls:
-        if len(recent) == _MOST_RECENT:
-            break
-        recent[name] = None
-    return shown | recent.keys()
-
-
 def _known_finder(
     draft: Draft,
     before: Conversation | None,
@@ -178,11 +227,11 @@ def _known_finder(
     state: FitState | None,
     measure: Measure,
 ) -> dict[str, Any] | None:
-    """The tool with the directory as it went out last time; None if there must be a new one.
+    """Return the search tool as it was sent before; None if it needs a new directory.
 
-    A tool that went stays in the directory: whoever calls it is told. One that came breaks the
-    client's own prefix, so it is listed; but thinking that is bound to the tools is worth more,
-    and it is found all the same.
+    A tool that the client removed stays in the directory; a call of it gets an error text. A tool
+    that the client added breaks the client's own prefix, so the directory is made anew. Not if
+    thinking blocks are bound to the tools: the search finds the new tool without the directory.
     """
     if before is None or state is None or offered_pair(before) != pair:
         return None
@@ -191,7 +240,7 @@ def _known_finder(
         return None
     search = [tool for tool in before.tools if tool.name == pair.find]
     definition: dict[str, Any] = decode(definitions(before, search)[0])
-    definition.pop("cache_control", None)  # the client may have moved it
+    definition.pop("cache_control", None)  # the client may have moved its cache mark
     if draft.now.dialect == "gemini":
         return {"functionDeclarations": [definition]}
     return definition
@@ -200,7 +249,7 @@ def _known_finder(
 def _marked(
     definition: dict[str, Any], now: Conversation, withheld: Sequence[Tool]
 ) -> dict[str, Any]:
-    """The last tool, with the mark up to which the client has its tools cached (Anthropic)."""
+    """Return the last tool with the client's cache mark, if a withheld tool had one (Anthropic)."""
     if now.dialect != "anthropic":
         return definition
     listed = now.rest["tools"]
@@ -212,13 +261,13 @@ def _marked(
 def _is_same(
     draft: Draft, state: FitState | None, before: Conversation | None, fewer: Conversation
 ) -> bool:
-    """Whether the same tools were set aside last time."""
+    """Return whether the request before set the same tools aside."""
     if state is None or before is None or _shown_in(fewer) - _shown_in(before):
         return False
     return _names(state.asked.tools) == _names(draft.asked.tools)
 
 
-def _explained(  # noqa: PLR0913 - all that was found out, once
+def _explained(  # noqa: PLR0913 - the parts of one edit
     draft: Draft,
     fewer: Conversation,
     schemas: Sequence[bytes],
@@ -228,10 +277,10 @@ def _explained(  # noqa: PLR0913 - all that was found out, once
     begins: bool,
     same: bool,
 ) -> Draft:
-    """The request with fewer tools, if that pays and what left may be stored.
+    """Return the request with fewer tools, if that pays and the schemas may be stored.
 
-    Where the `same` was done last time, it is stored already: 400 tools are not read for secrets
-    with every request.
+    If the `same` tools were set aside before, the schemas are stored already: 400 tools are not
+    scanned for secrets in every request.
     """
     tokens = measure.count(draft.now).parts.tools
     left = measure.count(fewer).parts.tools
@@ -257,7 +306,7 @@ def _explained(  # noqa: PLR0913 - all that was found out, once
 
 
 def _held_back(number: int, tokens: int, left: int) -> Edit:
-    """Nothing leaves the request: there is no ref to open."""
+    """Return the edit for schemas that stay in the request, so there is no ref to open."""
     return Edit(
         action="defer",
         what=f"had the provider hold back the schemas of {number} tools; a directory names them",

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.cite import CitingRules
 from holdfast.fitting.arrival import cite_arrivals, expansion_tool
-from holdfast.fitting.deferring import defer
+from holdfast.fitting.deferring import baseline_tokens, defer
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.finding import goes_on
@@ -59,10 +59,11 @@ def fit_request(
     if state is not None and not goes_on(state, draft.asked, options, measure.model):
         state, draft = None, take_up(draft.asked, options, None, hidden, leaving)
     # Before anything is cited: what is, lets go of its texts, and they would be read once more.
-    untouched = measure.count(draft.asked)
+    measure.count(draft.asked)
     if options.whole:
         options, draft = keeping(options), put_back(draft, options.whole, measure)
     draft = defer(draft, options, state, measure, leaving)
+    untouched = baseline_tokens(draft, options, measure)
     if options.opens and not takes_tool(draft.now):
         options = msgspec.structs.replace(options, opens=False)
     opener = expansion_tool(draft.asked)[0] if options.opens else ""
@@ -89,7 +90,7 @@ def fit_request(
         state,
         leaving,
         limit=measure.most,
-        untouched=untouched.tokens,
+        untouched=untouched,
         final=final,
         shows=shows,
     )

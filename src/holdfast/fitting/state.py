@@ -137,7 +137,7 @@ class Fitted(msgspec.Struct, frozen=True):
     """Originals that left the request: they must be in a store before the body is sent. Those that
     a session has stored come without their bytes."""
     untouched: int = 0
-    """Input tokens of the request as the client asked it."""
+    """Input tokens that savings are counted against: see `deferring.baseline_tokens`."""
     final: bool = False
     """Whether the model was asked to come to an end."""
 

@@ -67,7 +67,7 @@ def _opencode(url: str, environment: Mapping[str, str]) -> Pointed:
 
 
 def _claude(url: str, environment: Mapping[str, str]) -> Pointed:
-    """Claude Code switches features off at a foreign address: it is told to keep them."""
+    """Return our address, and variables that keep the features it disables at other hosts."""
     variables = _by_variables(url, environment).variables
     arguments = _claude_code.arguments_at(url, environment)
     return Pointed(variables | _claude_code.restored_variables(environment), arguments)

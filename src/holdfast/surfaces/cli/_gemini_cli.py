@@ -21,7 +21,7 @@ from typing import Any
 _FOLDER = ".gemini"
 _SETTINGS = "settings.json"
 _OTHER_LINKS = (".env", ".agents")
-"""What the client reads from its home beside its folder."""
+"""Other entries of the home that the client reads."""
 _HOME = "GEMINI_CLI_HOME"
 _ADDRESS = "GOOGLE_GEMINI_BASE_URL"
 _OTHER_WAYS = (
@@ -42,8 +42,8 @@ def signed_in(
     """Yield the variables with which the client signs in with a key; empty if it needs none.
 
     It needs none where it can ask the user, and where the user chose: in settings, by a variable,
-    in a `.env` file, or by an address of their own. What the client wrote into its temporary home
-    is moved to the user's folder at the end, as if it had written there.
+    in a `.env` file, or by an address of their own. New files in the temporary home are copied to
+    the user's folder at the end.
     """
     home = Path(environment.get(_HOME) or environment.get("HOME") or Path.home()).absolute()
     chosen = {**_dotenv(home), **environment}
@@ -143,5 +143,5 @@ def _dotenv(home: Path) -> dict[str, str]:
                 lines = path.read_text("utf-8").splitlines()
             except (OSError, ValueError):
                 continue
-            return dict(match.groups() for line in lines if (match := _LINE.match(line)))
+            return {match[1]: match[2] for line in lines if (match := _LINE.match(line))}
     return {}
