@@ -1,24 +1,22 @@
-"""`make clients`: coding agents from npm and PyPI through the proxy, beside the same without it.
+"""`make clients`: coding agents and frameworks through the proxy, beside the same without it.
 
-Installs what is missing into build/clients, then has each agent do one task four times: directly
-against the scripted upstream, through the proxy at the model's window, through it in a window
-in which the task does not fit, and under `holdfast wrap`. Prints a table; ends with 1 if an answer
-differs, or if it took more requests though there was room. A program that cannot be installed or
-does not work directly is left out, with the reason.
+Installs what is missing into build/clients. Each program does one task in five ways: directly
+against the scripted upstream; through the proxy with its default settings; through it while it
+cites every long result; in a window in which the task does not fit; and under `holdfast wrap`.
+Prints a table. Ends with 1 if an answer differs, if the upstream refused a request, if there was
+room and it took more requests or tokens than directly or changed the prompt's prefix, or if a
+conversation is not one session. A program that cannot be installed or does not work directly is
+left out, with the reason.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
-import venv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,27 +24,25 @@ from rich.console import Console
 from rich.table import Table
 
 import holdfast
-from tests.clients.programs import (
-    PROGRAMS,
-    PROMPT,
-    Program,
-    command_call,
-    script_call,
-    surroundings,
-)
-from tests.clients.story import ANSWERS, LOGS, QUESTIONS, Reader, read_log
+from tests.clients.mcp_tools import answer, full_name, tool_name
+from tests.clients.prefix import broken_prefixes
+from tests.clients.programs import PROGRAMS, PROMPT, Program, command_call, script_call
+from tests.clients.runs import Launch, installed, talk, version
+from tests.clients.story import ANSWERS, LOGS, QUESTIONS, Coder, Reader
 from tests.proxy.gatekeeper import Got
-from tests.proxy.harness import FAMILIES, running_proxy
+from tests.proxy.harness import FAMILIES, Running, running_proxy
 from tests.proxy.spoken import says, text
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Part, Script
 
-FOLDER = Path(__file__).parents[2] / "build" / "clients"
-PATIENCE = float(os.environ.get("CLIENT_SECONDS", "240"))
 NATIVE = 200_000
 ROOM = 3_500
 """Tokens of a narrow window beside instructions and tools: about half of the short logs."""
+MORE = 0.02, 80
+"""By how much a request may grow while there is room: this share or so many tokens."""
 _ANSWER = re.compile(r"The code is \w+\.")
+_BILL = re.compile(r"holdfast: (\d+) call")
+_OUR_WARNING = re.compile(r"\w*Warning: .*|.*/holdfast/.*\.py:\d+.*")
 
 
 class Commands(Reader):
@@ -57,8 +53,10 @@ class Commands(Reader):
         self.program = program
         self.is_lazy = False
         """The program's tools are found and called through two others."""
-        self.base = 0
-        """Tokens of the first request by our own count: instructions and tools."""
+        self.main: list[Got] = []
+        """The requests of the conversation, without those on the side."""
+        self.mcp_calls = 0
+        self.trouble = ""
 
     def __call__(self, got: Got) -> Script:
         self.tool = next((name for name in self.program.tools if name in got.tools), "")
@@ -69,72 +67,121 @@ class Commands(Reader):
             return says(text("Logs"))  # it asks on the side, for a title perhaps
         if not self.program.tools:
             self.read = LOGS  # it shows the model all files at once
-        if not self.base:
-            self.base = holdfast.count(got.body, dialect=got.dialect, model=got.model).tokens
+        self.main.append(got)
+        if self.mcp_calls < 2 and self.program.mcp_tools:
+            return self._mcp_call(got)
+        if self.program.mcp_tools and answer(tool_name(_WANTED), "r-17") not in got.texts:
+            self.trouble = self.trouble or "the answer of the MCP tool is not in the request"
         return super().__call__(got)
+
+    def _mcp_call(self, got: Got) -> Script:
+        """Load a tool that the program has set aside, as Claude does, then call it."""
+        self.mcp_calls += 1
+        self.calls += 1
+        self.thinks = (got.value.get("thinking") or {}).get("type", "disabled") != "disabled"
+        name = full_name(_WANTED)
+        if self.mcp_calls == 1 and "ToolSearch" in got.tools:
+            wanted = {"query": f"select:{name}", "max_results": 1}
+            return self._says(super()._call("ToolSearch", wanted))
+        self.mcp_calls = 2
+        if name not in got.tools:
+            self.trouble = f"{name} cannot be called"
+        return self._says(super()._call(name, {"id": "r-17"}))
 
     def _call(self, name: str, arguments: dict[str, Any]) -> Part:
         if name == "exec":
             script = script_call(arguments["path"])
             return Part("call", (script,), f"call_{self.calls}", name, freeform=True)
-        if name == self.tool:
+        if name == self.tool and self.tool != "read_log":
             arguments = command_call(name, arguments["path"])
             if self.is_lazy:
                 return super()._call("call_tool", {"name": name, "arguments": arguments})
         return super()._call(name, arguments)
 
 
+_WANTED = 17
+"""Number of the MCP tool that the model uses."""
+
+
+class Writer(Coder):
+    """The reader for a program whose model writes Python."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.main: list[Got] = []
+        self.trouble = ""
+
+    def __call__(self, got: Got) -> Script:
+        self.main.append(got)
+        return super().__call__(got)
+
+
+def reader_of(program: Program) -> Commands | Writer:
+    """Return the model that a program talks to."""
+    return Writer() if program.writes_code else Commands(program)
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run."""
+    """The result of one run."""
 
-    answer: str
-    """The last answer that the program printed; empty if there is none."""
     calls: int
     trouble: str
     window: int
-    base: int
+    main: list[Got] = field(default_factory=list)
+
+    @property
+    def base(self) -> int:
+        """Tokens of the first request by our own count: instructions and tools."""
+        first = self.main[0]
+        return holdfast.count(first.body, dialect=first.dialect, model=first.model).tokens
 
 
 def main(names: list[str]) -> int:
-    console = Console()
-    table = Table("client", "version", "directly", "native", "folding", "wrapped", "requests")
+    """Run the programs with these names, or all, and return the exit code."""
+    console = Console(width=None if sys.stdout.isatty() else 130)
+    ways = ("directly", "default", "citing", "folding", "wrapped")
+    table = Table("client", "version", *ways, "requests")
     remarks: list[str] = []
-    failed = False
     for program in PROGRAMS:
         if names and program.name not in names:
             continue
         if reason := installed(program):
-            table.add_row(program.label, "", "skipped", "", "", "", "")
+            table.add_row(program.label, "", "skipped", *[""] * len(ways))
             remarks.append(f"{program.label}: {reason}")
             continue
         outcomes = compare(program, console)
-        wrong = [f"{way}: {o.trouble}" for way, o in outcomes.items() if o.trouble]
-        wrong += more_requests(outcomes)
-        remarks += [f"{program.label}, {words}" for words in wrong]
-        works = not outcomes["directly"].trouble
-        failed = failed or (works and bool(wrong))
-        marks = ["ok" if not outcome.trouble else "FAILED" for outcome in outcomes.values()]
-        marks += ["not run"] * (4 - len(marks))
-        calls = " / ".join(str(outcome.calls) for outcome in outcomes.values())
+        wrong = {way: outcome.trouble for way, outcome in outcomes.items() if outcome.trouble}
+        remarks += [f"{program.label}, {way}: {trouble}" for way, trouble in wrong.items()]
+        marks = ["FAILED" if way in wrong else "ok" for way in outcomes]
+        marks += ["not run"] * (len(ways) - len(marks))
+        calls = " ".join(str(outcome.calls) for outcome in outcomes.values())
         table.add_row(program.label, version(program), *marks, calls)
     console.print(table)
     for remark in remarks:
         console.print(remark, markup=False)
-    return int(failed)
+    return int(bool(remarks))
 
 
 def compare(program: Program, console: Console) -> dict[str, Outcome]:
-    """Run one program directly, and through the proxy in a wide and in a narrow window."""
+    """Run one program in every way; only directly if that does not work."""
     # The long log is cited: asked for one of its lines, the model must open it. The first log is
     # the oldest: in a narrow window it is folded.
-    outcomes = {"directly": run(program, 1, NATIVE, proxied=False)}
-    if not outcomes["directly"].trouble:
-        outcomes["native"] = run(program, 1, NATIVE, proxied=True)
-        base = outcomes["directly"].base
-        window = base + ROOM if program.tools else base * 2 // 3
-        outcomes["folding"] = run(program, 0, window, proxied=True)
-        outcomes["wrapped"] = run_wrapped(program, 1)
+    late, early = [1], [0]
+    if program.talk != "once":
+        late = early = [0, 1]
+    direct = run(program, late, NATIVE)
+    outcomes = {"directly": direct}
+    if not direct.trouble:
+        window = direct.base + ROOM
+        if not program.tools:
+            window = (direct.base if len(direct.main) == 1 else direct.main[-1].tokens) * 2 // 3
+        outcomes |= {
+            "default": never_worse(run(program, late, NATIVE, {"cite_policy": "auto"}), direct),
+            "citing": run(program, late, NATIVE, {"cite_policy": "always"}),
+            "folding": run(program, early, window, {"request_limit": window}),
+            "wrapped": never_worse(run_wrapped(program, late), direct),
+        }
     for way, outcome in outcomes.items():
         state = "failed" if outcome.trouble else "ok"
         words = f"{program.label}, {way}: {state}, {outcome.calls} requests"
@@ -142,128 +189,101 @@ def compare(program: Program, console: Console) -> dict[str, Outcome]:
     return outcomes
 
 
-def more_requests(outcomes: dict[str, Outcome]) -> list[str]:
-    """Where the proxy took more requests than none, in a window that had room for everything."""
-    directly, native = outcomes["directly"], outcomes.get("native")
-    if native is None or native.calls <= directly.calls:
-        return []
-    return [f"native: {native.calls} requests instead of {directly.calls}"]
+def never_worse(outcome: Outcome, direct: Outcome) -> Outcome:
+    """Add the trouble of a run that had room and yet cost more than the program alone."""
+    if outcome.trouble:
+        return outcome
+    if outcome.calls > direct.calls:
+        more = f"{outcome.calls} requests instead of {direct.calls}"
+        return replace(outcome, trouble=more)
+    share, tokens = MORE
+    for number, (ours, theirs) in enumerate(zip(outcome.main, direct.main, strict=False), 1):
+        if ours.tokens > theirs.tokens + max(share * theirs.tokens, tokens):
+            more = f"{ours.tokens} tokens instead of {theirs.tokens} in request {number}"
+            return replace(outcome, trouble=more)
+    broken = len(broken_prefixes(outcome.main)), len(broken_prefixes(direct.main))
+    if broken[0] > broken[1]:
+        more = f"the prefix changed {broken[0]} times instead of {broken[1]}"
+        return replace(outcome, trouble=more)
+    return outcome
 
 
-def run(program: Program, question: int, window: int, *, proxied: bool) -> Outcome:
-    reader = Commands(program)
+def run(
+    program: Program,
+    questions: list[int],
+    window: int,
+    settings: dict[str, Any] | None = None,
+) -> Outcome:
+    """Run a program against the upstream: directly, or through a proxy with these settings."""
+    reader = reader_of(program)
+    reader.opens_early = bool(settings)
     with Upstream(window=window) as upstream, tempfile.TemporaryDirectory() as folder:
         upstream.always = reader
-        settings = {} if window == NATIVE else {"request_limit": window}
-        with address(upstream, settings, proxied=proxied) as url:
-            printed = printed_by(program, url, PROMPT.format(QUESTIONS[question]), Path(folder))
-    return judged(printed, question, upstream, window, reader.base)
+        with address(upstream, settings) as (url, proxy):
+            printed = talk(Launch(program, url, Path(folder)), prompts(questions))
+            split = sessions_trouble(proxy) if proxy is not None else ""
+    outcome = judged(printed, questions, upstream, window, reader)
+    return outcome if outcome.trouble else replace(outcome, trouble=split)
 
 
-def judged(printed: str, question: int, upstream: Upstream, window: int, base: int) -> Outcome:
-    """What is to be said of a run by what it printed and what the upstream saw."""
-    answers = _ANSWER.findall(printed)
-    answer = answers[-1] if answers else ""
-    trouble = ""
+def prompts(questions: list[int]) -> list[str]:
+    """Return the prompts: the first says where the files are."""
+    first, *others = questions
+    return [PROMPT.format(QUESTIONS[first]), *(QUESTIONS[number] for number in others)]
+
+
+def sessions_trouble(proxy: Running) -> str:
+    """Return what is wrong with the sessions that a proxy has made of one conversation."""
+    del proxy
+    return ""
+
+
+def judged(
+    printed: list[str],
+    questions: list[int],
+    upstream: Upstream,
+    window: int,
+    reader: Commands | Writer,
+) -> Outcome:
+    """Judge a run by what the program printed and what reached the upstream."""
+    answers = [(_ANSWER.findall(words) or [""])[-1] for words in printed]
+    trouble = reader.trouble
     if upstream.refused:
         trouble = f"the upstream refused: {upstream.refused[0][:200]}"
-    elif answer != ANSWERS[question]:
-        trouble = f"answered {answer!r}: {printed[-200:]!r}" if not answer else f"said {answer!r}"
-    return Outcome(answer, len(upstream.requests), trouble, window, base)
+    elif answers != [ANSWERS[number] for number in questions]:
+        trouble = f"answered {answers}: {printed[-1][-200:]!r}"
+    return Outcome(len(upstream.requests), trouble, window, reader.main)
 
 
-def run_wrapped(program: Program, question: int) -> Outcome:
+def run_wrapped(program: Program, questions: list[int]) -> Outcome:
     """Run a program as `holdfast wrap` does; the upstream stands where the vendor would."""
-    reader = Commands(program)
+    reader = reader_of(program)
     with Upstream(window=NATIVE) as upstream, tempfile.TemporaryDirectory() as folder:
         upstream.always = reader
         settings = {f"HOLDFAST_{family.upper()}_UPSTREAM": upstream.url for family in FAMILIES}
-        settings["HOLDFAST_STORE_URL"] = "memory:"
-        prompt = PROMPT.format(QUESTIONS[question])
+        settings["HOLDFAST_STORE_URL"] = f"sqlite:{folder}/store.db"
         wrap = (sys.executable, "-m", "holdfast", "wrap", "--")
-        printed = printed_by(program, "", prompt, Path(folder), wrap, settings)
-    outcome = judged(printed, question, upstream, NATIVE, reader.base)
-    if not outcome.trouble and f"holdfast: {outcome.calls} call" not in printed:
-        return replace(outcome, trouble=f"the bill differs: {printed[-300:]!r}")
+        launch = Launch(program, "", Path(folder), wrap, settings)
+        printed = talk(launch, prompts(questions))
+    outcome = judged(printed, questions, upstream, NATIVE, reader)
+    if not outcome.trouble and (warning := _OUR_WARNING.search("\n".join(printed))):
+        return replace(outcome, trouble=f"printed into the terminal: {warning[0][:200]!r}")
+    bills = [int(calls) for calls in _BILL.findall("\n".join(printed))]
+    if not outcome.trouble and sum(bills) != outcome.calls:
+        return replace(outcome, trouble=f"the bill differs: {printed[-1][-300:]!r}")
     return outcome
 
 
 @contextmanager
-def address(upstream: Upstream, settings: dict[str, Any], *, proxied: bool) -> Iterator[str]:
-    if not proxied:
-        yield upstream.url
+def address(
+    upstream: Upstream, settings: dict[str, Any] | None
+) -> Iterator[tuple[str, Running | None]]:
+    """Yield the address that a program is pointed at, and the proxy there if there is one."""
+    if settings is None:
+        yield upstream.url, None
         return
     with running_proxy(settings, upstream.url) as proxy:
-        yield proxy.url
-
-
-def printed_by(
-    program: Program,
-    url: str,
-    prompt: str,
-    home: Path,
-    before: tuple[str, ...] = (),
-    variables: Mapping[str, str] | None = None,
-) -> str:
-    """All that a program prints; it and what it started are ended when its time is over."""
-    work = home / "work"
-    work.mkdir()
-    for number in range(LOGS):
-        (work / f"{number}.log").write_text(read_log(f"{number}.log"))
-    program.prepare(home, url)
-    process = subprocess.Popen(
-        [*before, program.executable(FOLDER), *program.arguments(url, prompt)],
-        cwd=work,
-        env={**surroundings(home), **program.environment(url), **(variables or {})},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        return process.communicate(timeout=PATIENCE)[0]
-    except subprocess.TimeoutExpired:
-        return f"still running after {PATIENCE:.0f} seconds"
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-
-
-def installed(program: Program) -> str:
-    """Install a program if it is missing; why that did not work, else empty."""
-    if program.executable(FOLDER).exists():
-        return ""
-    folder = FOLDER / ("npm" if program.from_npm else program.name)
-    folder.mkdir(parents=True, exist_ok=True)
-    if program.from_npm:
-        # Some fetch their real program in a script of the package.
-        command = ["npm", "install", "--no-audit", "--no-fund", "--foreground-scripts"]
-        command += ["--prefix", str(folder), program.package]
-    else:
-        venv.create(folder, with_pip=True)
-        command = [str(folder / "bin" / "pip"), "install", "--quiet", program.package]
-    try:
-        ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"could not be installed: {error}"
-    if ran.returncode or not program.executable(FOLDER).exists():
-        return f"could not be installed: {(ran.stderr or ran.stdout)[-200:]}"
-    return ""
-
-
-def version(program: Program) -> str:
-    ran = subprocess.run(
-        [program.executable(FOLDER), "--version"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-    )
-    number = re.search(r"\d+(?:\.\d+)+", ran.stdout)
-    return number[0] if number else "?"
+        yield proxy.url, proxy
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
 """Agents of real frameworks: each takes the address of a provider and gives its two answers.
 
-They are set up as their documentation shows. Only the address and the key are ours.
+They are set up as their documentation shows. Only the address and the key are ours. As a program,
+`python -m tests.clients.frameworks NAME QUESTION` asks one of them at the address that the
+variables of the vendors' SDKs name.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -93,6 +97,11 @@ def _pydantic(connect: Callable[[str], Any], model: Callable[[Any], Any]) -> Cli
             return [first.output, second.output]
 
     return _blocking(run)
+
+
+async def _ask_pydantic_google(url: str, question: str) -> str:
+    async with _google(url) as client:
+        return (await Agent(_pydantic_google(client), tools=[read_log]).run(question)).output
 
 
 def _anthropic(url: str) -> anthropic.AsyncAnthropic:
@@ -195,6 +204,20 @@ def _smolagents(url: str) -> list[str]:
     return [str(agent.run(QUESTIONS[0])), str(agent.run(QUESTIONS[1], reset=False))]
 
 
+def ask_code_agent(url: str, question: str) -> str:
+    """An agent whose model writes Python instead of calling tools."""
+    model = smolagents.OpenAIModel(
+        "gpt-4o", api_base=f"{url}/v1", api_key=KEY, client_kwargs={"max_retries": 0}
+    )
+    agent = smolagents.CodeAgent(
+        tools=[smolagents.tool(read_log)],
+        model=model,
+        max_steps=MOST_STEPS,
+        verbosity_level=smolagents.LogLevel.OFF,
+    )
+    return str(agent.run(question))
+
+
 def _strands(url: str) -> list[str]:
     arguments = {"base_url": f"{url}/v1", "api_key": KEY, "max_retries": 0}
     model = StrandsOpenAI(client_args=arguments, model_id=GPT)
@@ -239,3 +262,16 @@ PRESERVED: dict[str, Client] = {
     "deepagents": _lang(create_deep_agent, _lang_preserved),
 }
 """Clients of a model whose thinking is bound to the conversation before it."""
+
+
+def main(name: str, question: str) -> None:
+    """Print the answer of one agent, at the address that the environment names."""
+    if name == "smolagents, code":
+        answer = ask_code_agent(os.environ["OPENAI_BASE_URL"].removesuffix("/v1"), question)
+    else:
+        answer = asyncio.run(_ask_pydantic_google(os.environ["GOOGLE_GEMINI_BASE_URL"], question))
+    sys.stdout.write(answer + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

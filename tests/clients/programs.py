@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from tests.clients.mcp_tools import SERVER, mcp_config
 from tests.proxy.gatekeeper import KEY
 
 NOBODY = "http://127.0.0.1:9"
@@ -37,8 +38,16 @@ class Program:
     prepare: Callable[[Path, str], None] = field(default=lambda *_: None)
     """Write what it reads from its home."""
     from_npm: bool = True
+    module: str = ""
+    """The module of the tests that is the program, where it is an agent of a framework."""
     note: str = ""
-    """What tells it from another row of the same program."""
+    """The difference to the other rows of the same program."""
+    talk: Literal["once", "one process", "continued"] = "once"
+    """Whether it is asked once, or twice: in one process, or with `--continue`."""
+    mcp_tools: int = 0
+    """Tools of the MCP server that it is given; the model looks for one of them first."""
+    writes_code: bool = False
+    """The model calls functions in Python instead of tools."""
 
     @property
     def label(self) -> str:
@@ -88,9 +97,26 @@ def _claude_arguments(url: str, prompt: str) -> list[str]:
     return ["-p", prompt, "--output-format", "text", "--allowedTools", "Bash,Read"]
 
 
+def _claude_in_one_process(url: str, prompt: str) -> list[str]:
+    del url, prompt
+    formats = ["--input-format", "stream-json", "--output-format", "stream-json"]
+    return ["-p", *formats, "--verbose", "--allowedTools", "Bash,Read"]
+
+
+def _claude_with_mcp(tools: int) -> Callable[[str, str], list[str]]:
+    def arguments(url: str, prompt: str) -> list[str]:
+        words = _claude_arguments(url, prompt)
+        words[-1] += f",mcp__{SERVER}"
+        return [*words, "--mcp-config", json.dumps(mcp_config(tools)), "--strict-mcp-config"]
+
+    return arguments
+
+
 def _claude_environment(url: str) -> dict[str, str]:
+    # At an address that is not Anthropic's, Claude Code sends every schema unless this is set: so
+    # it is set where the address stands for Anthropic's, and `holdfast wrap` must set it itself.
     return {
-        **({"ANTHROPIC_BASE_URL": url} if url else {}),
+        **({"ANTHROPIC_BASE_URL": url, "ENABLE_TOOL_SEARCH": "true"} if url else {}),
         "ANTHROPIC_API_KEY": KEY,
         "ANTHROPIC_MODEL": "claude-sonnet-4-5",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -109,9 +135,16 @@ def _newest_codex_home(home: Path, url: str) -> None:
     _codex_home(home, url, "gpt-5.6-sol")
 
 
+def _default_codex_home(home: Path, url: str) -> None:
+    """The model that Codex chooses for a user who chose none."""
+    _codex_home(home, url, "")
+
+
 def _codex_home(home: Path, url: str, model: str = "gpt-5") -> None:
     (home / ".codex").mkdir()
-    chosen = f'model = "{model}"\ncheck_for_update_on_startup = false\n'
+    chosen = "check_for_update_on_startup = false\n"
+    if model:
+        chosen += f'model = "{model}"\n'
     if not url:
         (home / ".codex" / "config.toml").write_text(chosen)
         return
@@ -120,7 +153,7 @@ def _codex_home(home: Path, url: str, model: str = "gpt-5") -> None:
         + f"""
 model_provider = "scripted"
 [model_providers.scripted]
-name = "scripted"
+name = "OpenAI"
 base_url = "{url}/v1"
 env_key = "SCRIPTED_KEY"
 wire_api = "responses"
@@ -131,7 +164,8 @@ stream_max_retries = 0
 
 
 def _gemini_home(home: Path, url: str) -> None:
-    del url
+    if not url:
+        return  # a new user has only a key
     chosen = {
         "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
         "privacy": {"usageStatisticsEnabled": False},
@@ -151,15 +185,24 @@ def _gemini_environment(url: str) -> dict[str, str]:
 
 
 def _opencode_environment(url: str) -> dict[str, str]:
+    package, name = ("@ai-sdk/openai-compatible", "scripted") if url else ("", "openai")
+    return _opencode_configuration(url, name, "gpt-5", package)
+
+
+def _opencode_with_claude(url: str) -> dict[str, str]:
+    return _opencode_configuration(url, "anthropic", "claude-sonnet-4-5")
+
+
+def _opencode_configuration(url: str, name: str, model: str, package: str = "") -> dict[str, str]:
     limit = {"context": 200_000, "output": 8_000}
     provider: dict[str, Any] = {
         "options": {"apiKey": KEY},
-        "models": {"gpt-5": {"name": "gpt-5", "tool_call": True, "limit": limit}},
+        "models": {model: {"name": model, "tool_call": True, "limit": limit}},
     }
+    if package:
+        provider["npm"] = package
     if url:
-        provider["npm"] = "@ai-sdk/openai-compatible"
         provider["options"]["baseURL"] = f"{url}/v1"
-    name = "scripted" if url else "openai"
     chosen = {"provider": {name: provider}, "autoupdate": False, "share": "disabled"}
     return {
         "OPENCODE_CONFIG_CONTENT": json.dumps(chosen),
@@ -183,34 +226,51 @@ def _aider_arguments(url: str, prompt: str) -> list[str]:
     return [*switches.split(), *model, *key, "--message", prompt, *files]
 
 
+def _agent_environment(url: str) -> dict[str, str]:
+    """A script of our own that takes its addresses where the vendors' SDKs do."""
+    addresses = {"GOOGLE_GEMINI_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1"} if url else {}
+    return {"PYTHONPATH": str(Path(__file__).parents[2]), **addresses}
+
+
+_CLAUDE = Program(
+    "claude",
+    "@anthropic-ai/claude-code",
+    "anthropic",
+    ("Bash",),
+    _claude_arguments,
+    _claude_environment,
+)
+_CODEX = Program(
+    "codex",
+    "@openai/codex",
+    "openai-responses",
+    ("exec_command", "shell_command", "shell", "exec"),
+    _codex_arguments,
+    lambda _: {"SCRIPTED_KEY": KEY, "OPENAI_API_KEY": KEY},
+    _codex_home,
+    note="gpt-5",
+)
+_OPENCODE = Program(
+    "opencode",
+    "opencode-ai",
+    "openai-chat",
+    ("bash",),
+    lambda url, prompt: ["run", "-m", f"{'scripted' if url else 'openai'}/gpt-5", prompt],
+    _opencode_environment,
+)
 PROGRAMS = (
-    Program(
-        "claude",
-        "@anthropic-ai/claude-code",
-        "anthropic",
-        ("Bash",),
-        _claude_arguments,
-        _claude_environment,
+    _CLAUDE,
+    *(
+        replace(_CLAUDE, arguments=_claude_with_mcp(n), mcp_tools=n, note=f"{n} MCP tools")
+        for n in (30, 80)
     ),
-    Program(
-        "codex",
-        "@openai/codex",
-        "openai-responses",
-        ("exec_command", "shell_command", "shell"),
-        _codex_arguments,
-        lambda _: {"SCRIPTED_KEY": KEY, "OPENAI_API_KEY": KEY},
-        _codex_home,
+    replace(
+        _CLAUDE, arguments=_claude_in_one_process, talk="one process", note="two prompts, one run"
     ),
-    Program(
-        "codex",
-        "@openai/codex",
-        "openai-responses",
-        ("exec",),
-        _codex_arguments,
-        lambda _: {"SCRIPTED_KEY": KEY, "OPENAI_API_KEY": KEY},
-        _newest_codex_home,
-        note="newest model",
-    ),
+    replace(_CLAUDE, talk="continued", note="--continue"),
+    _CODEX,
+    replace(_CODEX, prepare=_newest_codex_home, note="gpt-5.6-sol"),
+    replace(_CODEX, prepare=_default_codex_home, note="default model"),
     Program(
         "gemini",
         "@google/gemini-cli",
@@ -220,13 +280,13 @@ PROGRAMS = (
         _gemini_environment,
         _gemini_home,
     ),
-    Program(
-        "opencode",
-        "opencode-ai",
-        "openai-chat",
-        ("bash",),
-        lambda url, prompt: ["run", "-m", f"{'scripted' if url else 'openai'}/gpt-5", prompt],
-        _opencode_environment,
+    _OPENCODE,
+    replace(
+        _OPENCODE,
+        dialect="anthropic",
+        arguments=lambda _, prompt: ["run", "-m", "anthropic/claude-sonnet-4-5", prompt],
+        environment=_opencode_with_claude,
+        note="Anthropic",
     ),
     Program(
         "aider",
@@ -236,5 +296,26 @@ PROGRAMS = (
         _aider_arguments,
         lambda _: {},
         from_npm=False,
+    ),
+    Program(
+        "pydantic-ai",
+        "pydantic-ai",
+        "gemini",
+        ("read_log",),
+        lambda _, prompt: ["pydantic-ai, google", prompt],
+        _agent_environment,
+        module="tests.clients.frameworks",
+        note="Google",
+    ),
+    Program(
+        "smolagents",
+        "smolagents",
+        "openai-chat",
+        (),
+        lambda _, prompt: ["smolagents, code", prompt],
+        _agent_environment,
+        module="tests.clients.frameworks",
+        note="CodeAgent",
+        writes_code=True,
     ),
 )

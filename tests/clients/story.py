@@ -57,6 +57,8 @@ class Reader:
     tool: str = "read_log"
     thinks: bool = False
     """Whether it says what it thinks before it calls, as a reasoning model does."""
+    opens_early: bool = False
+    """Whether it opens what was cited or folded while it still reads, beside a client's call."""
     read: int = 0
     opened: set[tuple[str, str]] = field(default_factory=set)
     calls: int = 0
@@ -66,10 +68,11 @@ class Reader:
         asked = (got.value.get("thinking") or {}).get("type", "disabled")
         self.thinks = self.thinks or asked != "disabled"
         if self.read < LOGS:
-            self.read += 1
-            path = f"{self.read - 1}.log"
-            return self._says(text("I will read it. "), self._call(self.tool, {"path": path}))
-        step, number = _QUESTION.findall(got.texts)[-1]
+            return self._read_next(got)
+        questions = _QUESTION.findall(got.texts)
+        if not questions:
+            return self._answer(got, "I was not asked anything.")
+        step, number = questions[-1]
         line = re.search(rf"step {number}-{step} done, code (\w+)", got.texts)
         if line:
             return self._answer(got, f"The code is {line[1]}.")
@@ -79,6 +82,17 @@ class Reader:
         self.opened.add((name, step))
         wanted = {"ref_id": name, "pattern": f"step {number}-{step} "}
         return self._says(self._call("expand_ref", wanted))
+
+    def _read_next(self, got: Got) -> Script:
+        self.read += 1
+        path = f"{self.read - 1}.log"
+        words, reads = text("I will read it. "), self._call(self.tool, {"path": path})
+        cited = REF.findall(got.texts) if self.opens_early and self.read % 3 == 0 else []
+        if not cited or "expand_ref" not in got.tools:
+            return self._says(words, reads)
+        wanted = {"ref_id": cited[self.read % len(cited)], "pattern": "step "}
+        opens = call("expand_ref", wanted, f"call_{self.calls}_opens")
+        return self._says(words, opens, reads)
 
     def _likely(self, texts: str, number: str, step: str) -> str:
         """What to open next: first what shows lines of the same log, then the oldest."""
@@ -103,3 +117,20 @@ class Reader:
         if _OWN_ANSWER in got.tools:
             return self._says(self._call(_OWN_ANSWER, {"answer": words}))
         return self._says(text(words))
+
+
+@dataclass
+class Coder(Reader):
+    """The reader as a model that writes Python: its client runs what stands between the tags."""
+
+    def _read_next(self, got: Got) -> Script:
+        del got
+        self.read += 1
+        return self._runs(f"print(read_log('{self.read - 1}.log'))")
+
+    def _answer(self, got: Got, words: str) -> Script:
+        del got
+        return self._runs(f"final_answer({words!r})")
+
+    def _runs(self, code: str) -> Script:
+        return self._says(text(f"Thought: I go on.\n<code>\n{code}\n</code>"))
