@@ -234,7 +234,14 @@ def prompts(questions: list[int]) -> list[str]:
 
 def sessions_trouble(proxy: Running) -> str:
     """Return what is wrong with the sessions that a proxy has made of one conversation."""
-    del proxy
+    proxy.settled()
+    engine = proxy.service.engine
+    listed = proxy.do(engine.store.sessions(engine.scope))
+    titles = [session.title for session in listed if not session.purpose]
+    if len(titles) != 1:
+        return f"one conversation became {len(titles)} sessions: {titles}"
+    if "0.log" not in titles[0]:
+        return f"the title is not the user's words: {titles[0]!r}"
     return ""
 
 
