@@ -102,13 +102,14 @@ class Thread(Generic[M]):
         self, state: FitState, first: int, last: int, owners: list[int], messages: Sequence[M]
     ) -> list[M]:
         parts: list[tuple[Any, M | None]] = []
-        for message, (start, stop) in zip(
+        for message, (start, _) in zip(
             state.sent.messages[first:last], state.origins[first:last], strict=True
         ):
             stand = STAND.get(message)
             is_digest = stand is not None and stand.fold is not None
+            is_added = stand is not None and stand.is_added
             own = start if stand is None else start + stand.own
-            like = None if is_digest or start == stop else messages[owners[own]]
+            like = None if is_digest or is_added else messages[owners[own]]
             parts.append((message.value, like))
         return list(self._form.read(parts))
 

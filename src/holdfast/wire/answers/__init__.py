@@ -8,6 +8,7 @@ it. Pure: bytes in, bytes out.
 from holdfast.wire.answers.compose import Said, compose_answer, stream_answer
 from holdfast.wire.answers.failures import OVERFLOW, error_body, error_event, overflow_message
 from holdfast.wire.answers.gemini import ArrayWriter
+from holdfast.wire.answers.marks import with_marks
 from holdfast.wire.answers.rejoining import rejoin
 from holdfast.wire.answers.relay import CONTINUED, Relay
 from holdfast.wire.answers.shared import (
@@ -72,6 +73,7 @@ __all__ = [
     "translate_error",
     "turn_calls",
     "watch",
+    "with_marks",
     "with_own_ids",
     "write_event",
 ]
