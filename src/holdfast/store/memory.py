@@ -30,6 +30,7 @@ from holdfast.store.queue import JobQueue, Moment
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
+    ClientKey,
     Content,
     Damage,
     RefInfo,
@@ -277,13 +278,17 @@ class MemoryStore:
             latest = [record for record in latest if _use(record) < _use(last)]
         return latest[: max(limit, 0)]
 
-    async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
-        """The open session with the first of these heads."""
+    async def session_with_head(
+        self, scope: Scope, heads: Sequence[str], *, client: ClientKey | None = None
+    ) -> SessionRecord | None:
+        """Return the open session with the first of these heads."""
         order = {head: -n for n, head in enumerate(dict.fromkeys(filter(None, heads)))}
         having = [
             record
             for record in self._shelf(scope).sessions.values()
-            if record.head in order and record.closed_at is None
+            if record.head in order
+            and record.closed_at is None
+            and client in (None, record.client_key)
         ]
         return max(having, key=lambda each: (order[each.head], *_use(each)), default=None)
 

@@ -22,6 +22,7 @@ from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
+    ClientKey,
     Content,
     Damage,
     RefInfo,
@@ -141,8 +142,13 @@ class Store(Protocol):
     ) -> list[SessionRecord]:
         """The sessions last used; `before` is the session to go on behind."""
 
-    async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
-        """The open session whose head is the first of `heads` that any has."""
+    async def session_with_head(
+        self, scope: Scope, heads: Sequence[str], *, client: ClientKey | None = None
+    ) -> SessionRecord | None:
+        """Return the open session whose head is the first of `heads` that any has.
+
+        With `client`, only sessions whose `client_key` is equal count; without, all do.
+        """
 
     async def add_turn(
         self,

@@ -29,6 +29,7 @@ from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
+    ClientKey,
     Content,
     Damage,
     RefInfo,
@@ -165,9 +166,11 @@ class PostgresStore:
         """The sessions last used."""
         return await sessions.sessions(self._database, scope, limit=limit, before=before)
 
-    async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
-        """The open session with the first of these heads."""
-        return await sessions.session_with_head(self._database, scope, heads)
+    async def session_with_head(
+        self, scope: Scope, heads: Sequence[str], *, client: ClientKey | None = None
+    ) -> SessionRecord | None:
+        """Return the open session with the first of these heads."""
+        return await sessions.session_with_head(self._database, scope, heads, client)
 
     async def add_turn(
         self,

@@ -25,6 +25,7 @@ from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
+    ClientKey,
     Content,
     Damage,
     RefInfo,
@@ -235,9 +236,11 @@ class SqliteStore:
         """The sessions last used."""
         return await self._read(lambda db: sessions.latest(db, scope, limit=limit, before=before))
 
-    async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
-        """The open session with the first of these heads."""
-        return await self._readers.look(lambda db: sessions.with_head(db, scope, heads))
+    async def session_with_head(
+        self, scope: Scope, heads: Sequence[str], *, client: ClientKey | None = None
+    ) -> SessionRecord | None:
+        """Return the open session with the first of these heads."""
+        return await self._readers.look(lambda db: sessions.with_head(db, scope, heads, client))
 
     async def add_turn(
         self,
