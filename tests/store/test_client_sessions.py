@@ -14,8 +14,7 @@ import pytest
 from holdfast.store import Store
 from holdfast.store.postgres.migrate import scripts
 from holdfast.store.sqlite.driver import APPLICATION_ID
-from tests.store.harness import HERE, Opener, exported, lines_of, session, turn
-from tests.store.test_links import OTHER_USER
+from tests.store.harness import HERE, OTHER_USER, Opener, exported, lines_of, session, turn
 
 OURS = ("id-1", "")
 SUBAGENT = ("id-1", "agent-7")
@@ -127,3 +126,32 @@ async def _old_and_new_are_found(store: Store) -> None:
         record = await store.session_with_head(HERE, ["h"], client=client)
         assert record is not None
         assert record.session == name
+
+
+def test_sessions_of_one_client_session_are_listed(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        for n, client in enumerate((("", ""), OURS, SUBAGENT, ("id-2", ""), OURS)):
+            await _add(store, f"s{n}", client, float(n))
+        listed = await store.sessions(HERE, client_session="id-1")
+        assert [record.session for record in listed] == ["s4", "s2", "s1"]
+        page = await store.sessions(HERE, limit=1, before="s4", client_session="id-1")
+        assert [record.session for record in page] == ["s2"]
+        assert await store.sessions(OTHER_USER, client_session="id-1") == []
+        assert len(await store.sessions(HERE)) == 5
+
+    opener.run(work)
+
+
+def test_a_client_session_counts_once_and_its_side_requests_not_at_all(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        for n, client in enumerate((("", ""), ("", ""), OURS, SUBAGENT, OURS, ("id-2", ""))):
+            await _add(store, f"s{n}", client, float(n))
+        for n, client in enumerate((("", ""), OURS, ("id-3", ""))):
+            record = session(
+                f"side{n}", client_session=client[0], client_agent=client[1], purpose="title"
+            )
+            await store.add_turn(HERE.of(record.session), turn(1), record, {})
+        assert (await store.stats(HERE)).sessions == 4
+        assert (await store.stats(HERE)).turns == 9
+
+    opener.run(work)

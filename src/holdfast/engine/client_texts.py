@@ -157,9 +157,8 @@ SETUP_TEXTS: tuple[SetupText, ...] = (
     SetupText("I am not sharing any files that you can edit yet.", "aider", "0.86.2"),
 )  # fmt: skip
 
-EXAMPLES_END = ("I switched to a new code base. Please don't consider the above files",)
-"""How a user text begins before which all messages are a client's built-in examples: aider 0.86.2.
-"""
+EXAMPLES_END = b"I switched to a new code base. Please don't consider the above files"
+"""Bytes of the message that ends a client's built-in examples: aider 0.86.2."""
 
 SETUP_TAGS = frozenset(
     # Claude Code 2.0 to 2.1.217

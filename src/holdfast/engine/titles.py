@@ -7,6 +7,7 @@ messages, and nowhere else. A text with a secret or personal data gives no title
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 
 from holdfast.engine.client_texts import (
@@ -27,6 +28,8 @@ _READ = 4_000
 _MOST_TEXTS = 100
 """Texts that are looked at: after a compaction, the user's next words come within a few."""
 _MOST_MESSAGES = 400
+_MOST_EXAMPLES = 20
+"""Messages among which the end of a client's examples is looked for; aider has six at most."""
 _MOST_BLOCKS = 50
 """XML-like blocks that are cut off at the beginning of one text."""
 _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,60})((?:\s[^<>]{0,300})?/?)>")
@@ -37,6 +40,7 @@ _SETUP_STARTS = tuple(text.start for text in SETUP_TEXTS)
 _COMMAND = "command-message"
 """The tag that Claude Code 2 puts first for a command that asks the model something. For its own
 commands, such as /clear, `command-name` comes first."""
+_COMMAND_PART = re.compile(r"<command-(name|args)>([^<]*+)")
 _NOT_PRINTED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
@@ -52,23 +56,28 @@ def title_of(asked: Conversation) -> str:
     return ""
 
 
-def _turns(asked: Conversation) -> list[list[str]]:
-    """Return the user's first texts, those up to each answer together.
+def _turns(asked: Conversation) -> Iterator[list[str]]:
+    """Yield the user's first texts, those up to each answer together.
 
-    The examples that a client begins with are left out.
+    A message is not read before it is its turn: what was cited is no longer in memory.
     """
-    turns: list[list[str]] = [[]]
+    texts: list[str] = []
     left = _MOST_TEXTS
-    for message in asked.messages[:_MOST_MESSAGES]:
+    for message in asked.messages[_after_examples(asked) : _MOST_MESSAGES]:
         if message.role == "assistant":
-            turns.append([])
-        for text in _texts(message) if left > 0 and asks(message) else ():
-            left -= 1
-            if text.startswith(EXAMPLES_END):
-                turns = [[]]
-            else:
-                turns[-1].append(text)
-    return turns
+            yield texts
+            texts = []
+        elif left > 0 and asks(message):
+            said = _texts(message)[:left]
+            texts += said
+            left -= len(said)
+    yield texts
+
+
+def _after_examples(asked: Conversation) -> int:
+    """Return where the messages begin that are not examples of the client's own."""
+    leading = enumerate(asked.messages[:_MOST_EXAMPLES], start=1)
+    return max((end for end, message in leading if message.holds(EXAMPLES_END)), default=0)
 
 
 def _texts(message: Message) -> list[str]:
@@ -126,8 +135,8 @@ def _block_at(text: str, start: int) -> tuple[str, str, int] | None:
 
 def _command(text: str) -> str:
     """Return a command as it was typed: its name and what was given with it."""
-    parts = (re.search(rf"<command-{part}>([^<]*)", text) for part in ("name", "args"))
-    return " ".join(part[1].strip() for part in parts if part and part[1].strip())
+    parts = {match[1]: match[2].strip() for match in _COMMAND_PART.finditer(text)}
+    return f"{parts.get('name', '')} {parts.get('args', '')}".strip()
 
 
 def _from_template(words: str, template: CommandTemplate) -> str:

@@ -267,10 +267,12 @@ class MemoryStore:
         return await self.session(scope), len(await self.journal.read(scope, journal))
 
     async def sessions(
-        self, scope: Scope, *, limit: int = 100, before: str = ""
+        self, scope: Scope, *, limit: int = 100, before: str = "", client_session: str = ""
     ) -> list[SessionRecord]:
         """The sessions last used."""
         latest = sorted(self._shelf(scope).sessions.values(), key=_use, reverse=True)
+        if client_session:
+            latest = [record for record in latest if record.client_session == client_session]
         if before:
             last = self._shelf(scope).sessions.get(before)
             if last is None:
@@ -421,7 +423,7 @@ class MemoryStore:
             contents=len(sizes),
             size=sum(sizes.values()),
             stored=sum(sizes.values()),
-            sessions=len(shelf.sessions),
+            sessions=rules.count_sessions(shelf.sessions.values()),
             turns=sum(map(len, shelf.turns.values())),
             stale=states["stale"],
             damaged=states["damaged"],

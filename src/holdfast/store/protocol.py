@@ -138,9 +138,12 @@ class Store(Protocol):
         """
 
     async def sessions(
-        self, scope: Scope, *, limit: int = 100, before: str = ""
+        self, scope: Scope, *, limit: int = 100, before: str = "", client_session: str = ""
     ) -> list[SessionRecord]:
-        """The sessions last used; `before` is the session to go on behind."""
+        """Return the sessions last used, of one client session if that is given.
+
+        `before` is the session to go on behind.
+        """
 
     async def session_with_head(
         self, scope: Scope, heads: Sequence[str], *, client: ClientKey | None = None

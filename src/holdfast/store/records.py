@@ -381,6 +381,7 @@ class StoreStats(msgspec.Struct, frozen=True, kw_only=True):
     stored: int
     """Bytes they take up."""
     sessions: int
+    """Client sessions, and conversations without one; side requests do not count."""
     turns: int
     stale: int
     damaged: int

@@ -36,14 +36,15 @@ LEFT JOIN holdfast.sessions AS s
 
 _SESSIONS: LiteralString = """
 SELECT * FROM holdfast.sessions
-WHERE workspace = $1 AND username = $2
+WHERE workspace = $1 AND username = $2 AND ($4 = '' OR client_session = $4)
 ORDER BY updated_at DESC, session DESC
 LIMIT $3
 """
 
 _SESSIONS_BEFORE: LiteralString = """
 SELECT * FROM holdfast.sessions
-WHERE workspace = $1 AND username = $2 AND (updated_at, session) < ($4, $5)
+WHERE workspace = $1 AND username = $2 AND ($4 = '' OR client_session = $4)
+    AND (updated_at, session) < ($5, $6)
 ORDER BY updated_at DESC, session DESC
 LIMIT $3
 """
@@ -207,10 +208,10 @@ async def session_beside(
 
 
 async def sessions(
-    database: Database, scope: Scope, *, limit: int, before: str
+    database: Database, scope: Scope, *, limit: int, before: str, client_session: str
 ) -> list[SessionRecord]:
-    """The sessions last used."""
-    asked = (scope.workspace, scope.user, max(limit, 0))
+    """Return the sessions last used."""
+    asked = (scope.workspace, scope.user, max(limit, 0), client_session)
     if not before:
         return [record_of(row) for row in await database.fetch(_SESSIONS, *asked)]
     last = await database.fetch(_SESSION, scope.workspace, scope.user, before)

@@ -161,10 +161,12 @@ class PostgresStore:
         return await sessions.session_beside(self._database, scope, journal)
 
     async def sessions(
-        self, scope: Scope, *, limit: int = 100, before: str = ""
+        self, scope: Scope, *, limit: int = 100, before: str = "", client_session: str = ""
     ) -> list[SessionRecord]:
         """The sessions last used."""
-        return await sessions.sessions(self._database, scope, limit=limit, before=before)
+        return await sessions.sessions(
+            self._database, scope, limit=limit, before=before, client_session=client_session
+        )
 
     async def session_with_head(
         self, scope: Scope, heads: Sequence[str], *, client: ClientKey | None = None

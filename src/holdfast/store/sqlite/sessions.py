@@ -56,18 +56,26 @@ def get_beside(
     return record and rules.from_json(record, SessionRecord), length or 0
 
 
-def latest(db: apsw.Connection, scope: Scope, *, limit: int, before: str) -> list[SessionRecord]:
-    """The sessions last used."""
+def latest(
+    db: apsw.Connection, scope: Scope, *, limit: int, before: str, client_session: str
+) -> list[SessionRecord]:
+    """Return the sessions last used."""
     place: tuple[float, str] = (float("inf"), "")
     if before:
         last = get(db, scope.of(before))
         if last is None:
             raise rules.no_place_to_go_on(before)
         place = (last.updated_at, last.session)
+    of_client = " AND client_session = ?" if client_session else ""
     rows = db.execute(
-        "SELECT record FROM sessions WHERE workspace = ? AND owner = ?"
+        f"SELECT record FROM sessions WHERE workspace = ? AND owner = ?{of_client}"  # noqa: S608
         " AND (updated_at, session) < (?, ?) ORDER BY updated_at DESC, session DESC LIMIT ?",
-        (scope.workspace, scope.user, *place, max(limit, 0)),
+        (
+            *(scope.workspace, scope.user),
+            *filter(None, [client_session]),
+            *place,
+            max(limit, 0),
+        ),
     )
     return [rules.from_json(record, SessionRecord) for (record,) in rows]
 
@@ -96,14 +104,15 @@ def save(db: apsw.Connection, scope: Scope, record: SessionRecord) -> None:
     """Write a session's record."""
     db.execute(
         "INSERT INTO sessions (workspace, owner, session, head, updated_at, closed_at, record,"
-        " client_session, client_agent)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET head = excluded.head,"
+        " client_session, client_agent, purpose)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET head = excluded.head,"
         " updated_at = excluded.updated_at, closed_at = excluded.closed_at,"
         " record = excluded.record, client_session = excluded.client_session,"
-        " client_agent = excluded.client_agent",
+        " client_agent = excluded.client_agent, purpose = excluded.purpose",
         (
             *(scope.workspace, scope.user, record.session, record.head),
-            *(record.updated_at, record.closed_at, rules.to_json(record), *record.client_key),
+            *(record.updated_at, record.closed_at, rules.to_json(record)),
+            *(*record.client_key, record.purpose),
         ),
     )
 

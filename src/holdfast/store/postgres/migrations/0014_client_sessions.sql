@@ -8,3 +8,5 @@ DROP INDEX holdfast.sessions_by_head;
 CREATE INDEX sessions_by_head
     ON holdfast.sessions (workspace, username, head, client_session, client_agent)
     WHERE closed_at IS NULL AND head <> '';
+CREATE INDEX sessions_by_client
+    ON holdfast.sessions (workspace, username, client_session, updated_at, session, purpose);
