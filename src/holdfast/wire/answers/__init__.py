@@ -9,7 +9,7 @@ from holdfast.wire.answers.compose import Said, compose_answer, stream_answer
 from holdfast.wire.answers.failures import OVERFLOW, error_body, error_event, overflow_message
 from holdfast.wire.answers.gemini import ArrayWriter
 from holdfast.wire.answers.rejoining import rejoin
-from holdfast.wire.answers.relay import CONTINUED, Relay
+from holdfast.wire.answers.relay import CONTINUED, Relay, resumed
 from holdfast.wire.answers.shared import (
     NOTHING_SAID,
     Call,
@@ -66,6 +66,7 @@ __all__ = [
     "overflow_message",
     "read_answer",
     "rejoin",
+    "resumed",
     "split",
     "stream_answer",
     "translate_answer",
