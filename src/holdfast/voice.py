@@ -26,6 +26,7 @@ NO_MORE = (
     "[Nothing more can be opened in this answer: {why}. Go on with the task with what you have.]"
 )
 NO_STORE = "[The store cannot be read just now. Answer with what you have.]"
+NOT_OPENED = "[Opening failed inside Holdfast. Answer with what you have.]"
 NOTHING_SAID = "[Nothing that was said earlier bears on this. Answer with what you have.]"
 WAS = "It was: "
 HEADINGS = {
@@ -43,7 +44,10 @@ _SHAPES = (
     r"\[stale - ",
     *(re.escape(words.rstrip()) for words in (OPEN_ANY_PART, FOLDED, MEMORY, CUT, WAS)),
     *map(re.escape, HEADINGS.values()),
-    *(re.escape(" ".join(words.split()[:2])) for words in (NO_MORE, NO_STORE, NOTHING_SAID)),
+    *(
+        re.escape(" ".join(words.split()[:2]))
+        for words in (NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID)
+    ),
 )
 """How our lines begin, as regular expressions; one that a cut has shortened is like ours too."""
 

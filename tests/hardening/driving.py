@@ -68,6 +68,8 @@ class Era:
         self.provider = provider
         self._app: ASGIApp = application(service)
         self._complaints = Complaints()
+        self.begun = False
+        """Whether the answer to the last request has begun."""
         self.at_end: Callable[[], Awaitable[None]] = _nothing
         """Done when the last piece of an answer goes out, before its client has it."""
 
@@ -89,8 +91,16 @@ class Era:
         logged, self._complaints.lines = self._complaints.lines, []
         return answer, [*logged, *complaints(asked, answer, self.provider)]
 
+    async def asked(self, asked: Asked) -> Answer:
+        """Ask, and wait until the request is recorded."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            answer = await self._answer(asked, random.Random(0))
+            await self.service.drain()
+        return answer
+
     async def _answer(self, asked: Asked, chance: random.Random) -> Answer:
         answer = Answer()
+        self.begun = False
         pieces = _pieces(asked.body, chance)
         over = asyncio.Event()
 
@@ -105,6 +115,7 @@ class Era:
             if message["type"] == "http.response.start":
                 assert not answer.status, "an answer begins once"
                 answer.status = message["status"]
+                self.begun = True
                 answer.headers = {
                     name.decode("latin-1"): value.decode("latin-1")
                     for name, value in message["headers"]
@@ -127,15 +138,21 @@ async def _nothing() -> None:
 
 
 @asynccontextmanager
-async def era(*, clock: Callable[[], float] = time.time, **overrides: Any) -> AsyncIterator[Era]:
+async def era(
+    *,
+    clock: Callable[[], float] = time.time,
+    provider: Provider | None = None,
+    **overrides: Any,
+) -> AsyncIterator[Era]:
     """A proxy with a store of its own in memory, and its orderly end."""
     upstreams = {f"{family}_upstream": "http://provider.test" for family in FAMILIES}
     # Many citations: most of what can go wrong has to do with them.
     chosen = {"store_url": "memory:", "cite_policy": "always", **upstreams}
     settings = Settings(**(chosen | overrides))
     async with Holdfast.open(settings=settings, clock=clock) as engine:
-        provider = Provider()
+        provider = provider or Provider()
         service = Service(engine, settings, provider, OfflineSending())
+        asyncio.get_running_loop().set_exception_handler(service.contain)
         try:
             yield Era(service, provider)
         finally:

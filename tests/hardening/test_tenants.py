@@ -31,7 +31,8 @@ from holdfast.store.queue import Job, JobQueue, NewJob
 from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
 from holdfast.store.tool_shelf import StoredTool, ToolShelf
 from holdfast.store.turn_shelf import IndexedTurn, NewTurn, TurnFilter, TurnShelf
-from holdfast.surfaces.proxy.server import PREFIXES, application
+from holdfast.surfaces.proxy.routes import PREFIXES
+from holdfast.surfaces.proxy.server import application
 from tests.hardening.asks import Asked
 from tests.hardening.campaign import Campaign
 from tests.hardening.driving import Answer, Era, era
@@ -592,7 +593,11 @@ def test_no_key_ever_sees_a_word_of_another_through_the_proxy(campaign: Campaign
     asyncio.run(_asked_through_the_proxy(campaign, OPERATIONS))
 
 
-PROVIDERS = ("/v1/", "/v1beta/", "/v1alpha/", "/openai/", "/api/v1/", "/model/", "/v2/")
+PROVIDERS = (
+    "/v1/", "/v1beta/", "/v1alpha/", "/openai/", "/api/v1/", "/model/", "/v2/",
+    "/upload/v1", "/download/v1", "/v1internal", "/api/oauth/", "/api/claude_",
+    "/api/event_logging/", "/api/hello", "/backend-api/",
+)  # fmt: skip
 """Where everything is mounted that goes to a provider: talk, counts and what passes through."""
 
 

@@ -61,6 +61,7 @@ def running_proxy(
         "serve_port": 0,
         "tenant_by": "none",
         "cite_policy": "always",
+        "serve_drain_seconds": 10,  # a test that leaves an answer open is not to wait for it
     }
     if upstream is not None:
         chosen |= {f"{family}_upstream": upstream for family in FAMILIES}

@@ -31,6 +31,7 @@ __all__ = [
     "Talk",
     "anthropic",
     "close_clients",
+    "gemini_types",
     "genai",
     "openai",
 ]

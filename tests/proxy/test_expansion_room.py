@@ -13,7 +13,7 @@ from holdfast.engine import Holdfast
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.wire import Conversation, read, write
 from tests.fitting.test_citing import chat, log
-from tests.proxy.test_expansions import PLENTY, Model, opened, with_model
+from tests.proxy.test_expansions import NO_FAULTS, PLENTY, Model, opened, with_model
 
 
 def test_the_calls_of_a_turn_share_half_of_the_room() -> None:
@@ -187,7 +187,9 @@ def test_a_store_that_cannot_be_read_is_told_to_the_model(tmp_path: Path) -> Non
         engine = Holdfast(store)
         citation = await engine.cite(log(600))
         await store.close()
-        expansions = Expansions(engine, Caps(), lambda _: PLENTY, lambda name: name == "expand_ref")
+        expansions = Expansions(
+            engine, Caps(), lambda _: PLENTY, lambda name: name == "expand_ref", faults=NO_FAULTS
+        )
         step = await Model(citation.ref_id, read(chat("short")), expansions).opens()
         [(_, text)] = step.results
         assert text.startswith("[The store cannot be read just now.")

@@ -12,6 +12,7 @@ import pytest
 from holdfast.calling.expansions import Caps, Expansions, MakeRoom, OpeningStep
 from holdfast.cite import count
 from holdfast.engine import Holdfast
+from holdfast.faults import Fault, Faults
 from holdfast.store.memory import MemoryStore
 from holdfast.wire import Conversation, read
 from holdfast.wire.answers import Call
@@ -19,6 +20,13 @@ from tests.fitting.test_citing import chat, log
 
 TOLD = "Nothing more can be opened in this answer"
 PLENTY = 1_000_000
+
+
+def _unexpected(fault: Fault) -> None:
+    pytest.fail(str(fault))
+
+
+NO_FAULTS = Faults(_unexpected)
 
 
 class Model:
@@ -75,7 +83,9 @@ def with_model(
     async def work() -> None:
         engine = Holdfast(MemoryStore())
         citation = await engine.cite(log(600))
-        expansions = Expansions(engine, caps, room, lambda name: name == "expand_ref", make_room)
+        expansions = Expansions(
+            engine, caps, room, lambda name: name == "expand_ref", make_room, faults=NO_FAULTS
+        )
         await story(Model(citation.ref_id, read(chat("short")), expansions))
 
     asyncio.run(work())

@@ -22,8 +22,8 @@ import holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
 from holdfast.store.refs import REF
-from holdfast.surfaces.proxy.routes import BARE
-from holdfast.surfaces.proxy.server import PREFIXES, application, listen, serve
+from holdfast.surfaces.proxy.routes import BARE, PREFIXES
+from holdfast.surfaces.proxy.server import application, listen, serve
 from tests.fitting.test_citing import chat, log
 from tests.proxy import faults
 from tests.proxy.gatekeeper import KEY
@@ -235,7 +235,7 @@ def test_no_slash_sends_a_client_elsewhere(proxy: Running) -> None:
 def test_a_path_without_an_upstream_says_what_to_do(proxy: Running) -> None:
     answered = ask(f"{proxy.url}/v1/files")
     assert answered.status == 404
-    assert "holdfast serve --help" in answered.json["error"]["message"]
+    assert "--openai https://api.openai.com" in answered.json["error"]["message"]
 
 
 def test_what_is_no_path_of_the_proxy_is_not_found(proxy: Running) -> None:
@@ -508,13 +508,10 @@ def test_a_second_signal_drops_an_answer_that_does_not_end(tmp_path: Path) -> No
     assert "event=stopped" in told
 
 
-def test_an_answer_that_does_not_end_is_dropped_after_a_while(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("holdfast.surfaces.proxy.server.DRAIN_SECONDS", 1)
+def test_an_answer_that_does_not_end_is_dropped_after_a_while() -> None:
     with Upstream() as provider:
         provider.always = faults.stall_midway
-        with running_proxy(upstream=provider.url) as running:
+        with running_proxy({"serve_drain_seconds": 1}, provider.url) as running:
             address = urlsplit(running.url)
             client = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
             body = request_in("openai-chat", chat("short"), stream=True)

@@ -289,7 +289,9 @@ def test_waiting_for_the_upstream_and_for_the_client_is_not_what_the_proxy_adds(
         async with seen.timed(sending()) as reply:
             async for piece in reply.chunks():
                 got += piece
-                await seen.taken({"more_body": True}, wait("client"))
+                seen.sends({"more_body": True})
+                with seen.waiting_for_client():
+                    await wait("client")
         seen.ended()
         return seen, got
 

@@ -118,8 +118,8 @@ def waiting_for_an_answer(
 ) -> Iterator[http.client.HTTPConnection]:
     """A client whose upstream does not answer, and that leaves in the end.
 
-    One that stayed would be waited for: open answers may go on for DRAIN_SECONDS after the proxy
-    was told to stop.
+    One that stayed would be waited for: open answers may go on for a while after the proxy was
+    told to stop.
     """
     client = http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=PATIENCE)
     upstream.turns.append(stall)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,17 +15,21 @@ import pytest
 from holdfast.store.records import UsageTotal
 from holdfast.surfaces.cli._bill import bill
 from holdfast.surfaces.cli._clients import pointed, upstream_of
+from tests.proxy.faults import stall
+from tests.proxy.gatekeeper import KEY
+from tests.proxy.upstream import Upstream
 
 from .harness import environment, run_process
 
 URL = "http://127.0.0.1:4711"
 ASKS = """
 import json, os, sys, urllib.request
+key = os.environ.get("OPENAI_API_KEY", "key")
 body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello there?"}]}
 request = urllib.request.Request(
     os.environ["OPENAI_BASE_URL"] + "/chat/completions",
     json.dumps(body).encode(),
-    {"content-type": "application/json", "authorization": "Bearer key"},
+    {"content-type": "application/json", "authorization": "Bearer " + key},
 )
 answer = json.loads(urllib.request.urlopen(request).read())
 print(answer["choices"][0]["message"]["role"], sys.argv[1:])
@@ -104,6 +109,56 @@ def test_a_signal_ends_the_program_and_then_the_proxy(tmp_path: Path) -> None:
         _, told = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     assert b"Traceback" not in told
+
+
+LEAVES_A_CHILD = """
+import os, subprocess, sys
+if len(sys.argv) == 1:
+    subprocess.Popen([sys.executable, __file__, "child"])
+    print(os.getpid(), flush=True)
+    sys.stdin.readline()
+    sys.exit(5)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
+def test_a_signal_ends_the_answer_of_a_process_that_the_program_left_behind(tmp_path: Path) -> None:
+    (tmp_path / "leaves.py").write_text(LEAVES_A_CHILD + ASKS)
+    command = (sys.executable, "-m", "holdfast", "wrap", "--store", "memory:", "--")
+    with Upstream() as provider:
+        provider.always = stall
+        with subprocess.Popen(
+            [*command, sys.executable, "leaves.py"],
+            cwd=tmp_path,
+            env=environment(tmp_path, OPENAI_BASE_URL=f"{provider.url}/v1", OPENAI_API_KEY=KEY),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stdout is not None
+            program = int(process.stdout.readline())
+            assert provider.waiting.acquire(timeout=60), "the child does not ask"
+            assert process.stdin is not None
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            while is_running(program):  # until the proxy has seen that it ended
+                pass
+            while process.poll() is None:  # one that comes too early is for the program
+                process.send_signal(signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=10)
+            _, told = process.communicate()
+        assert provider.left.acquire(timeout=60)
+    assert process.returncode == 5
+    assert b"holdfast/surfaces" not in told
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_codex_gets_a_provider_for_this_run() -> None:

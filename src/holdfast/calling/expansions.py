@@ -18,7 +18,8 @@ from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import parse_call, recalling
 from holdfast.expand.finding import CALLERS, FINDERS
-from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOTHING_SAID
+from holdfast.faults import Faults
+from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Hidden, continuation
 from holdfast.wire.message import beginning
@@ -91,6 +92,7 @@ class Expansions:
         hidden: Hidden,
         make_room: MakeRoom | None = None,
         *,
+        faults: Faults,
         session: str = "",
         finder: ToolFinder | None = None,
     ) -> None:
@@ -99,6 +101,7 @@ class Expansions:
         Without `make_room` what does not fit is not opened. Earlier turns are those of `session`;
         `finder` knows the tools that were set aside.
         """
+        self._faults = faults
         self._finder = finder
         self._session = session
         self._engine = engine
@@ -238,6 +241,12 @@ class Expansions:
         return ""
 
     async def _opened(self, call: Call, most: int) -> str:
+        """Return what a call is answered; after an internal error the model is told so."""
+        with self._faults.caught("expansion"):
+            return await self._opened_part(call, most)
+        return NOT_OPENED
+
+    async def _opened_part(self, call: Call, most: int) -> str:
         try:
             if call.name in (recalling.NAME, recalling.OTHER_NAME):
                 return await self._recalled(recalling.parse_query(call.arguments), most)

@@ -25,15 +25,19 @@ from holdfast.client.replies import Part, Reply
 from holdfast.client.report import ClientReport
 from holdfast.client.transports import OFFLINE, Plugin, Transport, open_transport
 from holdfast.engine import Holdfast, Session
-from holdfast.errors import SettingsError
-from holdfast.fitting import FitOptions, Fitted, shared_engine
+from holdfast.errors import BudgetExceededError, PrivacyError, SettingsError
+from holdfast.faults import Faults, logged_faults
+from holdfast.fitting import FitOptions, FitState, Fitted, shared_engine
+from holdfast.fitting.draft import origins_of
 from holdfast.fitting.options import LOW_WATER, LazyRules
 from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.tokens import ModelContextRegistry, TokenCount, count
+from holdfast.tokens.counting import by_length
 from holdfast.tokens.limits import output_reserve
+from holdfast.tokens.requested import request_limit
 from holdfast.trim import AnchorDefinition, ContextStrategy
-from holdfast.wire import Conversation, read
+from holdfast.wire import Conversation, read, write
 from holdfast.wire.answers import turn_calls
 
 if TYPE_CHECKING:
@@ -189,17 +193,26 @@ class Client:
         asked = self._build(messages, tools, system, {**streaming, **(more or {})})
         sending = await self._prepare(asked, limit)
         answered: Answered | None = None
+        given = ""
         try:
-            async for piece in sending.exchange.pieces():
-                if isinstance(piece, str):
-                    yield Part(piece)
-                else:
-                    answered = piece
+            with sending.faults.caught("stream"):
+                async for piece in sending.exchange.pieces():
+                    if isinstance(piece, str):
+                        given += piece
+                        yield Part(piece)
+                    else:
+                        answered = piece
         finally:
             if answered is None:
                 self.budget.release(sending.id)
         if answered is not None:
             yield Part(reply=await self._record(sending, answered))
+            return
+        # After an internal error the answer comes in one piece, behind what was given of it.
+        reply = await self.chat(messages, tools=tools, system=system, limit=limit, more=more)
+        yield Part(reply.text.removeprefix(given))
+        warnings = (*sending.faults.warnings, *reply.warnings)
+        yield Part(reply=msgspec.structs.replace(reply, warnings=warnings))
 
     def _build(
         self, messages: Messages, tools: Messages, system: str, more: Mapping[str, Any]
@@ -240,14 +253,52 @@ class Client:
         asked = self._build(messages, tools, system, {})
         return (await self._fit(asked, limit))[1]
 
+    async def _fit_if_possible(
+        self, asked: requests.Asked, limit: int | None, faults: Faults
+    ) -> tuple[Session, Fitted]:
+        """Make a request fit; after an internal error it is left as it is, if it fits so.
+
+        Raises:
+            BudgetExceededError: it does not fit.
+            PrivacyError: it may not be sent without the masks of its citations.
+        """
+        with faults.caught("fit"):
+            return await self._fit(asked, limit)
+        if self.settings.privacy_policy == "mask":
+            raise PrivacyError(
+                f"the request was not sent, as it was not masked: {faults.warnings[0]}",
+                where="privacy_policy mask",
+                fix="Please report the error.",
+            )
+        options, conversation = self._options(asked, limit), asked.conversation
+        counted = by_length(conversation, options.model, "counted after an internal error")
+        most = options.limit or 0
+        with faults.caught("count"):
+            counted = count(conversation, model=options.model or None)
+            most = most or request_limit(conversation, options.registry, model=options.model)
+        if most and counted.tokens > most:
+            raise BudgetExceededError(
+                f"the request does not fit as it is: {faults.warnings[0]}",
+                fix="Please report the error, and send less.",
+                kind="input",
+                limit=most,
+                planned=counted.tokens,
+            )
+        state = FitState(conversation, conversation, origins_of(conversation.messages))
+        body = write(conversation)
+        fitted = Fitted(body, counted, most, (), state, untouched=counted.tokens)
+        return self.engine.session(self.name), fitted
+
     async def _prepare(self, asked: requests.Asked, limit: int | None) -> _Sending:
         """Make a request fit, and take room for it in the budget, before anything is sent."""
-        session, fitted = await self._fit(asked, limit)
+        faults = logged_faults("holdfast.client")
+        session, fitted = await self._fit_if_possible(asked, limit, faults)
         id_ = uuid.uuid4().hex
-        planned = self.budget.estimate_completion(
-            fitted.state.sent, self.max_output_tokens, self.transport.counted_as, fitted.count
-        )
-        self.budget.reserve(self.transport.provider, planned, id_)
+        with faults.caught("budget"):
+            planned = self.budget.estimate_completion(
+                fitted.state.sent, self.max_output_tokens, self.transport.counted_as, fitted.count
+            )
+            self.budget.reserve(self.transport.provider, planned, id_)
         rounds, tokens = self.settings.max_expansion_rounds, self.settings.max_expansion_tokens
         exchange = Exchange(
             self.engine,
@@ -256,28 +307,35 @@ class Client:
             fitted,
             Caps(rounds=rounds, tokens=tokens),
             bounded=bool(limit or self._limit),
+            faults=faults,
         )
-        return _Sending(id_, asked, session, fitted, exchange, time.perf_counter())
+        return _Sending(id_, asked, session, fitted, exchange, faults, time.perf_counter())
 
     async def _record(self, sending: _Sending, answered: Answered) -> Reply:
         """Reconcile the budget, write the turn down, learn, and make the reply."""
-        id_, asked, session, fitted, exchange, started = sending
+        id_, asked, session, fitted, exchange, faults, started = sending
         report: object = answered.usage
-        parse = getattr(self._plugin, "parse_response", None)
-        if parse is not None:
-            report = parse(answered.body)
-        usage = reported_usage(report) or Usage(fitted.count.tokens, None)
-        self.budget.track_usage(self.transport.provider, report or fitted.count, id_)
-        turn = await self.engine.observe(
-            session,
-            fitted,
-            report or None,
-            expanded=exchange.expanded,
-            hidden=exchange.hidden,
-            milliseconds=(time.perf_counter() - started) * 1000,
-            learn=self.transport.billed,
-            billed=self.transport.billed,
-        )
+        usage = Usage(fitted.count.tokens, None)
+        with faults.caught("usage"):
+            parse = getattr(self._plugin, "parse_response", None)
+            if parse is not None:
+                report = parse(answered.body)
+            usage = reported_usage(report) or usage
+            self.budget.track_usage(self.transport.provider, report or fitted.count, id_)
+        number = 0
+        with faults.caught("record"):
+            turn = await self.engine.observe(
+                session,
+                fitted,
+                report or None,
+                expanded=exchange.expanded,
+                hidden=exchange.hidden,
+                milliseconds=(time.perf_counter() - started) * 1000,
+                warnings=faults.warnings,
+                learn=self.transport.billed,
+                billed=self.transport.billed,
+            )
+            number = turn.number
         dialect = self.transport.dialect
         return Reply(
             text=requests.text_of(dialect, answered.turn),
@@ -290,8 +348,8 @@ class Client:
             untouched=fitted.untouched,
             limit=fitted.limit,
             edits=fitted.edits,
-            warnings=fitted.warnings,
-            turn=turn.number,
+            warnings=(*fitted.warnings, *faults.warnings),
+            turn=number,
             context_tokens=fitted.tokens if exchange.expanded.calls else usage.input or 0,
             session=session.name,
             body=answered.body,
@@ -361,6 +419,7 @@ class _Sending(NamedTuple):
     session: Session
     fitted: Fitted
     exchange: Exchange
+    faults: Faults
     started: float
 
 

@@ -16,6 +16,7 @@ from holdfast.calling.expansions import Caps, Expansions
 from holdfast.client.transports import Transport
 from holdfast.engine import Expanded, Holdfast, Session
 from holdfast.errors import ProviderError, WireError
+from holdfast.faults import Faults
 from holdfast.fitting import Fitted
 from holdfast.tokens import count
 from holdfast.wire import Conversation, write
@@ -51,9 +52,9 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exchange:
-    """The way of one request; used once."""
+    """Handles one request. Create one instance per request."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it needs of one request, once
         self,
         engine: Holdfast,
         session: Session,
@@ -62,6 +63,7 @@ class Exchange:
         caps: Caps,
         *,
         bounded: bool,
+        faults: Faults,
     ) -> None:
         """Begin; `bounded` says that the limit is the caller's, which the count itself must keep.
 
@@ -71,12 +73,16 @@ class Exchange:
         self._transport = transport
         self._fitted = fitted
         self._bounded = bounded
+        self._faults = faults
+        self._failures = 0
         self._hops: list[Hop] = []
         self._first_id = self._last_id = ""
         asked, sent = fitted.state.asked, fitted.state.sent
         theirs = {tool.name for tool in offered_tools(asked)}
         self._ours = {tool.name for tool in offered_tools(sent)} - theirs
-        self._opening = Expansions(engine, caps, self._room, self._is_hidden, session=session.name)
+        self._opening = Expansions(
+            engine, caps, self._room, self._is_hidden, faults=faults, session=session.name
+        )
         self.hidden: Kept | None = None
         """What of the answer the caller never sees."""
 
@@ -113,7 +119,9 @@ class Exchange:
                 break
             body = write(following)
         self._hide()
-        joined = join_answers(bodies, self._transport.dialect, self._is_hidden)
+        joined = bodies[-1]
+        with self._faults.caught("answer"):
+            joined = join_answers(bodies, self._transport.dialect, self._is_hidden)
         shown = read_answer(joined, self._transport.dialect)
         return Answered(turn=shown.turn, body=joined, usage=billed, stop_reason=answer.stop_reason)
 
@@ -183,7 +191,22 @@ class Exchange:
     async def _next(
         self, sent: Conversation | None, turn: tuple[bytes, ...], asked: Sequence[Call]
     ) -> Conversation | None:
-        """Answer the hidden calls of a turn: the request that goes on from it, if one does."""
+        """Answer the hidden calls of a turn; return the request that goes on, None if none does.
+
+        After an internal error the model is asked again without our tools, unless the caller has
+        calls of its own to answer.
+        """
+        with self._faults.caught("hidden calls"):
+            return await self._answered(sent, turn, asked)
+        self._failures += 1
+        if self._failures > 1 or not all(self._is_hidden(call.name) for call in asked):
+            return None
+        self._hops.clear()
+        return self._fitted.state.asked
+
+    async def _answered(
+        self, sent: Conversation | None, turn: tuple[bytes, ...], asked: Sequence[Call]
+    ) -> Conversation | None:
         hidden = [call for call in asked if self._is_hidden(call.name)]
         if not hidden or sent is None:
             if self._hops:
@@ -205,15 +228,16 @@ class Exchange:
         if not self._hops:
             return
         asked = self._fitted.state.asked
-        self.hidden = Kept(
-            hops=tuple(self._hops),
-            index=len(asked.messages),
-            place=head_of(asked),
-            seen_id=self._first_id,
-            last_id=self._last_id,
-            dialect=self._transport.dialect,
-        )
-        self._session.hide(self.hidden)
+        with self._faults.caught("record"):
+            self.hidden = Kept(
+                hops=tuple(self._hops),
+                index=len(asked.messages),
+                place=head_of(asked),
+                seen_id=self._first_id,
+                last_id=self._last_id,
+                dialect=self._transport.dialect,
+            )
+            self._session.hide(self.hidden)
 
 
 def _texts(parser: EventParser, event: bytes, dialect: str) -> Iterator[str]:

@@ -49,6 +49,7 @@ from holdfast.expand.tool import NAME
 from holdfast.facts import Indexes, Ledger, fact_jobs
 from holdfast.facts.reading import job_of, reads
 from holdfast.facts.values import MOST_BYTES
+from holdfast.faults import logged_faults
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.jobs import (
     FoldSummaries,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from holdfast.toolbox.box import Toolbox
 
 _SAVE_EVERY = 50
+_LOGGER = "holdfast.engine"
 
 
 class Holdfast:
@@ -244,7 +246,7 @@ class Holdfast:
         """Take the facts from a result that was stored (004-33); that is no reason to fail."""
         if not self.learns:
             return
-        with suppress(StoreError):
+        with logged_faults(_LOGGER).caught("facts"), suppress(StoreError):
             if len(content.data) <= MOST_BYTES:
                 text, tool = content.data.decode("utf-8", "replace"), content.meta.get("tool", "")
                 await self.facts.extract(
@@ -261,7 +263,14 @@ class Holdfast:
         if self.learns and legible:
             task = asyncio.create_task(self._learn_in_turn(scope, legible))
             self._learning.add(task)
-            task.add_done_callback(self._learning.discard)
+            task.add_done_callback(self._end_learning)
+
+    def _end_learning(self, task: asyncio.Task[None]) -> None:
+        """Forget a task; asyncio itself would log the text of its error, which may be content."""
+        self._learning.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            logged_faults(_LOGGER).add("facts", error)
 
     async def _learn_in_turn(self, scope: Scope, contents: deque[Content]) -> None:
         """One result after the other, each let go once it is read: they may be a whole body."""
@@ -499,7 +508,7 @@ class Holdfast:
 
     async def settle(self) -> None:
         """Keep what was learnt since it was last saved, if that can be."""
-        await asyncio.gather(*self._learning)
+        await asyncio.gather(*self._learning, return_exceptions=True)
         if self.calibration.dump() != self._saved:
             with suppress(StoreError):  # a store that is full or gone is no reason not to end
                 await self.save()

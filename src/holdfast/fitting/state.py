@@ -12,6 +12,7 @@ import msgspec
 from holdfast.fitting.draft import FrameEdit, Origins, origins_of
 from holdfast.store.records import Content, Edit
 from holdfast.tokens import TokenCount
+from holdfast.tokens.counting import NOT_RENDERED
 from holdfast.trim.standing import STAND, Fold, Told, fold_of
 from holdfast.wire import Conversation, Message
 from holdfast.wire.message import Window
@@ -159,6 +160,8 @@ class Fitted(msgspec.Struct, frozen=True):
             told.append("The request was repaired: its provider would have refused it")
         if "withhold" in actions:
             told.append("Tools were withheld, for nothing else could make room")
+        if self.count.note.startswith(NOT_RENDERED):
+            told.append("Tokens were estimated by length, after an internal error")
         if self.final:
             told.append("The context is full: the model was asked to come to an end")
         return tuple(told)

@@ -139,6 +139,14 @@ class Settings(UpstreamSettings, frozen=True, kw_only=True):
             "core that it may use. More than one need a store that is not in memory.",
         ),
     ] = 1
+    serve_drain_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="How long open answers may go on after the proxy was told to stop "
+            "(SIGTERM, Ctrl-C); a second signal ends them at once.",
+        ),
+    ] = 600.0
     serve_offline: Annotated[
         bool,
         Meta(

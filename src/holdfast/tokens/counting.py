@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from holdfast.errors import SettingsError, TokenCountingError
+from holdfast.faults import logged_faults
 from holdfast.tokens import vocabulary
 from holdfast.tokens.bounds import upper_bound
 from holdfast.tokens.families import UNKNOWN, Accuracy, Constants, resolve
@@ -90,6 +91,8 @@ class Correction(Protocol):
         """The count, with what was learnt about its model."""
 
 
+NOT_RENDERED = "could not be rendered"
+"""How the note of a count begins that was made by length, after an internal error."""
 _DEFAULT_LIMITS = Limits()
 _registered: dict[str, TokenCounter] = {}
 _warned: set[str] = set()
@@ -203,7 +206,8 @@ def _of_conversation(
     except TokenCountingError:
         raise
     except Exception as error:  # noqa: BLE001 - a request stranger than any we met (001-61)
-        return _by_length(conversation, model, f"could not be rendered ({type(error).__name__})")
+        logged_faults("holdfast.tokens").add("count", error)
+        return by_length(conversation, model, f"{NOT_RENDERED} ({type(error).__name__})")
 
 
 def _own_counter(model: str) -> TokenCounter | None:
@@ -237,7 +241,7 @@ def _of_own(own: TokenCounter, conversation: Conversation, model: str) -> TokenC
     )
 
 
-def _by_length(conversation: Conversation, model: str, note: str) -> TokenCount:
+def by_length(conversation: Conversation, model: str, note: str) -> TokenCount:
     """A quarter of the bytes, and at most half of them: the last resort."""
     size = len(conversation.frame.hollow) + sum(len(m.raw) for m in conversation.messages)
     tokens = math.ceil(size / 4)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import apsw
 
 from holdfast.errors import StoreError, StoreUnavailableError
+from holdfast.faults import logged_faults
 from holdfast.store.sqlite.driver import Job
 
 MOST_TOGETHER = 256
@@ -75,27 +76,34 @@ class Lane:
         self._thread.join()
 
     def _run(self, db: apsw.Connection, work: Work) -> None:
-        while self._did_next(db, work):
-            pass
+        """Do jobs until the lane is closed; one that fails ends no others."""
+        faults = logged_faults("holdfast.store")
+        more = True
+        while more:
+            with faults.caught("store"):
+                more = self._did_next(db, work)
         with suppress(apsw.Error):
             db.close()
 
     def _did_next(self, db: apsw.Connection, work: Work) -> bool:
         """Do what waits; whether there may be more. What was done is not held until the next."""
-        together = self._next()
-        if together is None:
-            return False
-        wanted = [item for item in together if not item.future.cancelled()]
-        if wanted:
-            _deliver(work(db, wanted))
-        return True
+        together: list[Queued] = []
+        more = True
+        try:
+            more = self._take(together)
+            wanted = [item for item in together if not item.future.cancelled()]
+            outcomes = work(db, wanted) if wanted else []
+        except BaseException as error:  # noqa: BLE001 - whoever waits must be told
+            outcomes = [Outcome(item.future, None, error) for item in together]
+        _deliver(outcomes)
+        return more
 
-    def _next(self) -> list[Queued] | None:
-        """Wait for a job, and take all that wait behind it."""
+    def _take(self, together: list[Queued]) -> bool:
+        """Wait for a job, and take all that wait behind it; return whether more may come."""
         first = self._queue.get()
         if first is None:
-            return None
-        together = [first]
+            return False
+        together.append(first)
         while len(together) < MOST_TOGETHER:
             try:
                 item = self._queue.get_nowait()
@@ -105,7 +113,7 @@ class Lane:
                 self._queue.put(None)
                 break
             together.append(item)
-        return together
+        return True
 
 
 def _deliver(outcomes: list[Outcome]) -> None:

@@ -72,11 +72,18 @@ def _in_our_words(error: BaseException, where: str) -> BaseException:
 
 
 def _in_one_transaction(db: apsw.Connection, jobs: list[Job[Any]]) -> list[Any]:
+    _leave_transaction(db)
     db.execute("BEGIN IMMEDIATE")
     with rolled_back_on_failure(db):
         results = [job(db) for job in jobs]
         db.execute("COMMIT")
     return results
+
+
+def _leave_transaction(db: apsw.Connection) -> None:
+    """Roll back what an internal error has left open: nothing could be written or read after it."""
+    if db.in_transaction:
+        db.execute("ROLLBACK")
 
 
 class Readers:
@@ -123,6 +130,7 @@ class Readers:
             except queue.Empty:
                 db = self._connect()
             try:
+                _leave_transaction(db)
                 db.execute("BEGIN")
                 with rolled_back_on_failure(db):
                     result = job(db)

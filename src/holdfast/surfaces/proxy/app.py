@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.calling.network import BrokenOffError, UpstreamError
+from holdfast.calling.network import BrokenOffError, Reply, UpstreamError
 from holdfast.calling.upstreams import Family, Upstream
 from holdfast.errors import (
     BudgetExceededError,
@@ -27,6 +25,7 @@ from holdfast.errors import (
     StoreError,
     WireError,
 )
+from holdfast.faults import Faults
 from holdfast.surfaces.proxy.allowance import AllowanceError
 from holdfast.surfaces.proxy.counting import count_answer
 from holdfast.surfaces.proxy.delivery import Outcome
@@ -42,18 +41,20 @@ from holdfast.surfaces.proxy.heap import LARGE_BYTES, give_back_after
 from holdfast.surfaces.proxy.incoming import Incoming, Receive, TooSlowError, Upload
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.models import OFFLINE_NAME, lists_models, model_list
+from holdfast.surfaces.proxy.preparing import UNEDITED
 from holdfast.surfaces.proxy.routes import (
     Route,
     WrongMethodError,
     WrongPathError,
     family_of,
     meant,
+    only_address,
     route,
     unanswered,
 )
 from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.sending import received
-from holdfast.surfaces.proxy.service import READING, Service
+from holdfast.surfaces.proxy.service import READING, Service, UnmaskedError
 from holdfast.surfaces.proxy.switches import PREFIX, Switches, read_switches
 from holdfast.surfaces.proxy.tenants import own_tokens
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, returned_headers
@@ -62,6 +63,7 @@ from holdfast.wire.answers import OVERFLOW, ArrayWriter, error_body, overflow_me
 
 ASGIScope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+_Sending = AbstractAsyncContextManager[Reply]
 
 TAKING_SECONDS = 300.0
 """How long a client may leave a piece of its answer untaken: its upstream is held meanwhile."""
@@ -121,6 +123,8 @@ class ProxyApp:
         watch = asyncio.create_task(upload.until_gone())
         try:
             await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
+            if watch.done() and watch.exception() is not None:
+                await work  # it failed, and so says nothing of the client
         finally:
             watch.cancel()
             if not work.done():
@@ -132,44 +136,67 @@ class ProxyApp:
         """Answer a request; an error before the first byte is an answer too."""
         headers = tuple((k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"])
         by_name = dict(headers)
-        method, path = scope["method"], scope["path"]
-        there = route(method, path)
-        dialect = there.dialect if there else dialect_of(method, path, by_name)
-        family = there.family if there else family_of(path, frozenset(by_name))
-        seen = self.service.telemetry.begin(dialect, family or "", by_name.get("traceparent", ""))
-        asked = _Asked(scope, headers, by_name, there, upload, seen)
+        seen = RequestSeen(traceparent=by_name.get("traceparent", ""))
+        faults = self.service.faults(seen.id)
+        asked = _Asked(scope, headers, by_name, None, upload, seen)
+        with faults.caught("route"):
+            asked = self._routed(asked)
 
         async def seen_send(message: MutableMapping[str, Any]) -> None:
-            async with asyncio.timeout(TAKING_SECONDS):  # its TimeoutError says: the client is gone
-                await seen.taken(message, send(message))
+            with faults.caught("telemetry"):
+                seen.sends(message)
+            began = time.perf_counter()
+            try:
+                async with asyncio.timeout(TAKING_SECONDS):
+                    await send(message)
+            except OSError:  # a time-out, too: the client is gone
+                raise asyncio.CancelledError from None
+            seen.client += time.perf_counter() - began
 
         try:
-            await self._served(asked, seen_send)
+            await self._served_or_passed(asked, faults, seen_send)
         except BrokenOffError as error:
             seen.failed_with(error)
             why = Fields(event="broke_off", id=seen.id, upstream=error.where, why=error.what)
             log.warning(why)
             if not seen.status and not _hung_up(scope, seen, error):
-                await _send(seen_send, _told(error, dialect))
+                await _send(seen_send, _told(error, seen.dialect))
         except HoldfastError as error:
             seen.failed_with(error)
             if not seen.status:
-                await _send(seen_send, _told(error, dialect))
-        except OSError:
-            raise  # the client is gone
-        except Exception as error:  # noqa: BLE001  # a bug of ours; its text may hold content
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{Path(place.filename).name}:{place.lineno}"
-            log.error(Fields(event="bug", id=seen.id, kind=type(error).__name__, place=where))
-            if not seen.status:
-                text = error_body(dialect, 500, f"Holdfast has a bug at {where}: please report it.")
-                await _send(seen_send, Outcome(500, _JSON, text))
+                await _send(seen_send, _told(error, seen.dialect))
         finally:
-            seen.ended()
-            told = self.service.telemetry.end(seen)
-            self.service.later(told if seen.size < LARGE_BYTES else give_back_after(told))
+            with faults.caught("telemetry"):
+                seen.ended()
+                told = self.service.telemetry.end(seen)
+                self.service.later(told if seen.size < LARGE_BYTES else give_back_after(told))
 
-    async def _served(self, asked: _Asked, send: Send) -> None:
+    def _routed(self, asked: _Asked) -> _Asked:
+        """Return the request with its route, and note whose API it asks."""
+        method, path, seen = asked.scope["method"], asked.scope["path"], asked.seen
+        self.service.telemetry.begin(seen)
+        there = route(method, path)
+        seen.dialect = there.dialect if there else dialect_of(method, path, asked.by_name)
+        family = there.family if there else family_of(path, frozenset(asked.by_name))
+        seen.family = family or ""
+        return asked._replace(route=there)
+
+    async def _served_or_passed(self, asked: _Asked, faults: Faults, send: Send) -> None:
+        """Answer a request; after an internal error before the first byte, pass it on unedited."""
+        if not faults:
+            with faults.caught("request"):
+                await self._served(asked, faults, send)
+                return
+        if asked.seen.status:
+            return
+        with faults.caught("request"):
+            await self._unedited(asked, faults, send)
+            return
+        if not asked.seen.status:
+            text = f"Holdfast has a bug: {'; '.join(faults.warnings)}. Please report it."
+            await _send(send, Outcome(500, _JSON, error_body(asked.seen.dialect, 500, text)))
+
+    async def _served(self, asked: _Asked, faults: Faults, send: Send) -> None:
         switched = any(name.startswith(PREFIX) for name in asked.by_name)
         switches = read_switches(asked.by_name) if switched else Switches()
         managed = self.service.settings.token_management_enabled and not switches.bypass
@@ -182,8 +209,24 @@ class ProxyApp:
         if incoming.route.counts:
             outcome = await count_answer(self.service, incoming)
         else:
-            outcome = await Handling(self.service, incoming).run()
-        await _send(send, outcome, array)
+            outcome = await Handling(self.service, incoming, faults).run()
+        await _send(send, _with_warnings(outcome, faults), array)
+
+    async def _unedited(self, asked: _Asked, faults: Faults, send: Send) -> None:
+        """Pass the client's own bytes on and the answer back, with as little of our code as can be.
+
+        A request to a model may hold what a privacy policy masks.
+        """
+        if asked.scope["method"] == "POST":
+            self.service.check_unedited()
+        family = asked.route.family if asked.route is not None else None
+        family = family or family_of(asked.scope["path"], frozenset(asked.by_name))
+        upstream = self.service.upstreams.by_family.get(family) if family is not None else None
+        if upstream is None:
+            method, path = asked.scope["method"], asked.scope["path"]
+            raise unanswered(method, path, family, asked.by_name.get("host", ""))
+        warnings = (*faults.warnings, UNEDITED)
+        await self._forward(asked, upstream, send, more={WARNING: "; ".join(warnings)})
 
     async def _by_model(self, asked: _Asked, there: Route, send: Send) -> None:
         """Send a request on to whoever answers for its model, without an edit of ours."""
@@ -234,8 +277,8 @@ class ProxyApp:
 
     async def _pass_through(self, asked: _Asked, send: Send) -> None:
         """Send a request on and its answer back, byte for byte, as they come: of any size."""
-        scope, headers, names = asked.scope, asked.headers, asked.by_name
-        path, method = scope["path"], scope["method"]
+        names = asked.by_name
+        path, method = asked.scope["path"], asked.scope["method"]
         if wanted := meant(path):
             raise WrongPathError(
                 f"there is nothing here: {wanted} was meant",
@@ -254,26 +297,39 @@ class ProxyApp:
         if models is not None:
             await _send(send, models)
             return
-        if upstream is None:
+        # The public API of a family does not know the paths behind its subscriptions.
+        if upstream is None or (upstream.is_official and only_address(path)):
             raise unanswered(method, path, family, names.get("host", ""))
+        await self._forward(asked, upstream, send, asked.seen.timed)
+
+    async def _forward(
+        self,
+        asked: _Asked,
+        upstream: Upstream,
+        send: Send,
+        timed: Callable[[_Sending], _Sending] = lambda sending: sending,
+        more: Mapping[str, str] | None = None,
+    ) -> None:
+        """Send a request to an upstream and its answer back; `more` are headers of the answer."""
+        scope, names = asked.scope, asked.by_name
         url = address(upstream, _raw_path(scope), asked.query)
-        out = outgoing_headers(upstream, headers, own_tokens(self.service.settings).values())
+        out = outgoing_headers(upstream, asked.headers, own_tokens(self.service.settings).values())
         length = names.get("content-length", "")
         has_body = length not in ("", "0") or "transfer-encoding" in names
         if has_body and length:
             out["content-length"] = length  # without it the upstream would get chunks
-        sending = self.service.http.send(
-            url, method, out, asked.upload.pieces() if has_body else b"", raw=True
-        )
+        pieces = asked.upload.pieces() if has_body else b""
+        sending = self.service.http.send(url, scope["method"], out, pieces, raw=True)
         try:
-            async with asked.seen.timed(sending) as reply:
-                returned = returned_headers(reply.headers, changed=False)
+            async with timed(sending) as reply:
+                returned = returned_headers(reply.headers, changed=False) | dict(more or {})
                 await _send(send, Outcome(reply.status, returned, reply.chunks()))
         except UpstreamError as error:
             raise asked.upload.failure or error from error
 
 
 _JSON = {"content-type": "application/json"}
+WARNING = f"{PREFIX}warning"
 
 
 def _told(error: HoldfastError, dialect: str) -> Outcome:
@@ -289,6 +345,14 @@ def _told(error: HoldfastError, dialect: str) -> Outcome:
         kind = OVERFLOW
         message = f"{overflow_message(dialect, error.planned, error.limit)} {message}"
     return Outcome(status, headers, error_body(dialect, status, message, kind))
+
+
+def _with_warnings(outcome: Outcome, faults: Faults) -> Outcome:
+    """Return an answer whose headers tell of internal errors that the request survived."""
+    if not faults:
+        return outcome
+    warnings = filter(None, (*faults.warnings, outcome.headers.get(WARNING, "")))
+    return outcome._replace(headers=outcome.headers | {WARNING: "; ".join(warnings)})
 
 
 def _raw_path(scope: ASGIScope) -> str:
@@ -324,9 +388,11 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
         return
     try:
         await send(start)
-        others = _Turns()
+        since = time.monotonic()
         async for piece in body:
-            await others.turn()
+            if time.monotonic() - since > _TURN_SECONDS:  # other requests have their turn
+                await asyncio.sleep(0)
+                since = time.monotonic()
             for out in array.write([piece]) if array is not None else (piece,):
                 for at in range(0, len(out), _AT_ONCE):
                     part = out[at : at + _AT_ONCE]
@@ -339,19 +405,6 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
             await close()
 
 
-class _Turns:
-    """Lets other requests have their turn while pieces are there without waiting for them."""
-
-    def __init__(self) -> None:
-        self._since = time.monotonic()
-
-    async def turn(self) -> None:
-        """Give way, if this request had its turn for long."""
-        if time.monotonic() - self._since > _TURN_SECONDS:
-            await asyncio.sleep(0)
-            self._since = time.monotonic()
-
-
 _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
     (TooSlowError, 408),
     (UnknownEncodingError, 415),
@@ -359,6 +412,7 @@ _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
     (WireError, 400),
     (BudgetExceededError, 400),
     (ContextOptimizationError, 400),
+    (UnmaskedError, 500),
     (PrivacyError, 400),
     (SettingsError, 400),  # while a request is answered: the model's name in it is none
     (AllowanceError, 429),

@@ -19,7 +19,7 @@ from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.store.records import UsageTotal, summed
 from holdfast.surfaces.proxy.heap import use_few_heaps
-from holdfast.surfaces.proxy.server import Server, base_url, listen, opened
+from holdfast.surfaces.proxy.server import Server, base_url, listen, opened, stopped_by
 
 
 class Program(NamedTuple):
@@ -48,8 +48,10 @@ async def beside(
                 await ready.wait()
                 code = await run(program_at(base_url(listener)))
             finally:
-                server.stop()
-                await serving
+                # A process that the program left behind may still read an answer.
+                with stopped_by(server, signal.SIGINT, signal.SIGTERM):
+                    server.stop()
+                    await serving
             await service.drain()  # an answer is not kept waiting for its turn to be written down
             return code, _more(before, await _used(service.engine.store))
 

@@ -6,10 +6,11 @@ cannot be forgotten. WebSockets are refused here too: the proxy reads and edits 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.faults import Faults
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.app import dialect_of
 from holdfast.surfaces.proxy.login import LOGIN, Logins, wants_form
@@ -26,18 +27,39 @@ _NO_WEBSOCKETS = "The proxy speaks no WebSocket: send the request as an HTTP POS
 _PLAIN_HTTP = [(b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade")]
 
 
+_TO_LOGIN = 303
+_NOT_CHECKED = 500
+_Refusal = tuple[int, str] | None
+"""Status and reason."""
+
+
 class Gate:
     """Lets a request in, or refuses it."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, logins: Logins) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: Settings, logins: Logins, faults: Callable[[], Faults]
+    ) -> None:
         self.app = app
         self.settings = settings
         self.logins = logins
+        self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Judge a request by its headers alone."""
+        """Judge a request by its headers alone; after an internal error it is refused."""
         if scope["type"] not in ("http", "websocket"):
             return
+        refused: _Refusal = (_NOT_CHECKED, "Holdfast has a bug: it cannot tell who asks.")
+        with self._faults().caught("gate"):
+            refused = self._refusal(scope)
+        if refused is None:
+            await self.app(scope, receive, send)
+        elif refused[0] == _TO_LOGIN:
+            await _to_login(send)
+        else:
+            await refuse(scope, *refused, send)
+
+    def _refusal(self, scope: Scope) -> _Refusal:
+        """Return why a request is refused; None if it may be answered."""
         headers = headers_of(scope)
         refused = refusal(headers, self.settings)
         if refused is not None and refused[0] == TOKEN_MISSING and scope["type"] == "http":
@@ -46,15 +68,11 @@ class Gate:
             if path == HEALTH or self.logins.lets_in(path, method, cookie):
                 refused = None
             elif wants_form(path, method, headers.get("accept", "")):
-                await _to_login(send)
-                return
+                return _TO_LOGIN, ""
         upgrades = "upgrade" in headers or scope["type"] == "websocket"
         if refused is None and upgrades and wants_websocket(scope["type"], headers):
             refused = (UPGRADE_REQUIRED, _NO_WEBSOCKETS)
-        if refused is None:
-            await self.app(scope, receive, send)
-            return
-        await refuse(scope, *refused, send)
+        return refused
 
 
 def headers_of(scope: Scope) -> dict[str, str]:

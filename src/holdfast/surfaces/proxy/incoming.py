@@ -32,6 +32,9 @@ class Upload:
         self._receive = receive
         self._over = asyncio.Event()
         self._left = False
+        self._read = b""
+        """The body as far as `whole` has read it: after an internal error it is sent as it came."""
+        self._is_complete = False
         self.failure: TooSlowError | None = None
         """Why it ended too early: a library that sends the pieces on has no words of its own."""
 
@@ -54,13 +57,21 @@ class Upload:
         except TimeoutError:
             raise self._too_slow() from None
         finally:
-            self._over.set()
+            self._read = body.getvalue()
+        self._over.set()  # not after an internal error: `pieces` takes the rest then
         if size > most:
             raise LimitError(f"the body is larger than {most:,} bytes", fix="Send less at once.")
-        return body.getvalue()
+        return self._read
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """One piece after the other: the next is taken from the client when this one is gone."""
+        """One piece after the other: the next is taken from the client when this one is gone.
+
+        After `whole` was interrupted by an internal error, the bytes that it had read come first.
+        """
+        if self._read:
+            yield self._read
+        if self._is_complete:
+            return
         parts = self._parts()
         while True:
             try:
@@ -87,6 +98,7 @@ class Upload:
                 self._over.set()
                 await asyncio.Event().wait()  # whoever waits for `until_gone` ends this
             more = message.get("more_body", False)
+            self._is_complete = not more
             if part := message.get("body", b""):
                 yield part
         self._over.set()

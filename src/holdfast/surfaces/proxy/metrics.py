@@ -77,6 +77,9 @@ class Metrics:
         self._overruns = counter(
             "overruns", "Contents not read in time or within memory.", ("reason",)
         )
+        self._faults = counter(
+            "internal_errors", "Internal errors that a request survived.", ("step",)
+        )
         by_kind = ("kind",)
         self._jobs = counter("jobs", "Attempts at jobs that ended here.", ("kind", "state"))
         self._job_cost = counter("job_cost_tokens", "Tokens that they took.", by_kind)
@@ -100,6 +103,10 @@ class Metrics:
     def overran(self, reason: str) -> None:
         """Count a content that a worker could not read: `deadline`, `crash`, `busy`, `failed`."""
         self._overruns.labels(reason).inc()
+
+    def failed(self, step: str) -> None:
+        """Count an internal error in a step of a request."""
+        self._faults.labels(step).inc()
 
     def answered(self, tier: str) -> None:
         """Count a request that was answered from memory, `exact` or `semantic`, or was a `miss`."""

@@ -13,6 +13,7 @@ import msgspec
 from holdfast.calling.finding import lazy_rules
 from holdfast.engine import Holdfast, Session
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
+from holdfast.faults import Faults
 from holdfast.fitting import FitOptions, FitState, Fitted
 from holdfast.fitting.deferring import deferred_tools
 from holdfast.fitting.draft import origins_of
@@ -30,6 +31,10 @@ from holdfast.wire import Conversation
 from holdfast.wire.answers import CONTINUED
 
 SIGNED = "the request is signed (AWS SigV4), which covers its bytes: it went out as it came"
+UNEDITED = "the request went out unedited"
+REPLAYED = "the request went out with the edits of the one before and no others"
+_NO_LIMIT = 2**40
+"""Tokens: no request reaches it, so nothing is folded."""
 
 
 class Prepared(NamedTuple):
@@ -44,6 +49,8 @@ class Prepared(NamedTuple):
     told: Fitted | None = None
     """What the client is told of: that which went out, or which would have."""
     warnings: tuple[str, ...] = ()
+    unedited: bool = False
+    """The client's own bytes go out after an internal error, and the answer passes as it comes."""
 
     @property
     def sent(self) -> Conversation:
@@ -91,6 +98,8 @@ class Preparing:
         self._lazy = lazy_rules(service.settings, dispatch.targets, incoming.route.dialect)
         self.engine = engine
         """That of the tenant who asks."""
+        self._session: Session | None = None
+        """The session of the request, once it is known."""
 
     async def prepare(self, conversation: Conversation) -> Prepared:
         """Make the request fit, with what was decided for its session before."""
@@ -109,9 +118,63 @@ class Preparing:
             session = engine.session(switches.session)
             warning = "the store is unavailable: the request went out as it came"
             return Prepared(conversation, self.incoming.body, session, warnings=(warning,))
+        return self._prepared(conversation, session, fitted, warnings)
+
+    def _prepared(
+        self,
+        conversation: Conversation,
+        session: Session,
+        fitted: Fitted,
+        warnings: tuple[str, ...],
+    ) -> Prepared:
         if self.service.settings.context_debug:
             log.debug(context_line(self.incoming.seen, session.name, fitted))
         return Prepared(conversation, fitted.body, session, fitted, told=fitted, warnings=warnings)
+
+    # --- after an internal error -----------------------------------------------------------------
+
+    async def replay(self, conversation: Conversation) -> Prepared | None:
+        """Prepare the request with the edits of the session's last one, and no others.
+
+        None if that had none: then the client's own bytes say the same. Where history was folded
+        they may not fit the window, and hidden turns would be missing in them.
+        """
+        session = self._session
+        if session is None or session.state is None or self.is_signed:
+            return None
+        if session.state.sent.messages == session.state.asked.messages and not session.hidden:
+            return None
+        self.service.check_unedited()
+        options = self.options(conversation)
+        window = request_limit(conversation, options.registry, model=options.model)
+        unlimited = msgspec.structs.replace(
+            options, cites=False, ends=False, limit=_NO_LIMIT, high_water=1.0
+        )
+        try:
+            fitted = await session.fit(conversation, unlimited)
+        except StoreError:
+            if self.service.settings.on_store_failure == "refuse":
+                raise
+            return None
+        fitted = msgspec.structs.replace(fitted, limit=options.limit or window)
+        return self._prepared(conversation, session, fitted, (*fitted.warnings, REPLAYED))
+
+    async def unedited(self, conversation: Conversation, faults: Faults) -> Prepared:
+        """Prepare the client's own bytes; the turn is recorded where that is possible.
+
+        A policy that refuses to store secrets is applied while a request is made to fit, which it
+        was not: so nothing of it is recorded then.
+        """
+        self.service.check_unedited()
+        body, fitted = self.incoming.body, None
+        session = self._session or self.engine.session(self.incoming.switches.session)
+        if self._session is not None and self.service.settings.privacy_policy == "allow":
+            with faults.caught("count"):
+                model = self.model or conversation.model or ""
+                fitted = await self._unchanged(conversation, model, 0)
+        return Prepared(
+            conversation, body, session, fitted, fitted, warnings=(UNEDITED,), unedited=True
+        )
 
     @property
     def turn_budget(self) -> int | None:
@@ -196,8 +259,11 @@ class Preparing:
         """Return the session that the client names, else the one that the request continues."""
         sender = sender_of(self.incoming.headers, conversation)
         if name := self.incoming.switches.session:
-            return (await self.engine.session(name).load()).sent_by(sender)
-        return await self.engine.session_of(conversation, sender, self.incoming.seen)
+            session = (await self.engine.session(name).load()).sent_by(sender)
+        else:
+            session = await self.engine.session_of(conversation, sender, self.incoming.seen)
+        self._session = session
+        return session
 
     async def folded(self, prepared: Prepared, before: Fitted, tokens: int) -> Fitted | None:
         """The request folded until it may grow by some tokens; None if that cannot be."""

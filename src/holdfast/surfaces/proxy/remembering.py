@@ -18,6 +18,7 @@ from holdfast.answers.signing import answer_id
 from holdfast.budget.usage import reported_usage
 from holdfast.engine import Holdfast
 from holdfast.errors import PrivacyError, StoreError
+from holdfast.faults import Faults
 from holdfast.fitting import Fitted
 from holdfast.fitting.policy import matches
 from holdfast.store.records import Edit
@@ -64,8 +65,11 @@ class Ended(NamedTuple):
 class Remembering:
     """Whether one request is answered from memory, and what is kept of its answer; used once."""
 
-    def __init__(self, service: Service, incoming: Incoming, engine: Holdfast) -> None:
+    def __init__(
+        self, service: Service, incoming: Incoming, engine: Holdfast, faults: Faults
+    ) -> None:
         self._service = service
+        self._faults = faults
         self._incoming = incoming
         self._scope = engine.scope
         self._answers = engine.answers
@@ -207,7 +211,7 @@ class Remembering:
             return
         self.is_kept = True
         refs = _refs_of(fitted, ended.hops)
-        self._service.later(self._keeping(signed, given, refs, session))
+        self._service.later(self._keeping(signed, given, refs, session), self._faults)
 
     async def _keeping(
         self, signed: Signed, given: GivenAnswer, refs: Sequence[str], session: str

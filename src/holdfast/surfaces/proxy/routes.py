@@ -42,6 +42,32 @@ _DEPLOYMENT = re.compile(r"/openai/deployments/[^/]+/(chat/completions|responses
 _PREFIXES = ("/openai/v1/", "/api/v1/")
 
 
+class _Beside(NamedTuple):
+    """Paths that a family's clients ask for beside its public API; they pass through."""
+
+    prefix: str
+    family: Family
+    address: str = ""
+    """The only address that answers them, where that is not the family's public API."""
+
+
+_BESIDE = (
+    _Beside("/upload/v1", "gemini"),  # files, in one request or resumable
+    _Beside("/download/v1", "gemini"),
+    _Beside("/v1internal", "gemini", "https://cloudcode-pa.googleapis.com"),  # Google login
+    _Beside("/api/oauth/", "anthropic"),  # Claude Code's login, profile and usage
+    _Beside("/api/claude_", "anthropic"),
+    _Beside("/api/event_logging/", "anthropic"),
+    _Beside("/api/hello", "anthropic"),
+    _Beside("/backend-api/", "openai", "https://chatgpt.com"),  # Codex with a ChatGPT login
+)
+PREFIXES = (
+    "/v1/", "/v1beta/", "/v1alpha/", "/openai/", "/api/v1/", "/model/", "/v2/",
+    *(beside.prefix for beside in _BESIDE),
+)  # fmt: skip
+"""How the providers' paths begin."""
+
+
 def route(method: str, path: str) -> Route | None:
     """The route of a request; None if it passes through."""
     if method != "POST":
@@ -118,8 +144,8 @@ def unanswered(method: str, path: str, family: Family | None, host: str) -> Upst
         f"no upstream is set for {OWNERS[family]} requests",
         status=404,
         where=where,
-        fix=f"Start the proxy with --{family} {OFFICIAL[family]} (or the setting "
-        f"{family}_upstream).",
+        fix=f"Start the proxy with --{family} {only_address(path) or OFFICIAL[family]} (or the "
+        f"setting {family}_upstream).",
     )
 
 
@@ -127,8 +153,16 @@ BARE = tuple(path.removeprefix("/v1") for path in _ROUTES if path.startswith("/v
 """Where clients ask whose base URL lacks its `/v1`; there they are told."""
 
 
+def only_address(path: str) -> str:
+    """Return the one address that answers a path; empty if the family's public API does."""
+    return next((beside.address for beside in _BESIDE if path.startswith(beside.prefix)), "")
+
+
 def family_of(path: str, header_names: frozenset[str]) -> Family | None:
     """Whose API a path belongs to; None if it is nobody's."""
+    for beside in _BESIDE:
+        if path.startswith(beside.prefix):
+            return beside.family
     if path.startswith(("/v1beta/", "/v1alpha/")) or _GEMINI.fullmatch(path):
         return "gemini"
     if path.startswith((*_PREFIXES, "/openai/")):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -47,7 +47,9 @@ class Refused(NamedTuple):
 class RequestSeen:
     """A request on its way; times are in seconds."""
 
-    def __init__(self, dialect: str, family: str = "", traceparent: str = "") -> None:
+    def __init__(
+        self, dialect: str = "openai-chat", family: str = "", traceparent: str = ""
+    ) -> None:
         self.id = f"{getrandbits(64):016x}"  # for logs: unlike, but no secret
         self.dialect = dialect
         self.family = family
@@ -101,13 +103,11 @@ class RequestSeen:
         self.is_open = False
         self.total = time.perf_counter() - self._began
 
-    async def taken(self, message: Mapping[str, object], sent: Awaitable[None]) -> None:
-        """Wait until the client has taken a part of its answer."""
+    def sends(self, message: Mapping[str, object]) -> None:
+        """Note that a part of the answer is on its way to the client."""
         status = message.get("status")
         self.status = status if isinstance(status, int) else self.status
         self.streams = self.streams or bool(message.get("more_body"))
-        with self.waiting_for_client():
-            await sent
 
     @asynccontextmanager
     async def timed(self, sending: AbstractAsyncContextManager[Reply]) -> AsyncIterator[Reply]:

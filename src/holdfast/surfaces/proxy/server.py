@@ -48,7 +48,7 @@ from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.heap import free_closed_transports, use_few_heaps
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
-from holdfast.surfaces.proxy.routes import BARE
+from holdfast.surfaces.proxy.routes import BARE, PREFIXES
 from holdfast.surfaces.proxy.safety import HEADERS, is_loopback
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.strict import Limits
@@ -56,14 +56,8 @@ from holdfast.wire.strict import Limits
 _READ_BYTES = 8_192
 """Of an upstream at once: parsed in one step, 1,400 chunks of one byte take 5 ms. Clients have
 their own measure: see connections."""
-DRAIN_SECONDS = 10
-"""How long open answers may go on after the proxy was told to stop."""
-
 PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = (dashboard.routes, telemetry.routes)
 """What the proxy shows beside the providers' paths: each gives its routes for a service."""
-
-PREFIXES = ("/v1/", "/v1beta/", "/v1alpha/", "/openai/", "/api/v1/", "/model/", "/v2/")
-"""Where the providers' paths begin."""
 
 
 @asynccontextmanager
@@ -75,6 +69,7 @@ async def opened(settings: Settings, peers: Peers | None = None) -> AsyncIterato
         HttpSending(idle_seconds=settings.upstream_idle_seconds) as http,
     ):
         service = Service(engine, settings, http, OfflineSending(limits=limits), peers)
+        asyncio.get_running_loop().set_exception_handler(service.contain)
         try:
             yield service
         finally:
@@ -87,7 +82,7 @@ def application(service: Service) -> Starlette:
         Route(HEALTH, partial(_health, service), methods=["GET"]),
         *(route for page in PAGES for route in page(service)),
     ]
-    gate = Middleware(Gate, settings=service.settings, logins=service.logins)
+    gate = Middleware(Gate, settings=service.settings, logins=service.logins, faults=service.faults)
     providers = Middleware(_Providers, proxy=ProxyApp(service))
     app = Starlette(routes=routes, middleware=[Middleware(Places), gate, providers])
     app.router.redirect_slashes = False  # a client would send its key a second time
@@ -130,7 +125,8 @@ class Server(uvicorn.Server):
                 log_level="critical",  # its tracebacks might hold content; ours do not
                 access_log=False,
                 server_header=False,
-                timeout_graceful_shutdown=DRAIN_SECONDS,
+                # Its type is int, and it is handed to asyncio as it is.
+                timeout_graceful_shutdown=service.settings.serve_drain_seconds,  # type: ignore[arg-type]
             )
         )
         self._ready = ready
@@ -165,6 +161,9 @@ class Server(uvicorn.Server):
 
     def stop(self) -> None:
         """Take no more requests and let open answers end; called twice, drop them."""
+        if not self.should_exit and (open_requests := self._service.telemetry.open_requests):
+            most = self._service.settings.serve_drain_seconds
+            log.info(Fields(event="stopping", open=open_requests, most_seconds=most))
         self._service.is_closing = True
         self.force_exit = self.should_exit
         self.should_exit = True
@@ -251,7 +250,7 @@ async def _serve(
 ) -> None:
     async with opened(settings) as service:
         server = _ready_to_run(service, lambda: started(whereabouts(service, listener)))
-        with _stopped_by(server, signal.SIGINT, signal.SIGTERM):
+        with stopped_by(server, signal.SIGINT, signal.SIGTERM):
             await server.serve(sockets=[listener])
 
 
@@ -269,7 +268,7 @@ async def work(settings: Settings, listener: socket.socket, worker: Worker) -> N
             server.stop()
 
         loop.add_reader(worker.lifeline, orphaned)
-        with _stopped_by(server, signal.SIGTERM):
+        with stopped_by(server, signal.SIGTERM):
             await server.serve(sockets=[listener])
 
 
@@ -320,7 +319,8 @@ def _warm_up(service: Service) -> None:
 
 
 @contextmanager
-def _stopped_by(server: Server, *signals: signal.Signals) -> Iterator[None]:
+def stopped_by(server: Server, *signals: signal.Signals) -> Iterator[None]:
+    """Have signals stop a server inside: the first lets open answers end, the second drops them."""
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError):  # on Windows, Ctrl-C ends the loop
         for number in signals:

@@ -6,7 +6,7 @@ service: after sending, before exchange.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,7 +14,8 @@ from holdfast.calling.expansions import Caps
 from holdfast.calling.network import HttpSending, Sending
 from holdfast.calling.upstreams import OFFICIAL, OWNERS, PASSED_ON, Family, Upstreams
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, PrivacyError
+from holdfast.faults import Fault, Faults, is_internal
 from holdfast.jobs import Attempt
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.allowance import Allowances
@@ -32,6 +33,10 @@ READING = 16
 """How many times faster JSON is read than what it holds is cited."""
 
 _T = TypeVar("_T")
+
+
+class UnmaskedError(PrivacyError):
+    """A request was not sent after an internal error, because it was not masked."""
 
 
 class Service:
@@ -91,12 +96,39 @@ class Service:
             f"{family}_upstream){offline}.",
         )
 
+    def check_unedited(self) -> None:
+        """Raise if the settings forbid to send a request that was not made to fit.
+
+        With `privacy_policy = mask` citations hide secrets that the client's own bytes show.
+        """
+        if self.settings.privacy_policy == "mask":
+            raise UnmaskedError(
+                "an internal error of Holdfast: the request was not sent, as it was not masked",
+                where="privacy_policy mask",
+                fix="Report the error in the log; with another policy the request would be sent.",
+            )
+
     async def read(self, body: bytes, dialect: str, tenant: str) -> Conversation:
         """Read a request, off the event loop where much of it is new."""
         before = self.recent.before(body, dialect, tenant)
         unread = len(body) - (len(before.source or b"") if before is not None else 0)
         work = partial(self.recent.read, body, dialect, tenant, before)
         return await self.engine.workers.off_loop(unread // READING, work)
+
+    def faults(self, request_id: str = "") -> Faults:
+        """Return the faults of a request: each is logged with its fingerprint, and counted."""
+
+        def report(fault: Fault) -> None:
+            about = {"id": request_id, "step": fault.step, "kind": fault.kind}
+            log.error(Fields(event="bug", **about, place=fault.place))
+            self.telemetry.metrics.failed(fault.step)
+
+        return Faults(report)
+
+    def contain(self, _: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+        """Log an error that nobody waits for; asyncio would log its text, which may be content."""
+        error = context.get("exception")
+        self.faults().add("background", error or RuntimeError())
 
     def _overran(self, reason: str) -> None:
         """A content could not be read in time, or within the memory for it: say so."""
@@ -109,9 +141,14 @@ class Service:
         if attempt.state == "failed":
             log.warning(Fields(event="job_failed", kind=attempt.kind, why=attempt.error))
 
-    def later(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T | None]:
-        """Do something once the client has its answer; `drain` waits for it."""
-        task = asyncio.create_task(_told(work))
+    def later(
+        self, work: Coroutine[Any, Any, _T], faults: Faults | None = None
+    ) -> asyncio.Task[_T | None]:
+        """Do something once the client has its answer; `drain` waits for it.
+
+        An internal error is one of `faults`, those of the request, if it is one's.
+        """
+        task = asyncio.create_task(_told(work, self.faults() if faults is None else faults))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         return task
@@ -131,9 +168,12 @@ class Service:
         await self.telemetry.close()
 
 
-async def _told(work: Coroutine[Any, Any, _T]) -> _T | None:
-    try:
-        return await work
-    except HoldfastError as error:
-        log.warning(Fields(event="not_written", kind=type(error).__name__, why=error.what))
-        return None
+async def _told(work: Coroutine[Any, Any, _T], faults: Faults) -> _T | None:
+    with faults.caught("record"):
+        try:
+            return await work
+        except HoldfastError as error:
+            if is_internal(error):
+                raise
+            log.warning(Fields(event="not_written", kind=type(error).__name__, why=error.what))
+    return None

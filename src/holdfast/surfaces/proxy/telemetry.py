@@ -50,15 +50,18 @@ class Telemetry:
         self.refused: deque[Refused] = deque(maxlen=_MOST_REFUSED)
         """Requests that failed before there was a turn to write down, of this process."""
         self.metrics = Metrics(
-            lambda: len(self._open), lambda: sum(seen.streams for seen in self._open)
+            lambda: self.open_requests, lambda: sum(seen.streams for seen in self._open)
         )
         self.tracing = configured(settings)
 
-    def begin(self, dialect: str, family: str, traceparent: str = "") -> RequestSeen:
+    @property
+    def open_requests(self) -> int:
+        """Requests that are being answered."""
+        return len(self._open)
+
+    def begin(self, seen: RequestSeen) -> None:
         """A request has come."""
-        seen = RequestSeen(dialect, family, traceparent)
         self._open.add(seen)
-        return seen
 
     async def end(self, seen: RequestSeen) -> None:
         """The client has its answer: wait for the turn's record, and tell."""

@@ -10,7 +10,7 @@ from holdfast.wire.answers.failures import OVERFLOW, error_body, error_event, ov
 from holdfast.wire.answers.gemini import ArrayWriter
 from holdfast.wire.answers.marks import with_marks
 from holdfast.wire.answers.rejoining import rejoin
-from holdfast.wire.answers.relay import CONTINUED, Relay
+from holdfast.wire.answers.relay import CONTINUED, Relay, resumed
 from holdfast.wire.answers.shared import (
     NOTHING_SAID,
     Call,
@@ -67,6 +67,7 @@ __all__ = [
     "overflow_message",
     "read_answer",
     "rejoin",
+    "resumed",
     "split",
     "stream_answer",
     "translate_answer",

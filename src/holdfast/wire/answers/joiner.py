@@ -93,6 +93,10 @@ class Joiner(ABC):
     def flush(self, out: list[bytes]) -> None:  # noqa: B027 - most dialects keep nothing back
         """Give what waits for a later event, for there will be none."""
 
+    def held(self) -> list[Event]:
+        """Return the events that were taken and not given."""
+        return [event for event, _ in self.tail]
+
     def restart(self) -> None:
         """Make ready for the next upstream stream."""
         self.told = context_usage(self.told, self.usage)

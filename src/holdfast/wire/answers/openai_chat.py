@@ -195,6 +195,10 @@ class ChatJoiner(Joiner):
         for event in waiting:
             self._chunk(load(event.data or b""), event, out)
 
+    def held(self) -> list[Event]:
+        """Return the events that were taken and not given."""
+        return [*self._waiting, *super().held()]
+
     def _choice(self, choice: dict[str, Any]) -> GrowingChoice:
         index = index_of(choice)
         if index not in self._choices:

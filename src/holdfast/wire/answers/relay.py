@@ -13,6 +13,7 @@ relay: after the dialects' joiners; the proxy drives it. It has no network and n
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from holdfast.errors import ShapeError
@@ -78,6 +79,10 @@ class Relay:
     def _begin(self) -> None:
         self._parser = EventParser(self._max_event_bytes)
         self._bytes = 0
+        self._unread: list[bytes] = []
+        """The chunks that hold the first byte not passed on, and those behind it."""
+        self._completed = True
+        """Whether the last chunk completed an event."""
         self._half = b""
         """What came of an event before the upstream broke off."""
 
@@ -91,10 +96,27 @@ class Relay:
         self._bytes += len(chunk)
         if self._bytes > self._max_stream_bytes:
             raise endless(self._max_stream_bytes)
+        if self._completed:
+            self._unread = [self._parser.waiting]
+        self._unread.append(chunk)
+        events = self._parser.feed(chunk)
+        self._completed = bool(events)
         out: list[bytes] = []
-        for event in self._parser.feed(chunk):
+        for event in events:
             self._joiner.take(event, out)
         return out
+
+    def unread(self) -> bytes:
+        """Return the upstream's bytes that the client has not been given, as they came.
+
+        For a caller whose last `feed` raised: it passes these on, and then the rest of the stream
+        without this relay. The client may see a hidden call then, but it gets the whole answer.
+        """
+        return self.held() + b"".join(self._unread)
+
+    def held(self) -> bytes:
+        """Return the events that are held back, as they came."""
+        return b"".join(event.raw for event in self._joiner.held())
 
     def finish(self) -> list[bytes]:
         """Tell that the upstream stream has ended; give what was still on its way."""
@@ -205,9 +227,32 @@ class Relay:
         return self._joiner.failed
 
     @property
+    def holding(self) -> bool:
+        """Whether the end of the latest upstream stream is held back: it may go on."""
+        return self._joiner.holding
+
+    @property
     def silent(self) -> bool:
         """Whether the client has been given neither text nor a call so far."""
         return not self._joiner.spoken
+
+
+def resumed(raw: bytes, blocks: int) -> bytes:
+    """Return bytes of a stream as the rest of another one, of which a client has so many blocks.
+
+    Anthropic's clients raise where a second message starts, and find a block by its number. Other
+    dialects' clients take one stream behind the other.
+    """
+    first, _, behind = raw.partition(b"\n\n")
+    if b'"message_start"' in first:
+        raw = behind
+    return _BLOCK_NUMBER.sub(lambda found: found[1] + b"%d" % (int(found[2]) + blocks), raw)
+
+
+# Linear: the line's beginning is fixed, and a class with a bound follows.
+_BLOCK_NUMBER = re.compile(
+    rb'^(data: ?\{"type": ?"content_block_[a-z]{4,5}", ?"index": ?)(\d{1,9})', re.MULTILINE
+)
 
 
 def _is_half(event: Event) -> bool:

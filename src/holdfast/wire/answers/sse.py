@@ -51,6 +51,11 @@ class EventParser:
         """How much has come of an event that is not complete."""
         return len(self._rest)
 
+    @property
+    def waiting(self) -> bytes:
+        """The bytes of an event that is not complete."""
+        return bytes(self._rest)
+
     def feed(self, chunk: bytes) -> list[Event]:
         """Take some bytes; give the events that they complete."""
         window: bytes | bytearray

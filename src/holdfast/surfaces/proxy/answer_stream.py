@@ -1,0 +1,294 @@
+"""The stream that a client gets, made of the streams of as many upstream calls as it took.
+
+answer_stream: after turn_record, before exchange. The client has a part of its answer already when
+something fails here, so that no header can say so. What follows depends on where it fails:
+
+- a stream that cannot be read passes on as it comes, up to a call of one of our tools;
+- from there on, and where hidden calls cannot be answered, the answer to the client's own request
+  follows;
+- what only concerns the record or the cache is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast.calling.network import BrokenOffError, Reply, UpstreamError, ended
+from holdfast.errors import HoldfastError
+from holdfast.surfaces.proxy.meter import Meter
+from holdfast.surfaces.proxy.preparing import Prepared
+from holdfast.surfaces.proxy.seen import CLIENT_LEFT
+from holdfast.wire import Conversation, write
+from holdfast.wire.answers import CONTINUED, Relay, resumed
+
+if TYPE_CHECKING:
+    from holdfast.surfaces.proxy.exchange import Handling
+
+_LARGE_EVENT = 250_000
+"""Bytes of one event that are not read on the event loop: two milliseconds."""
+_BLOCK_START = b'"content_block_start"'
+
+
+class _Fed(NamedTuple):
+    """What becomes of a chunk of the upstream."""
+
+    pieces: Sequence[bytes]
+    """What the client gets of it."""
+    over: bool = False
+    """Nothing of the upstream's stream is needed after it."""
+    hides: bool = False
+    """A hidden call begins in it, which nobody could read."""
+
+
+class _RoundEnd(NamedTuple):
+    """How one upstream stream came to its end."""
+
+    pieces: Sequence[bytes] = ()
+    """What the client gets last."""
+    following: Conversation | None = None
+    """The request that goes on; None if the stream was the last."""
+    failed: bool = False
+    broken: bool = False
+    usage: Mapping[str, Any] | None = None
+
+
+async def passed_stream(
+    handling: Handling, prepared: Prepared, reply: Reply, calls: AsyncExitStack
+) -> AsyncGenerator[bytes]:
+    """Pass a stream on byte for byte: nothing is hidden in it."""
+    meter = Meter(handling.dialect, handling.faults)
+    status = reply.status
+    has_end = False
+    try:
+        async with aclosing(reply.chunks()) as chunks:
+            async for chunk in chunks:
+                meter.feed(chunk)
+                if meter.ended and not has_end:
+                    has_end = True
+                    with handling.faults.caught("record"):
+                        await handling.note(prepared, status, meter.usage)
+                yield chunk
+        if meter.works and not has_end and handling.dialect not in CONTINUED:
+            status = 502
+    except UpstreamError as error:
+        status = error.status
+        raise
+    except (asyncio.CancelledError, GeneratorExit):
+        status = CLIENT_LEFT  # unless all was said, and written down
+        raise
+    finally:
+        with handling.faults.caught("send"):
+            await calls.aclose()
+        with handling.faults.caught("record"):
+            handling.begin_note(prepared, status, meter.usage)
+            handling.remembering.end()
+
+
+def joined_stream(
+    handling: Handling, prepared: Prepared, reply: Reply, calls: AsyncExitStack
+) -> AsyncGenerator[bytes]:
+    """Give one stream, whose hidden calls are answered on the way."""
+    return _JoinedStream(handling, prepared, calls).pieces(reply)
+
+
+class _JoinedStream:
+    """One stream of a client."""
+
+    def __init__(self, handling: Handling, prepared: Prepared, calls: AsyncExitStack) -> None:
+        self._handling = handling
+        self._faults = handling.faults
+        self._hidden = handling.hidden
+        self._prepared = prepared
+        self._calls = calls
+        self._relay: Relay | None = None
+        self._has_begun = False
+        """The client has a part of the stream."""
+        self._has_end = False
+        """The client has the end of the stream."""
+        self._is_raw = False
+        """The upstream's stream passes as it comes, because it could not be read."""
+        self._blocks = 0
+        """Blocks of Anthropic's that the client's stream has."""
+        self._blocks_before: int | None = None
+        """The same when the latest upstream stream began; None while that is the first."""
+
+    async def pieces(self, reply: Reply) -> AsyncGenerator[bytes]:
+        """Give the stream piece by piece."""
+        status = reply.status
+        try:
+            with self._faults.caught("relay"):
+                relay = self._relay = Relay(
+                    self._handling.dialect,
+                    self._hidden.is_hidden,
+                    hide_usage=self._prepared.asks_for_usage,
+                )
+                async with aclosing(self._rounds(relay, reply)) as rounds:
+                    async for out in rounds:
+                        yield self._given(out)
+                if not self._is_raw:
+                    status = 502 if relay.broken else status  # it ended early, and so does ours
+                    for out in relay.close():
+                        yield self._given(out)
+                    return
+            if not self._has_end:
+                async with aclosing(self._begun_anew()) as rest:
+                    async for out in rest:
+                        yield out
+        except HoldfastError as error:
+            status = getattr(error, "status", 502)
+            if isinstance(error, BrokenOffError) or self._relay is None:
+                raise  # the client's own transfer breaks with it: see there
+            for out in self._relay.error(status, str(error)):
+                yield out
+        except (asyncio.CancelledError, GeneratorExit):
+            status = status if self._has_end else CLIENT_LEFT
+            raise
+        finally:
+            with self._faults.caught("send"):
+                await self._calls.aclose()
+            with self._faults.caught("record"):
+                self._end(status)
+
+    def _given(self, out: bytes) -> bytes:
+        """Return a piece for the client, and keep it if the whole answer may be given again."""
+        self._has_begun = True
+        self._blocks += out.count(_BLOCK_START)
+        with self._faults.caught("answer cache"):
+            self._handling.remembering.add(out)
+        return out
+
+    def _end(self, status: int) -> None:
+        """Write down how the stream ended, and keep the answer if it may be given again."""
+        usage: dict[str, Any] = {}
+        with self._faults.caught("usage"):
+            usage = self._relay.usage if self._relay is not None else {}
+        self._handling.begin_note(self._prepared, status, usage)
+        remembering = self._handling.remembering
+        with self._faults.caught("answer cache"):
+            if self._relay is None or self._is_raw or not self._has_end:
+                remembering.end()
+            elif remembering.is_keeping:
+                self._keep(self._relay, usage)
+            else:
+                remembering.end()
+
+    def _keep(self, relay: Relay, usage: object) -> None:
+        for out in relay.close():  # nothing, unless the client left before it
+            self._handling.remembering.add(out)
+        seen = (*relay.visible_calls, *self._hidden.handed.values())
+        self._handling.keep(self._prepared, relay.stop_reason, relay.assistant_turn, seen, usage)
+
+    # --- as many upstream calls as it takes ------------------------------------------------------
+
+    async def _rounds(self, relay: Relay, reply: Reply) -> AsyncGenerator[bytes]:
+        first = sent = self._prepared.sent
+        while True:
+            async with aclosing(reply.chunks()) as chunks:
+                last: Sequence[bytes] = ()
+                async for chunk in chunks:
+                    fed = await self._fed(relay, chunk)
+                    if fed.hides:
+                        return
+                    if fed.over:
+                        last = fed.pieces
+                        break
+                    if fed.pieces:  # as one piece: a chunk may hold thousands of events
+                        yield b"".join(fed.pieces)
+                end = await self._round_end(relay, sent)
+                for out in (*last, *end.pieces):
+                    yield out
+                self._has_end = end.following is None and not end.failed
+                await ended(chunks)
+            await self._calls.aclose()
+            # Without us there was no such call; and no array is closed before it is whole.
+            if end.broken and (sent is not first or self._handling.incoming.wants_array):
+                raise BrokenOffError("the upstream broke off its answer", fix="Try again.")
+            if end.following is None:
+                return
+            sent = end.following
+            self._blocks_before = self._blocks
+            reply = await self._next_reply(sent)
+            for out in relay.continue_with():
+                yield out
+
+    async def _fed(self, relay: Relay, chunk: bytes) -> _Fed:
+        """Read a chunk; an event of many megabytes is read off the event loop."""
+        if not self._is_raw:
+            waiting = 0
+            with self._faults.caught("relay"):
+                waiting = relay.waiting_bytes
+            with self._faults.caught("relay"):
+                if waiting < _LARGE_EVENT:
+                    return _Fed(relay.feed(chunk), relay.over)
+                off_loop = self._handling.service.engine.workers.off_loop
+                return _Fed(await off_loop(waiting, partial(relay.feed, chunk)), relay.over)
+            self._is_raw = True
+            with self._faults.caught("relay"):
+                if relay.holding:  # a hidden call came before
+                    return _Fed((), hides=True)
+                chunk = relay.unread()
+        hides = self._hidden.may_be_in(chunk)
+        if self._blocks_before is not None:
+            chunk = resumed(chunk, self._blocks_before)
+        return _Fed([chunk], hides=hides)
+
+    async def _round_end(self, relay: Relay, sent: Conversation) -> _RoundEnd:
+        """Read the end of an upstream stream; the last one is written down."""
+        end = _RoundEnd() if self._is_raw else await self._read_end(relay, sent)
+        if end.following is None:  # clients leave, or ask on, as soon as they have the end
+            with self._faults.caught("record"):
+                self._handling.record.hide(self._prepared, self._hidden)
+            with self._faults.caught("record"):
+                if not end.failed:
+                    await self._handling.note(self._prepared, 200, end.usage)
+        return end
+
+    async def _read_end(self, relay: Relay, sent: Conversation) -> _RoundEnd:
+        """Read the end of an upstream stream, and answer its hidden calls.
+
+        After an internal error the client's own request goes on from hidden calls; without any,
+        the stream ends as it came.
+        """
+        with self._faults.caught("relay"):
+            pieces = relay.finish()
+            following = await self._following(relay, sent)
+            pieces += relay.hand(self._hidden.handed)
+            return _RoundEnd(pieces, following, relay.failed, relay.broken, relay.usage)
+        with self._faults.caught("relay"):
+            if relay.holding:
+                return _RoundEnd(following=self._hidden.without_tools())
+            self._is_raw = True
+            return _RoundEnd([relay.held()])
+        return _RoundEnd()
+
+    async def _following(self, relay: Relay, sent: Conversation) -> Conversation | None:
+        """Return the request that goes on from a stream; None if it failed, or was the last."""
+        if relay.failed:
+            return None
+        self._handling.record.keep_id(relay.upstream_id)
+        asked = (*relay.hidden_calls, *relay.visible_calls)
+        return await self._hidden.next_request(sent, lambda: relay.assistant_turn, asked)
+
+    # --- after an internal error -----------------------------------------------------------------
+
+    async def _next_reply(self, following: Conversation) -> Reply:
+        """Send the request that goes on; after an internal error, the client's own instead."""
+        with self._faults.caught("send"):
+            return await self._handling.reply_to(self._calls, following, write(following))
+        asked, body = self._hidden.without_tools(), self._handling.incoming.body
+        return await self._handling.reply_to(self._calls, asked, body)
+
+    async def _begun_anew(self) -> AsyncGenerator[bytes]:
+        """Give the answer to the client's own request, as it comes, behind what was given."""
+        await self._calls.aclose()
+        self._is_raw = True
+        unedited = await self._handling.unedited(self._prepared.asked)
+        reply = await self._handling.reply_to(self._calls, unedited.sent, unedited.body)
+        passing = passed_stream(self._handling, unedited, reply, self._calls)
+        async with aclosing(passing) as chunks:
+            async for chunk in chunks:
+                yield resumed(chunk, self._blocks) if self._has_begun else chunk

@@ -1,0 +1,157 @@
+"""Answers the calls of our own tools in one answer, which its client never sees.
+
+hidden_calls: after preparing, before exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from holdfast.calling.expansions import Expansions
+from holdfast.calling.finding import ToolFinder
+from holdfast.engine import ToolUse
+from holdfast.expand.finding import FINDERS, OUR_TOOLS
+from holdfast.faults import Faults
+from holdfast.fitting import Fitted
+from holdfast.fitting.deferring import deferred_tools
+from holdfast.surfaces.proxy.preparing import Prepared, Preparing
+from holdfast.wire import Conversation
+from holdfast.wire.answers import Call, Handed, Hop, turn_calls, with_own_ids
+from holdfast.wire.thinking import unbound, unbound_turn
+
+
+class HiddenCalls:
+    """The hidden calls of one answer. Create one instance per request."""
+
+    def __init__(
+        self,
+        preparing: Preparing,
+        prepared: Prepared,
+        faults: Faults,
+        offered: frozenset[str] = frozenset(),
+    ) -> None:
+        """Begin; `offered` are the tools that went out and are not the client's own."""
+        self.offered = offered
+        self.hops: list[Hop] = []
+        """Upstream calls so far, with what the model opened in each."""
+        self.handed: Handed = {}
+        """Calls of the answer that the client gets as calls of its own tools."""
+        self.tool_use = ToolUse()
+        self.refitted: Fitted | None = None
+        """The request as it went out last, where history was folded to make room."""
+        self.expansions: Expansions | None = None
+        """What the model opens, once it does."""
+        self._preparing = preparing
+        self._prepared = prepared
+        self._faults = faults
+        self._failures = 0
+        self._finder: ToolFinder
+
+    def is_hidden(self, name: str) -> bool:
+        """Return whether a call is for a tool that we put into this request: no other is answered.
+
+        A model that was talked into a tool it was not given would open what a tenant owns for a
+        request that cites nothing.
+        """
+        return name in OUR_TOOLS and name in self.offered
+
+    def may_be_in(self, body: bytes) -> bool:
+        """Return whether an answer that nobody could read may hold a hidden call."""
+        return any(name.encode() in body for name in self.offered)
+
+    async def next_request(
+        self, sent: Conversation, turn_of: Callable[[], tuple[bytes, ...]], asked: Sequence[Call]
+    ) -> Conversation | None:
+        """Answer the hidden calls of a turn; return the request that goes on, None if none does.
+
+        The turn is written only where it is needed again: most answers hide nothing. After an
+        internal error the model is asked again without our tools, unless the client has calls of
+        its own to answer.
+        """
+        with self._faults.caught("hidden calls"):
+            return await self._answered(sent, turn_of, asked)
+        self._failures += 1
+        if self._failures > 1 or not all(self.is_hidden(call.name) for call in asked):
+            return None
+        return self.without_tools()
+
+    def without_tools(self) -> Conversation:
+        """Return the client's own request, to be sent instead of one that goes on."""
+        self._preparing.service.check_unedited()
+        self.hops.clear()
+        return self._prepared.asked
+
+    async def _answered(
+        self, sent: Conversation, turn_of: Callable[[], tuple[bytes, ...]], asked: Sequence[Call]
+    ) -> Conversation | None:
+        if not any(self.is_hidden(call.name) for call in asked):
+            self._count_uses(asked)
+            if self.hops:
+                self.hops.append(Hop(turn_of()))
+            return None
+        turn = with_own_ids(turn_of(), sent, self.is_hidden)
+        calls = turn_calls(turn, sent.dialect)
+        expansions = self.expansions = self.expansions or self._begin()
+        handed = self.handed = await self._finder.handed(calls) if self._is_lazy else {}
+        hidden = [c for n, c in enumerate(calls) if self.is_hidden(c.name) and n not in handed]
+        own = (call for call in calls if not self.is_hidden(call.name))
+        self._count_uses((*own, *handed.values()), hidden)
+        if not hidden:
+            self.hops.append(Hop(turn, handed=dict(handed)))
+            return None
+        step = await expansions.step(sent, turn, hidden, alone=len(hidden) == len(calls))
+        self.hops.append(Hop(step.turn, step.results, dict(handed)))
+        return step.following
+
+    def _count_uses(self, calls: Sequence[Call], hidden: Sequence[Call] = ()) -> None:
+        """Count the calls that the client gets, and the searches for tools that were set aside."""
+        names: set[str] = set()
+        if calls and self._is_lazy and self._prepared.fitted is not None:
+            names = deferred_tools(self._prepared.fitted.state)
+        before = self.tool_use
+        self.tool_use = ToolUse(
+            before.calls + len(calls),
+            before.lazy + sum(call.name in names for call in calls),
+            before.searches + sum(call.name in FINDERS for call in hidden),
+        )
+
+    @property
+    def _is_lazy(self) -> bool:
+        """Whether tools were set aside in this request."""
+        return not self.offered.isdisjoint(FINDERS)
+
+    def _begin(self) -> Expansions:
+        preparing, prepared = self._preparing, self._prepared
+        engine = preparing.engine
+        self._finder = ToolFinder(
+            prepared.asked, prepared.sent, engine.workers, engine.tool_embedder
+        )
+        return Expansions(
+            engine,
+            preparing.service.caps,
+            partial(preparing.room, prepared),
+            self.is_hidden,
+            self._make_room,
+            session=prepared.session.name,
+            finder=self._finder if self._is_lazy else None,
+            faults=self._faults,
+        )
+
+    async def _make_room(self, sent: Conversation, tokens: int) -> Conversation | None:
+        """Fold the request until it may grow by `tokens`; what was opened since stays."""
+        preparing, prepared = self._preparing, self._prepared
+        before = self.refitted or prepared.fitted
+        if before is None:
+            return None
+        room = partial(preparing.room, prepared)
+        opened = room(before.state.sent) - room(sent)
+        refitted = await preparing.folded(prepared, before, opened + tokens)
+        if refitted is None:
+            return None
+        self.refitted = refitted
+        since = sent.messages[len(before.state.sent.messages) :]
+        folded = refitted.state.sent
+        # What the model thought since then is bound to what was just folded, here and next time.
+        self.hops = [Hop(unbound_turn(hop.turn, folded), hop.results) for hop in self.hops]
+        return unbound(folded.with_messages(folded.messages + since), len(folded.messages))

@@ -1,0 +1,162 @@
+"""The record of one request: its turn in the store, and the calls that its client never saw.
+
+turn_record: after hidden_calls, before exchange. An internal error here costs the record, and
+never the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+
+import msgspec
+
+from holdfast.engine import Holdfast
+from holdfast.faults import Faults
+from holdfast.store import Turn
+from holdfast.surfaces.proxy.dispatch import HELD_BY_PROVIDERS, Dispatch
+from holdfast.surfaces.proxy.hidden_calls import HiddenCalls
+from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.preparing import SIGNED, Prepared
+from holdfast.surfaces.proxy.service import Service
+from holdfast.wire import Conversation
+from holdfast.wire.answers import Kept
+from holdfast.wire.chained import names_of_answer
+from holdfast.wire.places import head_of
+
+_RECORD_SECONDS = 2.0
+"""How long the end of an answer waits for its turn to be written down. Whoever has an answer can
+have its request rebuilt, even if the proxy is killed in the next moment; but a store that hangs
+must not hold answers back."""
+
+
+class TurnRecord:
+    """What is written down of one request. Create one instance per request."""
+
+    def __init__(
+        self,
+        service: Service,
+        incoming: Incoming,
+        engine: Holdfast,
+        dispatch: Dispatch,
+        faults: Faults,
+    ) -> None:
+        self.first_id = ""
+        """The id of the first upstream answer: the client knows all of them by it."""
+        self.hidden_answer: Kept | None = None
+        """The part of the answer that the client never saw."""
+        self._last_id = ""
+        self._service = service
+        self._seen = incoming.seen
+        self._read_only = incoming.switches.read_only
+        self._engine = engine
+        self._dispatch = dispatch
+        self._faults = faults
+        self._started = time.perf_counter()
+        self._linked = False
+
+    def keep_id(self, name: str) -> None:
+        """Note the id of an upstream answer."""
+        self.first_id = self.first_id or name
+        self._last_id = name
+
+    def hide(self, prepared: Prepared, hidden: HiddenCalls) -> None:
+        """Keep the hidden calls for the client's next request, which will be without them."""
+        asked = prepared.asked
+        if self.first_id and asked.dialect == "openai-responses" and not self._linked:
+            self._link(prepared)
+        if not hidden.hops:
+            return
+        hops, hidden.hops = tuple(hidden.hops), []
+        self.hidden_answer = Kept(
+            hops=hops,
+            index=len(asked.messages),
+            place=head_of(asked),
+            seen_id=self.first_id,
+            last_id=self._last_id,
+            dialect=asked.dialect,
+        )
+        prepared.session.hide(self.hidden_answer)
+
+    def _link(self, prepared: Prepared) -> None:
+        """Let the client's next request be known: it may name this answer and hold no history."""
+        self._linked = True
+        if names := names_of_answer(prepared.asked, self.first_id):
+            answered = self._engine.chains.answered(prepared.session.name, names)
+            self._service.later(answered, self._faults)
+
+    def note(
+        self,
+        prepared: Prepared,
+        hidden: HiddenCalls,
+        status: int,
+        usage: object,
+        remembered: int | None = None,
+    ) -> None:
+        """Begin to write the turn down, once; `written` waits for it."""
+        with self._faults.caught("record"):
+            self.hide(prepared, hidden)
+        with self._faults.caught("record"):
+            if hidden.expansions is not None:
+                hidden.expansions.end()
+        self._note(prepared, hidden, status, usage, remembered)
+
+    def _note(
+        self,
+        prepared: Prepared,
+        hidden: HiddenCalls,
+        status: int,
+        usage: object,
+        remembered: int | None,
+    ) -> None:
+        fitted = hidden.refitted or prepared.fitted
+        if fitted is None or self._seen.turn is not None:
+            return
+        if remembered is None and (routed := self._dispatch.edit) is not None:
+            fitted = msgspec.structs.replace(fitted, edits=(*fitted.edits, routed))
+        signed = (SIGNED,) if self._dispatch.is_signed else ()
+        observed = self._engine.observe(
+            prepared.session,
+            fitted,
+            usage,
+            status=status,
+            expanded=hidden.expansions.used if hidden.expansions is not None else None,
+            tools=hidden.tool_use,
+            hidden=self.hidden_answer,
+            milliseconds=(time.perf_counter() - self._started) * 1000,
+            read_only=self._read_only or self._dispatch.is_signed or prepared.unedited,
+            warnings=(*signed, *self._faults.warnings),
+            learn=self._teaches(prepared.asked),
+            billed=self._dispatch.target is not None,
+            remembered=remembered,
+        )
+        self._seen.turn = self._service.later(self._counted(observed), self._faults)
+
+    async def _counted(self, observed: Awaitable[Turn]) -> Turn:
+        """Count a turn that is written down for who asked."""
+        turn = await observed
+        self._service.allowances.add(self._engine, turn.usage)
+        return turn
+
+    async def written(self) -> None:
+        """Wait until the turn is written down, before the client has the end of its answer."""
+        if self._seen.turn is not None:
+            await asyncio.wait({self._seen.turn}, timeout=_RECORD_SECONDS)
+
+    @property
+    def saved(self) -> int | None:
+        """Tokens that the turn saved over all its calls; None if there is no record yet."""
+        turn = self._seen.turn
+        written = turn.result() if turn is not None and turn.done() else None
+        return written.usage.saved if written is not None else None
+
+    def _teaches(self, asked: Conversation) -> bool:
+        """Return whether reported usage is of what we counted, and not our own count.
+
+        The offline model counts as we do; what a provider keeps is billed without being sent; and
+        another model than the one that was counted for counts otherwise.
+        """
+        if self._dispatch.target is None or self._dispatch.fell_back:
+            return False
+        return not any(asked.rest.get(name) for name in HELD_BY_PROVIDERS)
