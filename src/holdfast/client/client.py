@@ -271,7 +271,7 @@ class Client:
         turn = await self.engine.observe(
             session,
             fitted,
-            report or None,
+            answered.usages if parse is None else report,
             expanded=exchange.expanded,
             hidden=exchange.hidden,
             milliseconds=(time.perf_counter() - started) * 1000,

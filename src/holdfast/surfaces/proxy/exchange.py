@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from holdfast.answers import Answer
 from holdfast.calling.expansions import Expansions
 from holdfast.calling.finding import ToolFinder
 from holdfast.calling.network import BrokenOffError, Reply, UpstreamError, ended, is_stream
-from holdfast.engine import Holdfast, ToolUse
+from holdfast.engine import Holdfast, ReusedAnswer, ToolUse
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.expand.finding import FINDERS, OUR_TOOLS
 from holdfast.fitting import Fitted
@@ -44,6 +44,7 @@ from holdfast.wire.answers import (
     Kept,
     Relay,
     add_usage,
+    error_kind,
     join_answers,
     read_answer,
     turn_calls,
@@ -94,6 +95,8 @@ class Handling:
         self._tool_use = ToolUse()
         self._account: dict[str, str] = {}
         """What is told of an answer that took several calls."""
+        self._error = ""
+        """The provider's word for a failure."""
         self._linked = False
         self._said_all = False
         """The client has the end of its stream."""
@@ -125,7 +128,8 @@ class Handling:
         self.incoming.seen.session = prepared.session.name
         self.service.telemetry.metrics.answered(answer.tier)
         self.first_id = answer.given.id
-        self._note(prepared, 200, None, remembered=answer.given.output_tokens)
+        reused = ReusedAnswer(answer.given.output_tokens, answer.age_seconds)
+        self._note(prepared, 200, [], remembered=reused)
         await self._written()
         headers, body = self._remembering.replay(answer)
         return Outcome(200, prepared.headers | headers, body)
@@ -184,7 +188,7 @@ class Handling:
     async def _whole_answer(self, prepared: Prepared, got: Got) -> Outcome:
         """An answer in one piece, after as many calls as the model's expansions took."""
         bodies: list[bytes] = []
-        billed: dict[str, Any] = {}
+        usages: list[dict[str, Any]] = []
         sent: Conversation | None = prepared.sent
         while sent is not None:
             status = got.status
@@ -193,19 +197,21 @@ class Handling:
                 status = answer.status
             if status >= 400:  # nothing has gone out: the client may ask for all of it again
                 self.hops.clear()
-                self._note(prepared, status, billed or None)
+                self._error = error_kind(got.body, got.headers)
+                self._note(prepared, status, usages)
                 await self._written()
                 self._remembering.end()
                 return Outcome(status, got.headers, got.body)
-            billed = add_usage(billed, answer.usage) if bodies else answer.usage
+            usages.append(answer.usage)
             bodies.append(got.body)
             self._keep_id(answer.id)
             sent = await self._next(prepared, sent, partial(tuple, answer.turn), answer.calls)
             if sent is not None:
                 async with self._dispatch.send(sent, write(sent)) as reply:
                     got = await received(reply, self.service.most_bytes)
-        self._note(prepared, 200, billed)
+        self._note(prepared, 200, usages)
         await self._written()
+        billed = reduce(add_usage, usages)
         body = got.body
         if self._offered:  # else there was one answer, and it cannot hide anything
             body = join_answers(bodies, self.dialect, self._is_hidden, handed=self._handed)
@@ -241,7 +247,8 @@ class Handling:
             raise
         finally:
             await calls.aclose()
-            self._note(prepared, status, relay.usage or None)
+            self._error = self._error or relay.error_kind
+            self._note(prepared, status, relay.usages)
             if self._said_all and self._remembering.is_keeping:
                 for out in relay.close():  # nothing, unless the client left before it
                     self._remembering.add(out)
@@ -261,7 +268,7 @@ class Handling:
                 async for chunk in chunks:
                     watched.feed(chunk)
                     if watched.ended and not self._said_all:
-                        self._note(prepared, status, watched.usage or None)
+                        self._note(prepared, status, [watched.usage])
                         await self._written()
                         self._said_all = True
                     yield chunk
@@ -274,7 +281,7 @@ class Handling:
             raise
         finally:
             await calls.aclose()
-            self._note(prepared, status, watched.usage or None)
+            self._note(prepared, status, [watched.usage])
             self._remembering.end()
 
     def _keep(
@@ -312,7 +319,7 @@ class Handling:
                 if following is None:  # clients leave, or ask on, as soon as they have the end
                     self._hide(prepared)
                     if not relay.failed:
-                        self._note(prepared, 200, relay.usage or None)
+                        self._note(prepared, 200, relay.usages)
                         await self._written()
                 for out in last:
                     yield out
@@ -447,7 +454,11 @@ class Handling:
     # --- afterwards ------------------------------------------------------------------------------
 
     def _note(
-        self, prepared: Prepared, status: int, usage: object, remembered: int | None = None
+        self,
+        prepared: Prepared,
+        status: int,
+        usages: list[dict[str, Any]],
+        remembered: ReusedAnswer | None = None,
     ) -> None:
         """Write down what happened, once."""
         self._hide(prepared)
@@ -462,7 +473,7 @@ class Handling:
         observed = self._engine.observe(
             prepared.session,
             fitted,
-            usage,
+            usages,
             status=status,
             expanded=self._expansions.used if self._expansions is not None else None,
             tools=self._tool_use,
@@ -473,6 +484,8 @@ class Handling:
             learn=self._teaches(prepared.asked),
             billed=self._dispatch.target is not None,
             remembered=remembered,
+            first=prepared.fitted.count if prepared.fitted is not None else None,
+            error=self._error,
         )
         self.incoming.seen.turn = self.service.later(self._counted(observed))
 

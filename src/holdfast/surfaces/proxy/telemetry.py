@@ -30,6 +30,7 @@ from holdfast.surfaces.proxy.seen import (
     model_name,
     session_id,
 )
+from holdfast.surfaces.proxy.tally import Tally
 from holdfast.surfaces.proxy.tracing import configured
 from holdfast.surfaces.proxy.viewing import view_of
 
@@ -52,6 +53,8 @@ class Telemetry:
         self.metrics = Metrics(
             lambda: len(self._open), lambda: sum(seen.streams for seen in self._open)
         )
+        self.tally = Tally()
+        """What the requests of this process came to."""
         self.tracing = configured(settings)
 
     def begin(self, dialect: str, family: str, traceparent: str = "") -> RequestSeen:
@@ -72,6 +75,7 @@ class Telemetry:
         failed = turn is not None and turn.status >= 400
         status = turn.status if turn is not None and failed else seen.status or CLIENT_LEFT
         self.metrics.count(seen, status, turn)
+        self.tally.add(seen, status, turn)
         if turn is None and status >= 400:
             model = model_name(seen.model)
             at = seen.began_at / 1e9

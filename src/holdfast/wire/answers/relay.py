@@ -17,7 +17,7 @@ from typing import Any
 
 from holdfast.errors import ShapeError
 from holdfast.wire.answers.anthropic import AnthropicJoiner
-from holdfast.wire.answers.failures import error_event
+from holdfast.wire.answers.failures import error_event, kind_of_error
 from holdfast.wire.answers.gemini import GeminiJoiner
 from holdfast.wire.answers.joiner import Joiner
 from holdfast.wire.answers.openai_chat import ChatJoiner
@@ -180,6 +180,11 @@ class Relay:
         return self._joiner.total
 
     @property
+    def usages(self) -> list[dict[str, Any]]:
+        """What each upstream stream reported, in order; empty where it reported nothing."""
+        return [*self._joiner.usages, self._joiner.usage]
+
+    @property
     def reported(self) -> dict[str, Any]:
         """What the client is told of it: the latest stream's input, the output of all."""
         return self._joiner.reported
@@ -203,6 +208,11 @@ class Relay:
     def failed(self) -> bool:
         """Whether the upstream reported an error, or broke off before its end."""
         return self._joiner.failed
+
+    @property
+    def error_kind(self) -> str:
+        """The provider's word for an error that it reported in the stream; else nothing."""
+        return kind_of_error(self._joiner.error)
 
     @property
     def silent(self) -> bool:
