@@ -297,12 +297,12 @@ def prefixes_of(fitted: Fitted) -> Prefixes:
         return Prefixes()
     asked = fitted.asked_count or sent
     frame = max(0, round(sent.plain - sum(sent.message_tokens)))
-    asked_frame = max(0, round(asked.plain - sum(asked.message_tokens)))
+    asked_frame = max(0, round(asked.plain - fitted.unclaimed - sum(asked.message_tokens)))
     return Prefixes(
         frame=frame,
         asked_frame=asked_frame,
         known=_tokens_before(sent, how.sent),
-        asked_known=_tokens_before(asked, how.asked),
+        asked_known=max(0, _tokens_before(asked, how.asked) - fitted.unclaimed),
         broken=how.broken,
         idle_seconds=how.idle_seconds,
     )

@@ -355,7 +355,6 @@ class Session:
         billed: bool = True,
         remembered: ReusedAnswer | None = None,
         first: TokenCount | None = None,
-        unclaimed: int = 0,
         error: str = "",
     ) -> Turn:
         """Write down a request that was sent, and learn from the usage that was reported.
@@ -366,8 +365,8 @@ class Session:
         nothing: then `learn` is false. The offline model is not `billed`, and its turns are summed
         apart, under a name that says so. A request that was
         answered from memory went nowhere: `remembered` is its answer. `first` is the count of what
-        was sent first, if that was folded again before the answer ended. Of the tokens asked, no
-        saving is claimed for `unclaimed` ones. `error` is the provider's word for a failure.
+        was sent first, if that was folded again before the answer ended. `error` is the provider's
+        word for a failure.
         """
         expanded = expanded or Expanded()
         reports = [report for report in (usage if isinstance(usage, list) else [usage]) if report]
@@ -383,7 +382,7 @@ class Session:
             counted = Counted(
                 predicted=sent.plain,
                 untouched=asked.plain,
-                unclaimed=unclaimed,
+                unclaimed=fitted.unclaimed,
                 is_exact=sent.accuracy == "exact",
                 prefixes=prefixes,
                 cache_lives=lives,

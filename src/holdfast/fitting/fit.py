@@ -104,6 +104,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
     *,
     limit: int,
     asked_count: TokenCount,
+    unclaimed: int = 0,
     final: bool,
     shows: bool,
 ) -> Fitted:
@@ -128,6 +129,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
         # What went out before names nothing that was not stored then.
         contents=leaving.contents(added(draft.now), draft.edits),
         asked_count=asked_count,
+        unclaimed=unclaimed,
         final=final,
     )
 

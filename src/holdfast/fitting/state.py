@@ -152,6 +152,9 @@ class Fitted(msgspec.Struct, frozen=True):
     a session has stored come without their bytes."""
     asked_count: TokenCount | None = None
     """The count of the request as the client asked it; None if it was sent as it came."""
+    unclaimed: int = 0
+    """Tokens of the asked request that the client would not have sent without us: no saving is
+    claimed for them."""
     final: bool = False
     """Whether the model was asked to come to an end."""
     continuation: Continuation | None = None
@@ -164,13 +167,13 @@ class Fitted(msgspec.Struct, frozen=True):
 
     @property
     def untouched(self) -> int:
-        """Input tokens of the request as the client asked it.
+        """Input tokens of the request as the client would have sent it without us.
 
         The difference to `tokens` is that of the counts before calibration: two requests are
         corrected by different amounts, and that is no saving.
         """
         asked = self.asked_count or self.count
-        return max(0, self.tokens + asked.plain - self.count.plain)
+        return max(0, self.tokens + asked.plain - self.unclaimed - self.count.plain)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -12,4 +12,4 @@ UPDATE turns SET
     cache_written = coalesce(json_extract(record, '$.usage.cache_written'), 0),
     estimated = untouched <> input,
     assumed = untouched <> input,
-    unpriced = json_extract(record, '$.usage.cost') IS NULL AND input > 0;
+    unpriced = json_extract(record, '$.usage.cost') IS NULL AND cost = 0 AND input > 0;
