@@ -91,6 +91,7 @@ def fit_request(
         leaving,
         limit=measure.most,
         asked_count=untouched,
+        unclaimed=unclaimed,
         final=final,
         shows=shows,
     )
@@ -104,7 +105,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
     *,
     limit: int,
     asked_count: TokenCount,
-    unclaimed: int = 0,
+    unclaimed: int,
     final: bool,
     shows: bool,
 ) -> Fitted:
