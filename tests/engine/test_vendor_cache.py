@@ -1,4 +1,4 @@
-"""What the vendor's cache would have held of the untouched request: each part of it by itself."""
+"""What a provider's cache would have held of the asked request: each rule by itself."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from holdfast.engine.vendor_cache import Beginning, Bill, Life, Policy, policy_of, untouched_bill
+from holdfast.engine.vendor_cache import (
+    CallTokens,
+    Lives,
+    Policy,
+    Prefixes,
+    asked_call,
+    asked_position,
+    expected_call,
+    policy_of,
+)
 from holdfast.tokens.prices import bundled
 from tests.engine.test_accounting import (
     GPT,
@@ -24,8 +35,8 @@ from tests.engine.test_accounting import (
 
 UNASKED = Policy(1_024)
 MARKED = Policy(1_024, marked=True)
-NONE: frozenset[Life] = frozenset()
-BOTH: frozenset[Life] = SHORT | LONG
+NONE: Lives = frozenset()
+BOTH: Lives = SHORT | LONG
 
 
 def price_of(model: str) -> Policy | None:
@@ -43,44 +54,45 @@ def test_claude_caches_by_marks_whoever_sells_it_and_bedrock_whatever_it_sells()
 
 
 @pytest.mark.parametrize(
-    ("bill", "behind"),
+    ("call", "behind"),
     [
-        (Bill(input=1_000), 0),
-        (Bill(input=1_000, cached=600), 400),
-        (Bill(input=1_000, written=700), 300),
-        (Bill(input=1_000, cached=600, written=300), 100),
-        (Bill(input=2_000, cached=1_200, written=600, calls=2), 100),
-        (Bill(input=1_000, cached=700, written=500), 0),
+        (CallTokens(input=1_000), 0),
+        (CallTokens(input=1_000, cached=600), 400),
+        (CallTokens(input=1_000, written=700), 300),
+        (CallTokens(input=1_000, cached=600, written=300), 100),
+        (CallTokens(input=1_000, cached=700, written=500), 0),
     ],
 )
-def test_behind_the_last_mark_is_what_was_neither_read_nor_written(bill: Bill, behind: int) -> None:
-    assert bill.behind == behind
+def test_behind_the_last_mark_is_what_was_neither_read_nor_written(
+    call: CallTokens, behind: int
+) -> None:
+    assert call.behind_marks == behind
 
 
 def test_what_is_behind_the_last_mark_would_not_have_been_cached_either() -> None:
-    sent = Bill(input=5_000, cached=3_000, written=1_500)
-    before = Beginning(untouched=9_500, sent=3_000)
-    assert untouched_bill(10_000, before, sent, MARKED, SHORT) == Bill(
+    sent = CallTokens(input=5_000, cached=3_000, written=1_500)
+    prefixes = Prefixes(asked_known=9_500, known=3_000)
+    assert asked_call(10_000, sent, prefixes, MARKED, SHORT) == CallTokens(
         input=10_000, cached=9_500, written=0
     )
-    shorter = Beginning(untouched=8_000, sent=3_000)
-    assert untouched_bill(10_000, shorter, sent, MARKED, SHORT) == Bill(
+    shorter = Prefixes(asked_known=8_000, known=3_000)
+    assert asked_call(10_000, sent, shorter, MARKED, SHORT) == CallTokens(
         input=10_000, cached=8_000, written=1_500
     )
 
 
 def test_marked_parts_would_have_been_written_though_of_ours_nothing_was() -> None:
-    bill = untouched_bill(10_000, Beginning(), Bill(input=500), MARKED, SHORT)
-    assert (bill.cached, bill.written, bill.written_hour) == (0, 10_000, 0)
+    call = asked_call(10_000, CallTokens(input=500), Prefixes(), MARKED, SHORT)
+    assert (call.cached, call.written, call.written_hour) == (0, 10_000, 0)
 
 
 @pytest.mark.parametrize(("written", "expected"), [(0, 0), (1_000, 6_000)])
-def test_a_vendor_that_caches_unasked_charges_for_writing_only_if_it_says_so(
+def test_a_provider_that_caches_unasked_charges_for_writing_only_if_it_says_so(
     written: int, expected: int
 ) -> None:
-    sent = Bill(input=5_000, cached=3_000, written=written)
-    before = Beginning(untouched=4_000, sent=3_000)
-    assert untouched_bill(10_000, before, sent, UNASKED, NONE).written == expected
+    sent = CallTokens(input=5_000, cached=3_000, written=written)
+    prefixes = Prefixes(asked_known=4_000, known=3_000)
+    assert asked_call(10_000, sent, prefixes, UNASKED, NONE).written == expected
 
 
 @pytest.mark.parametrize(
@@ -95,42 +107,95 @@ def test_a_vendor_that_caches_unasked_charges_for_writing_only_if_it_says_so(
     ],
 )
 def test_for_an_hour_is_what_was_asked_for_or_all_that_was_seen(
-    lives: frozenset[Life], written: int, hour: int, expected: int
+    lives: Lives, written: int, hour: int, expected: int
 ) -> None:
-    sent = Bill(input=1_000, cached=0 if written else 1, written=written, written_hour=hour)
+    sent = CallTokens(input=1_000, cached=0 if written else 1, written=written, written_hour=hour)
     policy = Policy(1_024, marked=bool(lives) or bool(written))
-    bill = untouched_bill(10_000, Beginning(), sent, policy, lives)
-    assert bill.written_hour == expected
+    call = asked_call(10_000, sent, Prefixes(), policy, lives)
+    assert call.written_hour == expected
 
 
-@pytest.mark.parametrize(("known", "read"), [(1_023, 6_977), (1_024, 0), (1_025, 0)])
+@pytest.mark.parametrize(("known", "read"), [(1_023, 8_000), (1_024, 0), (1_025, 0)])
 def test_a_beginning_just_long_enough_to_be_cached_that_was_not_found_was_gone(
     known: int, read: int
 ) -> None:
-    before = Beginning(untouched=8_000, sent=known)
-    assert untouched_bill(10_000, before, Bill(input=5_000), UNASKED, NONE).cached == read
-
-
-def test_what_was_not_reported_does_not_say_that_the_cache_was_cold() -> None:
-    sent = Bill(input=5_000, reported=False)
-    before = Beginning(untouched=8_000, sent=2_000)
-    assert untouched_bill(10_000, before, sent, UNASKED, NONE).cached == 6_000
-    usage = used(None, predicted=5_000, untouched=10_000, untouched_before=8_000, sent_before=2_000)
-    instead = dollars((6_000, GPT.cached), (4_000, GPT.input))
-    assert usage.saved_cost == float(instead - dollars((5_000, GPT.input)))
+    prefixes = Prefixes(asked_known=8_000, known=known, broken=True)
+    assert asked_call(10_000, CallTokens(input=5_000), prefixes, UNASKED, NONE).cached == read
 
 
 @pytest.mark.parametrize(("idle", "read"), [(299.0, 8_000), (300.0, 8_000), (300.5, 0)])
 def test_a_mark_lives_to_its_last_second(idle: float, read: int) -> None:
-    before = Beginning(untouched=8_000, idle_seconds=idle)
-    sent = Bill(input=5_000, written=5_000)
-    assert untouched_bill(10_000, before, sent, MARKED, SHORT).cached == read
+    prefixes = Prefixes(asked_known=8_000, idle_seconds=idle, broken=True)
+    sent = CallTokens(input=5_000, written=5_000)
+    assert asked_call(10_000, sent, prefixes, MARKED, SHORT).cached == read
 
 
-def test_less_was_known_of_the_untouched_request_than_of_ours() -> None:
-    before = Beginning(untouched=100, sent=3_000)
-    sent = Bill(input=5_000, cached=500)
-    assert untouched_bill(10_000, before, sent, UNASKED, NONE).cached == 0
+def test_less_was_known_of_the_asked_request_than_of_ours() -> None:
+    prefixes = Prefixes(asked_known=100, known=3_000)
+    sent = CallTokens(input=5_000, cached=500)
+    assert asked_call(10_000, sent, prefixes, UNASKED, NONE).cached == 16
+
+
+# --- positions ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [
+        (0, 0),
+        (1_000, 1_000),  # inside of the system text
+        (2_000, 2_000),
+        (6_000, 22_000),  # halfway through what was sent before
+        (10_000, 42_000),
+        (9_500, 42_000),  # reports and counts differ by a few percent
+        (15_000, 71_000),  # halfway through what is new
+        (20_000, 100_000),
+    ],
+)
+def test_a_place_in_the_sent_request_corresponds_to_one_in_the_asked(
+    position: int, expected: int
+) -> None:
+    prefixes = Prefixes(frame=2_000, asked_frame=2_000, known=10_000, asked_known=42_000)
+    assert asked_position(position, 100_000, CallTokens(input=20_000), prefixes) == expected
+
+
+counts = st.integers(0, 200_000)
+
+
+@given(counts, counts, counts, counts, counts, counts, counts)
+def test_no_position_is_outside_of_the_asked_request(
+    position: int, asked: int, sent: int, frame: int, asked_frame: int, known: int, asked_known: int
+) -> None:
+    prefixes = Prefixes(frame=frame, asked_frame=asked_frame, known=known, asked_known=asked_known)
+    call = CallTokens(input=sent)
+    assert 0 <= asked_position(min(position, sent), asked, call, prefixes) <= asked
+
+
+# --- what is expected where nobody reports --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("known", "idle", "policy", "lives", "expected"),
+    [
+        (8_000, 0.0, UNASKED, NONE, CallTokens(input=9_000, cached=8_000)),
+        (1_000, 0.0, UNASKED, NONE, CallTokens(input=9_000)),
+        (8_000, 3_601.0, UNASKED, NONE, CallTokens(input=9_000)),
+        (8_000, 0.0, None, NONE, CallTokens(input=9_000)),
+        (8_000, 0.0, MARKED, NONE, CallTokens(input=9_000)),
+        (8_000, 0.0, MARKED, SHORT, CallTokens(input=9_000, cached=8_000, written=1_000)),
+        (8_000, 301.0, MARKED, SHORT, CallTokens(input=9_000, written=9_000)),
+        (8_000, 301.0, MARKED, LONG,
+         CallTokens(input=9_000, cached=8_000, written=1_000, written_hour=1_000)),
+    ],
+)  # fmt: skip
+def test_a_request_is_expected_to_be_cached_by_the_rules_of_its_provider(
+    known: int, idle: float, policy: Policy | None, lives: Lives, expected: CallTokens
+) -> None:
+    assert expected_call(9_000, known, Prefixes(idle_seconds=idle), policy, lives) == expected
+
+
+def test_a_short_request_is_not_cached() -> None:
+    assert expected_call(900, 800, Prefixes(), MARKED, SHORT) == CallTokens(input=900)
 
 
 # --- the sums around it ---------------------------------------------------------------------------
@@ -160,15 +225,6 @@ def test_new_input_beside_what_is_written_for_an_hour_is_paid_too() -> None:
     )
     expected = dollars((3_000, OPUS.input), (100, OPUS.cached), (1_000, OPUS.hour))
     assert usage.cost == float(expected)
-
-
-def test_parts_of_several_calls_add_up() -> None:
-    from holdfast.engine.accounting import _part  # noqa: PLC0415 - only its sum is promised
-
-    for total in (0, 1, 7, 100):
-        parts = [_part(total, n, 3) for n in range(3)]
-        assert sum(parts) == total
-        assert max(parts) - min(parts) <= 1
 
 
 def test_output_alone_is_paid() -> None:

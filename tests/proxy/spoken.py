@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.proxy.gatekeeper import Got
 from tests.wire.answers.passing_streams import cohere_body, converse_body
-from tests.wire.answers.streams import Part, Script, events, signature, write
+from tests.wire.answers.streams import Part, Script, claude_cache, events, signature, write
 
 REF = re.compile(r"ref:[a-z][a-z0-9_]*:[0-9a-f]{16,64}")
 """What a model would take for the name of something it can open."""
@@ -119,8 +119,7 @@ def _anthropic(script: Script) -> dict[str, Any]:
         "stop_sequence": None,
         "usage": {
             "input_tokens": script.input,
-            "cache_read_input_tokens": script.cached,
-            "cache_creation_input_tokens": 0,
+            **claude_cache(script),
             "output_tokens": script.output,
         },
     }

@@ -21,6 +21,7 @@ from typing import Self
 from aiohttp import web
 
 from tests.provider.binding import preserves, signed
+from tests.provider.prompt_cache import CacheUse, PromptCache
 from tests.provider.tokens import text_tokens, vocabulary_of
 from tests.proxy.gatekeeper import Got, Ledger, error, refusal, thoughts
 from tests.proxy.spoken import whole
@@ -46,12 +47,17 @@ class Spoken:
         spent = text_tokens(words, vocabulary_of(self.got.model))
         number = f"{len(self.upstream.requests)}"
         taken = self.upstream.ledger.bill(self.got)
+        cache = self.upstream.cache
+        use = cache.use(self.got, taken) if cache is not None else CacheUse()
+        if self.got.dialect == "anthropic":  # reports what the cache had no part in
+            taken -= use.read + use.written
         if self.got.dialect == "anthropic" and preserves(self.got.model):
             script = signed(script, self.got.value, thoughts(self.got).last)
         if not self.upstream.names_calls:
             parts = tuple(replace(part, anonymous=True) for part in script.parts)
             script = replace(script, parts=parts)
-        return replace(script, input=taken, output=spent, cached=0, id=number)
+        script = replace(script, input=taken, output=spent, id=number)
+        return replace(script, cached=use.read, written=use.written, written_hour=use.written_hour)
 
     def events(self, script: Script) -> list[bytes]:
         """The answer as a stream."""
@@ -127,6 +133,8 @@ class Upstream:
         self.names_calls = True
         """Whether Gemini's calls have ids; its models up to 2.5 give none."""
         self.ledger = Ledger()
+        self.cache: PromptCache | None = None
+        """The prompts that the provider remembers, where it caches any."""
         self.requests: list[Got] = []
         self.refused: list[str] = []
         """Why requests were refused: the words of the provider."""

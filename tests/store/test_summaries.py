@@ -139,7 +139,10 @@ def test_a_file_of_before_gets_a_place_for_summaries(sqlite: Opener) -> None:
     later = ("remembered", "remembered_changes", "remembered_words")
     for table in ("summaries", "jobs", "quotas", "clock", *later, *facts, *answers):
         db.execute(f"DROP TABLE IF EXISTS {table}")
-    for column in ("answered", "lazy_saved", "tool_searches", "tool_calls", "lazy_calls"):
+    figures = ("cache_written", "cache_written_hour", "demo_cost", "demo_saved_cost")
+    estimates = ("unreported", "estimated", "assumed", "unpriced")
+    tools_used = ("lazy_saved", "tool_searches", "tool_calls", "lazy_calls")
+    for column in ("answered", *tools_used, *figures, *estimates):
         db.execute(f"ALTER TABLE turns DROP COLUMN {column}")
     for index in ("sessions_by_head", "sessions_by_client"):
         db.execute(f"DROP INDEX {index}")

@@ -21,7 +21,7 @@ from rich.console import Console
 from holdfast.engine import Holdfast
 from holdfast.store.records import UsageTotal
 from holdfast.surfaces.cli import stats
-from holdfast.surfaces.proxy.report import row
+from holdfast.surfaces.proxy.report import dollars, row
 from tests.budget.made import counted
 from tests.fitting.test_citing import chat, log
 from tests.proxy.harness import Running, ask, running_proxy
@@ -88,9 +88,14 @@ def test_the_table_has_a_row_for_each_and_one_for_all(cli: Cli) -> None:
     drawn = cli("stats", "--output", "table").out.splitlines()
     assert re.match(r"model +requests +failed +untouched +billed +saved +cached ", drawn[0])
     assert drawn[2].startswith("gpt-4o ")
-    assert drawn[-1].startswith("total ")
+    [total] = [line for line in drawn if line.startswith("total ")]
     for field in ("untouched", "input", "saved"):
-        assert f"{totals[field]:,}" in drawn[-1]
+        assert f"{totals[field]:,}" in total
+    # The offline model answered: no real money, and the list price is told apart from it.
+    assert total.split()[-2:] == ["-", "-"]
+    assert (totals["cost"], totals["saved_cost"]) == (0.0, 0.0)
+    demo = f"≈ ${dollars(totals['demo_cost'])}, ≈ ${dollars(totals['demo_saved_cost'])} less than"
+    assert demo in " ".join(" ".join(drawn).split())
 
 
 @pytest.mark.usefixtures("proxy")
@@ -129,7 +134,7 @@ def test_a_narrow_terminal_shows_fewer_columns_but_every_name_and_number_whole(c
     assert "gpt-4o-mini " in drawn
     assert "cached" not in drawn
     assert f"{totals['saved']:,}" in drawn
-    assert f"{totals['saved_cost']:.4f}" in drawn
+    assert f"≈ ${dollars(totals['demo_saved_cost'])} less" in " ".join(drawn.split())
 
 
 def test_a_running_proxy_is_asked_with_its_token(cli: Cli, proxy: Running) -> None:

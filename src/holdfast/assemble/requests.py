@@ -214,7 +214,7 @@ def assembled_request(
             frame_edits=draft.frame_edits,
             refs=bool(writing.opener),
         ),
-        untouched=measure.count(asked).tokens,
+        asked_count=measure.count(asked),
     )
 
 

@@ -42,13 +42,14 @@ _DIALECT_OF: dict[Family, str] = {
 PASSED_ON = frozenset(family for family, dialect in _DIALECT_OF.items() if dialect not in CONTINUED)
 """Whose answers only pass: nobody else answers for them, the offline model neither."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-OWNERS: dict[Family, str] = {
-    "openai": "OpenAI's",
-    "anthropic": "Anthropic's",
-    "gemini": "Gemini's",
-    "bedrock": "Bedrock's",
-    "cohere": "Cohere's",
+VENDORS: dict[Family, str] = {
+    "openai": "OpenAI",
+    "anthropic": "Anthropic",
+    "gemini": "Gemini",
+    "bedrock": "Bedrock",
+    "cohere": "Cohere",
 }
+OWNERS: dict[Family, str] = {family: f"{vendor}'s" for family, vendor in VENDORS.items()}
 _KEY_HEADERS: dict[Family, str] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
 """Where a key stands that is not borne in `authorization`."""
 
@@ -74,6 +75,11 @@ class Upstream(NamedTuple):
         if self.family in _KEY_HEADERS:
             return {_KEY_HEADERS[self.family]: self.key}
         return {"authorization": f"Bearer {self.key}"}
+
+    @property
+    def label(self) -> str:
+        """What people call it: its own name, or that of the vendor whose API it speaks."""
+        return self.name or VENDORS[self.family]
 
     @property
     def is_official(self) -> bool:

@@ -316,8 +316,8 @@ class Client:
         id_, asked, session, fitted, exchange, faults, started = sending
         report: object = answered.usage
         usage = Usage(fitted.count.tokens, None)
+        parse = getattr(self._plugin, "parse_response", None)
         with faults.caught("usage"):
-            parse = getattr(self._plugin, "parse_response", None)
             if parse is not None:
                 report = parse(answered.body)
             usage = reported_usage(report) or usage
@@ -327,7 +327,7 @@ class Client:
             turn = await self.engine.observe(
                 session,
                 fitted,
-                report or None,
+                answered.usages if parse is None else report,
                 expanded=exchange.expanded,
                 hidden=exchange.hidden,
                 milliseconds=(time.perf_counter() - started) * 1000,

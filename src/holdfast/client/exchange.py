@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -47,8 +48,14 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     turn: tuple[bytes, ...]
     """The assistant's turn without hidden calls."""
     body: bytes
-    usage: dict[str, Any]
+    usages: list[dict[str, Any]]
+    """What the provider reported of each call."""
     stop_reason: str
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """The sum of what was reported."""
+        return reduce(add_usage, self.usages)
 
 
 class Exchange:
@@ -103,7 +110,7 @@ class Exchange:
     async def whole(self) -> Answered:
         """Ask, and go on until the model has opened all that it wants."""
         bodies: list[bytes] = []
-        billed: dict[str, Any] = {}
+        usages: list[dict[str, Any]] = []
         following: Conversation | None = self._fitted.state.sent
         body = self._fitted.body
         while True:
@@ -111,7 +118,7 @@ class Exchange:
             answer = read_answer(got, self._transport.dialect)
             if answer.error:
                 raise refused(answer.status, self._where)
-            billed = add_usage(billed, answer.usage) if bodies else answer.usage
+            usages.append(answer.usage)
             bodies.append(got)
             self._keep_id(answer.id)
             following = await self._next(following, answer.turn, answer.calls)
@@ -123,7 +130,7 @@ class Exchange:
         with self._faults.caught("answer"):
             joined = join_answers(bodies, self._transport.dialect, self._is_hidden)
         shown = read_answer(joined, self._transport.dialect)
-        return Answered(turn=shown.turn, body=joined, usage=billed, stop_reason=answer.stop_reason)
+        return Answered(turn=shown.turn, body=joined, usages=usages, stop_reason=answer.stop_reason)
 
     @property
     def _where(self) -> str:
@@ -182,7 +189,7 @@ class Exchange:
         yield Answered(
             turn=split(relay.assistant_turn, dialect, self._is_hidden),
             body=b"".join(out),
-            usage=relay.usage,
+            usages=relay.usages,
             stop_reason=relay.stop_reason,
         )
 

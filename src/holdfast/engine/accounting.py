@@ -1,13 +1,20 @@
-"""What a request cost and what it would have cost untouched, from what the provider reports.
+"""What a request cost, and what it would have cost untouched: the one formula of every figure.
 
-accounting: after trails and vendor_cache, before session. Savings are net: of every call that an
-answer took, and of what the vendor's cache would have saved on the untouched request too. A call
-that failed costs what was reported of it and saves nothing; nobody bills the offline model.
+accounting: after trails and vendor_cache, before session. docs/reference/bill.md documents the
+formula with an example. In short:
+
+    cost      = sum over upstream calls and token classes of tokens * list price
+    untouched = the same for one call with the asked request, under the same cache rules
+    saved     = untouched - cost
+
+Providers report the tokens of upstream calls. The tokens of the asked request are those of the
+first call plus the difference of our own counts. Our counts are taken before calibration, so that
+a figure depends on its request alone, and not on what was learnt from earlier ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,16 +22,28 @@ from typing import Any
 
 import msgspec
 
-from holdfast.budget.usage import Usage, reported_usage, whole
-from holdfast.engine.vendor_cache import Beginning, Bill, Life, policy_of, untouched_bill
+from holdfast.budget.usage import reported_usage, whole
+from holdfast.engine.vendor_cache import (
+    CallTokens,
+    Lives,
+    Policy,
+    Prefixes,
+    asked_call,
+    expected_call,
+    policy_of,
+)
 from holdfast.errors import SettingsError
+from holdfast.fitting import Fitted
 from holdfast.fitting.draft import FrameEdit
 from holdfast.store.records import TurnUsage
+from holdfast.tokens import TokenCount
 from holdfast.tokens.prices import Price, bundled
 
 CLIENT_LEFT = 499
-"""No provider answers with it: it stands where a client did not wait for its answer."""
+"""Status of a request whose client did not wait for the answer; no provider sends it."""
 
+_NANO = Decimal("1e-9")
+"""Dollars are kept to the billionth: whole numbers of these have the same sum in any order."""
 _WRAPPERS = ("usage", "usageMetadata", "usage_metadata")
 _CACHED = (
     ("cache_read_input_tokens",),
@@ -66,58 +85,79 @@ class ToolUse(msgspec.Struct, frozen=True):
     """Of ours, for such tools."""
 
 
+class ReusedAnswer(msgspec.Struct, frozen=True):
+    """An answer that was given again from memory."""
+
+    output: int
+    """Output tokens of the answer when it was first given."""
+    age_seconds: float = 0.0
+
+
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """What we counted of a request."""
+    """Our counts of a request, before calibration."""
 
     predicted: int
-    """Input tokens as it was sent."""
+    """Input tokens of the sent request."""
     untouched: int
-    """Input tokens as the client sent it."""
-    untouched_before: int = 0
-    """Of these, at their beginning, those that the request before began with too."""
-    sent_before: int | None = None
-    """The same of what was sent: what the vendor's cache can hold of it. None: not known."""
-    idle_seconds: float = 0.0
-    """Since the request before; caches forget."""
-    cache_lives: frozenset[Life] = frozenset()
-    """For how long the client asks the vendor to cache it: see `vendor_cache.cache_lives`."""
+    """Input tokens of the asked request."""
+    unclaimed: int = 0
+    """Of these, tokens that the client would not have sent without us: no saving is claimed."""
+    is_exact: bool = False
+    """Whether the counts are exact; else the difference between them is an estimate."""
+    prefixes: Prefixes = Prefixes()
+    cache_lives: Lives = frozenset()
+    """For how long the client asks the provider to cache parts of the request."""
     billed: bool = True
-    """Someone bills it: the model is not the offline one."""
+    """Whether somebody bills the calls; nobody bills the offline model."""
+
+    @property
+    def difference(self) -> int:
+        """Tokens that the asked request has more than the sent one; negative if fewer."""
+        return self.untouched - self.unclaimed - self.predicted
 
 
 def remembered_usage(
-    untouched: int, output: int, *, model: str, now: float, billed: bool
+    answer: ReusedAnswer, counted: Counted, *, model: str, now: float
 ) -> TurnUsage:
-    """The usage of a turn that was answered from memory: all of it was saved.
+    """Return the usage of a turn that was answered from memory: all of it was saved.
 
-    `output` is what the answer took when it was given first.
+    The provider had the same request before, so its cache may have held all of it.
     """
-    price = price_of(model, now) if billed else None
-    spared = None if price is None else cost_of(price, Bill(input=untouched, calls=1), output)
-    return TurnUsage(
-        untouched=untouched,
-        cost=0.0,
-        saved_cost=None if spared is None else float(spared),
-        answered=True,
+    price = price_of(model, now)
+    asked = CallTokens(input=counted.untouched)
+    if price is not None:
+        prefixes = Prefixes(idle_seconds=answer.age_seconds)
+        known, lives = counted.untouched, counted.cache_lives
+        asked = expected_call(counted.untouched, known, prefixes, policy_of(price), lives)
+    asked = msgspec.structs.replace(asked, output=answer.output)
+    return msgspec.structs.replace(
+        _with_money(TurnUsage(answered=True), (), asked, price, billed=counted.billed),
+        estimated=not counted.is_exact,
+        assumed=True,
     )
 
 
 def with_tools(usage: TurnUsage, tools: ToolUse, edits: Iterable[FrameEdit]) -> TurnUsage:
-    """The usage of a turn that was answered, with how it used tools; the edits are its frame's."""
+    """Return the usage of an answered turn with its use of tools; the edits are its frame's."""
     if usage.failed:
         return usage
-    deferred = (each.edit for each in edits if each.edit.action == "defer")
     return msgspec.structs.replace(
         usage,
-        lazy_saved=sum(max(edit.from_tokens - edit.to_tokens, 0) for edit in deferred),
+        lazy_saved=deferred_tokens(edits),
         tool_searches=tools.searches,
         tool_calls=tools.calls,
         lazy_calls=tools.lazy,
     )
 
 
+def deferred_tokens(edits: Iterable[FrameEdit]) -> int:
+    """Return the tokens of tool schemas that a request went without."""
+    deferred = (each.edit for each in edits if each.edit.action == "defer")
+    return sum(max(edit.from_tokens - edit.to_tokens, 0) for edit in deferred)
+
+
 def turn_usage(
-    report: object,
+    reports: object,
     counted: Counted,
     expanded: Expanded,
     *,
@@ -125,120 +165,233 @@ def turn_usage(
     now: float,
     status: int = 200,
 ) -> TurnUsage:
-    """The usage of a turn; where nothing is reported, what was predicted stands for the input."""
-    usage = reported_usage(report)
+    """Return the usage of a turn from the providers' reports and our counts.
+
+    `reports` is the usage of each upstream call in order, as a list or tuple. One report alone is
+    taken as the sum of all calls. A call without a report counts with its predicted tokens.
+    """
     # The provider did answer a client that left, and bills what it read.
     failed = status >= 400 and status != CLIENT_LEFT
-    bill = _reported(usage, report, expanded) or _predicted(counted, expanded, failed=failed)
-    unchanged = bill.calls == 1 and counted.predicted == counted.untouched
-    untouched = _as_vendors_count(counted, bill)
-    counted = msgspec.structs.replace(counted, untouched=untouched)
-    output = usage.output if usage is not None and usage.output else 0
+    reported = _reported_calls(reports, expanded, failed=failed)
+    calls = reported or _predicted_calls(reports, counted, expanded, failed=failed)
     price = price_of(model, now)
-    cost: Decimal | None = None
-    saved_cost: Decimal | None = None
-    if not counted.billed:
-        cost = Decimal(0)
-    elif price is not None:
-        cost = cost_of(price, bill, output)
-        instead = bill if unchanged else _untouched(price, bill, counted)
-        saved_cost = -cost if failed else cost_of(price, instead, output) - cost
-    return TurnUsage(
+    policy = policy_of(price) if price is not None else None
+    is_measured = bool(reported) and counted.billed
+    if not is_measured:
+        calls = _with_expected_cache(calls, counted, policy)
+    unchanged = len(calls) == 1 and not counted.difference
+    if failed or not calls:
+        asked = CallTokens(input=0)
+    elif unchanged:
+        asked = calls[0]
+    else:
+        asked = _asked(calls, counted, policy, is_measured=is_measured)
+    unreported = bool(calls) and not is_measured
+    usage = TurnUsage(
         predicted=0 if failed else counted.predicted,
-        untouched=0 if failed else untouched,
-        input=bill.input,
-        cached=bill.cached,
-        cache_written=bill.written,
-        output=output,
         expansions=expanded.calls,
         expansion_tokens=expanded.tokens,
-        cost=None if cost is None else float(cost),
-        saved_cost=None if saved_cost is None else float(saved_cost),
         failed=failed,
+        unreported=unreported,
+        estimated=unreported or not (failed or unchanged or counted.is_exact),
+        assumed=unreported or not (failed or unchanged),
+    )
+    return _with_money(usage, calls, asked, price, billed=counted.billed)
+
+
+def _asked(
+    calls: Sequence[CallTokens], counted: Counted, policy: Policy | None, *, is_measured: bool
+) -> CallTokens:
+    """Return the call that the client would have made without us.
+
+    What we counted wrong of the sent request was as wrong of the asked one, and what a provider
+    holds and bills is in both. Without us there would have been one call: the output of calls
+    before the last is what the model wrote to open stored content.
+    """
+    first, lives = calls[0], counted.cache_lives
+    tokens = max(0, first.input + counted.difference)
+    prefixes = _in_reported_tokens(counted, first.input)
+    if is_measured:
+        asked = asked_call(tokens, first, prefixes, policy, lives)
+    else:
+        asked = expected_call(tokens, prefixes.asked_known, prefixes, policy, lives)
+    return msgspec.structs.replace(asked, output=calls[-1].output)
+
+
+def _in_reported_tokens(counted: Counted, reported: int) -> Prefixes:
+    """Return positions in the provider's tokens: its count and ours differ by a factor."""
+    factor = reported / max(1, counted.predicted)
+    if not 0.5 <= factor <= 2:  # the provider bills what it holds itself, such as a history
+        factor = 1.0
+    prefixes = counted.prefixes
+    frame, known = round(prefixes.frame * factor), round(prefixes.known * factor)
+    return msgspec.structs.replace(
+        prefixes,
+        frame=frame,
+        asked_frame=max(0, frame + prefixes.asked_frame - prefixes.frame),
+        known=known,
+        asked_known=max(0, known + prefixes.asked_known - prefixes.known),
     )
 
 
-def _as_vendors_count(counted: Counted, bill: Bill) -> int:
-    """The untouched request as the vendor would have counted it: a miscount is no saving.
-
-    What we counted wrong of the sent request was as wrong before, and what a provider holds and
-    bills is in both. So what was saved is what the client was told before the answer came. Over
-    several calls the error cannot be told from what was opened in them, and our own count stands.
-    """
-    if bill.calls != 1 or not bill.reported:
-        return counted.untouched
-    return max(0, bill.input + counted.untouched - counted.predicted)
-
-
-def _reported(usage: Usage | None, report: object, expanded: Expanded) -> Bill | None:
-    if usage is None or not usage.input:
-        return None
-    # Parts are never more than the whole, whatever a provider says.
-    cached = min(_first(report, _CACHED), usage.input)
-    written = min(_first(report, _WRITTEN), usage.input - cached)
-    return Bill(
-        input=usage.input,
-        cached=cached,
-        written=written,
-        written_hour=min(_first(report, _WRITTEN_FOR_AN_HOUR), written),
-        calls=expanded.rounds + 1,
+def _with_money(
+    usage: TurnUsage,
+    calls: Sequence[CallTokens],
+    asked: CallTokens,
+    price: Price | None,
+    *,
+    billed: bool,
+) -> TurnUsage:
+    """Return the usage with its tokens and dollars; those of the offline model stand apart."""
+    usage = msgspec.structs.replace(
+        usage,
+        input=sum(call.input for call in calls),
+        cached=sum(call.cached for call in calls),
+        cache_written=sum(call.written for call in calls),
+        cache_written_hour=sum(call.written_hour for call in calls),
+        output=sum(call.output for call in calls),
+        untouched=asked.input,
+        untouched_cached=asked.cached,
+        untouched_written=asked.written,
+        untouched_written_hour=asked.written_hour,
+        untouched_output=asked.output,
     )
+    cost = saved = None
+    if price is not None:
+        exact = sum((call_cost(price, call) for call in calls), Decimal(0))
+        cost, saved = _dollars(exact), _dollars(call_cost(price, asked) - exact)
+    if billed:
+        is_unpriced = price is None and bool(usage.input or usage.untouched)
+        return msgspec.structs.replace(usage, cost=cost, saved_cost=saved, unpriced=is_unpriced)
+    return msgspec.structs.replace(usage, cost=0.0, demo_cost=cost, demo_saved_cost=saved)
 
 
-def _predicted(counted: Counted, expanded: Expanded, *, failed: bool) -> Bill:
-    """The input of the calls that were answered: the prompt each time, and what was opened.
-
-    What is opened in a round is read in every later call: on average in half of all calls.
-    """
-    calls = expanded.rounds + (not failed)
-    opened = expanded.tokens * calls // 2 if calls > 1 else 0
-    return Bill(input=counted.predicted * calls + opened, calls=calls, reported=False)
+def _dollars(amount: Decimal) -> float:
+    return float(amount.quantize(_NANO)) + 0.0  # without the sign of a zero
 
 
 def price_of(model: str, now: float) -> Price | None:
-    """What a model costs; None where its name, which is the client's, is no name at all."""
+    """Return the list price of a model; None where its name, the client's, is no name at all."""
     with suppress(SettingsError):
         return bundled().price(model, at=datetime.fromtimestamp(now, UTC))
     return None
 
 
-def _untouched(price: Price, sent: Bill, counted: Counted) -> Bill:
-    before = Beginning(
-        untouched=min(counted.untouched_before, counted.untouched),
-        sent=counted.sent_before,
-        idle_seconds=counted.idle_seconds,
-    )
-    lives = counted.cache_lives
-    return untouched_bill(counted.untouched, before, sent, policy_of(price), lives)
-
-
-def cost_of(price: Price, bill: Bill, output: int) -> Decimal:
-    """What calls cost: each by itself, as prices may rise with the size of a request."""
-    if not bill.input and not output:
+def call_cost(price: Price, call: CallTokens) -> Decimal:
+    """Return what one call costs at list price, in US dollars."""
+    if not call.input and not call.output:
         return Decimal(0)
-    calls = max(1, bill.calls)
-    plain = bill.input - bill.cached - bill.written
-    sides = (plain, bill.cached, bill.written - bill.written_hour, bill.written_hour, output)
-    total = Decimal(0)
-    for n in range(calls):
-        new, cached, written, for_an_hour, said = (_part(side, n, calls) for side in sides)
-        total += price.cost(
-            input_tokens=new + cached + written + for_an_hour,
-            output_tokens=said,
-            cache_read_tokens=cached,
-            cache_write_tokens=written,
-            cache_write_hour_tokens=for_an_hour,
-        )
-    return total
+    return price.cost(
+        input_tokens=call.input,
+        output_tokens=call.output,
+        cache_read_tokens=call.cached,
+        cache_write_tokens=call.written - call.written_hour,
+        cache_write_hour_tokens=call.written_hour,
+    )
 
 
-def _part(total: int, n: int, of: int) -> int:
-    """The n-th of equal parts that add up to the total."""
-    return total // of + (n < total % of)
+def prefixes_of(fitted: Fitted) -> Prefixes:
+    """Return where a request begins like the last answered one, in tokens."""
+    how, sent = fitted.continuation, fitted.count
+    if how is None:
+        return Prefixes()
+    asked = fitted.asked_count or sent
+    frame = max(0, round(sent.plain - sum(sent.message_tokens)))
+    asked_frame = max(0, round(asked.plain - fitted.unclaimed - sum(asked.message_tokens)))
+    return Prefixes(
+        frame=frame,
+        asked_frame=asked_frame,
+        known=_tokens_before(sent, how.sent),
+        asked_known=max(0, _tokens_before(asked, how.asked) - fitted.unclaimed),
+        broken=how.broken,
+        idle_seconds=how.idle_seconds,
+    )
+
+
+def _tokens_before(counted: TokenCount, messages: int) -> int:
+    """Return the tokens up to the end of some messages; 0 where messages are not counted apart."""
+    if not messages or not counted.message_tokens:
+        return 0
+    return max(0, round(counted.plain - sum(counted.message_tokens[messages:])))
+
+
+# --- the calls of a turn --------------------------------------------------------------------------
+
+
+def _reported_calls(reports: object, expanded: Expanded, *, failed: bool) -> list[CallTokens]:
+    """Return the calls as providers reported them; empty if one that was answered is missing."""
+    if isinstance(reports, list | tuple):
+        calls = [_read_report(report) for report in reports]
+        complete = failed or None not in calls
+        return [call for call in calls if call is not None] if complete else []
+    call = _read_report(reports)
+    return [] if call is None else _shares(call, expanded.rounds + 1)
+
+
+def _read_report(report: object) -> CallTokens | None:
+    usage = reported_usage(report)
+    if usage is None or not usage.input:
+        return None
+    # Parts are never more than the whole, whatever a provider says.
+    cached = min(_first(report, _CACHED), usage.input)
+    written = min(_first(report, _WRITTEN), usage.input - cached)
+    return CallTokens(
+        input=usage.input,
+        cached=cached,
+        written=written,
+        written_hour=min(_first(report, _WRITTEN_FOR_AN_HOUR), written),
+        output=usage.output or 0,
+    )
+
+
+def _shares(call: CallTokens, number: int) -> list[CallTokens]:
+    """Return equal calls that add up to one: prices may rise with the size of a call."""
+    counts = msgspec.structs.asdict(call)
+    # By class, so that no call has more cached tokens than input tokens.
+    counts["input"] -= call.cached + call.written
+    counts["written"] -= call.written_hour
+    shares = []
+    for n in range(number):
+        part = {name: total // number + (n < total % number) for name, total in counts.items()}
+        part["written"] += part["written_hour"]
+        part["input"] += part["cached"] + part["written"]
+        shares.append(CallTokens(**part))
+    return shares
+
+
+def _predicted_calls(
+    reports: object, counted: Counted, expanded: Expanded, *, failed: bool
+) -> list[CallTokens]:
+    """Return the answered calls as predicted: the prompt, and what was opened before each.
+
+    The opened tokens are spread evenly: how many each round opened is not known. Some providers
+    report no input but their output: that stands.
+    """
+    number = expanded.rounds + (not failed)
+    opened = [expanded.tokens * n // max(1, expanded.rounds) for n in range(number)]
+    calls = [CallTokens(input=counted.predicted + tokens) for tokens in opened]
+    listed = reports if isinstance(reports, list | tuple) else [reports]
+    usages = [usage for report in listed if (usage := reported_usage(report)) is not None]
+    if calls and (output := sum(usage.output or 0 for usage in usages)):
+        calls[-1] = msgspec.structs.replace(calls[-1], output=output)
+    return calls
+
+
+def _with_expected_cache(
+    calls: Sequence[CallTokens], counted: Counted, policy: Policy | None
+) -> list[CallTokens]:
+    """Return calls with the cache reads and writes that the provider's rules let expect."""
+    expected = []
+    known = counted.prefixes.known
+    for call in calls:
+        split = expected_call(call.input, known, counted.prefixes, policy, counted.cache_lives)
+        expected.append(msgspec.structs.replace(split, output=call.output))
+        known = call.input
+    return expected
 
 
 def _first(report: object, places: tuple[tuple[str, ...], ...]) -> int:
-    """The first count that is there; reports are read by their keys or their attributes."""
+    """Return the first count that is there; reports are read by their keys or attributes."""
     for wrapper in _WRAPPERS:
         inside = _field(report, wrapper)
         report = report if inside is None else inside
@@ -256,5 +409,5 @@ def _field(report: object, key: str) -> Any:
         return report.get(key)
     try:
         return getattr(report, key, None)
-    except Exception:  # noqa: BLE001 - a client's object may raise when it is looked at
+    except Exception:  # noqa: BLE001 - a client's object may raise when it is read
         return None

@@ -9,7 +9,9 @@ number squared.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -19,7 +21,7 @@ from holdfast.errors import DamagedContentError
 from holdfast.fitting import FitState
 from holdfast.fitting.arrival import expansion_tool
 from holdfast.fitting.draft import Origins, origins_of
-from holdfast.fitting.state import untold_in
+from holdfast.fitting.state import Continuation, untold_in
 from holdfast.store.records import Edit, Patch, Standing, Trail, Turn
 from holdfast.store.refs import digest
 from holdfast.trim.standing import STAND, Fold, Stand, names_ref, originals_of
@@ -27,6 +29,7 @@ from holdfast.wire import Conversation, Message, read
 from holdfast.wire.frame import pack, uneven_gaps, unpack
 from holdfast.wire.message import beginning, bytes_of, spans_of
 from holdfast.wire.notes import SingleNote
+from holdfast.wire.places import fingerprint
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -91,20 +94,35 @@ class Written(NamedTuple):
     """Share of the bytes sent that are the beginning of the request before."""
 
 
-class Repeated(NamedTuple):
-    """Shares of the bytes of a request that are the beginning of the one before."""
+def continued(state: FitState, before: Before) -> Continuation:
+    """Return how a request begins like an earlier one, as a provider's cache compares them.
 
-    asked: float
-    sent: float
-
-
-def repeated(state: FitState, before: Before) -> Repeated:
-    """How much of a request the vendor may have cached: of what was asked, and of what is sent."""
-    asked = _same(state.asked, before.asked)
+    Cache marks move with every request of Claude's clients; they are no part of the prompt.
+    """
+    asked = _same_prompt(state.asked, before.asked)
     if asked is None:
         names = [name for line in before.lines for name in line.originals]
         asked = _same_names(state.asked, names)
-    return Repeated(_share(state.asked, asked), _share(state.sent, _same_sent(state, before)))
+    sent = _same_prompt(state.sent, before.sent)
+    if sent is None:
+        sent = _same_names(state.sent, [line.sha256 for line in before.lines])
+    is_whole = sent == len(before.lines)
+    return Continuation(asked, sent, broken=not is_whole and sent < _lines_made_of(before, asked))
+
+
+def _same_prompt(conversation: Conversation, before: tuple[Message, ...] | None) -> int | None:
+    """Return how many messages say what those of an earlier request said; None if unknown."""
+    if before is None:
+        return None
+    same = _same_objects(conversation, before)
+    later = map(fingerprint, before[same:])
+    return same + _shared(later, map(fingerprint, conversation.messages[same:]))
+
+
+def _lines_made_of(before: Before, asked: int) -> int:
+    """Return how many sent messages were made of the first `asked` messages of the client."""
+    made_of = list(accumulate(len(line.originals) for line in before.lines))
+    return bisect_right(made_of, asked)
 
 
 def written(state: FitState, before: Before) -> Written:

@@ -17,10 +17,16 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from holdfast.cite import CitePolicy
-from holdfast.engine.accounting import cost_of, price_of
+from holdfast.engine.accounting import call_cost, price_of
 from holdfast.engine.holdfast import Holdfast
 from holdfast.engine.reuse import Reuse, Sight, strings
-from holdfast.engine.vendor_cache import Bill, cache_lives, policy_of
+from holdfast.engine.vendor_cache import (
+    CallTokens,
+    Prefixes,
+    cache_lives,
+    expected_call,
+    policy_of,
+)
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
 from holdfast.store.memory import MemoryStore
 from holdfast.store.records import Edit
@@ -131,7 +137,7 @@ def _told(steps: Sequence[_Sent | None], model: str, now: float) -> Replayed:
         if before is not None:
             kept, begins = kept + same / max(1, before.counted.tokens), begins + 1
         if price is not None:
-            cost += float(cost_of(price, _bill(price, step, round(same)), 0))
+            cost += float(call_cost(price, _expected(price, step, round(same))))
     return Replayed(
         requests=len(ready),
         tokens=sum(step.counted.tokens for step in ready),
@@ -145,13 +151,10 @@ def _told(steps: Sequence[_Sent | None], model: str, now: float) -> Replayed:
     )
 
 
-def _bill(price: Price, step: _Sent, same: int) -> Bill:
-    """What the vendor charges for a request of which it has seen so many tokens before."""
-    tokens, policy = step.counted.tokens, policy_of(price)
-    if policy is None or (policy.marked and not cache_lives(step.asked)):
-        return Bill(input=tokens)
-    cached = min(same, tokens) if same >= policy.least else 0
-    return Bill(input=tokens, cached=cached, written=tokens - cached if policy.marked else 0)
+def _expected(price: Price, step: _Sent, same: int) -> CallTokens:
+    """Return how the provider bills a request of which it has read `same` tokens before."""
+    lives = cache_lives(step.asked)
+    return expected_call(step.counted.tokens, same, Prefixes(), policy_of(price), lives)
 
 
 def _alike(before: _Sent, step: _Sent) -> float:

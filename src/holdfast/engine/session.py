@@ -18,7 +18,9 @@ from holdfast.cite import CitingRules
 from holdfast.engine.accounting import (
     Counted,
     Expanded,
+    ReusedAnswer,
     ToolUse,
+    prefixes_of,
     remembered_usage,
     turn_usage,
     with_tools,
@@ -27,14 +29,13 @@ from holdfast.engine.heads import let_go_of, sharing
 from holdfast.engine.identity import OpenRequest, Sender
 from holdfast.engine.put_back import JOURNAL, PutBack, Wishes
 from holdfast.engine.record import (
-    Repeated,
     asked_body,
     held_in,
     last_fitted,
     last_sides,
     state_of,
 )
-from holdfast.engine.vendor_cache import Life, cache_lives
+from holdfast.engine.vendor_cache import Lives, Prefixes, cache_lives
 from holdfast.engine.weighing import parts_of
 from holdfast.engine.writer import TurnWriter, answers_before
 from holdfast.errors import (
@@ -48,7 +49,7 @@ from holdfast.fitting.keeping import hidden_again, names_behind
 from holdfast.jobs import FoldSummaries
 from holdfast.store import Content, Scope, SessionRecord, Store, Turn
 from holdfast.store.records import OFFLINE, TurnParts
-from holdfast.tokens import Calibration
+from holdfast.tokens import Calibration, TokenCount
 from holdfast.tokens.counting import Correction
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
@@ -275,11 +276,23 @@ class Session:
             )
             if self.summaries is not None and options.summary_tokens and fitted.state.untold:
                 fitted = await self._asked_about(fitted, self.summaries)
+            fitted = await self._with_continuation(fitted)
             await self._go_on_from(fitted.state)
             if options.whole and (names := hidden_again(fitted.state, options.whole)):
                 await self.wishes.end(names)
             self._put_any = self._put_any or bool(fitted.contents)
             return fitted
+
+    async def _with_continuation(self, fitted: Fitted) -> Fitted:
+        """Note how a request continues the last answered one.
+
+        It is noted when the request is sent: answers that come at the same time may be recorded in
+        any order, and cost the same.
+        """
+        work = partial(self._writer.continued, fitted.state, self._clock())
+        size = size_of(fitted.state.asked) // COMPARING
+        continuation = await self._workers.off_loop(size, work)
+        return msgspec.structs.replace(fitted, continuation=continuation)
 
     async def _asked_about(self, fitted: Fitted, summaries: FoldSummaries) -> Fitted:
         """Have what was folded summarised, and note what has come of what was folded before.
@@ -369,46 +382,54 @@ class Session:
         read_only: bool = False,
         learn: bool = True,
         billed: bool = True,
-        remembered: int | None = None,
+        remembered: ReusedAnswer | None = None,
+        first: TokenCount | None = None,
+        error: str = "",
     ) -> Turn:
         """Write down a request that was sent, and learn from the usage that was reported.
 
         `hidden` is what of the answer the client never saw; a `read_only` request is one that went
-        out as it came. Usage that is our own count teaches
+        out as it came. `usage` is the report of one upstream call, or a list with the report of
+        each. Usage that is our own count teaches
         nothing: then `learn` is false. The offline model is not `billed`, and its turns are summed
         apart, under a name that says so. A request that was
-        answered from memory went nowhere: `remembered` is the output that its answer once took.
+        answered from memory went nowhere: `remembered` is its answer. `first` is the count of what
+        was sent first, if that was folded again before the answer ended. `error` is the provider's
+        word for a failure.
         """
         expanded = expanded or Expanded()
-        if learn and usage is not None and not expanded.calls:
-            self._calibration.observe(fitted.count, usage)
+        reports = [report for report in (usage if isinstance(usage, list) else [usage]) if report]
+        if learn and len(reports) == 1 and not (expanded.calls or expanded.rounds):
+            self._calibration.observe(fitted.count, reports[0])
         model = fitted.count.model
         now = self._clock()
         async with self._writing:  # a turn is written as what changed against the one before
             looks = partial(self._look, fitted)
             size = size_of(fitted.state.asked) // COMPARING
-            share, lives, head, parts = await self._workers.off_loop(size, looks)
+            lives, head, parts, prefixes = await self._workers.off_loop(size, looks)
+            sent, asked = first or fitted.count, fitted.asked_count or fitted.count
             counted = Counted(
-                predicted=fitted.tokens,
-                untouched=fitted.untouched,
-                untouched_before=round(fitted.untouched * share.asked),
-                sent_before=round(fitted.tokens * share.sent),
-                idle_seconds=now - self.record.updated_at,
+                predicted=sent.plain,
+                untouched=asked.plain,
+                unclaimed=fitted.unclaimed,
+                is_exact=sent.accuracy == "exact",
+                prefixes=prefixes,
                 cache_lives=lives,
                 billed=billed,
             )
             if remembered is None:
                 used = turn_usage(usage, counted, expanded, model=model, now=now, status=status)
                 used = with_tools(used, tools or ToolUse(), fitted.state.frame_edits)
+                predicted = 0 if used.failed else fitted.tokens
+                used = msgspec.structs.replace(used, predicted=predicted)
             else:
-                used = remembered_usage(
-                    fitted.untouched, remembered, model=model, now=now, billed=billed
-                )
+                used = remembered_usage(remembered, counted, model=model, now=now)
             turn = Turn(
                 number=0,
                 started_at=now,
                 model=model if billed else model + OFFLINE,
                 status=status,
+                error=error if used.failed else "",
                 edits=fitted.edits,
                 floor=fitted.state.floor,
                 read_only=read_only or remembered is not None,
@@ -418,17 +439,18 @@ class Session:
                 milliseconds=milliseconds,
             )
             self._writer.titles = self._writer.titles and self.titles
-            written = await self._writer.add(turn, fitted.state, head, hidden)
+            sent_at = fitted.continuation.sent_at if fitted.continuation is not None else None
+            written = await self._writer.add(turn, fitted.state, head, hidden, sent_at=sent_at)
             await self._workers.off_loop(size, fitted.state.let_go)  # 60 ms for 100,000 messages
             return written
 
-    def _look(self, fitted: Fitted) -> tuple[Repeated, frozenset[Life], str, TurnParts]:
+    def _look(self, fitted: Fitted) -> tuple[Lives, str, TurnParts, Prefixes]:
         """What is written down of a request beside its messages: all of them are looked at."""
         state, asked = fitted.state, fitted.state.asked
         # What the provider holds the history of is known by its name: see engine/chains.py.
         head = self.record.head if held_under(asked) else head_of(asked)
         parts = parts_of(state, fitted.count)
-        return self._writer.repeated(state), cache_lives(asked), head, parts
+        return cache_lives(asked), head, parts, prefixes_of(fitted)
 
     async def rebuild(self, turn: int) -> bytes:
         """The client's request of a turn, byte for byte, from what was sent and its edits."""

@@ -11,10 +11,11 @@ from functools import partial
 
 import msgspec
 
-from holdfast.engine.record import Before, Repeated, Written, last_sides, repeated, written
+from holdfast.engine.record import Before, Written, continued, last_sides, written
 from holdfast.engine.titles import title_of
 from holdfast.errors import StoreConflictError
 from holdfast.fitting import FitState
+from holdfast.fitting.state import Continuation
 from holdfast.privacy import flags_in_json
 from holdfast.store import Scope, SessionRecord, Store, Turn
 from holdfast.store.records import Patch
@@ -46,6 +47,10 @@ class TurnWriter:
         """Whether a session is called by its first question."""
         self._may_store: Callable[[bytes | memoryview], bool] = lambda _: True
         self._before = Before()
+        self._answered = Before()
+        """The last request that a provider answered: its cache holds no other of this session."""
+        self._answered_at = 0.0
+        """When that was sent."""
 
     async def catch_up(self) -> list[Turn]:
         """Read what was written down, here or by another process."""
@@ -55,6 +60,7 @@ class TurnWriter:
         if record is not None or self.record.turns:  # what is not written yet may be a fork
             self.record = record or SessionRecord(session=self._scope.session)
         self._before = Before(sides.lines) if sides is not None else Before()
+        self._answered, self._answered_at = _last_answered(turns, self._before)
         return turns
 
     async def turns(self, up_to: int | None = None) -> list[Turn]:
@@ -106,9 +112,11 @@ class TurnWriter:
         self._may_store = refuses_secrets
         self.titles = False  # names are personal data that no pattern finds
 
-    def repeated(self, state: FitState) -> Repeated:
-        """How much of a request was in the one before."""
-        return repeated(state, self._before)
+    def continued(self, state: FitState, now: float) -> Continuation:
+        """Return how a request that is sent now continues the last answered one."""
+        how = continued(state, self._answered)
+        idle = now - self._answered_at if self._answered.lines else 0.0
+        return msgspec.structs.replace(how, sent_at=now, idle_seconds=idle)
 
     def was_deleted(self, known: SessionRecord | None) -> bool:
         """Whether the session we wrote to is gone, be it that there is another of its name."""
@@ -119,14 +127,29 @@ class TurnWriter:
     def _storable(self, messages: dict[str, bytes | memoryview]) -> dict[str, bytes | memoryview]:
         return {name: data for name, data in messages.items() if self._may_store(data)}
 
-    async def add(self, turn: Turn, state: FitState, head: str, hidden: Kept | None = None) -> Turn:
-        """Write a turn down behind the last."""
-        for _ in range(_ATTEMPTS - 1):
+    async def add(
+        self,
+        turn: Turn,
+        state: FitState,
+        head: str,
+        hidden: Kept | None = None,
+        *,
+        sent_at: float | None = None,
+    ) -> Turn:
+        """Write a turn down behind the last; `sent_at` is when its request went out."""
+        for _ in range(_ATTEMPTS):
             try:
-                return await self._add(turn, state, head, hidden)
-            except StoreConflictError:  # another process has written to this session, or ended it
+                written_turn = await self._add(turn, state, head, hidden)
+                break
+            except StoreConflictError as error:  # another process has written to it, or ended it
+                conflict = error
                 await self.catch_up()
-        return await self._add(turn, state, head, hidden)
+        else:
+            raise conflict
+        if _was_cached(turn):
+            self._answered = self._before
+            self._answered_at = turn.started_at if sent_at is None else sent_at
+        return written_turn
 
     async def _add(self, turn: Turn, state: FitState, head: str, hidden: Kept | None) -> Turn:
         work = partial(written, state, self._before)
@@ -169,6 +192,21 @@ class TurnWriter:
             before = before._replace(frame="")  # it was kept out: the next turn may bring it
         self.record, self._before = record, before
         return turn
+
+
+def _was_cached(turn: Turn) -> bool:
+    """Whether the turn's request reached a model: the provider's cache may hold it."""
+    return not (turn.usage.failed or turn.usage.answered)
+
+
+def _last_answered(turns: list[Turn], before: Before) -> tuple[Before, float]:
+    """Return the last request that a provider answered, and when; `before` is the last of all."""
+    for n in range(len(turns), 0, -1):
+        if _was_cached(turns[n - 1]):
+            sides = last_sides(turns[:n]) if n < len(turns) else None
+            lines = before if n == len(turns) else Before(sides.lines) if sides else Before()
+            return lines, turns[n - 1].started_at
+    return Before(), 0.0
 
 
 def answers_before(hidden: tuple[Kept, ...], shared: int) -> tuple[Kept, ...]:

@@ -15,6 +15,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
+
 from holdfast.expand.finding import (
     ToolPair,
     caller,
@@ -86,18 +88,18 @@ def defer(
     return deferred if smaller is draft else smaller
 
 
-def baseline_tokens(draft: Draft, options: FitOptions, measure: Measure) -> int:
-    """Return the input tokens that savings are counted against: the request as asked.
+def unclaimed_tokens(draft: Draft, options: FitOptions, measure: Measure) -> int:
+    """Return the tokens of schemas that the client would have deferred without us.
 
-    If the client would have deferred its tools itself at the provider's own address, the schemas
-    are counted as they are sent: the client would not have paid for the deferred ones either.
+    At the provider's own address the client would not have paid for them either, so no saving is
+    claimed for them. They are counted before calibration, as all savings are.
     """
-    asked = measure.count(draft.asked)
     if not _defers_elsewhere(options) or not any(
         each.edit.action == "defer" for each in draft.frame_edits
     ):
-        return asked.tokens
-    return asked.tokens - asked.parts.tools + measure.count(draft.now).parts.tools
+        return 0
+    plain = msgspec.structs.replace(measure, calibration=None)
+    return plain.count(draft.asked).parts.tools - plain.count(draft.now).parts.tools
 
 
 def deferred_tools(state: FitState) -> set[str]:

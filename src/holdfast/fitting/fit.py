@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.cite import CitingRules
 from holdfast.fitting.arrival import cite_arrivals, expansion_tool
-from holdfast.fitting.deferring import baseline_tokens, defer
+from holdfast.fitting.deferring import defer, unclaimed_tokens
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.finding import goes_on
@@ -27,7 +27,7 @@ from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.state import FitState, Fitted, added, untold_in
 from holdfast.fitting.taking import take_up
 from holdfast.fitting.unbinding import unbind
-from holdfast.tokens import ModelContextRegistry
+from holdfast.tokens import ModelContextRegistry, TokenCount
 from holdfast.tokens.counting import Correction
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
 from holdfast.trim.strategies import ContextStrategy
@@ -59,11 +59,11 @@ def fit_request(
     if state is not None and not goes_on(state, draft.asked, options, measure.model):
         state, draft = None, take_up(draft.asked, options, None, hidden, leaving)
     # Before anything is cited: what is, lets go of its texts, and they would be read once more.
-    measure.count(draft.asked)
+    untouched = measure.count(draft.asked)
     if options.whole:
         options, draft = keeping(options), put_back(draft, options.whole, measure)
     draft = defer(draft, options, state, measure, leaving)
-    untouched = baseline_tokens(draft, options, measure)
+    unclaimed = unclaimed_tokens(draft, options, measure)
     if options.opens and not takes_tool(draft.now):
         options = msgspec.structs.replace(options, opens=False)
     opener = expansion_tool(draft.asked)[0] if options.opens else ""
@@ -90,7 +90,8 @@ def fit_request(
         state,
         leaving,
         limit=measure.most,
-        untouched=untouched,
+        asked_count=untouched,
+        unclaimed=unclaimed,
         final=final,
         shows=shows,
     )
@@ -103,7 +104,8 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
     leaving: Leaving,
     *,
     limit: int,
-    untouched: int,
+    asked_count: TokenCount,
+    unclaimed: int,
     final: bool,
     shows: bool,
 ) -> Fitted:
@@ -127,7 +129,8 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
         ),
         # What went out before names nothing that was not stored then.
         contents=leaving.contents(added(draft.now), draft.edits),
-        untouched=untouched,
+        asked_count=asked_count,
+        unclaimed=unclaimed,
         final=final,
     )
 

@@ -124,6 +124,20 @@ _ASKED: RunningNote[int] = RunningNote("asked bytes", 0, _asked_bytes)
 _SENT: RunningNote[int] = RunningNote("sent bytes", 0, _own_bytes)
 
 
+class Continuation(msgspec.Struct, frozen=True):
+    """How a request begins like the last one of its session that a provider answered."""
+
+    asked: int = 0
+    """How many of the asked messages are the same."""
+    sent: int = 0
+    """How many of the sent messages are the same: the provider's cache may hold these."""
+    broken: bool = False
+    """Whether an edit changed the sent messages where the asked ones are the same."""
+    sent_at: float = 0.0
+    idle_seconds: float = 0.0
+    """Time since that request was sent."""
+
+
 class Fitted(msgspec.Struct, frozen=True):
     """A request that fits."""
 
@@ -137,15 +151,30 @@ class Fitted(msgspec.Struct, frozen=True):
     contents: tuple[Content, ...] = ()
     """Originals that left the request: they must be in a store before the body is sent. Those that
     a session has stored come without their bytes."""
-    untouched: int = 0
-    """Input tokens that savings are counted against: see `deferring.baseline_tokens`."""
+    asked_count: TokenCount | None = None
+    """The count of the request as the client asked it; None if it was sent as it came."""
+    unclaimed: int = 0
+    """Tokens of the asked request that the client would not have sent without us: no saving is
+    claimed for them."""
     final: bool = False
     """Whether the model was asked to come to an end."""
+    continuation: Continuation | None = None
+    """How it continues its session; None if no session knows."""
 
     @property
     def tokens(self) -> int:
         """Input tokens of the body."""
         return self.count.tokens
+
+    @property
+    def untouched(self) -> int:
+        """Input tokens of the request as the client would have sent it without us.
+
+        The difference to `tokens` is that of the counts before calibration: two requests are
+        corrected by different amounts, and that is no saving.
+        """
+        asked = self.asked_count or self.count
+        return max(0, self.tokens + asked.plain - self.unclaimed - self.count.plain)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ records: after scope and refs. Times are seconds since 1970, UTC; None means it 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -176,14 +176,39 @@ class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
     input: int = 0
     """Input tokens billed over all calls of the answer: as reported, else as predicted."""
     cached: int = 0
+    """Of the input, tokens read from the provider's cache."""
     cache_written: int = 0
+    """Of the input, tokens written to the provider's cache."""
+    cache_written_hour: int = 0
+    """Of these, tokens written for an hour."""
     output: int = 0
+    """Output tokens of all calls."""
+    untouched_cached: int = 0
+    """The same classes of the asked request, had it been sent: read from the cache,"""
+    untouched_written: int = 0
+    """written to it,"""
+    untouched_written_hour: int = 0
+    """of these for an hour,"""
+    untouched_output: int = 0
+    """and output."""
     expansions: int = 0
     expansion_tokens: int = 0
     cost: float | None = None
-    """In US dollars; None if the price is unknown."""
+    """At list price, in US dollars to the billionth; None if the price is unknown."""
     saved_cost: float | None = None
-    """Net of expansions and of cache effects; negative if it cost more than untouched."""
+    """What the asked request would have cost less `cost`; negative for a loss."""
+    demo_cost: float | None = None
+    """The list price of a turn that the offline model answered: nobody is billed for it."""
+    demo_saved_cost: float | None = None
+    """The list price that such a turn would have had untouched, less `demo_cost`."""
+    unreported: bool = False
+    """No provider reported the usage: `input` and `cost` are estimates."""
+    estimated: bool = False
+    """`untouched` and `saved` are estimates: the tokens left out were not counted exactly."""
+    assumed: bool = False
+    """`saved_cost` is an estimate: no provider saw the request that was asked."""
+    unpriced: bool = False
+    """No list has a price for the model."""
     failed: bool = False
     """There was no answer: no tokens were saved, and only those reported were billed."""
     answered: bool = False
@@ -270,6 +295,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     status: int = 0
     """The provider's HTTP status; 0 if there was none."""
+    error: str = ""
+    """The provider's word for a failure, such as `authentication_error`; never its message."""
     sent: Trail | None = None
     """What the model saw."""
     standings: tuple[Standing, ...] = ()
@@ -312,6 +339,7 @@ class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
     expansions: int
     expansion_tokens: int
     cost: float
+    """Of the turns whose price is known, in US dollars."""
     saved_cost: float
     failed: int = 0
     """Of the turns, those without an answer."""
@@ -325,6 +353,18 @@ class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
     tool_calls: int = 0
     lazy_calls: int = 0
     """Of the calls of tools, those of tools whose schemas were set aside (004-57)."""
+    cache_written: int = 0
+    cache_written_hour: int = 0
+    demo_cost: float = 0.0
+    demo_saved_cost: float = 0.0
+    unreported: int = 0
+    """Of the turns, those whose billed tokens are estimates."""
+    estimated: int = 0
+    """Of the turns, those whose saved tokens are estimates."""
+    assumed: int = 0
+    """Of the turns, those whose saved money is an estimate."""
+    unpriced: int = 0
+    """Of the turns, those without a known price."""
 
     @property
     def saved(self) -> int:
@@ -332,13 +372,22 @@ class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
         return saved_tokens(self.untouched, self.input)
 
 
+NANO = 1_000_000_000
+"""Sums of dollars are taken in whole billionths, so that their order changes nothing."""
+
+
+def sum_dollars(amounts: Iterable[float | None]) -> float:
+    """Return the exact sum of amounts to the billionth of a dollar; unknown ones are left out."""
+    return sum(round(amount * NANO) for amount in amounts if amount is not None) / NANO
+
+
 def summed(name: str, parts: Iterable[UsageTotal]) -> UsageTotal:
     """Many sums of usage as one, under a name of its own."""
-    fields = [field for field in UsageTotal.__struct_fields__ if field != "name"]
-    counts = dict.fromkeys(fields, 0)
-    for part in parts:
-        for field in fields:
-            counts[field] += getattr(part, field)
+    totals = list(parts)
+    counts: dict[str, Any] = {}
+    for field in UsageTotal.__struct_fields__[1:]:
+        amounts = [getattr(total, field) for total in totals]
+        counts[field] = sum_dollars(amounts) if field.endswith("cost") else sum(amounts)
     return UsageTotal(name=name, **counts)
 
 

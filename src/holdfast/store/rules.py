@@ -10,7 +10,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreConflictError, StoreError
-from holdfast.store.records import Content, Damage, SessionRecord, State, Turn, UsageTotal
+from holdfast.store.records import (
+    Content,
+    Damage,
+    SessionRecord,
+    State,
+    Turn,
+    UsageTotal,
+    sum_dollars,
+)
 from holdfast.store.refs import KIND, RefName, digest, parse
 from holdfast.store.scope import Scope
 
@@ -217,8 +225,8 @@ def total(name: str, turns: Sequence[Turn]) -> UsageTotal:
         output=sum(usage.output for usage in usages),
         expansions=sum(usage.expansions for usage in usages),
         expansion_tokens=sum(usage.expansion_tokens for usage in usages),
-        cost=sum(usage.cost or 0.0 for usage in usages),
-        saved_cost=sum(usage.saved_cost or 0.0 for usage in usages),
+        cost=sum_dollars(usage.cost for usage in usages),
+        saved_cost=sum_dollars(usage.saved_cost for usage in usages),
         failed=sum(usage.failed for usage in usages),
         answered=sum(usage.answered for usage in usages),
         lazy=sum(usage.lazy_saved > 0 for usage in usages),
@@ -226,6 +234,14 @@ def total(name: str, turns: Sequence[Turn]) -> UsageTotal:
         tool_searches=sum(usage.tool_searches for usage in usages),
         tool_calls=sum(usage.tool_calls for usage in usages),
         lazy_calls=sum(usage.lazy_calls for usage in usages),
+        cache_written=sum(usage.cache_written for usage in usages),
+        cache_written_hour=sum(usage.cache_written_hour for usage in usages),
+        demo_cost=sum_dollars(usage.demo_cost for usage in usages),
+        demo_saved_cost=sum_dollars(usage.demo_saved_cost for usage in usages),
+        unreported=sum(usage.unreported for usage in usages),
+        estimated=sum(usage.estimated for usage in usages),
+        assumed=sum(usage.assumed for usage in usages),
+        unpriced=sum(usage.unpriced for usage in usages),
     )
 
 

@@ -46,6 +46,8 @@ class Script:
     input: int = 10
     output: int = 5
     cached: int = 3
+    written: int = 0  # to the prompt cache
+    written_hour: int = 0  # of these, for an hour
     cut: bool = False
 
     @property
@@ -124,7 +126,6 @@ def _anthropic(script: Script) -> list[bytes]:
     def event(value: dict[str, Any]) -> bytes:
         return sse(value, value["type"])
 
-    cache = {"cache_read_input_tokens": script.cached, "cache_creation_input_tokens": 0}
     message: dict[str, Any] = {
         "id": f"msg_{script.id}",
         "type": "message",
@@ -133,7 +134,7 @@ def _anthropic(script: Script) -> list[bytes]:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {"input_tokens": script.input, **cache, "output_tokens": 1},
+        "usage": {"input_tokens": script.input, **claude_cache(script), "output_tokens": 1},
     }
     events = [event({"type": "message_start", "message": message}), event({"type": "ping"})]
     for n, part in enumerate(script.parts):
@@ -157,6 +158,18 @@ def _anthropic(script: Script) -> list[bytes]:
     usage = {"output_tokens": script.output}
     events.append(event({"type": "message_delta", "delta": delta, "usage": usage}))
     return [*events, event({"type": "message_stop"})]
+
+
+def claude_cache(script: Script) -> dict[str, Any]:
+    """What Claude reports of its prompt cache; `input_tokens` are those beside it."""
+    return {
+        "cache_read_input_tokens": script.cached,
+        "cache_creation_input_tokens": script.written,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": script.written - script.written_hour,
+            "ephemeral_1h_input_tokens": script.written_hour,
+        },
+    }
 
 
 def _responses(script: Script) -> list[bytes]:

@@ -33,15 +33,23 @@ SELECT
     sum(output)::bigint AS output,
     sum(expansions)::bigint AS expansions,
     sum(expansion_tokens)::bigint AS expansion_tokens,
-    coalesce(sum(cost), 0) AS cost,
-    coalesce(sum(saved_cost), 0) AS saved_cost,
+    coalesce(sum(round(cost::numeric, 9)), 0)::float8 AS cost,
+    coalesce(sum(round(saved_cost::numeric, 9)), 0)::float8 AS saved_cost,
     count(*) FILTER (WHERE failed) AS failed,
     count(*) FILTER (WHERE answered) AS answered,
     count(*) FILTER (WHERE lazy_saved > 0) AS lazy,
     sum(lazy_saved)::bigint AS lazy_saved,
     sum(tool_searches)::bigint AS tool_searches,
     sum(tool_calls)::bigint AS tool_calls,
-    sum(lazy_calls)::bigint AS lazy_calls
+    sum(lazy_calls)::bigint AS lazy_calls,
+    sum(cache_written)::bigint AS cache_written,
+    sum(cache_written_hour)::bigint AS cache_written_hour,
+    coalesce(sum(round(demo_cost::numeric, 9)), 0)::float8 AS demo_cost,
+    coalesce(sum(round(demo_saved_cost::numeric, 9)), 0)::float8 AS demo_saved_cost,
+    count(*) FILTER (WHERE unreported) AS unreported,
+    count(*) FILTER (WHERE estimated) AS estimated,
+    count(*) FILTER (WHERE assumed) AS assumed,
+    count(*) FILTER (WHERE unpriced) AS unpriced
 FROM holdfast.turns
 WHERE workspace = $1 AND username = $2 AND $4 IN ('', session) AND started_at >= $5
 GROUP BY 1

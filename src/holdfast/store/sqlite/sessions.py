@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.store import rules
 from holdfast.store.pack import Packed, unpack
-from holdfast.store.records import AuditEntry, ClientKey, SessionRecord, Turn, UsageTotal
+from holdfast.store.records import NANO, AuditEntry, ClientKey, SessionRecord, Turn, UsageTotal
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import answers, contents, facts, jobs, journal, originals
 from holdfast.store.sqlite import turns as remembered
@@ -30,6 +30,8 @@ _OF_USER = (
 )
 """Of a workspace, the contents that turns of this user name: no others are theirs to name."""
 
+_DOLLARS = f"sum(CAST(round({{}} * {NANO}) AS INTEGER)) / {NANO}.0"
+"""The sum of a column of dollars, in whole billionths: see `records.sum_dollars`."""
 _NAMES = {"model": "model", "session": "session", "day": "date(started_at, 'unixepoch')"}
 
 
@@ -143,8 +145,10 @@ def insert_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
         "INSERT OR REPLACE INTO turns (workspace, owner, session, number, started_at, model,"
         " predicted, untouched, input, cached, output, expansions, expansion_tokens,"
         " cost, saved_cost, failed, answered, lazy_saved, tool_searches, tool_calls, lazy_calls,"
-        " record)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " cache_written, cache_written_hour, demo_cost, demo_saved_cost, unreported, estimated,"
+        " assumed, unpriced, record)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " ?, ?, ?)",
         (
             *_key(scope),
             *(turn.number, turn.started_at, turn.model),
@@ -152,6 +156,9 @@ def insert_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
             *(usage.expansions, usage.expansion_tokens),
             *(usage.cost or 0.0, usage.saved_cost or 0.0, usage.failed, usage.answered),
             *(usage.lazy_saved, usage.tool_searches, usage.tool_calls, usage.lazy_calls),
+            *(usage.cache_written, usage.cache_written_hour),
+            *(usage.demo_cost or 0.0, usage.demo_saved_cost or 0.0),
+            *(usage.unreported, usage.estimated, usage.assumed, usage.unpriced),
             rules.to_json(turn),
         ),
     )
@@ -288,8 +295,12 @@ def usage(
     rows = db.execute(
         f"SELECT {_NAMES[by]} AS name, count(*), sum(predicted), sum(untouched), sum(input),"  # noqa: S608
         " sum(cached), sum(output), sum(expansions), sum(expansion_tokens),"
-        " sum(cost), sum(saved_cost), sum(failed), sum(answered), sum(lazy_saved > 0),"
-        " sum(lazy_saved), sum(tool_searches), sum(tool_calls), sum(lazy_calls) FROM turns"
+        f" {_DOLLARS.format('cost')}, {_DOLLARS.format('saved_cost')},"
+        " sum(failed), sum(answered), sum(lazy_saved > 0),"
+        " sum(lazy_saved), sum(tool_searches), sum(tool_calls), sum(lazy_calls),"
+        " sum(cache_written), sum(cache_written_hour),"
+        f" {_DOLLARS.format('demo_cost')}, {_DOLLARS.format('demo_saved_cost')},"
+        " sum(unreported), sum(estimated), sum(assumed), sum(unpriced) FROM turns"
         " WHERE workspace = ? AND owner = ? AND ? IN ('', session) AND started_at >= ?"
         " GROUP BY name ORDER BY name",
         (*_key(scope), since),

@@ -99,6 +99,9 @@ def printable(text: str) -> str:
 
 def remark(text: str) -> None:
     """Say something beside the result."""
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    if not "≈".encode(encoding, "ignore"):  # such as the console of an older Windows
+        text = text.replace("≈", "~")
     typer.echo(printable(text), err=True)
 
 

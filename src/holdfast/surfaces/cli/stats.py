@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -19,7 +19,7 @@ from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.surfaces.proxy.quality import quality as measured
-from holdfast.surfaces.proxy.report import By, percent, report
+from holdfast.surfaces.proxy.report import By, about, dollars, percent, report
 
 from ._output import ColorOption, Output, OutputOption, remark, table
 from ._store import DEFAULT, StoreOption, TenantOption, UserOption, scopes_of, with_store
@@ -63,13 +63,15 @@ def stats(
     billed      input tokens over all calls of an answer, as providers report them (else as
                 we count them): what models opened and read again is in it
     saved       untouched less billed, and its share of untouched; a minus is a loss
+    ≈           in front of a figure that holds an estimate
     cached      how much of billed the providers' caches held, and its share of it
     opened      parts of stored content that models opened
     tools set aside   below the table, where there are any: requests that went without the
                 schemas of their tools, tokens of these, searches for them by models, and how
                 many of all calls of tools were of such tools
-    saved $     in money, net of what caches would have saved on the untouched requests; a
-                minus is a loss; only of models whose prices are known, never the offline one
+    cost $      billed tokens and output at list price, cache reads and writes at their own
+    saved $     what the untouched requests would have cost under the same cache rules, less
+                cost; a minus is a loss. The offline model's answers are told apart, below
 
     Without --live the figures come from the store and cover all time; of sessions, the 50 last
     used are shown. With --live they come from the proxy, with the counters of its process. Narrow
@@ -171,11 +173,25 @@ def drawn(figures: dict[str, Any], by: By, width: int) -> RenderableType:
     parts: list[RenderableType] = [
         table(Column(by, overflow="fold", min_width=8), *columns, rows=rows)
     ]
+    parts += [Text(line) for line in _remarks(figures["totals"])]
     if figures["totals"].get("lazy"):
         parts.append(Text(_lazy(figures["totals"])))
     if "process" in figures:
         parts.append(Text(_process(figures["process"])))
     return Group(*parts)
+
+
+def _remarks(row: dict[str, Any]) -> Iterator[str]:
+    """Yield what the dollars of the table leave out."""
+    if row.get("demo_cost") or row.get("demo_saved_cost"):
+        saved = row["demo_saved_cost"]
+        compared = "less" if saved >= 0 else "more"
+        yield (
+            "demo: of the offline model's answers nobody was billed; at list price they are "
+            f"≈ ${dollars(row['demo_cost'])}, ≈ ${dollars(saved)} {compared} than without Holdfast"
+        )
+    if row.get("unpriced"):
+        yield f"no price is known for {_number(row['unpriced'])} requests: see `holdfast models`"
 
 
 def _lazy(row: dict[str, Any]) -> str:
@@ -201,14 +217,25 @@ _COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "requests": lambda row: _number(row["turns"]),
     "failed": lambda row: _number(row["failed"]),
     "answered": lambda row: _share(row["answered"], row["turns"]),
-    "untouched": lambda row: _number(row["untouched"]),
-    "billed": lambda row: _number(row["input"]),
-    "saved": lambda row: _share(row["saved"], row["untouched"]),
+    "untouched": lambda row: about(row.get("estimated", 0)) + _number(row["untouched"]),
+    "billed": lambda row: about(row.get("unreported", 0)) + _number(row["input"]),
+    "saved": lambda row: about(row.get("estimated", 0)) + _share(row["saved"], row["untouched"]),
     "cached": lambda row: _share(row["cached"], row["input"]),
     "opened": lambda row: _number(row["expansions"]),
-    "cost $": lambda row: f"{row['cost']:.4f}",
-    "saved $": lambda row: f"{row['saved_cost']:.4f}",
+    "cost $": lambda row: _dollars(row, "cost", "unreported"),
+    "saved $": lambda row: _dollars(row, "saved_cost", "assumed"),
 }
+
+
+def _dollars(row: dict[str, Any], field: str, estimates: str) -> str:
+    """Return real money; a dash where nobody was billed or no price is known."""
+    if not (row["cost"] or row["saved_cost"]) and (row.get("unpriced") or row.get("demo_cost")):
+        return "-"
+    amount = row[field]
+    minus = "-" if amount < 0 else ""
+    return f"{about(row.get(estimates, 0))}{minus}{dollars(amount)}"
+
+
 _NARROW = ("requests", "untouched", "billed", "saved", "saved $")
 """What a terminal of 80 columns has room for."""
 

@@ -81,12 +81,13 @@ def wrap(
             return beside.Program(words, environment | target.variables | variables)
 
         try:
-            code, used = asyncio.run(beside.beside(settings, program_at))
+            code, report = asyncio.run(beside.beside(settings, program_at))
         except PermissionError as error:
             raise HoldfastError(
                 "this file cannot be run", where=command[0], fix="Give a program."
             ) from error
-    remark(bill(used))
+    for line in bill(report):
+        remark(line)
     raise typer.Exit(code)
 
 

@@ -12,7 +12,7 @@ something fails here, so that no header can say so. What follows depends on wher
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,7 +53,7 @@ class _RoundEnd(NamedTuple):
     """The request that goes on; None if the stream was the last."""
     failed: bool = False
     broken: bool = False
-    usage: Mapping[str, Any] | None = None
+    usages: Sequence[dict[str, Any]] = ()
 
 
 async def passed_stream(
@@ -70,7 +70,7 @@ async def passed_stream(
                 if meter.ended and not has_end:
                     has_end = True
                     with handling.faults.caught("record"):
-                        await handling.note(prepared, status, meter.usage)
+                        await handling.note(prepared, status, [meter.usage])
                 yield chunk
         if meter.works and not has_end and handling.dialect not in CONTINUED:
             status = 502
@@ -84,7 +84,7 @@ async def passed_stream(
         with handling.faults.caught("send"):
             await calls.aclose()
         with handling.faults.caught("record"):
-            handling.begin_note(prepared, status, meter.usage)
+            handling.begin_note(prepared, status, [meter.usage])
             handling.remembering.end()
 
 
@@ -163,16 +163,18 @@ class _JoinedStream:
 
     def _end(self, status: int) -> None:
         """Write down how the stream ended, and keep the answer if it may be given again."""
-        usage: dict[str, Any] = {}
+        usages: list[dict[str, Any]] = []
         with self._faults.caught("usage"):
-            usage = self._relay.usage if self._relay is not None else {}
-        self._handling.begin_note(self._prepared, status, usage)
+            if self._relay is not None:
+                usages = self._relay.usages
+                self._handling.record.error = self._relay.error_kind
+        self._handling.begin_note(self._prepared, status, usages)
         remembering = self._handling.remembering
         with self._faults.caught("answer cache"):
             if self._relay is None or self._is_raw or not self._has_end:
                 remembering.end()
             elif remembering.is_keeping:
-                self._keep(self._relay, usage)
+                self._keep(self._relay, self._relay.usage)
             else:
                 remembering.end()
 
@@ -244,7 +246,7 @@ class _JoinedStream:
                 self._handling.record.hide(self._prepared, self._hidden)
             with self._faults.caught("record"):
                 if not end.failed:
-                    await self._handling.note(self._prepared, 200, end.usage)
+                    await self._handling.note(self._prepared, 200, list(end.usages))
         return end
 
     async def _read_end(self, relay: Relay, sent: Conversation) -> _RoundEnd:
@@ -257,7 +259,7 @@ class _JoinedStream:
             pieces = relay.finish()
             following = await self._following(relay, sent)
             pieces += relay.hand(self._hidden.handed)
-            return _RoundEnd(pieces, following, relay.failed, relay.broken, relay.usage)
+            return _RoundEnd(pieces, following, relay.failed, relay.broken, relay.usages)
         with self._faults.caught("relay"):
             if relay.holding:
                 return _RoundEnd(following=self._hidden.without_tools())

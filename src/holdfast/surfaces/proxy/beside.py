@@ -16,10 +16,9 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.settings import Settings
-from holdfast.store import Store
-from holdfast.store.records import UsageTotal, summed
 from holdfast.surfaces.proxy.heap import use_few_heaps
 from holdfast.surfaces.proxy.server import Server, base_url, listen, opened, stopped_by
+from holdfast.surfaces.proxy.tally import RunReport
 
 
 class Program(NamedTuple):
@@ -29,13 +28,8 @@ class Program(NamedTuple):
     environment: Mapping[str, str]
 
 
-async def beside(
-    settings: Settings, program_at: Callable[[str], Program]
-) -> tuple[int, UsageTotal]:
-    """Serve while a program runs that is told where; its exit code, and what was used meanwhile.
-
-    Usage is what the store has more of than before: of all who write to it at that time.
-    """
+async def beside(settings: Settings, program_at: Callable[[str], Program]) -> tuple[int, RunReport]:
+    """Serve while a program runs that is told where; its exit code, and what it used."""
     use_few_heaps()
     settings = msgspec.structs.replace(settings, serve_port=0)
     with listen(settings) as listener:
@@ -43,7 +37,6 @@ async def beside(
             ready = asyncio.Event()
             server = Server(service, ready.set)
             serving = asyncio.create_task(server.serve(sockets=[listener]))
-            before = await _used(service.engine.store)
             try:
                 await ready.wait()
                 code = await run(program_at(base_url(listener)))
@@ -53,7 +46,7 @@ async def beside(
                     server.stop()
                     await serving
             await service.drain()  # an answer is not kept waiting for its turn to be written down
-            return code, _more(before, await _used(service.engine.store))
+            return code, service.telemetry.tally.report()
 
 
 async def run(program: Program) -> int:
@@ -88,15 +81,3 @@ async def run(program: Program) -> int:
             for number in handlers:
                 loop.remove_signal_handler(number)
     return 128 - code if code < 0 else code
-
-
-async def _used(store: Store) -> UsageTotal:
-    """What all tenants of a store have used."""
-    sums = [total for scope in await store.scopes() for total in await store.usage(scope)]
-    return summed("total", sums)
-
-
-def _more(before: UsageTotal, after: UsageTotal) -> UsageTotal:
-    fields = [field for field in UsageTotal.__struct_fields__ if field != "name"]
-    counts = {field: getattr(after, field) - getattr(before, field) for field in fields}
-    return UsageTotal(name="total", **counts)

@@ -132,6 +132,8 @@ class Dispatch:
     ) -> Reply | None:
         """The answer of whoever is asked next; None if another is to be asked instead."""
         is_last = len(self.targets) <= 1
+        if self.target is not None:
+            self.incoming.seen.provider = self.target.upstream.label
         try:
             sending = self.incoming.seen.timed(self._sending(request, body))
             reply = await stack.enter_async_context(sending)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from holdfast.answers import Answer
 from holdfast.calling.network import Reply, UpstreamError, is_stream
-from holdfast.engine import Holdfast
+from holdfast.engine import Holdfast, ReusedAnswer
 from holdfast.errors import StoreError
 from holdfast.faults import Faults
 from holdfast.surfaces.proxy.answer_stream import joined_stream, passed_stream
@@ -31,7 +31,14 @@ from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.turn_record import TurnRecord
 from holdfast.surfaces.proxy.upstreams import returned_headers
 from holdfast.wire import Conversation, write
-from holdfast.wire.answers import CONTINUED, Call, add_usage, join_answers, read_answer
+from holdfast.wire.answers import (
+    CONTINUED,
+    Call,
+    add_usage,
+    error_kind,
+    join_answers,
+    read_answer,
+)
 from holdfast.wire.tools import offered_tools
 
 PREPARE_SECONDS = 60.0
@@ -91,7 +98,8 @@ class Handling:
         self.service.telemetry.metrics.answered(answer.tier)
         self.record.keep_id(answer.given.id)
         hidden = HiddenCalls(self._preparing, prepared, self.faults)
-        self.record.note(prepared, hidden, 200, None, remembered=answer.given.output_tokens)
+        reused = ReusedAnswer(answer.given.output_tokens, answer.age_seconds)
+        self.record.note(prepared, hidden, 200, [], remembered=reused)
         await self.record.written()
         headers, body = self.remembering.replay(answer)
         return Outcome(200, prepared.headers | headers, body)
@@ -198,17 +206,20 @@ class Handling:
             if self.hidden.may_be_in(got.body):
                 return await self._sent(await self.unedited(prepared.asked))
         # The client understands the answer without us: it is given as it came.
-        usage: object = None
+        usages: list[dict[str, Any]] = []
         with self.faults.caught("usage"):
-            usage = read_answer(got.body, self.dialect).usage if got.status < 400 else None
-        await self.note(prepared, got.status, usage)
+            if got.status < 400:
+                usages = [read_answer(got.body, self.dialect).usage]
+            else:
+                self.record.error = error_kind(got.body, got.headers)
+        await self.note(prepared, got.status, usages)
         self.remembering.end()
         return Outcome(got.status, got.headers, got.body)
 
     async def _joined(self, prepared: Prepared, got: Got) -> Outcome:
         """Go on until the model calls none of our tools, and join its answers."""
         bodies: list[bytes] = []
-        billed: dict[str, Any] = {}
+        usages: list[dict[str, Any]] = []
         sent: Conversation | None = prepared.sent
         while sent is not None:
             status = got.status
@@ -217,10 +228,11 @@ class Handling:
                 status = answer.status
             if status >= 400:  # nothing has gone out: the client may ask for all of it again
                 self.hidden.hops.clear()
-                await self.note(prepared, status, billed)
+                self.record.error = error_kind(got.body, got.headers)
+                await self.note(prepared, status, usages)
                 self.remembering.end()
                 return Outcome(status, got.headers, got.body)
-            billed = add_usage(billed, answer.usage) if bodies else answer.usage
+            usages.append(answer.usage)
             bodies.append(got.body)
             self.record.keep_id(answer.id)
             sent = await self.hidden.next_request(sent, partial(tuple, answer.turn), answer.calls)
@@ -231,7 +243,8 @@ class Handling:
         if self.hidden.offered:  # else there was one answer, and it cannot hide anything
             hidden = self.hidden
             body = join_answers(bodies, self.dialect, hidden.is_hidden, handed=hidden.handed)
-        await self.note(prepared, 200, billed)
+        await self.note(prepared, 200, usages)
+        billed = reduce(add_usage, usages)
         with self.faults.caught("record"):
             self._account = account(billed, len(bodies), self.record.saved)
         with self.faults.caught("answer cache"):
@@ -241,16 +254,16 @@ class Handling:
 
     # --- afterwards ------------------------------------------------------------------------------
 
-    async def note(self, prepared: Prepared, status: int, usage: object) -> None:
+    async def note(self, prepared: Prepared, status: int, usages: list[dict[str, Any]]) -> None:
         """Write the turn down before the client has the end of its answer."""
-        self.begin_note(prepared, status, usage)
+        self.begin_note(prepared, status, usages)
         with self.faults.caught("record"):
             await self.record.written()
 
-    def begin_note(self, prepared: Prepared, status: int, usage: object) -> None:
+    def begin_note(self, prepared: Prepared, status: int, usages: list[dict[str, Any]]) -> None:
         """Begin to write the turn down, once."""
         with self.faults.caught("record"):
-            self.record.note(prepared, self.hidden, status, usage or None)
+            self.record.note(prepared, self.hidden, status, usages)
 
     def keep(
         self,

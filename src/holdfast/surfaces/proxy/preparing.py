@@ -253,7 +253,7 @@ class Preparing:
         work = partial(self.count, conversation, model)
         counted = await self.engine.workers.off_loop(len(self.incoming.body), work)
         state = FitState(conversation, conversation, origins_of(conversation.messages))
-        return Fitted(self.incoming.body, counted, limit, edits, state, untouched=counted.tokens)
+        return Fitted(self.incoming.body, counted, limit, edits, state)
 
     async def _session_of(self, conversation: Conversation) -> Session:
         """Return the session that the client names, else the one that the request continues."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Literal
 
 import msgspec
@@ -46,6 +47,21 @@ def row(total: UsageTotal) -> dict[str, Any]:
     """A sum with what follows from it: saved is untouched less input, over all calls."""
     fields: dict[str, Any] = msgspec.to_builtins(total)
     return fields | {"saved": total.saved}
+
+
+def dollars(amount: float) -> str:
+    """Return an amount without its sign: in cents from a dollar on, else with four digits or more.
+
+    A small amount keeps its first digit, so that it is not shown as nothing.
+    """
+    exact = abs(Decimal(str(amount)))
+    digits = 2 if exact >= 1 or not exact else max(4, -exact.adjusted())
+    return f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,f}"
+
+
+def about(estimates: int) -> str:
+    """Return the mark in front of a figure that is an estimate, if any part of it is."""
+    return "≈ " if estimates else ""
 
 
 def percent(part: float, whole: float) -> str:

@@ -58,6 +58,8 @@ class RequestSeen:
         self.model = ""
         self.tenant = ""
         """Whose request it is, once that is known."""
+        self.provider = ""
+        """Who answers it, once it was sent: `Anthropic`, or the name of an upstream."""
         self.session = ""
         self.status = 0
         """What the client was told; 0 if it has not been told anything."""

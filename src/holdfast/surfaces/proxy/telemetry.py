@@ -30,6 +30,7 @@ from holdfast.surfaces.proxy.seen import (
     model_name,
     session_id,
 )
+from holdfast.surfaces.proxy.tally import Tally
 from holdfast.surfaces.proxy.tracing import configured
 from holdfast.surfaces.proxy.viewing import view_of
 
@@ -52,6 +53,8 @@ class Telemetry:
         self.metrics = Metrics(
             lambda: self.open_requests, lambda: sum(seen.streams for seen in self._open)
         )
+        self.tally = Tally()
+        """What the requests of this process came to."""
         self.tracing = configured(settings)
 
     @property
@@ -75,6 +78,7 @@ class Telemetry:
         failed = turn is not None and turn.status >= 400
         status = turn.status if turn is not None and failed else seen.status or CLIENT_LEFT
         self.metrics.count(seen, status, turn)
+        self.tally.add(seen, status, turn)
         if turn is None and status >= 400:
             model = model_name(seen.model)
             at = seen.began_at / 1e9

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable
+from typing import Any
 
 import msgspec
 
-from holdfast.engine import Holdfast
+from holdfast.engine import Holdfast, ReusedAnswer
 from holdfast.faults import Faults
 from holdfast.store import Turn
 from holdfast.surfaces.proxy.dispatch import HELD_BY_PROVIDERS, Dispatch
@@ -46,6 +47,8 @@ class TurnRecord:
         """The id of the first upstream answer: the client knows all of them by it."""
         self.hidden_answer: Kept | None = None
         """The part of the answer that the client never saw."""
+        self.error = ""
+        """The provider's word for a failure."""
         self._last_id = ""
         self._service = service
         self._seen = incoming.seen
@@ -91,8 +94,8 @@ class TurnRecord:
         prepared: Prepared,
         hidden: HiddenCalls,
         status: int,
-        usage: object,
-        remembered: int | None = None,
+        usages: list[dict[str, Any]],
+        remembered: ReusedAnswer | None = None,
     ) -> None:
         """Begin to write the turn down, once; `written` waits for it."""
         with self._faults.caught("record"):
@@ -100,15 +103,15 @@ class TurnRecord:
         with self._faults.caught("record"):
             if hidden.expansions is not None:
                 hidden.expansions.end()
-        self._note(prepared, hidden, status, usage, remembered)
+        self._note(prepared, hidden, status, usages, remembered)
 
     def _note(
         self,
         prepared: Prepared,
         hidden: HiddenCalls,
         status: int,
-        usage: object,
-        remembered: int | None,
+        usages: list[dict[str, Any]],
+        remembered: ReusedAnswer | None,
     ) -> None:
         fitted = hidden.refitted or prepared.fitted
         if fitted is None or self._seen.turn is not None:
@@ -119,7 +122,7 @@ class TurnRecord:
         observed = self._engine.observe(
             prepared.session,
             fitted,
-            usage,
+            usages,
             status=status,
             expanded=hidden.expansions.used if hidden.expansions is not None else None,
             tools=hidden.tool_use,
@@ -130,6 +133,8 @@ class TurnRecord:
             learn=self._teaches(prepared.asked),
             billed=self._dispatch.target is not None,
             remembered=remembered,
+            first=prepared.fitted.count if prepared.fitted is not None else None,
+            error=self.error,
         )
         self._seen.turn = self._service.later(self._counted(observed), self._faults)
 

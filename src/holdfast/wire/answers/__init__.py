@@ -6,7 +6,13 @@ it. Pure: bytes in, bytes out.
 """
 
 from holdfast.wire.answers.compose import Said, compose_answer, stream_answer
-from holdfast.wire.answers.failures import OVERFLOW, error_body, error_event, overflow_message
+from holdfast.wire.answers.failures import (
+    OVERFLOW,
+    error_body,
+    error_event,
+    error_kind,
+    overflow_message,
+)
 from holdfast.wire.answers.gemini import ArrayWriter
 from holdfast.wire.answers.marks import with_marks
 from holdfast.wire.answers.rejoining import rejoin
@@ -62,6 +68,7 @@ __all__ = [
     "continuation",
     "error_body",
     "error_event",
+    "error_kind",
     "input_tokens",
     "join_answers",
     "overflow_message",

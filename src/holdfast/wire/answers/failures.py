@@ -1,12 +1,15 @@
 """Errors in the client's dialect: as the body of an answer, and inside a stream.
 
-failures: after sse. The forms are those that the providers' own clients know how to raise.
+failures: after shared. The forms are those that the providers' own clients know how to raise.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
+from holdfast.wire.answers.shared import load
 from holdfast.wire.answers.sse import write_event
 from holdfast.wire.strict import encode
 
@@ -90,6 +93,38 @@ def overflow_message(dialect: str, needed: int | None, limit: int | None) -> str
         return bare
     # A count may exceed by its upper bound alone; nobody would believe "900 tokens > 1000 maximum".
     return numbered.format(needed=max(needed, limit + 1), limit=limit)
+
+
+_MOST_ERROR_BYTES = 65_536
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", re.ASCII)
+"""A provider's word for an error. Its message may quote the request and is never read."""
+
+
+def error_kind(body: bytes, headers: Mapping[str, str]) -> str:
+    """Return the provider's word for an error, such as `authentication_error`; else nothing."""
+    for name, value in headers.items():
+        if name.lower() == "x-amzn-errortype":
+            return _kind(value.partition(":")[0])
+    return kind_of_error(load(body)) if len(body) <= _MOST_ERROR_BYTES else ""
+
+
+def kind_of_error(value: Any) -> str:
+    """Return the provider's word for an error in a parsed body or event; else nothing."""
+    if isinstance(value, list):  # Gemini streams arrays
+        value = value[0] if value else None
+    if not isinstance(value, dict):
+        return ""
+    error = value.get("error")
+    if not isinstance(error, dict):
+        return _kind(value.get("__type"))  # Bedrock
+    # OpenAI's code says more than its type: `insufficient_quota`, `model_not_found`. Gemini's code
+    # is the HTTP status.
+    kinds = (_kind(error.get(name)) for name in ("code", "status", "type"))
+    return next(filter(None, kinds), "")
+
+
+def _kind(value: object) -> str:
+    return value if isinstance(value, str) and _KIND.fullmatch(value) else ""
 
 
 def error_body(dialect: str, status: int, message: str, kind: str = "") -> bytes:

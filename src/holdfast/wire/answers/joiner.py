@@ -35,12 +35,16 @@ class Joiner(ABC):
         """This is not the first upstream stream."""
         self.spoken = False
         """The client was given text or a call."""
+        self.usages: list[dict[str, Any]] = []
+        """The usage of each upstream stream before this one."""
         self.billed: dict[str, Any] = {}
-        """The usage of the upstream streams before this one, summed."""
+        """Their sum."""
         self.told: dict[str, Any] = {}
         """The same as the client is told of it."""
         self.streams = 1
         self.failed = False
+        self.error: Any = None
+        """The event with which the provider reported an error."""
         self._reset()
 
     def _reset(self) -> None:
@@ -80,7 +84,7 @@ class Joiner(ABC):
         if not isinstance(value, dict):
             self.odd(event, out)
         elif value.get("error"):
-            self.failed = True
+            self.failed, self.error = True, value
             self.flush(out)
             out.append(event.raw)
         else:
@@ -101,6 +105,7 @@ class Joiner(ABC):
         """Make ready for the next upstream stream."""
         self.told = context_usage(self.told, self.usage)
         self.billed = self.total
+        self.usages.append(self.usage)
         self.streams += 1
         self.continued = True
         self._reset()

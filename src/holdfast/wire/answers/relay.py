@@ -18,7 +18,7 @@ from typing import Any
 
 from holdfast.errors import ShapeError
 from holdfast.wire.answers.anthropic import AnthropicJoiner
-from holdfast.wire.answers.failures import error_event
+from holdfast.wire.answers.failures import error_event, kind_of_error
 from holdfast.wire.answers.gemini import GeminiJoiner
 from holdfast.wire.answers.joiner import Joiner
 from holdfast.wire.answers.openai_chat import ChatJoiner
@@ -202,6 +202,11 @@ class Relay:
         return self._joiner.total
 
     @property
+    def usages(self) -> list[dict[str, Any]]:
+        """What each upstream stream reported, in order; empty where it reported nothing."""
+        return [*self._joiner.usages, self._joiner.usage]
+
+    @property
     def reported(self) -> dict[str, Any]:
         """What the client is told of it: the latest stream's input, the output of all."""
         return self._joiner.reported
@@ -230,6 +235,11 @@ class Relay:
     def holding(self) -> bool:
         """Whether the end of the latest upstream stream is held back: it may go on."""
         return self._joiner.holding
+
+    @property
+    def error_kind(self) -> str:
+        """The provider's word for an error that it reported in the stream; else nothing."""
+        return kind_of_error(self._joiner.error)
 
     @property
     def silent(self) -> bool:

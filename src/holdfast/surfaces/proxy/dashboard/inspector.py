@@ -35,21 +35,23 @@ from holdfast.surfaces.proxy.dashboard.html import (
 from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT, PairRow, Shown, ShownBlock
 from holdfast.surfaces.proxy.dashboard.layout import (
     change,
+    cost,
     counted,
     facts,
     moment,
-    money,
     number,
     page,
     pager,
     percent,
     ref_link,
     remark,
+    saved_money,
     share,
     size,
 )
 from holdfast.surfaces.proxy.dashboard.lost_page import Proof, turn_proof
 from holdfast.surfaces.proxy.dashboard.trouble import status_word, why_failed
+from holdfast.surfaces.proxy.report import about
 from holdfast.wire import Conversation
 from holdfast.wire.blocks import text_of
 from holdfast.wire.tools import offered_tools
@@ -138,12 +140,12 @@ def _turn_facts(shown: TurnShown) -> Html:
         ("time (UTC)", moment(turn.started_at)),
         ("model", turn.model),
         ("status", status_word(turn)),
-        ("tokens asked", number(usage.untouched)),
+        ("tokens asked", about(usage.estimated) + number(usage.untouched)),
         ("tokens predicted", number(usage.predicted)),
-        ("tokens billed", number(usage.input)),
-        ("tokens saved", share(usage.saved, usage.untouched)),
-        ("cost", money(usage.cost)),
-        ("money saved", money(usage.saved_cost)),
+        ("tokens billed", about(usage.unreported) + number(usage.input)),
+        ("tokens saved", about(usage.estimated) + share(usage.saved, usage.untouched)),
+        ("cost", cost(usage)),
+        ("money saved", saved_money(usage)),
         ("read from cache", f"{usage.cached:,}"),
         ("opened by the model", f"{usage.expansions:,} ({usage.expansion_tokens:,} tokens)"),
         ("start unchanged", percent(turn.prefix_share, 1)),

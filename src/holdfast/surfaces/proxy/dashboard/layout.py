@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from holdfast.store.records import TurnUsage
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.html import (
     Html,
@@ -29,6 +30,8 @@ from holdfast.surfaces.proxy.dashboard.html import (
     ul,
 )
 from holdfast.surfaces.proxy.dashboard.views import Totals
+from holdfast.surfaces.proxy.report import about
+from holdfast.surfaces.proxy.report import dollars as amount
 from holdfast.surfaces.proxy.report import percent as share_in_percent
 
 _DASH = "–"  # noqa: RUF001 a dash is a dash
@@ -129,10 +132,11 @@ MEANINGS = {
     "we count them: what models opened and read again is in it.",
     "tokens saved": "Tokens asked less tokens billed, and their share of tokens asked. A minus is "
     "a loss.",
-    "cost": "Of all calls, where prices are known; the offline model costs nothing.",
-    "money saved": "What the requests would have cost as asked, with what the vendors' caches "
-    "would have held of them, less what they did cost. A minus is a loss. Only of models whose "
-    "prices are known.",
+    "cost": "Of all calls at list price, where prices are known. Nobody bills the offline model: "
+    "what it answered is shown at the list price of the model asked for, as a demo.",
+    "money saved": "What the requests would have cost as asked, under the same cache rules, less "
+    "what they did cost. A minus is a loss. Only of models whose prices are known. An estimate has "
+    "≈ in front of it.",
     "requests": "Those that failed have no answer: they save nothing, and cost what was reported. "
     "Those from memory went nowhere, and cost nothing.",
     "read from vendors' caches": "Of the tokens billed, and their share of these.",
@@ -144,12 +148,26 @@ MEANINGS = {
 def savings(sums: Totals) -> list[tuple[str, str]]:
     """What every page tells of savings, in the same words and numbers."""
     return [
-        ("tokens asked", number(sums.untouched)),
-        ("tokens billed", number(sums.billed)),
-        ("tokens saved", share(sums.saved, sums.untouched)),
-        ("cost", money(sums.cost)),
-        ("money saved", money(sums.saved_cost)),
+        ("tokens asked", about(sums.estimated) + number(sums.untouched)),
+        ("tokens billed", about(sums.unreported) + number(sums.billed)),
+        ("tokens saved", about(sums.estimated) + share(sums.saved, sums.untouched)),
+        ("cost", cost(sums)),
+        ("money saved", saved_money(sums)),
     ]
+
+
+def cost(figures: Totals | TurnUsage) -> str:
+    """What requests cost; where the offline model answered, their list price as a demo."""
+    if figures.demo_cost and not figures.cost:
+        return f"≈ {money(figures.demo_cost)} (demo)"
+    return about(figures.unreported) + money(figures.cost)
+
+
+def saved_money(figures: Totals | TurnUsage) -> str:
+    """What requests saved; of the offline model's answers at list price, as a demo."""
+    if figures.demo_saved_cost and not (figures.cost or figures.saved_cost):
+        return f"≈ {money(figures.demo_saved_cost)} (demo)"
+    return about(figures.assumed) + money(figures.saved_cost)
 
 
 def counted(count: int, what: str) -> str:
@@ -235,8 +253,7 @@ def money(dollars: float | None) -> str:
     if dollars is None:
         return _DASH
     sign = "−" if dollars < 0 else ""  # noqa: RUF001 as numbers are written
-    digits = 2 if abs(dollars) >= 1 or dollars == 0 else 4
-    return f"{sign}${abs(dollars):,.{digits}f}"
+    return f"{sign}${amount(dollars)}"
 
 
 def short(count: int) -> str:

@@ -31,9 +31,9 @@ from holdfast.surfaces.proxy.dashboard.layout import (
     clock,
     counted,
     facts,
-    money,
     number,
     percent,
+    saved_money,
     savings,
     session_link,
     short,
@@ -87,8 +87,8 @@ def _periods(current: str) -> Html:
 
 def _saved(sums: Totals) -> Html:
     spent = "saved" if sums.saved >= 0 else "more than without it"
-    priced = sums.cost or sums.saved_cost
-    cost = f"{money(sums.saved_cost)} saved" if priced else "no model here has a price"
+    priced = sums.cost or sums.saved_cost or sums.demo_cost
+    cost = f"{saved_money(sums)} saved" if priced else "no model here has a price"
     how = (
         *savings(sums),
         (

@@ -16,13 +16,13 @@ from holdfast.surfaces.proxy.dashboard.layout import (
     button,
     facts,
     moment,
-    money,
     number,
     page,
     pager,
     percent,
     remark,
     requests,
+    saved_money,
     savings,
     session_link,
     share,
@@ -34,6 +34,7 @@ from holdfast.surfaces.proxy.dashboard.lost_page import Proof, proof_panel
 from holdfast.surfaces.proxy.dashboard.pulse import parts_chart
 from holdfast.surfaces.proxy.dashboard.trouble import status_word
 from holdfast.surfaces.proxy.dashboard.views import SHOWN, SessionRow, TurnRow, totals
+from holdfast.surfaces.proxy.report import about
 
 _SHOWN_NAMES = {
     "all": "All",
@@ -95,8 +96,8 @@ def sessions_table(rows: Sequence[SessionRow]) -> Html:
             row.record.model,
             f"{row.record.turns:,}",
             number(row.totals.untouched),
-            share(row.totals.saved, row.totals.untouched),
-            money(row.totals.saved_cost),
+            about(row.totals.estimated) + share(row.totals.saved, row.totals.untouched),
+            saved_money(row.totals),
             number(row.totals.failed),
             moment(row.record.updated_at),
         )
@@ -217,8 +218,8 @@ def _turns(rows: Sequence[TurnRow]) -> Html:
             moment(row.turn.started_at),
             number(row.turn.usage.untouched),
             number(row.turn.usage.input),
-            share(row.turn.usage.saved, row.turn.usage.untouched),
-            money(row.turn.usage.saved_cost),
+            about(row.turn.usage.estimated) + share(row.turn.usage.saved, row.turn.usage.untouched),
+            saved_money(row.turn.usage),
             len(row.turn.edits),
             row.turn.usage.expansions,
             percent(row.turn.prefix_share, 1),

@@ -11,15 +11,16 @@ from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.html import a, h2, section
 from holdfast.surfaces.proxy.dashboard.layout import (
     moment,
-    money,
     number,
     page,
     remark,
     requests,
+    saved_money,
     share,
     table,
 )
 from holdfast.surfaces.proxy.dashboard.views import TenantRow
+from holdfast.surfaces.proxy.report import about
 
 _COLUMNS = (
     "Tenant", "Sessions", "Requests", "Tokens asked", "Tokens billed", "Tokens saved",
@@ -37,8 +38,8 @@ def tenants_page(rows: Sequence[TenantRow], count: int, here: str, path: str) ->
             requests(row.totals),
             number(row.totals.untouched),
             number(row.totals.billed),
-            share(row.totals.saved, row.totals.untouched),
-            money(row.totals.saved_cost),
+            about(row.totals.estimated) + share(row.totals.saved, row.totals.untouched),
+            saved_money(row.totals),
             moment(row.updated_at) if row.updated_at is not None else "never",
         )
         for row in rows

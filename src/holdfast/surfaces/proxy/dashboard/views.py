@@ -44,6 +44,15 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Untouched less billed."""
     cost: float = 0.0
     saved_cost: float = 0.0
+    demo_cost: float = 0.0
+    """The list price of what the offline model answered; nobody is billed for it."""
+    demo_saved_cost: float = 0.0
+    unreported: int = 0
+    """Of the requests, those whose billed tokens are estimates."""
+    estimated: int = 0
+    """Of the requests, those whose saved tokens are estimates."""
+    assumed: int = 0
+    """Of the requests, those whose saved money is an estimate."""
     expansions: int = 0
     expansion_tokens: int = 0
     cached: int = 0
@@ -70,6 +79,11 @@ def totals(parts: Iterable[UsageTotal]) -> Totals:
         saved=usage.saved,
         cost=usage.cost,
         saved_cost=usage.saved_cost,
+        demo_cost=usage.demo_cost,
+        demo_saved_cost=usage.demo_saved_cost,
+        unreported=usage.unreported,
+        estimated=usage.estimated,
+        assumed=usage.assumed,
         expansions=usage.expansions,
         expansion_tokens=usage.expansion_tokens,
         cached=usage.cached,
