@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -10,7 +11,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreConflictError, StoreError
-from holdfast.store.records import Content, Damage, SessionRecord, State, Turn, UsageTotal
+from holdfast.store.records import (
+    Content,
+    Damage,
+    SessionRecord,
+    State,
+    StoreStats,
+    Turn,
+    UsageTotal,
+)
 from holdfast.store.refs import KIND, RefName, digest, parse
 from holdfast.store.scope import Scope
 
@@ -217,6 +226,16 @@ def total(name: str, turns: Sequence[Turn]) -> UsageTotal:
         tool_calls=sum(usage.tool_calls for usage in usages),
         lazy_calls=sum(usage.lazy_calls for usage in usages),
     )
+
+
+def added_stats(parts: Sequence[StoreStats]) -> StoreStats:
+    """Return the sum of what several scopes hold."""
+    kinds: Counter[str] = Counter()
+    for part in parts:
+        kinds.update(part.by_kind)
+    fields = [field for field in StoreStats.__struct_fields__ if field != "by_kind"]
+    sums = {field: sum(getattr(part, field) for part in parts) for field in fields}
+    return StoreStats(**sums, by_kind=dict(sorted(kinds.items())))
 
 
 def day_of(at: float) -> str:
