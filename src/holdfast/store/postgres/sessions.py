@@ -226,8 +226,7 @@ async def session_with_head(
     database: Database, scope: Scope, heads: Sequence[str], client: ClientKey | None
 ) -> SessionRecord | None:
     """Return the open session with the first of these heads, of one client or of any."""
-    # Inside an array the driver encodes by itself.
-    asked = [text.encode(head).decode() for head in heads]
+    asked = text.encoded(heads)
     client_session, client_agent = client or (None, None)
     rows = await database.fetch(
         _WITH_HEAD, scope.workspace, scope.user, asked, client_session, client_agent
