@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.clients.__main__ import installed, printed_by, version
 from tests.clients.programs import PROGRAMS, Program
+from tests.clients.runs import Launch, installed, talk, version
 from tests.proxy.gatekeeper import Got
 from tests.proxy.spoken import REF, call, says, text, thinking
 from tests.proxy.upstream import Upstream
@@ -118,7 +118,7 @@ def tried(name: str) -> tuple[str, str, list[str]]:
         home = Path(folder) / "home"
         home.mkdir()
         host = program(name, config, Path(folder) / "holdfast.db")
-        printed = printed_by(host, upstream.url, PROMPT, home)
+        printed = talk(Launch(host, upstream.url, home), [PROMPT])[0]
     label = f"{chosen.label} {version(chosen)}"
     if upstream.refused:
         return label, f"the upstream refused: {upstream.refused[0][:200]}", seeker.steps

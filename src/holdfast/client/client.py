@@ -286,7 +286,7 @@ class Client:
             )
         state = FitState(conversation, conversation, origins_of(conversation.messages))
         body = write(conversation)
-        fitted = Fitted(body, counted, most, (), state, untouched=counted.tokens)
+        fitted = Fitted(body, counted, most, (), state)
         return self.engine.session(self.name), fitted
 
     async def _prepare(self, asked: requests.Asked, limit: int | None) -> _Sending:
