@@ -100,7 +100,8 @@ def _texts(value: dict[str, Any], dialect: str) -> Iterator[str]:
                 yield from _content(item.get("content", item.get("output")))
         case _:
             for content in value["contents"]:
-                for part in content["parts"]:
+                parts = content["parts"]
+                for part in [parts] if isinstance(parts, dict) else parts:
                     kept = {k: v for k, v in part.items() if k != "functionCall"}
                     yield from words(kept)
 

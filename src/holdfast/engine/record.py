@@ -19,6 +19,7 @@ import msgspec
 from holdfast.engine.heads import sharing
 from holdfast.errors import DamagedContentError
 from holdfast.fitting import FitState
+from holdfast.fitting.arrival import expansion_tool
 from holdfast.fitting.draft import Origins, origins_of
 from holdfast.fitting.state import Continuation, untold_in
 from holdfast.store.records import Edit, Patch, Standing, Trail, Turn
@@ -445,5 +446,6 @@ def state_of(
         messages.append(message)
     whole = sent.with_messages(tuple(messages))
     origins, untold = origins_of(messages), untold_in(messages)
-    refs = names_ref(whole)
+    # A digest has a ref also where the client has no tools, and does not show it there.
+    refs = names_ref(whole) and expansion_tool(whole)[1]
     return FitState(asked, whole, origins, floor=sides.floor, refs=refs, untold=untold)

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.store.records import Edit, EditAction
 from holdfast.trim.anchors import MARK
-from holdfast.trim.standing import STAND, Stand, edits_of, originals_of, refs_of
+from holdfast.trim.standing import ADDED, STAND, Stand, edits_of, originals_of, refs_of
 from holdfast.wire import DIALECTS, Conversation, Message
 from holdfast.wire.frame import Frame
 from holdfast.wire.message import beginning
@@ -185,8 +185,10 @@ def standing_for(
 
     `own` says which of them it is itself, if several were taken out beside it.
     """
-    before = sum(len(originals_of(replaced)) for replaced in old[:own])
+    place = sum(len(originals_of(replaced)) for replaced in old[:own])
     stand = STAND.get(old[own]) if own < len(old) else None
+    if stand is not None:
+        place = ADDED if stand.is_added else place + stand.own
     STAND.put(
         message,
         Stand(
@@ -194,7 +196,7 @@ def standing_for(
             tuple(edit for replaced in old for edit in edits_of(replaced)) + edits,
             tuple(ref for replaced in old for ref in refs_of(replaced)) + refs,
             None if stand is None else stand.fold,
-            before + (0 if stand is None else stand.own),
+            place,
         ),
     )
     return message

@@ -1,32 +1,31 @@
-"""Go on from the last request, also where the client has moved its cache marks since.
+"""Continue from the last request where the client sends the same history in another shape.
 
-following: after state, before taking. Clients of Anthropic put `cache_control` on their newest
-messages and take it off older ones, so that a message they sent before comes back with other
-bytes. It is the same message: what was decided about it stands, on its new bytes.
+following: after state, before taking. Clients move their cache marks with every request, and write
+a text as a string or as a list with one part: a message that was sent before comes back with other
+bytes. It is the same message, so what was decided about it stands. The client's own messages go out
+with their new bytes; what went out in the place of others stays, with the marks of the new ones.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
 
 import msgspec
 
 from holdfast.fitting.draft import copied
 from holdfast.fitting.state import FitState
 from holdfast.trim.anchors import MARK
-from holdfast.trim.standing import STAND, Stand
-from holdfast.wire import DIALECTS, Block, Conversation, Message, Text
-from holdfast.wire.message import beginning, result_texts
-from holdfast.wire.places import unmarked
-from holdfast.wire.strict import encode, splice
-
-_MARK = "cache_control"
+from holdfast.trim.standing import STAND
+from holdfast.wire import Conversation, Message
+from holdfast.wire.answers import with_marks
+from holdfast.wire.message import beginning
+from holdfast.wire.places import fingerprint
 
 
 def followed(state: FitState, asked: Conversation) -> FitState | None:
-    """The state as it applies to a later request; None if its history was rewritten."""
+    """Return the state as it applies to a later request; None if its history was rewritten."""
     old, new = state.asked.messages, asked.messages
     same = beginning(old, new)  # reading shares the messages whose bytes are equal
     if same == len(old):
@@ -36,82 +35,65 @@ def followed(state: FitState, asked: Conversation) -> FitState | None:
     moved: dict[int, Message] = {}
     for before, now in zip(old[same:], new[same : len(old)], strict=True):
         if before is not now:
-            if not _alike(before, now):
+            if not _says_the_same(before, now):
                 return None
             moved[id(before)] = now
             MARK.carry(before, now)
     asked_before = state.asked.with_messages(new[: len(old)])
     if state.sent.messages == old:
         return msgspec.structs.replace(state, asked=asked_before, sent=asked_before)
-    # Marks move at the end: what went out for the messages before it stands as it did.
+    # What went out for the messages before the first change stands as it did.
     start = bisect_right(state.origins, same, key=itemgetter(1))
-    later = (_on_new_bytes(message, moved) for message in state.sent.messages[start:])
+    groups = _groups(state.sent.messages[start:])
+    later = (message for group in groups for message in _on_new_bytes(group, moved))
     sent = state.sent.with_messages((*state.sent.messages[:start], *later))
     return msgspec.structs.replace(state, asked=asked_before, sent=sent)
 
 
-def _alike(before: Message, now: Message) -> bool:
-    if before.role != now.role:
-        return False
-    spans = bytes(before.span), bytes(now.span)
-    if spans[0] == spans[1]:
-        return True
-    if not any(_MARK.encode() in span for span in spans):
-        return False
-    return bool(unmarked(before.parsed) == unmarked(now.parsed))
+def _says_the_same(before: Message, now: Message) -> bool:
+    return before.role == now.role and fingerprint(before) == fingerprint(now)
 
 
-def _on_new_bytes(message: Message, moved: dict[int, Message]) -> Message:
-    """What went out for a message, made of the bytes that the client sends now."""
-    if id(message) in moved:
-        return moved[id(message)]
-    stand = STAND.get(message)
-    if stand is None or moved.keys().isdisjoint(map(id, stand.originals)):
-        return message
-    originals = tuple(moved.get(id(original), original) for original in stand.originals)
-    if stand.fold is not None:
-        follower = copied(message)  # a digest has no marks
-    elif originals and (span := _with_shown_texts(message, stand, originals[stand.own])):
-        follower = Message(span, message.role, DIALECTS[message.dialect])
-    else:
-        follower = _marked_like(message, originals)
-    STAND.put(follower, msgspec.structs.replace(stand, originals=originals))
-    return follower
+def _groups(sent: Sequence[Message]) -> Iterator[list[Message]]:
+    """Split what went out into messages, each with those that were brought back behind it.
 
-
-def _with_shown_texts(message: Message, stand: Stand, now: Message) -> bytes | None:
-    """The client's new bytes with what was shown of them; None if the two do not pair up."""
-    dialect = DIALECTS[now.dialect]
-    span = bytes(now.span)
-    texts = [_texts(side) for side in (stand.originals[stand.own], message, now)]
-    if not texts[1] or len({len(side) for side in texts}) != 1:
-        return None
-    for (_, was), (_, shown), (block, _) in zip(*texts, strict=True):
-        if shown != was:
-            span = splice(span, block.slot, encode(dialect.content(block, shown)))
-    return span
-
-
-def _texts(message: Message) -> list[tuple[Block, str]]:
-    """What citations and cuts may have changed: results, and the words beside them."""
-    results = [(block, text) for _, block, text in result_texts(message)]
-    return results + [(block, block.text) for block in message.blocks if isinstance(block, Text)]
-
-
-def _marked_like(message: Message, originals: tuple[Message, ...]) -> Message:
-    """A message that we wrote, with the cache mark that the client's last one has at its end.
-
-    Marks that the client took away must go with it: a provider takes only four.
+    An answer that took several calls upstream is one message to the client: the first of its
+    messages stands for that, and the others for nothing.
     """
-    value = unmarked(message.value)
-    mark = _last_mark(originals[-1].parsed)
-    content = value.get("content")
-    if mark is not None and isinstance(content, list) and isinstance(content[-1], dict):
-        content[-1] = {**content[-1], _MARK: mark}
-    return Message(encode(value), message.role, DIALECTS[message.dialect])
+    group: list[Message] = []
+    for message in sent:
+        stand = STAND.get(message)
+        is_part = (
+            stand is not None
+            and not stand.originals
+            and any(edit.action == "rejoin" for edit in stand.edits)
+        )
+        if group and not is_part:
+            yield group
+            group = []
+        group.append(message)
+    if group:
+        yield group
 
 
-def _last_mark(value: Any) -> Any:
-    content = value.get("content") if isinstance(value, dict) else None
-    last = content[-1] if isinstance(content, list) and content else value
-    return last.get(_MARK) if isinstance(last, dict) else None
+def _on_new_bytes(group: list[Message], moved: Mapping[int, Message]) -> list[Message]:
+    """Return what went out for a message, with the cache marks that the client sets now."""
+    first = group[0]
+    stand = STAND.get(first)
+    if stand is None:
+        return [moved.get(id(first), first), *group[1:]]
+    if moved.keys().isdisjoint(map(id, stand.originals)):
+        return group
+    originals = tuple(moved.get(id(original), original) for original in stand.originals)
+    if stand.fold is not None:  # a digest has no marks; behind it may stand the rest of an answer
+        followers = [first, *with_marks(group[1:], originals[-1:])]
+    else:
+        followers = with_marks(group, [one for one in originals if one.role == first.role])
+    if followers[0] is first:
+        followers[0] = copied(first)
+    for before, now in zip(group, followers, strict=True):
+        if now is not before:
+            STAND.carry(before, now)
+            MARK.carry(before, now)
+    STAND.put(followers[0], msgspec.structs.replace(stand, originals=originals))
+    return followers

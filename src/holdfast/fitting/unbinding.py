@@ -14,8 +14,8 @@ from holdfast.fitting.folding import Folded
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
-from holdfast.wire import Conversation
-from holdfast.wire.places import unmarked
+from holdfast.wire import Conversation, Message
+from holdfast.wire.normal_form import normal_form, without_marks
 from holdfast.wire.thinking import is_bound, without_thinking
 
 _SWITCHED_OFF = Edit(
@@ -57,12 +57,18 @@ def _first_change(seen: Conversation, now: Conversation) -> int | None:
             return 0
     for n, (old, new) in enumerate(zip(seen.messages, now.messages, strict=False)):
         same = old is new or bytes(old.span) == bytes(new.span)
-        if not same and unmarked(old.parsed) != unmarked(new.parsed):
+        if not same and _normal(old) != _normal(new):
             return n
     return None if len(now.messages) >= len(seen.messages) else len(now.messages)
 
 
+def _normal(message: Message) -> Any:
+    """Return what is signed of a message: neither cache marks nor the shape of a text."""
+    return normal_form(message.parsed, message.dialect)
+
+
 def _unmarked(value: Any) -> Any:
-    """System text or tools without cache marks, which providers do not compare."""
-    parts = value if isinstance(value, list) else [value]
-    return [unmarked(part) for part in parts]
+    """Return system text or tools without cache marks, which providers do not compare."""
+    if isinstance(value, str):
+        value = [{"type": "text", "text": value}]
+    return without_marks(value)

@@ -107,8 +107,9 @@ class Thread(Generic[M]):
         ):
             stand = STAND.get(message)
             is_digest = stand is not None and stand.fold is not None
+            is_added = stand is not None and stand.is_added
             own = start if stand is None else start + stand.own
-            like = None if is_digest or start == stop else messages[owners[own]]
+            like = None if is_digest or is_added else messages[owners[own]]
             parts.append((message.value, like))
         return list(self._form.read(parts))
 

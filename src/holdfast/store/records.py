@@ -251,7 +251,7 @@ class Standing(msgspec.Struct, frozen=True):
     refs: tuple[str, ...] = ()
     """Refs of what left it."""
     own: int = 0
-    """Which of the originals it is itself; the others were taken out beside it."""
+    """Which of the originals it is itself; the others were taken out beside it. -1: none."""
     digest: bytes = b""
     """What the engine needs to fold a digest once more."""
 

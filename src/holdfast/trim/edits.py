@@ -17,14 +17,15 @@ from holdfast.trim.anchors import MARK
 from holdfast.trim.excerpts import middle_cut
 from holdfast.trim.gists import Gist
 from holdfast.trim.pieces import Bench, Piece
+from holdfast.trim.result_originals import results_with_originals
 from holdfast.trim.standing import (
+    ADDED,
     STAND,
     Fold,
     Stand,
     edits_of,
     fold_of,
     originals_of,
-    own_of,
     refs_of,
 )
 from holdfast.trim.telling import (
@@ -34,7 +35,6 @@ from holdfast.trim.telling import (
     quotations,
 )
 from holdfast.wire import DIALECTS, Entry, Message, Text
-from holdfast.wire.message import result_texts
 from holdfast.wire.strict import encode, splice
 
 _LEAST_CUT = 120
@@ -153,6 +153,7 @@ def taken_out(piece: Piece, neighbour: Piece, bench: Bench) -> tuple[Piece, Edit
     copy = Message(message.window, message.role, DIALECTS[message.dialect])
     MARK.carry(message, copy)
     mine = stand.originals
+    own = stand.own + len(originals) if follows else stand.own
     STAND.put(
         copy,
         msgspec.structs.replace(
@@ -160,7 +161,7 @@ def taken_out(piece: Piece, neighbour: Piece, bench: Bench) -> tuple[Piece, Edit
             originals=(*originals, *mine) if follows else (*mine, *originals),
             edits=(*stand.edits, edit),
             refs=tuple(dict.fromkeys((*stand.refs, *filter(None, [ref])))),
-            own=stand.own + len(originals) if follows else stand.own,
+            own=ADDED if stand.is_added else own,
         ),
     )
     messages = (copy, *neighbour.messages[1:]) if follows else (*neighbour.messages[:-1], copy)
@@ -196,10 +197,8 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
     dialect = DIALECTS[bench.dialect]
     before = span = message.span
     refs: list[str] = list(refs_of(message))
-    original = own_of(message)
-    texts = zip(result_texts(message), result_texts(original), strict=True)
     cited = [edit.ref_id for edit in edits_of(message) if edit.action == "cite"]
-    for (result, block, text), (_, _, whole) in texts:
+    for result, block, text, whole in results_with_originals(message):
         if len(text) <= most + _LEAST_CUT or result.is_error:
             continue
         ref = ""

@@ -258,6 +258,6 @@ def _named(pieces: Sequence[Piece]) -> str:
 def _own_place(piece: Piece) -> str:
     """Where a piece stands itself, without what was taken out beside it."""
     first, last = STAND.get(piece.messages[0]), STAND.get(piece.messages[-1])
-    before = 0 if first is None else first.own
-    behind = 0 if last is None else len(last.originals) - 1 - last.own
+    before = 0 if first is None or first.is_added else first.own
+    behind = 0 if last is None or last.is_added else len(last.originals) - 1 - last.own
     return where(piece.start + before, piece.stop - behind)

@@ -73,6 +73,10 @@ class Fold(msgspec.Struct, frozen=True):
         return f"<Fold of messages {self.start} to {self.stop - 1}, {self.tokens:.0f} tokens>"
 
 
+ADDED = -1
+"""`Stand.own` of a message that was added, and stands for what was taken out beside it."""
+
+
 class Stand(msgspec.Struct, frozen=True):
     """Why a message goes out that the client did not write so."""
 
@@ -85,7 +89,12 @@ class Stand(msgspec.Struct, frozen=True):
     """Set if it is a digest."""
     own: int = 0
     """Which of the originals it is itself, shortened or not. The others were taken out beside it,
-    and nothing but it stands for them."""
+    and nothing but it stands for them. `ADDED` if it is none of them: the client never saw it."""
+
+    @property
+    def is_added(self) -> bool:
+        """Whether the client sent no version of it."""
+        return not self.originals or self.own == ADDED
 
     def __repr__(self) -> str:
         return f"<Stand for {len(self.originals)} messages, {len(self.edits)} edits>"
@@ -103,7 +112,7 @@ def originals_of(message: Message) -> tuple[Message, ...]:
 def own_of(message: Message) -> Message:
     """The client's own message that a message is, or was before it was shortened."""
     stand = STAND.get(message)
-    if stand is None or stand.fold is not None or not stand.originals:
+    if stand is None or stand.fold is not None or stand.is_added:
         return message
     return stand.originals[stand.own]
 
@@ -132,7 +141,7 @@ def is_ours(message: Message) -> bool:
     One whose results we shortened is still the client's.
     """
     stand = STAND.get(message)
-    return stand is not None and (stand.fold is not None or not stand.originals)
+    return stand is not None and (stand.fold is not None or stand.is_added)
 
 
 def restored(messages: Sequence[Message]) -> tuple[Message, ...]:

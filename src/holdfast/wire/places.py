@@ -1,18 +1,19 @@
 """Where something stands in a conversation: the hash of all that the client said before it.
 
-places: after message and notes, before answers. What a client adds to its messages and takes away
-again does not count: cache marks, which move with every request, and thinking, which many clients
-drop from older turns. All else does: two histories with one hash say the same.
+places: after message and notes, before answers. Messages are compared by what they say, in their
+normal form: cache marks move with every request, a text is a string or a list with one part, and
+many clients drop thinking from older turns. Two histories with one hash say the same.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.message import Message
+from holdfast.wire.normal_form import normal_form
 from holdfast.wire.notes import SingleNote
 from holdfast.wire.running import RunningNote
 from holdfast.wire.strict import sha256_of
@@ -25,13 +26,6 @@ MOST_HEADS = 200
 
 _DIGEST_BYTES = 32
 _FINGERPRINT: SingleNote[bytes] = SingleNote("fingerprint")
-_MARK = "cache_control"
-_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
-"""Types of blocks and items that hold thinking: Anthropic's two, and OpenAI's of Responses."""
-_THOUGHT_FIELDS = frozenset(
-    # As DeepSeek, vLLM and OpenRouter name it on chat messages; Gemini signs parts of a turn.
-    "reasoning reasoning_content reasoning_details thoughtSignature thought_signature".split()
-)
 
 
 class _Trail(NamedTuple):
@@ -80,7 +74,10 @@ def places(messages: Sequence[Message], start: int = 0) -> list[str]:
 
 
 def fingerprint(message: Message) -> bytes:
-    """What a message is known by, wherever it stands and whether it is marked for the cache."""
+    """Return the hash of what a message says, whatever shape it comes in; empty for thinking alone.
+
+    Stored heads of sessions are made of these: a change here splits every session once.
+    """
     fingerprint = _FINGERPRINT.get(message)
     if fingerprint is None:
         fingerprint = _FINGERPRINT.put(message, _hashed(message))
@@ -88,59 +85,7 @@ def fingerprint(message: Message) -> bytes:
 
 
 def _hashed(message: Message) -> bytes:
-    if message.role == "assistant":  # written anew whether it holds thinking or not
-        value = _without_thoughts(unmarked(message.parsed))
-        return sha256_of(value, message.size) if value is not None else b""
-    span = memoryview(message.span)
-    if message.holds(_MARK.encode()) or _is_spaced(bytes(span[:_FIRST_KEY])):
-        return sha256_of(unmarked(message.parsed), message.size)
-    return hashlib.sha256(span).digest()
-
-
-_FIRST_KEY = 200
-"""Bytes among which the first key of a message ends; no provider has one that is longer."""
-
-
-def _is_spaced(span: bytes) -> bool:
-    """Whether a client writes JSON with spaces, as Python's `json` does unless it is told not to.
-
-    Then a message is written anew, too: without its mark it must be the same as with it. One writer
-    writes all alike, so the first key tells.
-    """
-    behind_key = span.find(b'":') + 2
-    return span[1:2].isspace() or span[behind_key : behind_key + 1].isspace()
-
-
-def unmarked(value: Any) -> Any:
-    """A message without its cache marks: they stand on it, on its parts, and on theirs."""
-    if isinstance(value, list):
-        return [unmarked(part) for part in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: unmarked(inner) if key == "content" else inner
-        for key, inner in value.items()
-        if key != _MARK
-    }
-
-
-def _without_thoughts(value: Any) -> Any:
-    """A message of the assistant without its thinking; None if it is nothing but that."""
-    if not isinstance(value, dict):
-        return value
-    if value.get("type") in _THOUGHTS:
-        return None
-    plain = {key: inner for key, inner in value.items() if key not in _THOUGHT_FIELDS}
-    for key in ("content", "parts"):
-        if isinstance(plain.get(key), list):
-            parts = [_part_without_thoughts(part) for part in plain[key]]
-            plain[key] = [part for part in parts if part is not None]
-    return plain
-
-
-def _part_without_thoughts(part: Any) -> Any:
-    if not isinstance(part, dict):
-        return part
-    if part.get("type") in _THOUGHTS or part.get("thought") is True or "reasoningContent" in part:
-        return None
-    return {key: inner for key, inner in part.items() if key not in _THOUGHT_FIELDS}
+    # Thinking is the assistant's; the same fields in anybody else's message are content.
+    keeps_thinking = message.role != "assistant"
+    value = normal_form(message.parsed, message.dialect, keeps_thinking=keeps_thinking)
+    return sha256_of(value, message.size) if value is not None else b""

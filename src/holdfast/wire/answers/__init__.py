@@ -14,6 +14,7 @@ from holdfast.wire.answers.failures import (
     overflow_message,
 )
 from holdfast.wire.answers.gemini import ArrayWriter
+from holdfast.wire.answers.marks import with_marks
 from holdfast.wire.answers.rejoining import rejoin
 from holdfast.wire.answers.relay import CONTINUED, Relay
 from holdfast.wire.answers.shared import (
@@ -79,6 +80,7 @@ __all__ = [
     "translate_error",
     "turn_calls",
     "watch",
+    "with_marks",
     "with_own_ids",
     "write_event",
 ]

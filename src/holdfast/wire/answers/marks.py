@@ -1,73 +1,170 @@
-"""The client's cache marks on a turn that is replaced by the one the provider wrote.
+"""The client's cache marks on messages that go out in the place of its own.
 
-marks: after turns, before rejoining. Only Anthropic marks blocks of messages. A mark is moved,
-never copied: the provider takes at most four of them (rule A14), and the client counts its own.
+marks: after turns, before rejoining. A turn of the model comes back with calls that the client
+never saw, and a result goes out as a citation; the client marks its own version of them, and marks
+another one in its next request. A mark is moved, never copied: Anthropic takes at most four of
+them (rule A14), and the client counts its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.wire import DIALECTS, Message
-from holdfast.wire.answers.shared import dicts
+from holdfast.wire.normal_form import CACHE_MARKS, CACHE_POINT, is_point, without_marks
 from holdfast.wire.strict import encode
+from holdfast.wire.values import take
 
-_MARK = "cache_control"
+_MARKS = tuple(f'"{name}"'.encode() for name in (*CACHE_MARKS, CACHE_POINT))
 _UNMARKABLE = ("thinking", "redacted_thinking")
-Spot = tuple[int, int]
-"""A message, and a block of it."""
+_IDS = (("id",), ("tool_use_id",), ("toolUse", "toolUseId"), ("toolResult", "toolUseId"))
+"""Where the id of a call or of its result stands in a part."""
+_WHOLE = ("content", "output", "parts")
+"""Fields of a message that hold its parts, or one text."""
 
 
-def with_marks(whole: Sequence[Message], shown: Sequence[Message]) -> list[Message]:
-    """The messages of a turn with the marks that the client put on its version of it.
+class _Spot(NamedTuple):
+    """A part of a message that may be marked."""
 
-    A mark on the end of the client's version says that all up to there is to be cached, so it
-    stands on the end of the turn; one inside stays on its block, if that is still there.
+    message: int
+    place: int
+    part: Any
+
+
+class _Mark(NamedTuple):
+    """A mark of the client's, and the part that it stands on."""
+
+    name: str
+    value: Any
+    part: Any
+    place: int
+    """Of the part, among all parts of the client's messages."""
+
+
+def is_marked(message: Message) -> bool:
+    """Return whether a message may hold a cache mark."""
+    return any(map(message.holds, _MARKS))
+
+
+def with_marks(messages: Sequence[Message], shown: Sequence[Message]) -> list[Message]:
+    """Return messages with exactly the marks of `shown`, the client's version of them.
+
+    A mark on the end of the client's version asks to cache all up to there, so it stands on the
+    end of the last message of the same role. One inside stays on its part, or goes where that is
+    gone. A message that neither has nor gets a mark is returned as it is.
     """
-    messages = list(whole)
-    if not whole or whole[0].dialect != "anthropic" or not any(map(_may_be_marked, shown)):
-        return messages
-    blocks = [block for message in shown for block in dicts(message.value.get("content"))]
-    values = [message.value for message in messages]
-    spots = [spot for spot in _spots(values) if _takes_mark(values[spot[0]], spot[1])]
-    changed: set[int] = set()
-    for block in blocks:
-        if block.get(_MARK) is None or not spots:
-            continue
-        spot = spots[-1] if block is blocks[-1] else _same(block, values, spots)
-        if spot is not None:
-            values[spot[0]]["content"][spot[1]][_MARK] = block[_MARK]
-            changed.add(spot[0])
-    for n in changed:
-        messages[n] = Message(encode(values[n]), messages[n].role, DIALECTS["anthropic"])
-    return messages
-
-
-def _may_be_marked(message: Message) -> bool:
-    return b'"cache_control"' in bytes(message.span)
-
-
-def _spots(values: Sequence[Any]) -> list[Spot]:
-    return [
-        (n, place)
+    if not any(map(is_marked, (*messages, *shown))):
+        return list(messages)
+    values = [without_marks(message.value) for message in messages]
+    role = shown[-1].role if shown else ""
+    spots = [
+        _Spot(n, place, part)
         for n, value in enumerate(values)
-        if value["role"] == "assistant" and isinstance(value["content"], list)
-        for place in range(len(value["content"]))
+        if messages[n].role == role
+        for place, part in enumerate(_parts(value, messages[n].dialect))
+        if _takes_mark(part)
+    ]
+    marks, number = _marks_of(shown)
+    if spots and marks:
+        chosen = _spots_for(marks, spots, number)
+        for spot, mark in sorted(chosen.items(), reverse=True):
+            _set_mark(values[spot[0]], spot[1], mark, messages[spot[0]].dialect)
+    return [
+        message if value == message.parsed else _written(value, message)
+        for message, value in zip(messages, values, strict=True)
     ]
 
 
-def _takes_mark(value: Any, place: int) -> bool:
-    block = value["content"][place]
-    blank = block.get("type") == "text" and not block.get("text", "").strip()
-    return block.get("type") not in _UNMARKABLE and not blank
+def _written(value: Any, message: Message) -> Message:
+    return Message(encode(value), message.role, DIALECTS[message.dialect])
 
 
-def _same(block: dict[str, Any], values: Sequence[Any], spots: Sequence[Spot]) -> Spot | None:
-    """Where the client's block stands in the provider's turn."""
-    key = "id" if block.get("type") == "tool_use" else "text"
-    for n, place in spots:
-        other = values[n]["content"][place]
-        if other.get("type") == block.get("type") and other.get(key) == block.get(key) is not None:
-            return n, place
-    return None
+def _field(value: Any) -> str:
+    """Return the field of a message that holds its parts; empty if it has none."""
+    if not isinstance(value, dict):
+        return ""
+    return next((name for name in _WHOLE if isinstance(value.get(name), (str, list))), "")
+
+
+def _parts(value: Any, dialect: str) -> list[Any]:
+    """Return the parts of a message; a text is one part."""
+    field = _field(value)
+    content = value[field] if field else []
+    if isinstance(content, str):
+        return [{"type": _text_kind(value, dialect), "text": content}] if content else []
+    return list(content)
+
+
+def _text_kind(value: Any, dialect: str) -> str:
+    if dialect != "openai-responses":
+        return "text"
+    return "output_text" if value.get("role") == "assistant" else "input_text"
+
+
+def _takes_mark(part: Any) -> bool:
+    if not isinstance(part, dict):
+        return False
+    blank = part.get("type") == "text" and not take(part, "text").strip()
+    return part.get("type") not in _UNMARKABLE and not blank
+
+
+def _marks_of(shown: Sequence[Message]) -> tuple[list[_Mark], int]:
+    """Return the marks on the client's messages, in order, and how many parts these have."""
+    marks: list[_Mark] = []
+    parts: list[Any] = []
+    for message in shown:
+        for part in _parts(message.parsed, message.dialect):
+            if not is_point(part):
+                parts.append(part)
+                marks += [_Mark(name, mark, part, len(parts) - 1) for name, mark in _on(part)]
+            elif parts:  # a cache point stands behind what it marks
+                marks.append(_Mark(CACHE_POINT, part[CACHE_POINT], parts[-1], len(parts) - 1))
+    return marks, len(parts)
+
+
+def _on(part: Any) -> list[tuple[str, Any]]:
+    """Return the mark on a part, or on the last of the parts inside it."""
+    inside = part.get("content") if isinstance(part, dict) else None
+    holders = (part, *(inside[-1:] if isinstance(inside, list) else ()))
+    marks = [
+        (name, holder[name])
+        for holder in holders
+        if isinstance(holder, dict)
+        for name in CACHE_MARKS
+        if holder.get(name) is not None
+    ]
+    return marks[:1]
+
+
+def _spots_for(
+    marks: Sequence[_Mark], spots: Sequence[_Spot], number: int
+) -> dict[tuple[int, int], _Mark]:
+    """Return where each mark goes, by message and place; those whose part is gone are left out."""
+    by_key = {key: spot for spot in reversed(spots) if (key := _key(spot.part))}
+    chosen: dict[tuple[int, int], _Mark] = {}
+    for mark in marks:
+        if mark.place == number - 1:
+            spot: _Spot | None = spots[-1]
+        else:
+            # What was cited or cut has other words, and stands in its old place.
+            there = spots[mark.place] if len(spots) == number else None
+            spot = by_key.get(_key(mark.part), there)
+        if spot is not None:
+            chosen[spot.message, spot.place] = mark
+    return chosen
+
+
+def _key(part: Any) -> str:
+    """Return what tells a part from others: the id of a call or result, or its text."""
+    name = next(filter(None, (take(part, *path) for path in _IDS)), "")
+    return f"id {name}" if name else take(part, "text")
+
+
+def _set_mark(value: Any, place: int, mark: _Mark, dialect: str) -> None:
+    parts = _parts(value, dialect)
+    if mark.name == CACHE_POINT:
+        parts.insert(place + 1, {CACHE_POINT: mark.value})
+    else:
+        parts[place] = {**parts[place], mark.name: mark.value}
+    value[_field(value)] = parts
