@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fitting.test_citing import log
 from tests.proxy.gatekeeper import KEY, Got
-from tests.proxy.spoken import REF, call, says, text, thinking
+from tests.proxy.spoken import REF, call, says, text
 from tests.wire.answers.streams import Part, Script
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini", "converse", "cohere")
@@ -39,7 +38,7 @@ HEADERS = {
 LIST_NAMES = {"openai-responses": "input", "gemini": "contents"}
 TOOL = "read_log"
 _SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
-_PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+_IMAGE = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
 MARKS: dict[str, tuple[str, Any]] = {
     "anthropic": ("cache_control", {"type": "ephemeral"}),
     "openai-chat": ("cache_control", {"type": "ephemeral"}),
@@ -110,18 +109,41 @@ class ShiftingClient:
     chance: random.Random
     name: str
     """Of the conversation: no two begin alike."""
+    invents_ids: bool = False
     history: list[Any] = field(default_factory=list)
     asked: int = 0
+    invented: int = 0
 
     def add_answer(self, value: Any) -> None:
         """Append an answer of the model, and what the client says to it."""
         said = answer_messages(value, self.dialect)
         self.history += said
-        calls = calls_in(said, self.dialect)
-        results = [(call_id, self._result()) for call_id in calls]
-        self.history += result_messages(results, self.dialect)
+        if self.dialect == "gemini" and self.invents_ids:
+            self._invent_ids(said)
+        results = [(call_id, self._result()) for call_id in calls_in(said, self.dialect)]
+        self.chance.shuffle(results)
+        added = result_messages(results, self.dialect)
+        if self.dialect == "anthropic" and added:
+            self._add_beside(added[0]["content"])
+        self.history += added
         if not results or (self.dialect != "gemini" and self.chance.random() < 0.1):
             self.ask()
+
+    def _invent_ids(self, said: list[Any]) -> None:
+        """Give calls without an id one, as Pydantic AI and Gemini CLI do."""
+        for message in said:
+            for part in message["parts"]:
+                if "functionCall" in part and "id" not in part["functionCall"]:
+                    self.invented += 1
+                    part["functionCall"]["id"] = f"own_{self.invented}"
+
+    def _add_beside(self, blocks: list[Any]) -> None:
+        """Put an image into a result and words behind the results, as Claude Code does."""
+        if self.chance.random() < 0.2:
+            words = {"type": "text", "text": blocks[0]["content"]}
+            blocks[0]["content"] = [words, deepcopy(_IMAGE)]
+        if self.chance.random() < 0.3:
+            blocks.append({"type": "text", "text": "Remember the rules."})
 
     def ask(self) -> None:
         self.asked += 1
@@ -250,23 +272,19 @@ def result_messages(results: list[tuple[tuple[str, str], str]], dialect: str) ->
             ]
             return [{"role": "user", "content": blocks}]
         case "gemini":
-            parts = [
-                {
-                    "functionResponse": {
-                        **({"id": name} if name else {}),
-                        "name": tool,
-                        "response": {"output": words},
-                    }
-                }
-                for (name, tool), words in results
-            ]
-            return [{"role": "user", "parts": parts}]
+            return [{"role": "user", "parts": [_gemini_result(*result) for result in results]}]
         case _:
-            blocks = [
-                {"toolResult": {"toolUseId": name, "content": [{"text": words}]}}
-                for (name, _), words in results
-            ]
-            return [{"role": "user", "content": blocks}]
+            return [{"role": "user", "content": [_converse_result(*one) for one in results]}]
+
+
+def _converse_result(call_name: tuple[str, str], words: str) -> dict[str, Any]:
+    return {"toolResult": {"toolUseId": call_name[0], "content": [{"text": words}]}}
+
+
+def _gemini_result(call_name: tuple[str, str], words: str) -> dict[str, Any]:
+    name, tool = call_name
+    known = {"id": name} if name else {}
+    return {"functionResponse": {**known, "name": tool, "response": {"output": words}}}
 
 
 def _parts(message: Any) -> list[Any]:

@@ -102,7 +102,7 @@ class Thread(Generic[M]):
         self, state: FitState, first: int, last: int, owners: list[int], messages: Sequence[M]
     ) -> list[M]:
         parts: list[tuple[Any, M | None]] = []
-        for message, (start, stop) in zip(
+        for message, (start, _) in zip(
             state.sent.messages[first:last], state.origins[first:last], strict=True
         ):
             stand = STAND.get(message)

@@ -8,11 +8,11 @@ other ids. A wrong pair would cut another result into the place of this one.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.store.refs import REF, canonical, digest
+from holdfast.store.refs import DIGITS, REF, canonical, digest
 from holdfast.trim.standing import edits_of, own_of
 from holdfast.wire import Block, Message, ToolResult
 from holdfast.wire.message import result_texts
@@ -62,10 +62,9 @@ def _paired(shown: _Texts, theirs: _Texts) -> list[str]:
     by_id: defaultdict[str, deque[str]] = defaultdict(deque)
     for result, _, text in theirs:
         by_id[result.call_id].append(text)
-    ids = _ids(shown)
-    sure = {name for name in by_id if name and ids.count(name) == len(by_id[name])}
-    others = [text for name in by_id if name not in sure for text in by_id[name]]
-    by_content = _ByContent(others)
+    numbers = Counter(_ids(shown))
+    sure = {name for name in by_id if name and numbers[name] == len(by_id[name])}
+    by_content = _ByContent([text for name in by_id if name not in sure for text in by_id[name]])
     return [
         by_id[result.call_id].popleft() if result.call_id in sure else by_content.original(text)
         for result, _, text in shown
@@ -76,17 +75,18 @@ class _ByContent:
     """Finds the text that a result shows, whole or behind a ref."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-        self._by_digest: dict[str, str] | None = None
+        self._texts = frozenset(texts)
+        self._by_digits: dict[str, tuple[str, str]] | None = None
 
     def original(self, shown: str) -> str:
         """Return the text that is shown; what shows none of them is its own original."""
-        if shown in self._texts:
+        if not self._texts or shown in self._texts:
             return shown
-        if self._by_digest is None:
-            self._by_digest = {digest(canonical(text)): text for text in self._texts}
-        for ref in REF.finditer(shown) if self._by_digest else ():
-            for sha256, text in self._by_digest.items():
-                if sha256.startswith(ref[2]):
-                    return text
+        if self._by_digits is None:
+            digests = ((digest(canonical(text)), text) for text in self._texts)
+            self._by_digits = {sha256[:DIGITS]: (sha256, text) for sha256, text in digests}
+        for ref in REF.finditer(shown):
+            sha256, text = self._by_digits.get(ref[2][:DIGITS], ("", ""))
+            if sha256.startswith(ref[2]):
+                return text
         return shown

@@ -19,6 +19,9 @@ CACHE_POINT = "cachePoint"
 TEXT_KINDS = ("text", "input_text", "output_text")
 """The `type` of a text part; OpenAI's Responses names it by who speaks."""
 
+_EMPTY: tuple[Any, ...] = ([], "")
+_TEXT = {"text"}
+_MARK_FIELDS = frozenset(CACHE_MARKS)
 _CONTENTS = frozenset(("content", "parts", "output"))
 """Fields of a message that hold its parts, or one text."""
 _HOLDING = _CONTENTS | {"toolResult"}
@@ -32,7 +35,7 @@ _NAMED_ITEMS = tuple(
 )
 """Items of Responses that are what they say. Their `id` and `status` are the provider's notes,
 which clients keep or drop; the id of any other item may be all there is to it."""
-_SNAKE_CASE = {
+_CAMEL_CASE = {
     "function_call": "functionCall",
     "function_response": "functionResponse",
     "inline_data": "inlineData",
@@ -52,6 +55,8 @@ class _Form(NamedTuple):
 
     dialect: str
     keeps_thinking: bool
+    dropped: frozenset[str]
+    """Fields of a part that are left out."""
 
 
 def normal_form(value: Any, dialect: str, *, keeps_thinking: bool = True) -> Any:
@@ -59,30 +64,25 @@ def normal_form(value: Any, dialect: str, *, keeps_thinking: bool = True) -> Any
 
     Without thinking, None is returned for a message that is nothing else.
     """
-    form = _Form(dialect, keeps_thinking)
     if isinstance(value, str):  # a request of Responses or Cohere may be one text
         value = {"role": "user", "content": value}
     if not isinstance(value, dict):
         return value
     if not keeps_thinking and value.get("type") in _THOUGHTS:
         return None
-    fields = {
-        key: _content(value[key], form) if key in _CONTENTS else value[key]
-        for key in sorted(value)
-        if key not in CACHE_MARKS and (keeps_thinking or key not in _THOUGHT_FIELDS)
-    }
-    if dialect == "gemini":
-        fields.setdefault("role", "user")
-    elif dialect == "openai-responses" and fields.get("type", "message") in _NAMED_ITEMS:
-        for key in ("id", "status"):
-            fields.pop(key, None)
-        if fields.get("type") == "message":
-            del fields["type"]
-    return {key: inner for key, inner in fields.items() if not _is_empty(inner)}
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or value in ([], "")
+    dropped = _MARK_FIELDS if keeps_thinking else _MARK_FIELDS | _THOUGHT_FIELDS
+    form = _Form(dialect, keeps_thinking, dropped)
+    if dialect == "openai-responses" and value.get("type", "message") in _NAMED_ITEMS:
+        dropped |= {"id", "status", "type"} if "role" in value else {"id", "status"}
+    fields: dict[str, Any] = {"role": "user"} if dialect == "gemini" else {}
+    for key in sorted(value):
+        if key not in dropped:
+            inner = value[key]
+            if key in _CONTENTS:
+                inner = _content(inner, form)
+            if not (inner is None or inner in _EMPTY):
+                fields[key] = inner
+    return fields
 
 
 def _content(content: Any, form: _Form, depth: int = 0) -> Any:
@@ -91,11 +91,12 @@ def _content(content: Any, form: _Form, depth: int = 0) -> Any:
         content = [content]  # the brackets may be left out
     if not isinstance(content, list):
         return content
-    said = (part for part in content if not is_point(part))
-    if not form.keeps_thinking:
-        said = (part for part in said if not _is_thinking(part))
-    parts = [_part(part, form, depth) for part in said]
-    if len(parts) == 1 and isinstance(parts[0], dict) and parts[0].keys() == {"text"}:
+    parts = [
+        _part(part, form, depth)
+        for part in content
+        if not is_point(part) and (form.keeps_thinking or not _is_thinking(part))
+    ]
+    if len(parts) == 1 and isinstance(parts[0], dict) and parts[0].keys() == _TEXT:
         return parts[0]["text"]
     return parts
 
@@ -112,21 +113,19 @@ def _part(part: Any, form: _Form, depth: int) -> Any:
     if not isinstance(part, dict):
         return part
     if form.dialect == "gemini":
-        part = {_SNAKE_CASE.get(key, key): inner for key, inner in part.items()}
+        part = {_CAMEL_CASE.get(key, key): inner for key, inner in part.items()}
     is_text = part.get("type", "text") in TEXT_KINDS and isinstance(part.get("text"), str)
     fields: dict[str, Any] = {"text": part["text"]} if is_text else {}
     for key in sorted(part):
-        if key in CACHE_MARKS or (is_text and key == "type"):
-            continue
-        if not form.keeps_thinking and key in _THOUGHT_FIELDS:
+        if key in form.dropped or (is_text and key in ("text", "type")):
             continue
         inner = part[key]
         if key == "content" and depth < _DEEPEST:
             inner = _content(inner, form, depth + 1)
         elif key == "toolResult" and depth < _DEEPEST:  # Converse's
             inner = _part(inner, form, depth + 1)
-        if not (_is_empty(inner) or (key, inner) in _DEFAULTS):
-            fields.setdefault(key, inner)
+        if not (inner is None or inner in _EMPTY or (key, inner) in _DEFAULTS):
+            fields[key] = inner
     return fields
 
 
