@@ -220,6 +220,13 @@ def test_a_cache_that_was_cold_for_us_was_cold_for_the_untouched_request() -> No
         assert usage.saved_cost == float(dollars((50_000, GPT.input)))
 
 
+def test_what_we_made_too_short_to_be_cached_says_nothing_about_the_cache() -> None:
+    """The untouched request was long enough: it would have been read, and that is no saving."""
+    usage = used(openai(900), predicted=900, known=700, untouched=9_000, asked_known=7_000)
+    untouched = dollars((2_000, GPT.input), (7_000, GPT.cached))
+    assert usage.saved_cost == float(untouched - dollars((900, GPT.input)))
+
+
 def test_a_cache_of_openai_is_gone_after_an_hour() -> None:
     usage = used(
         openai(50_000),
@@ -467,6 +474,7 @@ def test_later_calls_of_an_answer_do_not_tell_what_the_cache_held_before_it() ->
     usage = used(
         [openai(10_000), openai(11_000, cached=9_984)],
         predicted=10_000,
+        known=9_000,  # and not found by the first call
         untouched=40_000,
         asked_known=35_000,
         expanded=Expanded(calls=1, tokens=900, rounds=1),

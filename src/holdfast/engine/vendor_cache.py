@@ -144,12 +144,15 @@ def asked_call(
 
     `sent` is what the provider reported of the request that was sent. The provider would have read
     the corresponding beginning of the asked request from its cache. Where an edit of ours broke
-    the cached prefix, it would have read what the previous request had in common with this one.
+    the cached prefix, or left too little of it to be cached, it would have read what the previous
+    request had in common with this one.
     """
     if not sent.used_cache and not _would_cache(asked, sent, policy, lives):
         return CallTokens(input=asked)
     read = asked_position(sent.cached, asked, sent, prefixes)
-    if prefixes.broken and _is_alive(prefixes, lives) and _may_hit(sent, prefixes, policy):
+    # What we made too short to be cached says nothing about the longer request that was asked.
+    is_silent = prefixes.broken or (policy is not None and prefixes.known < policy.least)
+    if is_silent and _is_alive(prefixes, lives) and _may_hit(sent, prefixes, policy):
         read = max(read, prefixes.asked_known)
     is_marked = policy is not None and policy.marked
     reach = max(0, asked - sent.behind_marks) if is_marked else asked
