@@ -247,7 +247,7 @@ def test_an_answer_that_breaks_off_is_gone(
 def test_a_request_that_the_store_failed_is_gone(
     proxy: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def away(*_: object) -> None:
+    async def away(*_: object, **__: object) -> None:
         raise StoreUnavailableError("the store is away", where="here", fix="Wait.")
 
     monkeypatch.setattr(type(proxy.service.engine.store), "session_with_head", away)

@@ -126,6 +126,7 @@ class Twins(RuleBasedStateMachine):
     def look_at_sessions(self, scope: Scope, heads: list[str]) -> None:
         self.both(lambda store: store.sessions(scope))
         self.both(lambda store: store.session_with_head(scope, heads))
+        self.both(lambda store: store.session_with_head(scope, heads, client=("", "")))
         self.both(lambda store: store.session_beside(scope, "put back"))
         self.both(lambda store: store.turns(scope, after=1))
         self.both(lambda store: store.usage(scope, by="session"))

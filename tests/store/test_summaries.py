@@ -144,6 +144,11 @@ def test_a_file_of_before_gets_a_place_for_summaries(sqlite: Opener) -> None:
     tools_used = ("lazy_saved", "tool_searches", "tool_calls", "lazy_calls")
     for column in ("answered", *tools_used, *figures, *estimates):
         db.execute(f"ALTER TABLE turns DROP COLUMN {column}")
+    for index in ("sessions_by_head", "sessions_by_client"):
+        db.execute(f"DROP INDEX {index}")
+    for column in ("client_session", "client_agent", "purpose"):
+        db.execute(f"ALTER TABLE sessions DROP COLUMN {column}")
+    db.execute("CREATE INDEX sessions_by_head ON sessions (workspace, owner, head)")
     db.execute("PRAGMA user_version = 3")
     assert db.execute("PRAGMA application_id").get == APPLICATION_ID
     db.close()

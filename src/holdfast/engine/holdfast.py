@@ -32,6 +32,7 @@ from holdfast.cite import Citation, CitingRules
 from holdfast.cite import count as count_text
 from holdfast.engine.chains import Chains
 from holdfast.engine.finding import SessionFinder
+from holdfast.engine.identity import UNKNOWN, OpenRequest, Sender
 from holdfast.engine.live import LiveSessions
 from holdfast.engine.options import assemble_options, fit_options, work_limits
 from holdfast.engine.remembering import Histories
@@ -430,13 +431,20 @@ class Holdfast:
         session.titles = self.titles
         return session
 
-    async def session_of(self, conversation: Conversation) -> Session:
-        """The session whose last request a conversation goes on from; a new one if none does."""
-        return await self._finder.session_of(conversation)
+    async def session_of(
+        self,
+        conversation: Conversation,
+        sender: Sender = UNKNOWN,
+        request: OpenRequest | None = None,
+    ) -> Session:
+        """Return the session that a request continues: see `SessionFinder.session_of`."""
+        return await self._finder.session_of(conversation, sender, request)
 
-    async def look_up(self, conversation: Conversation, name: str = "") -> Session:
-        """The session that a conversation would go on in, for a look: none begins by this."""
-        return await self._finder.look_up(conversation, name)
+    async def look_up(
+        self, conversation: Conversation, name: str = "", sender: Sender = UNKNOWN
+    ) -> Session:
+        """Return the session that a request would continue, without beginning one."""
+        return await self._finder.look_up(conversation, name, sender)
 
     async def fit(
         self,

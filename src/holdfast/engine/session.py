@@ -26,6 +26,7 @@ from holdfast.engine.accounting import (
     with_tools,
 )
 from holdfast.engine.heads import let_go_of, sharing
+from holdfast.engine.identity import OpenRequest, Sender
 from holdfast.engine.put_back import JOURNAL, PutBack, Wishes
 from holdfast.engine.record import (
     asked_body,
@@ -109,6 +110,8 @@ class Session:
         """Hears of contents that were stored."""
         self._put_any = False
         self._loaded = False
+        self._request: ref[OpenRequest] | None = None
+        """The last request that came in, as long as somebody holds it."""
         self._caught_up: ref[Conversation] | None = None
         """The request that it was caught up for: any other has to look again."""
         self._loading = asyncio.Lock()
@@ -203,13 +206,39 @@ class Session:
                 await self._read()
         return self
 
-    def begin(self, other: Session | None = None, shared: int = 0, messages: int = 0) -> Session:
+    @property
+    def answers_first(self) -> bool:
+        """Whether its first request is still on its way to an answer."""
+        request = self._request() if self._request is not None else None
+        return not self.record.turns and request is not None and request.is_open
+
+    def sent_by(self, sender: Sender, request: OpenRequest | None = None) -> Session:
+        """Note the client's ids on the record; of several ids, the last one counts."""
+        if request is not None:
+            self._request = ref(request)
+        record = self.record
+        if sender.session and (record.client, *record.client_key) != sender[:3]:
+            self._writer.record = msgspec.structs.replace(
+                record,
+                client=sender.client,
+                client_session=sender.session,
+                client_agent=sender.agent,
+            )
+        elif sender.client and not record.client:
+            self._writer.record = msgspec.structs.replace(record, client=sender.client)
+        return self
+
+    def begin(
+        self, other: Session | None = None, shared: int = 0, messages: int = 0, purpose: str = ""
+    ) -> Session:
         """Begin, with the first messages of another session if that has gone on differently.
 
         Only answers that stand among the first `messages`, those of the request, come along: what
         the other was answered where this one asks for its own answer stays with it.
         """
         self._loaded = True
+        if purpose:
+            self._writer.record = msgspec.structs.replace(self.record, purpose=purpose)
         if other is not None:
             self._writer.record = msgspec.structs.replace(
                 self.record, forked_from=other.name, shared=min(shared, messages - 1)

@@ -102,10 +102,10 @@ class TurnWriter:
         return answers
 
     def _title(self, state: FitState) -> str:
-        """What the session is called: that is said once, with its first request."""
-        if self.record.turns or not self.titles:
+        """Return the session's title: the first request with words of the user gives it."""
+        if self.record.title or not self.titles:
             return self.record.title
-        return self.record.title or title_of(state.asked)
+        return title_of(state.asked)
 
     def refuse_secrets(self) -> None:
         """Store nothing from here on that a policy which refuses secrets keeps out."""

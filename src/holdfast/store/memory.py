@@ -30,6 +30,7 @@ from holdfast.store.queue import JobQueue, Moment
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
+    ClientKey,
     Content,
     Damage,
     RefInfo,
@@ -266,10 +267,12 @@ class MemoryStore:
         return await self.session(scope), len(await self.journal.read(scope, journal))
 
     async def sessions(
-        self, scope: Scope, *, limit: int = 100, before: str = ""
+        self, scope: Scope, *, limit: int = 100, before: str = "", client_session: str = ""
     ) -> list[SessionRecord]:
         """The sessions last used."""
         latest = sorted(self._shelf(scope).sessions.values(), key=_use, reverse=True)
+        if client_session:
+            latest = [record for record in latest if record.client_session == client_session]
         if before:
             last = self._shelf(scope).sessions.get(before)
             if last is None:
@@ -277,13 +280,17 @@ class MemoryStore:
             latest = [record for record in latest if _use(record) < _use(last)]
         return latest[: max(limit, 0)]
 
-    async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
-        """The open session with the first of these heads."""
+    async def session_with_head(
+        self, scope: Scope, heads: Sequence[str], *, client: ClientKey | None = None
+    ) -> SessionRecord | None:
+        """Return the open session with the first of these heads."""
         order = {head: -n for n, head in enumerate(dict.fromkeys(filter(None, heads)))}
         having = [
             record
             for record in self._shelf(scope).sessions.values()
-            if record.head in order and record.closed_at is None
+            if record.head in order
+            and record.closed_at is None
+            and client in (None, record.client_key)
         ]
         return max(having, key=lambda each: (order[each.head], *_use(each)), default=None)
 
@@ -416,7 +423,7 @@ class MemoryStore:
             contents=len(sizes),
             size=sum(sizes.values()),
             stored=sum(sizes.values()),
-            sessions=len(shelf.sessions),
+            sessions=rules.count_sessions(shelf.sessions.values()),
             turns=sum(map(len, shelf.turns.values())),
             stale=states["stale"],
             damaged=states["damaged"],

@@ -22,6 +22,7 @@ from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
+    ClientKey,
     Content,
     Damage,
     RefInfo,
@@ -137,12 +138,20 @@ class Store(Protocol):
         """
 
     async def sessions(
-        self, scope: Scope, *, limit: int = 100, before: str = ""
+        self, scope: Scope, *, limit: int = 100, before: str = "", client_session: str = ""
     ) -> list[SessionRecord]:
-        """The sessions last used; `before` is the session to go on behind."""
+        """Return the sessions last used, of one client session if that is given.
 
-    async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
-        """The open session whose head is the first of `heads` that any has."""
+        `before` is the session to go on behind.
+        """
+
+    async def session_with_head(
+        self, scope: Scope, heads: Sequence[str], *, client: ClientKey | None = None
+    ) -> SessionRecord | None:
+        """Return the open session whose head is the first of `heads` that any has.
+
+        With `client`, only sessions whose `client_key` is equal count; without, all do.
+        """
 
     async def add_turn(
         self,

@@ -75,6 +75,10 @@ class Stored(msgspec.Struct, frozen=True):
         return f"<Stored {self.info.ref_id}, {len(self.data)} bytes>"
 
 
+ClientKey = tuple[str, str]
+"""The client's own ids of its session and, where a subagent sends the request, of that subagent."""
+
+
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A conversation over many requests."""
 
@@ -93,6 +97,19 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The session whose first messages it shares, which went on differently; empty if none."""
     shared: int = 0
     """How many messages these are."""
+    client: str = ""
+    """The program that sent it, such as `claude-code`; empty if it is not known."""
+    client_session: str = ""
+    """The client's own id of its session; the conversations of one client session share it."""
+    client_agent: str = ""
+    """The client's own id of a subagent; empty for its main conversation."""
+    purpose: str = ""
+    """What a side request is for, such as `title`; empty for a conversation."""
+
+    @property
+    def client_key(self) -> ClientKey:
+        """Which conversation of which client it is, as the client says."""
+        return self.client_session, self.client_agent
 
 
 EditAction = Literal[
@@ -413,6 +430,7 @@ class StoreStats(msgspec.Struct, frozen=True, kw_only=True):
     stored: int
     """Bytes they take up."""
     sessions: int
+    """Client sessions, and conversations without one; side requests do not count."""
     turns: int
     stale: int
     damaged: int

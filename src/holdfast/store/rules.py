@@ -103,6 +103,16 @@ def check_number(number: int, last: int) -> None:
         )
 
 
+def count_sessions(records: Iterable[SessionRecord]) -> int:
+    """Return how many sessions a person would count.
+
+    The conversations of one client session are one, and side requests are none.
+    """
+    conversations = [record for record in records if not record.purpose]
+    ids = {record.client_session for record in conversations} - {""}
+    return len(ids) + sum(not record.client_session for record in conversations)
+
+
 def closed(session: str, now: float) -> SessionRecord:
     """The record of a session that ends without a turn."""
     return SessionRecord(session=session, created_at=now, updated_at=now, closed_at=now)

@@ -9,6 +9,7 @@ smallest JSON value that changed and shares everything else, so what was sent on
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -107,6 +108,13 @@ class Conversation:
     def system(self) -> tuple[Block, ...]:
         """The system blocks, wherever the dialect puts them."""
         inside = (block for m in self.messages if m.role == "system" for block in m.blocks)
+        return (*self._dialect.system(self.rest), *inside)
+
+    @property
+    def leading_system(self) -> tuple[Block, ...]:
+        """The system blocks before the first message of anybody else."""
+        leading = takewhile(lambda message: message.role == "system", self.messages)
+        inside = (block for message in leading for block in message.blocks)
         return (*self._dialect.system(self.rest), *inside)
 
     @property

@@ -80,8 +80,8 @@ SELECT * FROM holdfast.audit WHERE workspace = $1 AND username = $2 ORDER BY at,
 _ADD_SESSION: LiteralString = """
 INSERT INTO holdfast.sessions (
     workspace, username, session, dialect, model, title, head, turns, created_at, updated_at,
-    closed_at, forked_from, shared)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    closed_at, forked_from, shared, client, client_session, client_agent, purpose)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 ON CONFLICT DO NOTHING
 RETURNING session
 """

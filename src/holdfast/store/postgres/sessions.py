@@ -15,7 +15,7 @@ from holdfast.store import rules
 from holdfast.store.postgres import answers, blobs, facts, jobs, journal, originals, text
 from holdfast.store.postgres import turns as remembered
 from holdfast.store.postgres.database import Connection, Database
-from holdfast.store.records import SessionRecord, Turn
+from holdfast.store.records import ClientKey, SessionRecord, Turn
 from holdfast.store.scope import Scope
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -36,14 +36,15 @@ LEFT JOIN holdfast.sessions AS s
 
 _SESSIONS: LiteralString = """
 SELECT * FROM holdfast.sessions
-WHERE workspace = $1 AND username = $2
+WHERE workspace = $1 AND username = $2 AND ($4 = '' OR client_session = $4)
 ORDER BY updated_at DESC, session DESC
 LIMIT $3
 """
 
 _SESSIONS_BEFORE: LiteralString = """
 SELECT * FROM holdfast.sessions
-WHERE workspace = $1 AND username = $2 AND (updated_at, session) < ($4, $5)
+WHERE workspace = $1 AND username = $2 AND ($4 = '' OR client_session = $4)
+    AND (updated_at, session) < ($5, $6)
 ORDER BY updated_at DESC, session DESC
 LIMIT $3
 """
@@ -52,6 +53,7 @@ _WITH_HEAD: LiteralString = """
 SELECT * FROM holdfast.sessions
 WHERE workspace = $1 AND username = $2 AND head = ANY($3::text[])
     AND head <> '' AND closed_at IS NULL
+    AND ($4::text IS NULL OR (client_session = $4 AND client_agent = $5))
 ORDER BY array_position($3::text[], head), updated_at DESC, session DESC
 LIMIT 1
 """
@@ -59,13 +61,15 @@ LIMIT 1
 _SAVE_SESSION: LiteralString = """
 INSERT INTO holdfast.sessions (
     workspace, username, session, dialect, model, title, head, turns, created_at, updated_at,
-    closed_at, forked_from, shared)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    closed_at, forked_from, shared, client, client_session, client_agent, purpose)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 ON CONFLICT (workspace, username, session) DO UPDATE SET
     dialect = excluded.dialect, model = excluded.model, title = excluded.title,
     head = excluded.head, turns = excluded.turns, created_at = excluded.created_at,
     updated_at = excluded.updated_at, closed_at = excluded.closed_at,
-    forked_from = excluded.forked_from, shared = excluded.shared
+    forked_from = excluded.forked_from, shared = excluded.shared,
+    client = excluded.client, client_session = excluded.client_session,
+    client_agent = excluded.client_agent, purpose = excluded.purpose
 """
 
 _LAST_TURN: LiteralString = """
@@ -205,10 +209,10 @@ async def session_beside(
 
 
 async def sessions(
-    database: Database, scope: Scope, *, limit: int, before: str
+    database: Database, scope: Scope, *, limit: int, before: str, client_session: str
 ) -> list[SessionRecord]:
-    """The sessions last used."""
-    asked = (scope.workspace, scope.user, max(limit, 0))
+    """Return the sessions last used."""
+    asked = (scope.workspace, scope.user, max(limit, 0), client_session)
     if not before:
         return [record_of(row) for row in await database.fetch(_SESSIONS, *asked)]
     last = await database.fetch(_SESSION, scope.workspace, scope.user, before)
@@ -219,12 +223,15 @@ async def sessions(
 
 
 async def session_with_head(
-    database: Database, scope: Scope, heads: Sequence[str]
+    database: Database, scope: Scope, heads: Sequence[str], client: ClientKey | None
 ) -> SessionRecord | None:
-    """The open session with the first of these heads."""
+    """Return the open session with the first of these heads, of one client or of any."""
     # Inside an array the driver encodes by itself.
     asked = [text.encode(head).decode() for head in heads]
-    rows = await database.fetch(_WITH_HEAD, scope.workspace, scope.user, asked)
+    client_session, client_agent = client or (None, None)
+    rows = await database.fetch(
+        _WITH_HEAD, scope.workspace, scope.user, asked, client_session, client_agent
+    )
     return record_of(rows[0]) if rows else None
 
 

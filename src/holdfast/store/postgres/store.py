@@ -29,6 +29,7 @@ from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
+    ClientKey,
     Content,
     Damage,
     RefInfo,
@@ -160,14 +161,18 @@ class PostgresStore:
         return await sessions.session_beside(self._database, scope, journal)
 
     async def sessions(
-        self, scope: Scope, *, limit: int = 100, before: str = ""
+        self, scope: Scope, *, limit: int = 100, before: str = "", client_session: str = ""
     ) -> list[SessionRecord]:
         """The sessions last used."""
-        return await sessions.sessions(self._database, scope, limit=limit, before=before)
+        return await sessions.sessions(
+            self._database, scope, limit=limit, before=before, client_session=client_session
+        )
 
-    async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
-        """The open session with the first of these heads."""
-        return await sessions.session_with_head(self._database, scope, heads)
+    async def session_with_head(
+        self, scope: Scope, heads: Sequence[str], *, client: ClientKey | None = None
+    ) -> SessionRecord | None:
+        """Return the open session with the first of these heads."""
+        return await sessions.session_with_head(self._database, scope, heads, client)
 
     async def add_turn(
         self,

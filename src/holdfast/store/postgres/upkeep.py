@@ -76,7 +76,11 @@ SELECT
     (SELECT count(*) FROM once) AS contents,
     (SELECT coalesce(sum(size), 0) FROM once)::bigint AS size,
     (SELECT coalesce(sum(stored), 0) FROM once)::bigint AS stored,
-    (SELECT count(*) FROM holdfast.sessions WHERE workspace = $1 AND username = $2) AS sessions,
+    (
+        SELECT count(DISTINCT nullif(client_session, ''))
+            + count(*) FILTER (WHERE client_session = '')
+        FROM holdfast.sessions WHERE workspace = $1 AND username = $2 AND purpose = ''
+    ) AS sessions,
     (SELECT count(*) FROM holdfast.turns WHERE workspace = $1 AND username = $2) AS turns,
     (SELECT count(*) FROM live WHERE damage IS NULL AND expires_at <= $3) AS stale,
     (SELECT count(*) FROM live WHERE damage IS NOT NULL) AS damaged,

@@ -14,7 +14,14 @@ import msgspec
 
 from holdfast.store import rules
 from holdfast.store.pack import Packed, unpack
-from holdfast.store.records import NANO, AuditEntry, SessionRecord, Turn, UsageTotal
+from holdfast.store.records import (
+    NANO,
+    AuditEntry,
+    ClientKey,
+    SessionRecord,
+    Turn,
+    UsageTotal,
+)
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import answers, contents, facts, jobs, journal, originals
 from holdfast.store.sqlite import turns as remembered
@@ -58,31 +65,46 @@ def get_beside(
     return record and rules.from_json(record, SessionRecord), length or 0
 
 
-def latest(db: apsw.Connection, scope: Scope, *, limit: int, before: str) -> list[SessionRecord]:
-    """The sessions last used."""
+def latest(
+    db: apsw.Connection, scope: Scope, *, limit: int, before: str, client_session: str
+) -> list[SessionRecord]:
+    """Return the sessions last used."""
     place: tuple[float, str] = (float("inf"), "")
     if before:
         last = get(db, scope.of(before))
         if last is None:
             raise rules.no_place_to_go_on(before)
         place = (last.updated_at, last.session)
+    of_client = " AND client_session = ?" if client_session else ""
     rows = db.execute(
-        "SELECT record FROM sessions WHERE workspace = ? AND owner = ?"
+        f"SELECT record FROM sessions WHERE workspace = ? AND owner = ?{of_client}"  # noqa: S608
         " AND (updated_at, session) < (?, ?) ORDER BY updated_at DESC, session DESC LIMIT ?",
-        (scope.workspace, scope.user, *place, max(limit, 0)),
+        (
+            *(scope.workspace, scope.user),
+            *filter(None, [client_session]),
+            *place,
+            max(limit, 0),
+        ),
     )
     return [rules.from_json(record, SessionRecord) for (record,) in rows]
 
 
-def with_head(db: apsw.Connection, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
-    """The open session with the first of these heads."""
+def with_head(
+    db: apsw.Connection, scope: Scope, heads: Sequence[str], client: ClientKey | None
+) -> SessionRecord | None:
+    """Return the open session with the first of these heads, of one client or of any."""
+    of_client = "" if client is None else " AND s.client_session = ? AND s.client_agent = ?"
     # Without being told which index, SQLite goes through all sessions of the user for each head.
     record = db.execute(
-        "SELECT s.record FROM json_each(?) AS h"
+        "SELECT s.record FROM json_each(?) AS h"  # noqa: S608 - constants
         " CROSS JOIN sessions AS s INDEXED BY sessions_by_head ON s.head = h.value"
-        " WHERE s.workspace = ? AND s.owner = ? AND s.closed_at IS NULL"
+        f" WHERE s.workspace = ? AND s.owner = ? AND s.closed_at IS NULL{of_client}"
         " ORDER BY h.key, s.updated_at DESC, s.session DESC LIMIT 1",
-        (json.dumps([head for head in heads if head]), scope.workspace, scope.user),
+        (
+            json.dumps([head for head in heads if head]),
+            *(scope.workspace, scope.user),
+            *(client or ()),
+        ),
     ).get
     return None if record is None else rules.from_json(record, SessionRecord)
 
@@ -90,13 +112,16 @@ def with_head(db: apsw.Connection, scope: Scope, heads: Sequence[str]) -> Sessio
 def save(db: apsw.Connection, scope: Scope, record: SessionRecord) -> None:
     """Write a session's record."""
     db.execute(
-        "INSERT INTO sessions (workspace, owner, session, head, updated_at, closed_at, record)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET head = excluded.head,"
+        "INSERT INTO sessions (workspace, owner, session, head, updated_at, closed_at, record,"
+        " client_session, client_agent, purpose)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET head = excluded.head,"
         " updated_at = excluded.updated_at, closed_at = excluded.closed_at,"
-        " record = excluded.record",
+        " record = excluded.record, client_session = excluded.client_session,"
+        " client_agent = excluded.client_agent, purpose = excluded.purpose",
         (
             *(scope.workspace, scope.user, record.session, record.head),
             *(record.updated_at, record.closed_at, rules.to_json(record)),
+            *(*record.client_key, record.purpose),
         ),
     )
 

@@ -25,6 +25,7 @@ from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
+    ClientKey,
     Content,
     Damage,
     RefInfo,
@@ -230,14 +231,20 @@ class SqliteStore:
         return await self._readers.look(lambda db: sessions.get_beside(db, scope, journal))
 
     async def sessions(
-        self, scope: Scope, *, limit: int = 100, before: str = ""
+        self, scope: Scope, *, limit: int = 100, before: str = "", client_session: str = ""
     ) -> list[SessionRecord]:
         """The sessions last used."""
-        return await self._read(lambda db: sessions.latest(db, scope, limit=limit, before=before))
+        return await self._read(
+            lambda db: sessions.latest(
+                db, scope, limit=limit, before=before, client_session=client_session
+            )
+        )
 
-    async def session_with_head(self, scope: Scope, heads: Sequence[str]) -> SessionRecord | None:
-        """The open session with the first of these heads."""
-        return await self._readers.look(lambda db: sessions.with_head(db, scope, heads))
+    async def session_with_head(
+        self, scope: Scope, heads: Sequence[str], *, client: ClientKey | None = None
+    ) -> SessionRecord | None:
+        """Return the open session with the first of these heads."""
+        return await self._readers.look(lambda db: sessions.with_head(db, scope, heads, client))
 
     async def add_turn(
         self,

@@ -71,10 +71,12 @@ def stats(db: apsw.Connection, scope: Scope, now: float) -> StoreStats:
         f" WHERE id IN (SELECT content FROM refs WHERE {_MINE} AND content IS NOT NULL)",
         _mine(scope),
     ).get
-    sessions, turns = (
-        db.execute(f"SELECT count(*) FROM {table} WHERE {_MINE}", _mine(scope)).get  # noqa: S608
-        for table in ("sessions", "turns")
-    )
+    turns = db.execute(f"SELECT count(*) FROM turns WHERE {_MINE}", _mine(scope)).get  # noqa: S608
+    sessions = db.execute(
+        "SELECT count(DISTINCT nullif(client_session, ''))"  # noqa: S608
+        f" + coalesce(sum(client_session = ''), 0) FROM sessions WHERE {_MINE} AND purpose = ''",
+        _mine(scope),
+    ).get
     return StoreStats(
         refs=sum(by_kind.values()),
         contents=held,

@@ -13,6 +13,7 @@ from holdfast.assemble.requests import spoken
 from holdfast.engine import Holdfast
 from holdfast.engine.heads import let_go_of
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
+from holdfast.surfaces.proxy.client_ids import sender_of
 from holdfast.surfaces.proxy.delivery import Outcome
 from holdfast.surfaces.proxy.dispatch import Dispatch
 from holdfast.surfaces.proxy.incoming import Incoming
@@ -37,7 +38,8 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
         tokens = await off_loop(size, partial(_tokens_as_is, service, incoming, engine))
         return _told(dialect, tokens)
     conversation = await off_loop(size // READING, partial(_read, service, incoming))
-    session = await engine.look_up(conversation, incoming.switches.session)
+    sender = sender_of(incoming.headers, conversation)
+    session = await engine.look_up(conversation, incoming.switches.session, sender)
     dispatch = Dispatch(service, incoming, incoming.route.model or conversation.model or "")
     preparing = Preparing(service, incoming, engine, dispatch)
     options, budget = preparing.options(conversation), preparing.turn_budget

@@ -17,6 +17,7 @@ from holdfast.fitting import FitOptions, FitState, Fitted
 from holdfast.fitting.deferring import deferred_tools
 from holdfast.fitting.draft import origins_of
 from holdfast.store.records import Edit, saved_tokens
+from holdfast.surfaces.proxy.client_ids import sender_of
 from holdfast.surfaces.proxy.dispatch import Dispatch
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import log
@@ -192,9 +193,11 @@ class Preparing:
         return Fitted(self.incoming.body, counted, limit, edits, state)
 
     async def _session_of(self, conversation: Conversation) -> Session:
-        if self.incoming.switches.session:
-            return await self.engine.session(self.incoming.switches.session).load()
-        return await self.engine.session_of(conversation)
+        """Return the session that the client names, else the one that the request continues."""
+        sender = sender_of(self.incoming.headers, conversation)
+        if name := self.incoming.switches.session:
+            return (await self.engine.session(name).load()).sent_by(sender)
+        return await self.engine.session_of(conversation, sender, self.incoming.seen)
 
     async def folded(self, prepared: Prepared, before: Fitted, tokens: int) -> Fitted | None:
         """The request folded until it may grow by some tokens; None if that cannot be."""

@@ -77,6 +77,8 @@ class RequestSeen:
         self.client = 0.0
         """Time spent waiting for the client: for its body, and until it takes what it gets."""
         self.total = 0.0
+        self.is_open = True
+        """Whether the client still waits for its answer, or a part of it."""
         self.began_at = time.time_ns()
         self._began = time.perf_counter()
 
@@ -98,6 +100,7 @@ class RequestSeen:
 
     def ended(self) -> None:
         """The client has all it will get."""
+        self.is_open = False
         self.total = time.perf_counter() - self._began
 
     async def taken(self, message: Mapping[str, object], sent: Awaitable[None]) -> None:
