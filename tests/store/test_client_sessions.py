@@ -88,7 +88,7 @@ def test_a_file_from_before_there_were_ids_is_brought_up_to_date(sqlite: Opener)
     for name in ("client", "client_session", "client_agent", "purpose"):
         del old[name]
     with closing(apsw.Connection(str(file))) as db:
-        for number in range(1, 13):
+        for number in range(1, 14):
             db.execute((folder / f"{number:04}.sql").read_text("utf-8"))
         db.execute(
             "INSERT INTO sessions (workspace, owner, session, head, updated_at, record)"
@@ -96,7 +96,7 @@ def test_a_file_from_before_there_were_ids_is_brought_up_to_date(sqlite: Opener)
             (HERE.workspace, HERE.user, json.dumps(old)),
         )
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute("PRAGMA user_version = 12")
+        db.execute("PRAGMA user_version = 13")
     sqlite.run(_old_and_new_are_found)
 
 
@@ -104,7 +104,7 @@ def test_a_database_from_before_there_were_ids_is_brought_up_to_date(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     postgres = Opener(postgres_url)
-    earlier = {number: script for number, script in scripts().items() if number < 14}
+    earlier = {number: script for number, script in scripts().items() if number < 15}
     with monkeypatch.context() as patched:
         patched.setattr("holdfast.store.postgres.migrate.scripts", lambda: earlier)
 

@@ -1,10 +1,15 @@
--- The client's own ids of its session and subagent: two agents may begin with the same messages.
--- What a side request was for.
-ALTER TABLE sessions ADD COLUMN client_session TEXT NOT NULL DEFAULT '';
-ALTER TABLE sessions ADD COLUMN client_agent TEXT NOT NULL DEFAULT '';
-ALTER TABLE sessions ADD COLUMN purpose TEXT NOT NULL DEFAULT '';
-DROP INDEX sessions_by_head;
-CREATE INDEX sessions_by_head
-    ON sessions (workspace, owner, head, client_session, client_agent) WHERE closed_at IS NULL;
-CREATE INDEX sessions_by_client
-    ON sessions (workspace, owner, client_session, updated_at, session, purpose);
+-- Figures of the bill: cache writes by their price, list prices of the offline model's answers, and
+-- which turns hold estimates. Turns of earlier versions had their savings estimated.
+ALTER TABLE turns ADD COLUMN cache_written INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN cache_written_hour INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN demo_cost REAL NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN demo_saved_cost REAL NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN unreported INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN assumed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN unpriced INTEGER NOT NULL DEFAULT 0;
+UPDATE turns SET
+    cache_written = coalesce(json_extract(record, '$.usage.cache_written'), 0),
+    estimated = untouched <> input,
+    assumed = untouched <> input,
+    unpriced = json_extract(record, '$.usage.cost') IS NULL AND cost = 0 AND input > 0;
