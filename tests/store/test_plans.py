@@ -17,6 +17,7 @@ import apsw
 import pytest
 
 from holdfast import Holdfast
+from holdfast.store import Scope
 from holdfast.wire import read
 
 Statements = dict[str, Any]
@@ -74,7 +75,7 @@ def _plans(path: Path, statements: Statements) -> dict[str, str]:
     plans: dict[str, str] = {}
     connection = apsw.Connection(str(path))
     for sql, values in list(statements.items()):  # this connection is watched as well
-        if sql.startswith(("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")):
+        if sql.lstrip().startswith(("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")):
             steps = connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)
             plans[sql] = "; ".join(str(detail) for *_, detail in steps)
     connection.close()
@@ -87,3 +88,27 @@ def _is_long(plan: str) -> bool:
     given = ("VIRTUAL TABLE", "VALUES CLAUSE", "CONSTANT ROW")  # what the statement itself brings
     whole = any(step.startswith("SCAN") and not any(g in step for g in given) for step in steps)
     return whole or any(step.endswith("(workspace=? AND owner=?)") for step in steps)
+
+
+def test_pages_over_several_workspaces_sort_keys_and_no_records(
+    tmp_path: Path, statements: Statements
+) -> None:
+    """With 1,000 workspaces and 40,000 sessions, ten of them were found in 33 ms instead of 3."""
+    path = tmp_path / "holdfast.db"
+
+    async def work() -> None:
+        async with Holdfast.open(f"sqlite:///{path}") as engine:
+            statements.clear()
+            scopes = [Scope("local", name) for name in ("red", "blue")]
+            across = engine.store.across
+            await across.sessions(scopes, limit=10)
+            await across.failures(scopes, limit=10)
+            await across.usage_of_sessions([scope.of("s") for scope in scopes])
+
+    asyncio.run(work())
+    plans = [plan for sql, plan in _plans(path, statements).items() if "json_each" in sql]
+    used = ["COVERING INDEX sessions_latest", "INDEX turns_failed", "INDEX turns_by_number"]
+    assert len(plans) == len(used)
+    assert all(any(index in plan for plan in plans) for index in used), plans
+    own = [step for plan in plans for step in plan.split("; ") if step.startswith("SCAN")]
+    assert all("VIRTUAL TABLE" in step or step == "SCAN n" for step in own), own

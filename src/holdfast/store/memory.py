@@ -15,9 +15,11 @@ import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
+from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
+from holdfast.store.memory_across import MemoryAcross
 from holdfast.store.memory_answers import MemoryAnswers
 from holdfast.store.memory_facts import MemoryFacts
 from holdfast.store.memory_journal import MemoryJournal
@@ -55,6 +57,8 @@ class MemoryStore:
         self._clock = clock
         self._workspaces: dict[str, Workspace] = {}
         self._shelves: dict[tuple[str, str], Shelf] = {}
+        self.across: AcrossScopes = MemoryAcross(self._shelves, self._info, self._stats)
+        """Several workspaces at once."""
         moment = self._moment if clock is time.time else self._hand_set
         self._queue = MemoryQueue(moment, self._keep_summary, self._retell)
         self.jobs: JobQueue = self._queue
@@ -408,6 +412,9 @@ class MemoryStore:
 
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
+        return self._stats(scope)
+
+    def _stats(self, scope: Scope) -> StoreStats:
         shelf, live = self._shelf(scope), list(self._shelf(scope).live())
         states = Counter(self._info(scope, ref).state for ref in live)
         sizes = {ref.sha256: ref.size for ref in live}

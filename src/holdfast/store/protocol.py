@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
@@ -47,6 +48,8 @@ class Store(Protocol):
 
     url: str
     """What it was opened with, without a password."""
+    across: AcrossScopes
+    """Several workspaces of one user at once."""
     jobs: JobQueue
     """Work for the background."""
     remembered: TurnShelf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from holdfast.store.records import (
     Damage,
     SessionRecord,
     State,
+    StoreStats,
     Turn,
     UsageTotal,
     sum_dollars,
@@ -233,6 +235,16 @@ def total(name: str, turns: Sequence[Turn]) -> UsageTotal:
         assumed=sum(usage.assumed for usage in usages),
         unpriced=sum(usage.unpriced for usage in usages),
     )
+
+
+def added_stats(parts: Sequence[StoreStats]) -> StoreStats:
+    """Return the sum of what several scopes hold."""
+    kinds: Counter[str] = Counter()
+    for part in parts:
+        kinds.update(part.by_kind)
+    fields = [field for field in StoreStats.__struct_fields__ if field != "by_kind"]
+    sums = {field: sum(getattr(part, field) for part in parts) for field in fields}
+    return StoreStats(**sums, by_kind=dict(sorted(kinds.items())))
 
 
 def day_of(at: float) -> str:

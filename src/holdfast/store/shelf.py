@@ -5,12 +5,15 @@ shelf: after rules and transfer. It keeps no scope: whoever holds a shelf may re
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.store import rules, transfer
 from holdfast.store.records import AuditEntry, Content, RefInfo, SessionRecord, Summary, Turn
 from holdfast.store.refs import DIGITS, RefName, digest
+
+_places = itertools.count(1)
 
 
 @dataclass(eq=False)
@@ -27,6 +30,8 @@ class Ref:
     accesses: int = 0
     removed: bool = False
     uses: set[str] = field(default_factory=set)
+    place: int = 0
+    """Its number in the order in which refs were stored, over all shelves."""
 
     @property
     def sha256(self) -> str:
@@ -145,6 +150,7 @@ class Shelf:
     def add(self, ref: Ref) -> None:
         """Put a ref last, in the place of one with its key."""
         self.remove(ref.key)
+        ref.place = next(_places)
         self.refs[ref.key] = ref
         self._by_digits.setdefault(ref.sha256[:DIGITS], []).append(ref)
 

@@ -101,6 +101,16 @@ ORDER BY r.number DESC
 LIMIT $5
 """
 
+_LIST_OF_MANY: LiteralString = """
+SELECT r.*, c.damage
+FROM holdfast.refs AS r
+LEFT JOIN holdfast.contents AS c ON c.workspace = r.workspace AND c.sha256 = r.sha256
+WHERE r.username = $1 AND r.workspace = ANY ($2::text[]) AND NOT r.removed
+  AND r.number < $3 AND $4 IN ('', r.kind)
+ORDER BY r.number DESC
+LIMIT $5
+"""
+
 _LIST_OF_SESSION: LiteralString = """
 SELECT r.*, c.damage
 FROM holdfast.uses AS u
@@ -209,18 +219,34 @@ async def refs(
     database: Database, scope: Scope, now: float, *, kind: str, limit: int, before: str
 ) -> list[RefInfo]:
     """The refs stored last."""
-    number = _NEWEST
-    if before:
-        last = await _find(database, scope, before)
-        if last is None:
-            raise rules.no_place_to_go_on(before)
-        number = last["number"]
+    number = await _place(database, scope, before) if before else _NEWEST
     asked = (scope.workspace, scope.user, number, kind, max(limit, 0))
     if scope.session:
         rows = await database.fetch(_LIST_OF_SESSION, *asked, scope.session)
     else:
         rows = await database.fetch(_LIST, *asked)
     return [info_of(row, now) for row in rows]
+
+
+async def newest_of(
+    database: Database,
+    owners: tuple[str, list[str]],
+    *,
+    kind: str,
+    limit: int,
+    before: tuple[Scope, str] | None,
+) -> list[Any]:
+    """Return the refs stored last in some workspaces of a user, as rows."""
+    number = _NEWEST if before is None else await _place(database, *before)
+    return await database.fetch(_LIST_OF_MANY, *owners, number, kind, max(limit, 0))
+
+
+async def _place(database: Database, scope: Scope, ref: str) -> int:
+    last = await _find(database, scope, ref)
+    if last is None:
+        raise rules.no_place_to_go_on(ref)
+    number: int = last["number"]
+    return number
 
 
 async def forget(database: Database, scope: Scope, refs: Sequence[str], now: float) -> int:

@@ -222,8 +222,7 @@ async def session_with_head(
     database: Database, scope: Scope, heads: Sequence[str]
 ) -> SessionRecord | None:
     """The open session with the first of these heads."""
-    # Inside an array the driver encodes by itself.
-    asked = [text.encode(head).decode() for head in heads]
+    asked = text.encoded(heads)
     rows = await database.fetch(_WITH_HEAD, scope.workspace, scope.user, asked)
     return record_of(rows[0]) if rows else None
 

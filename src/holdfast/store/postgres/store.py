@@ -12,10 +12,12 @@ from typing import Literal, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
+from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
 from holdfast.store.postgres import moving, originals, sessions, summaries, upkeep
+from holdfast.store.postgres.across import PostgresAcross
 from holdfast.store.postgres.answers import PostgresAnswers
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.facts import PostgresFacts
@@ -65,6 +67,8 @@ class PostgresStore:
         self._clock = clock
         self._put = 0
         self.url = database.url
+        self.across: AcrossScopes = PostgresAcross(database, clock)
+        """Several workspaces at once."""
         self.jobs: JobQueue = PostgresQueue(database, clock)
         """Work for the background."""
         self.remembered: TurnShelf = PostgresTurns(database)
@@ -232,7 +236,7 @@ class PostgresStore:
 
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
-        return await upkeep.stats(self._database, scope, self._clock())
+        return await upkeep.stats(self._database, scope.user, [scope.workspace], self._clock())
 
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""

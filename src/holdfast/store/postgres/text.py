@@ -8,6 +8,7 @@ two texts never become one.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _ESCAPE = "\uffff"
 _UNSTORABLE = re.compile("[\0\ud800-\udfff\uffff]")
@@ -21,6 +22,11 @@ def encode(text: str) -> bytes:
     except UnicodeEncodeError:
         return _escaped(text).encode()
     return data if b"\0" not in data and b"\xef\xbf\xbf" not in data else _escaped(text).encode()
+
+
+def encoded(texts: Iterable[str]) -> list[str]:
+    """Return texts for an array, inside of which the driver encodes by itself."""
+    return [encode(text).decode() for text in texts]
 
 
 def decode(data: bytes) -> str:

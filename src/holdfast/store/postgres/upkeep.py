@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
-from holdfast.store.postgres import answers, blobs, facts, journal, shelf, summaries, tools
+from holdfast.store.postgres import answers, blobs, facts, journal, shelf, summaries, text, tools
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.protocol import Progress
 from holdfast.store.records import AuditEntry, Cleaned, Damage, StoreStats, UsageTotal
 from holdfast.store.scope import Scope
 
-_USAGE: LiteralString = """
-SELECT
-    CASE $3
-        WHEN 'model' THEN model
-        WHEN 'session' THEN session
-        ELSE to_char(to_timestamp(started_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD')
-    END AS name,
+DAY: LiteralString = "to_char(to_timestamp(started_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+SUMS: LiteralString = """
     count(*) AS turns,
     sum(predicted)::bigint AS predicted,
     sum(untouched)::bigint AS untouched,
@@ -50,10 +46,16 @@ SELECT
     count(*) FILTER (WHERE estimated) AS estimated,
     count(*) FILTER (WHERE assumed) AS assumed,
     count(*) FILTER (WHERE unpriced) AS unpriced
+"""
+"""The fields of `UsageTotal` behind its name, summed over turns."""
+
+_USAGE: LiteralString = f"""
+SELECT CASE $3 WHEN 'model' THEN model WHEN 'session' THEN session ELSE {DAY} END AS name,
+    {SUMS}
 FROM holdfast.turns
 WHERE workspace = $1 AND username = $2 AND $4 IN ('', session) AND started_at >= $5
 GROUP BY 1
-"""
+"""  # noqa: S608 - constants
 
 _AUDIT: LiteralString = """
 SELECT * FROM holdfast.audit
@@ -64,20 +66,23 @@ LIMIT $3 OFFSET $4
 
 _STATS: LiteralString = """
 WITH live AS (
-    SELECT r.sha256, r.kind, r.size, r.flags, r.expires_at, c.damage, octet_length(c.data) AS stored
+    SELECT workspace, sha256, r.kind, r.size, r.flags, r.expires_at, c.damage,
+        octet_length(c.data) AS stored
     FROM holdfast.refs AS r
     LEFT JOIN holdfast.contents AS c USING (workspace, sha256)
-    WHERE r.workspace = $1 AND r.username = $2 AND NOT r.removed
+    WHERE r.workspace = ANY ($1::text[]) AND r.username = $2 AND NOT r.removed
 ), once AS (
-    SELECT DISTINCT ON (sha256) size, stored FROM live
+    SELECT DISTINCT ON (workspace, sha256) size, stored FROM live
 )
 SELECT
     (SELECT count(*) FROM live) AS refs,
     (SELECT count(*) FROM once) AS contents,
     (SELECT coalesce(sum(size), 0) FROM once)::bigint AS size,
     (SELECT coalesce(sum(stored), 0) FROM once)::bigint AS stored,
-    (SELECT count(*) FROM holdfast.sessions WHERE workspace = $1 AND username = $2) AS sessions,
-    (SELECT count(*) FROM holdfast.turns WHERE workspace = $1 AND username = $2) AS turns,
+    (SELECT count(*) FROM holdfast.sessions
+     WHERE workspace = ANY ($1::text[]) AND username = $2) AS sessions,
+    (SELECT count(*) FROM holdfast.turns
+     WHERE workspace = ANY ($1::text[]) AND username = $2) AS turns,
     (SELECT count(*) FROM live WHERE damage IS NULL AND expires_at <= $3) AS stale,
     (SELECT count(*) FROM live WHERE damage IS NOT NULL) AS damaged,
     (SELECT count(*) FROM live WHERE flags <> '[]') AS flagged,
@@ -182,9 +187,9 @@ def entry_of(row: Any) -> AuditEntry:
     return AuditEntry(**named | {"flags": tuple(json.loads(row["flags"]))})
 
 
-async def stats(database: Database, scope: Scope, now: float) -> StoreStats:
-    """How full the store is."""
-    (row,) = await database.fetch(_STATS, scope.workspace, scope.user, now)
+async def stats(database: Database, user: str, workspaces: Sequence[str], now: float) -> StoreStats:
+    """Return how much some workspaces of a user hold together."""
+    (row,) = await database.fetch(_STATS, text.encoded(workspaces), user, now)
     by_kind = dict(sorted(json.loads(row["by_kind"]).items()))
     return StoreStats(**dict(row) | {"by_kind": by_kind})
 

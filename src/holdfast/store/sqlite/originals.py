@@ -318,16 +318,43 @@ def with_ids(db: apsw.Connection, scope: Scope, ids: Sequence[int]) -> list[RefR
     return [RefRow._make(row) for row in rows]
 
 
+def newest_of(
+    db: apsw.Connection,
+    owners: tuple[str, str],
+    *,
+    kind: str,
+    limit: int,
+    before: tuple[Scope, str] | None,
+) -> list[tuple[str, RefRow]]:
+    """Return the refs stored last in some workspaces, each with its workspace.
+
+    `owners` are the user, and the names of the workspaces as JSON.
+    """
+    below = 2**62 if before is None else _place(db, *before)
+    of_kind = "AND r.kind = ?3" if kind else ""
+    # With `+` no index is used for the workspaces: refs are read from the newest on, and of most
+    # users only as many as are wanted. With an index, all of them would be sorted.
+    rows = db.execute(
+        f"SELECT r.workspace, {_COLUMNS} {_FROM} WHERE r.id < ?4 AND r.owner = ?1"  # noqa: S608
+        f" AND +r.workspace IN (SELECT value FROM json_each(?2)) AND r.content IS NOT NULL"
+        f" {of_kind} ORDER BY r.id DESC LIMIT ?5",
+        (*owners, kind, below, max(limit, 0)),
+    )
+    return [(workspace, RefRow(*row)) for workspace, *row in rows]
+
+
+def _place(db: apsw.Connection, scope: Scope, ref: str) -> int:
+    last = find(db, scope, ref)
+    if last is None:
+        raise rules.no_place_to_go_on(ref)
+    return last.id
+
+
 def newest(
     db: apsw.Connection, scope: Scope, *, kind: str, limit: int, before: str
 ) -> list[RefRow]:
     """The refs stored last."""
-    below = 2**62
-    if before:
-        last = find(db, scope, before)
-        if last is None:
-            raise rules.no_place_to_go_on(before)
-        below = last.id
+    below = _place(db, scope, before) if before else 2**62
     bindings: dict[str, Any] = {
         "workspace": scope.workspace,
         "owner": scope.user,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import apsw
 import msgspec
@@ -32,6 +32,17 @@ _OF_USER = (
 
 _DOLLARS = f"sum(CAST(round({{}} * {NANO}) AS INTEGER)) / {NANO}.0"
 """The sum of a column of dollars, in whole billionths: see `records.sum_dollars`."""
+SUMS = (
+    "count(*), sum(predicted), sum(untouched), sum(input), sum(cached), sum(output),"
+    " sum(expansions), sum(expansion_tokens),"
+    f" {_DOLLARS.format('cost')}, {_DOLLARS.format('saved_cost')},"
+    " sum(failed), sum(answered), sum(lazy_saved > 0),"
+    " sum(lazy_saved), sum(tool_searches), sum(tool_calls), sum(lazy_calls),"
+    " sum(cache_written), sum(cache_written_hour),"
+    f" {_DOLLARS.format('demo_cost')}, {_DOLLARS.format('demo_saved_cost')},"
+    " sum(unreported), sum(estimated), sum(assumed), sum(unpriced)"
+)
+"""The fields of `UsageTotal` behind its name, summed over turns."""
 _NAMES = {"model": "model", "session": "session", "day": "date(started_at, 'unixepoch')"}
 
 
@@ -275,20 +286,17 @@ def usage(
 ) -> list[UsageTotal]:
     """Usage summed over turns."""
     rows = db.execute(
-        f"SELECT {_NAMES[by]} AS name, count(*), sum(predicted), sum(untouched), sum(input),"  # noqa: S608
-        " sum(cached), sum(output), sum(expansions), sum(expansion_tokens),"
-        f" {_DOLLARS.format('cost')}, {_DOLLARS.format('saved_cost')},"
-        " sum(failed), sum(answered), sum(lazy_saved > 0),"
-        " sum(lazy_saved), sum(tool_searches), sum(tool_calls), sum(lazy_calls),"
-        " sum(cache_written), sum(cache_written_hour),"
-        f" {_DOLLARS.format('demo_cost')}, {_DOLLARS.format('demo_saved_cost')},"
-        " sum(unreported), sum(estimated), sum(assumed), sum(unpriced) FROM turns"
+        f"SELECT {_NAMES[by]} AS name, {SUMS} FROM turns"  # noqa: S608 - constants
         " WHERE workspace = ? AND owner = ? AND ? IN ('', session) AND started_at >= ?"
         " GROUP BY name ORDER BY name",
         (*_key(scope), since),
     )
-    fields = UsageTotal.__struct_fields__
-    return [UsageTotal(**dict(zip(fields, row, strict=True))) for row in rows]
+    return list(map(total_of, rows))
+
+
+def total_of(row: Iterable[Any]) -> UsageTotal:
+    """Return a row of a name and `SUMS` as a record."""
+    return UsageTotal(**dict(zip(UsageTotal.__struct_fields__, row, strict=True)))
 
 
 def calibration(db: apsw.Connection, scope: Scope) -> bytes | None:

@@ -16,6 +16,7 @@ from typing import Any, Literal, Self, TypeVar
 import apsw
 
 from holdfast.store import answer_shelf, rules, tool_shelf, transfer
+from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf, damage_of
 from holdfast.store.journal import JournalShelf
@@ -49,6 +50,7 @@ from holdfast.store.sqlite import (
     turns,
     upkeep,
 )
+from holdfast.store.sqlite.across import SqliteAcross
 from holdfast.store.sqlite.driver import (
     BUSY_SECONDS,
     Job,
@@ -91,6 +93,8 @@ class SqliteStore:
         self._read = readers.read
         self._clock = clock
         self._ticking = Ticking.of(clock)
+        self.across: AcrossScopes = SqliteAcross(self._read, self._read_all, clock)
+        """Several workspaces at once."""
         self.jobs: JobQueue = SqliteQueue(writer, readers, self._ticking)
         """Work for the background."""
         self.remembered: TurnShelf = SqliteTurns(writer, readers)
@@ -326,7 +330,7 @@ class SqliteStore:
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
         now = self._clock()
-        return await self._read(lambda db: upkeep.stats(db, scope, now))
+        return await self._read(lambda db: upkeep.stats(db, scope.user, [scope.workspace], now))
 
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""

@@ -46,16 +46,20 @@ _EVERYTHING = f"""
 """  # noqa: S608 - constants
 
 
+_THEIRS = "workspace IN (SELECT value FROM json_each(:workspaces)) AND owner = :owner"
+
+
 def _mine(scope: Scope, **more: Any) -> dict[str, Any]:
     return {"workspace": scope.workspace, "owner": scope.user, **more}
 
 
-def stats(db: apsw.Connection, scope: Scope, now: float) -> StoreStats:
-    """How full the store is."""
+def stats(db: apsw.Connection, user: str, workspaces: Sequence[str], now: float) -> StoreStats:
+    """Return how much some workspaces of a user hold together."""
+    asked = {"workspaces": json.dumps(workspaces), "owner": user}
     kinds = db.execute(
-        f"SELECT kind, count(*) FROM refs WHERE {_MINE} AND content IS NOT NULL"  # noqa: S608
+        f"SELECT kind, count(*) FROM refs WHERE {_THEIRS} AND content IS NOT NULL"  # noqa: S608
         " GROUP BY kind ORDER BY kind",
-        _mine(scope),
+        asked,
     )
     by_kind = dict(kinds)
     damaged, stale, flagged = db.execute(
@@ -63,16 +67,16 @@ def stats(db: apsw.Connection, scope: Scope, now: float) -> StoreStats:
         " coalesce(sum(c.damage IS NULL AND r.expires_at <= :now), 0),"
         " coalesce(sum(r.flagged), 0)"
         " FROM refs AS r JOIN contents AS c ON c.id = r.content"
-        " WHERE r.workspace = :workspace AND r.owner = :owner",
-        _mine(scope, now=now),
+        " WHERE r.workspace IN (SELECT value FROM json_each(:workspaces)) AND r.owner = :owner",
+        asked | {"now": now},
     ).get
     held, size, stored = db.execute(
         "SELECT count(*), coalesce(sum(size), 0), coalesce(sum(length(data)), 0) FROM contents"  # noqa: S608
-        f" WHERE id IN (SELECT content FROM refs WHERE {_MINE} AND content IS NOT NULL)",
-        _mine(scope),
+        f" WHERE id IN (SELECT content FROM refs WHERE {_THEIRS} AND content IS NOT NULL)",
+        asked,
     ).get
     sessions, turns = (
-        db.execute(f"SELECT count(*) FROM {table} WHERE {_MINE}", _mine(scope)).get  # noqa: S608
+        db.execute(f"SELECT count(*) FROM {table} WHERE {_THEIRS}", asked).get  # noqa: S608
         for table in ("sessions", "turns")
     )
     return StoreStats(
