@@ -252,7 +252,7 @@ def test_a_request_is_to_be_seen_without_loading_the_page_again() -> None:
         connection, stream = watch(running, links.live())
         assert stream.headers["content-type"].startswith("text/event-stream")
         before = news(stream)
-        assert set(before) == {"answers", "live"}
+        assert set(before) == {"answers", "live", "failures"}
         page = view(running, "/").body.decode()
         assert before["live"] in page, "the same HTML that the page has"
         demo.tool_turns(running, NAME, [demo.build_log(2)], question=HOSTILE)

@@ -244,6 +244,100 @@ def test_22_see_which_tools_there_are(person: Person) -> None:
     assert "holdfast mcp --config mcp.json" in person.page
 
 
+# --- several keys --------------------------------------------------------------------------------
+
+KEYS = {"one": f"sk-proj-{'y' * 40}77Qw", "other": f"sk-proj-{'z' * 40}a3f9"}
+
+
+@pytest.fixture(scope="module")
+def several() -> Iterator[Running]:
+    """A proxy that its owner has used with two keys, and once wrongly."""
+    with running_proxy({"tenant_by": "key"}) as proxy:
+        for name, key in KEYS.items():
+            bearing = {"authorization": f"Bearer {key}"}
+            logs = [demo.build_log(len(name), lines=120)]
+            demo.tool_turns(proxy, name, logs, question=f"From {name} key?", headers=bearing)
+        assert ask(f"{proxy.url}/v1/messages").status == 405
+        proxy.settled()
+        yield proxy
+
+
+def test_23_see_all_keys_together_then_one_of_them(tab: Tab, several: Running) -> None:
+    person = Person(tab, several)
+    assert "From one key?" in person.page
+    assert "From other key?" in person.page
+    assert "2\nrequests" in person.page.replace(" requests", "\nrequests")
+    person.click("All keys", ".picker")
+    person.click("OpenAI …77Qw", ".picker")
+    assert person.title == "OpenAI …77Qw"
+    assert "From one key?" in person.page
+    assert "From other key?" not in person.page
+
+
+def test_24_go_back_from_a_turn_to_all_keys(tab: Tab, several: Running) -> None:
+    person = Person(tab, several)
+    person.click("From other key?", "table")
+    person.click("turn 1", "table")
+    person.click("All keys", ".crumbs")
+    assert person.title == "Dashboard"
+    assert "From one key?" in person.page
+
+
+def test_25_see_the_sessions_of_another_key(tab: Tab, several: Running) -> None:
+    person = Person(tab, several)
+    tab.open(f"{several.url}/sessions")
+    person.click("All keys", ".picker")
+    person.click("OpenAI …a3f9", ".picker")
+    assert person.title == "Sessions"
+    assert "From other key?" in person.page
+    assert "From one key?" not in person.page
+
+
+def test_26_learn_that_a_request_was_sent_wrongly(tab: Tab, several: Running) -> None:
+    person = Person(tab, several)
+    failed = person.page.partition("Failed requests")[2]
+    assert "1 refused since the proxy was started." in failed
+    assert "The client sent GET or another method to a path that takes POST." in failed
+    wraps = """[...document.querySelectorAll('#failures tbody th')]
+      .filter(cell => cell.getClientRects().length && cell.offsetHeight > 60).length"""
+    assert tab.evaluate(wraps) == 0, "no word is broken into pieces"
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_pages_of_several_keys_fit_and_axe_has_nothing_to_say(
+    tab: Tab, several: Running, width: int, dark: bool
+) -> None:
+    tab.open(f"{several.url}/")
+    mine = tab.evaluate("document.querySelector('.picker li:nth-child(2) a').pathname")
+    paths = ("/", "/tenants", "/sessions", "/refs", "/lost", "/accuracy", "/tools", mine)
+    for path in (*paths, f"{mine}/sessions", f"{mine}/refs"):
+        tab.size(width, 900, dark=dark)
+        tab.open(several.url + path)
+        tab.evaluate("document.querySelector('.picker').open = true, 0")
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width, path
+        assert tab.evaluate(OVERLAPS) == [], path
+        if AXE.exists():
+            tab.evaluate(AXE.read_text() + "; 0")
+            said: dict[str, Any] = tab.settle("axe.run()")
+            told = [(each["id"], each["nodes"][0]["html"][:200]) for each in said["violations"]]
+            assert told == [], path
+        assert tab.complaints == [], path
+
+
+OVERLAPS = """
+[...document.querySelectorAll('td')]
+  .filter(cell => {
+    const next = cell.nextElementSibling, text = document.createRange();
+    if (!next) return false;
+    text.selectNodeContents(cell);
+    const [own, other] = [text.getBoundingClientRect(), next.getBoundingClientRect()];
+    const beside = own.bottom > other.top && own.top < other.bottom && other.left >= own.left;
+    return own.width && beside && own.right > other.left + 1;
+  }).map(cell => cell.textContent)
+"""
+"""Cells of tables whose text runs into the cell beside it."""
+
 PAGES = (
     "/", "/sessions", "/sessions/nightly", "/sessions/nightly/turns/7", "/refs", "/lost",
     "/sessions/nightly/compare?a=never&b=assemble", "/tools",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-import re
 import select
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -501,32 +500,3 @@ def test_what_was_stored_before_there_were_tenants_is_still_there(upstream: Upst
         assert SECRET in upstream.requests[-1].texts
         assert [record.turns for record in records(running)] == [2]
         assert running.do(running.service.tenants.all()) == ["default"]
-
-
-# --- who looks at several ------------------------------------------------------------------------
-
-
-def test_pages_of_nobody_in_particular_let_choose_and_a_session_is_found_by_its_name(
-    proxy: Running, upstream: Upstream
-) -> None:
-    """They were empty, and said that nothing was ever sent."""
-    upstream.always = says(text("All is well."))
-    names = [
-        sends(proxy, key, chat(log(600, 7))).headers["x-holdfast-session"] for key in (ANN, BEN)
-    ]
-    proxy.settled()
-    browser = {"accept": "text/html"}
-    for path in ("", "/sessions", "/refs", "/lost", "/accuracy"):
-        page = ask(f"{proxy.url}{path or '/'}", headers=browser).body.decode()
-        there = re.findall(rf'href="(/tenants/[^/"]+{path})"', page)
-        assert len(there) == 2, path
-        assert all(ask(proxy.url + link, headers=browser).status == 200 for link in there)
-    for name in names:
-        answered = ask(f"{proxy.url}/sessions/{name}", headers=browser)
-        assert answered.status == 303
-        session = ask(proxy.url + answered.headers["location"], headers=browser)
-        assert session.status == 200
-        assert name in session.body.decode()
-    assert ask(f"{proxy.url}/sessions/nobody", headers=browser).status == 404
-    mine = ask(f"{proxy.url}/sessions/{names[0]}", headers=browser | bearing(BEN))
-    assert mine.status == 404, "a key sees its own alone"

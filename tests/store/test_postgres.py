@@ -6,6 +6,7 @@ import asyncio
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from importlib import resources
 from typing import Any, LiteralString
 
 import asyncpg  # type: ignore[import-untyped]
@@ -273,6 +274,13 @@ def test_tables_are_made_once_by_many_who_open_at_the_same_time(postgres_url: st
             await asyncio.gather(*(database.close() for database in opened))
 
     assert [row["number"] for row in asyncio.run(main())] == sorted(scripts())
+
+
+def test_every_migration_has_a_number_of_its_own() -> None:
+    """Two scripts with one number: one of them would never run."""
+    folder = resources.files("holdfast.store.postgres") / "migrations"
+    names = [file.name for file in folder.iterdir() if file.name.endswith(".sql")]
+    assert sorted(scripts()) == list(range(1, len(names) + 1))
 
 
 def test_a_store_of_a_newer_version_is_left_alone(postgres_url: str) -> None:

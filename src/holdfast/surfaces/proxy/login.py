@@ -30,8 +30,8 @@ _MOST_ADDRESSES = 1_000
 _OPEN = (LOGIN, "/static/")
 """What is shown to who has not logged in: the form, and what it looks like."""
 _PAGES = (
-    "/sessions", "/refs", "/tenants", "/stats", "/metrics", "/lost", "/live", "/accuracy",
-    "/settings", "/export.", LOGOUT,
+    "/sessions", "/refs", "/tenants", "/tools", "/stats", "/metrics", "/lost", "/live",
+    "/accuracy", "/settings", "/export.", LOGOUT,
 )  # fmt: skip
 _FORMS = ("/delete", "/put-back")
 """What a page may change, by the ends of the paths."""

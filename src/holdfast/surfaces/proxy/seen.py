@@ -28,6 +28,7 @@ from holdfast.errors import HoldfastError, StoreError
 from holdfast.store import Turn
 
 CLIENT_LEFT = accounting.CLIENT_LEFT
+UNKNOWN_MODEL = "unknown"
 _MODEL = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)
 _OUR_SESSION = re.compile(r"[0-9a-f]{32}")
 
@@ -157,7 +158,7 @@ class _Timed:
 def model_name(name: str) -> str:
     """A model's name for logs and labels; what does not look like one might be anything."""
     if not name:
-        return "unknown"
+        return UNKNOWN_MODEL
     return name if _MODEL.fullmatch(name) else "other"
 
 

@@ -19,12 +19,13 @@ from holdfast.jobs import Attempt
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.allowance import Allowances
 from holdfast.surfaces.proxy.gathering import Peers
+from holdfast.surfaces.proxy.labels import Labels
 from holdfast.surfaces.proxy.login import Logins
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.recent import Recent
 from holdfast.surfaces.proxy.routes import NoUpstreamError
 from holdfast.surfaces.proxy.telemetry import Telemetry
-from holdfast.surfaces.proxy.tenants import Tenants
+from holdfast.surfaces.proxy.tenants import Asking, Tenants
 from holdfast.wire import Conversation
 from holdfast.wire.strict import Limits
 
@@ -49,13 +50,14 @@ class Service:
         """The other processes that serve at the same port, if there are any."""
         self.engine = engine
         """That of the store's owner; requests are worked on by those of their tenants."""
-        self.tenants = Tenants(engine, settings)
+        self.upstreams = Upstreams(settings)
+        self.labels = Labels(engine.store, engine.scope.user, settings, self.upstreams)
+        self.tenants = Tenants(engine, settings, self._label)
         self.allowances = Allowances(settings)
         self.logins = Logins(settings, peers=peers)
         self.settings = settings
         self.http = http
         self.offline = offline
-        self.upstreams = Upstreams(settings)
         self.answers_offline = settings.serve_offline or not self.upstreams
         """Whether the offline model answers for families without an upstream: where there is any,
         an answer that only quotes would pass for the provider's."""
@@ -108,6 +110,10 @@ class Service:
         self.telemetry.metrics.tried(attempt)
         if attempt.state == "failed":
             log.warning(Fields(event="job_failed", kind=attempt.kind, why=attempt.error))
+
+    def _label(self, tenant: str, who: Asking, family: Family) -> None:
+        """Note what a tenant is called on pages, after its request is answered."""
+        self.later(self.labels.note(tenant, who, family))
 
     def later(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T | None]:
         """Do something once the client has its answer; `drain` waits for it."""

@@ -12,11 +12,12 @@ import hashlib
 import hmac
 import re
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qs
 from weakref import WeakValueDictionary
 
+from holdfast.calling.upstreams import Family
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError, ShapeError
 from holdfast.settings import Settings
@@ -108,12 +109,20 @@ def asking(headers: Iterable[tuple[str, str]], query: str, settings: Settings) -
     return Asking(keys, token_names(given | named, settings), header, signer[1] if signer else "")
 
 
+FirstSeen = Callable[[str, Asking, Family], None]
+"""Takes a tenant, the credentials of its request, and the family of the request's path."""
+
+
 class Tenants:
     """The engines of those who ask, each over its own workspace."""
 
-    def __init__(self, engine: Holdfast, settings: Settings) -> None:
+    def __init__(
+        self, engine: Holdfast, settings: Settings, first_seen: FirstSeen | None = None
+    ) -> None:
         self._root = engine
         self._settings = settings
+        self._first_seen = first_seen
+        """Called once for each credential that this process sees."""
         self._secret = b""
         self._names: dict[bytes, str] = {}
         """Tenants by what they proved before: clients send the same with every request."""
@@ -132,6 +141,8 @@ class Tenants:
             while len(self._names) >= _MOST_NAMES:
                 self._names.pop(next(iter(self._names)))
             self._names[proof] = tenant
+            if self._first_seen is not None:
+                self._first_seen(tenant, who, incoming.route.family)
         return await self.engine(tenant)
 
     async def name(self, who: Asking) -> str:

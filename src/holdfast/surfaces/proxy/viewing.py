@@ -31,17 +31,14 @@ class View:
         """Whether every tenant may be looked at."""
         return self.own is None
 
+    @property
+    def is_personal(self) -> bool:
+        """Whether all tenants are one person's: without tokens, only this machine gets in."""
+        return not own_tokens(self._service.settings)
+
     async def tenants(self) -> list[str]:
         """The tenants to be seen, who was there last first."""
         return [self.own] if self.own is not None else await self._service.tenants.all()
-
-    async def chosen(self, named: str = "") -> str | None:
-        """The tenant whose pages are asked for; None if there is no such, for this one."""
-        tenants = await self.tenants()
-        if named:
-            return named if named in tenants else None
-        owner = self._service.engine.scope.workspace
-        return tenants[0] if len(tenants) == 1 else owner
 
     async def scopes(self) -> list[Scope]:
         """The same tenants as the store knows them."""

@@ -7,16 +7,34 @@ that they are set, and nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from holdfast.settings import Settings
+from holdfast.surfaces.proxy.dashboard.frame import current
 from holdfast.surfaces.proxy.dashboard.html import a, h2, p, section
-from holdfast.surfaces.proxy.dashboard.layout import number, page, percent, remark, table
+from holdfast.surfaces.proxy.dashboard.layout import (
+    number,
+    owner_cell,
+    page,
+    percent,
+    remark,
+    table,
+)
 from holdfast.tokens.calibration import Accuracy
 from holdfast.trim.engine import Effect
 
 
-def accuracy_page(models: Sequence[Accuracy], effects: Sequence[Effect]) -> str:
+class AccuracyRow(NamedTuple):
+    """How well a model's counts did for a tenant."""
+
+    accuracy: Accuracy
+    owner: str = ""
+    """What people call the tenant; empty if the page is about one."""
+
+
+def accuracy_page(models: Sequence[AccuracyRow], effects: Sequence[Effect]) -> str:
     """How far counts are from what providers report, by model; and what trimming did."""
+    owned = any(owner for _, owner in models)
     rows = [
         (
             model.model,
@@ -24,12 +42,20 @@ def accuracy_page(models: Sequence[Accuracy], effects: Sequence[Effect]) -> str:
             percent(model.first_error, 1),
             percent(model.plain_error, 1),
             percent(model.corrected_error, 1),
+            *([owner_cell(owner)] if owned else []),
         )
-        for model in models
+        for model, owner in models
     ]
-    columns = ("Model", "Reports", "Error at first", "Error lately", "Error, corrected")
+    columns: tuple[str, ...] = (
+        "Model",
+        "Reports",
+        "Error at first",
+        "Error lately",
+        "Error, corrected",
+    )
+    columns += (current().noun.title(),) if owned else ()
     counted = (
-        table("Median error of the count against what providers report", columns, rows)
+        table("Median error of the count against what providers report", columns, rows, words=(5,))
         if rows
         else remark("No provider has reported usage yet; the offline model counts as we do.")
     )

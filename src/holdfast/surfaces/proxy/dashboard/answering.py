@@ -38,7 +38,7 @@ LONGEST_OPTION = 500
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-async def missing(_: Request) -> Response:
+def missing_page() -> Response:
     """The page of an address under which there is nothing."""
     return told("There is no such page", "Nothing is known under this address.", 404)
 

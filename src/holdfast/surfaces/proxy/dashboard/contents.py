@@ -12,6 +12,7 @@ import msgspec
 from holdfast.expand import Expansion
 from holdfast.store.records import RefInfo
 from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.frame import current
 from holdfast.surfaces.proxy.dashboard.html import (
     Html,
     a,
@@ -26,6 +27,7 @@ from holdfast.surfaces.proxy.dashboard.html import (
 from holdfast.surfaces.proxy.dashboard.layout import (
     facts,
     moment,
+    owner_cell,
     page,
     pager,
     ref_link,
@@ -33,6 +35,7 @@ from holdfast.surfaces.proxy.dashboard.layout import (
     size,
     table,
 )
+from holdfast.surfaces.proxy.dashboard.views import RefRow
 
 _FIELDS = (
     ("query", "Question", "What failed?"),
@@ -46,7 +49,7 @@ _MOST_SUMMARY = 120
 class RefsShown(msgspec.Struct, frozen=True, kw_only=True):
     """What the list of hidden contents shows."""
 
-    refs: Sequence[RefInfo]
+    refs: Sequence[RefRow]
     kinds: Mapping[str, int]
     """By kind, how many there are."""
     kind: str = ""
@@ -61,19 +64,18 @@ def refs_page(shown: RefsShown) -> str:
         element("option", f"{kind} ({count:,})", value=kind, selected=kind == shown.kind)
         for kind, count in sorted(shown.kinds.items())
     ]
-    rows = [
-        (
-            ref_link(info.ref_id),
-            info.meta.get("tool", ""),
-            f"holds {', '.join(info.flags)}" if info.flags else info.summary[:_MOST_SUMMARY],
-            f"{info.tokens:,}",
-            f"{info.accesses:,}",
-            info.state,
-            moment(info.created_at),
-        )
-        for info in shown.refs
-    ]
-    columns = ("Original", "Tool", "What it is", "Tokens", "Opened", "State", "Stored (UTC)")
+    owned = any(row.tenant for row in shown.refs)
+    rows = [_line(row, owned) for row in shown.refs]
+    columns: tuple[str, ...] = (
+        "Original",
+        "Tool",
+        "What it is",
+        "Tokens",
+        "Opened",
+        "State",
+        "Stored (UTC)",
+    )
+    columns += (current().noun.title(),) if owned else ()
     return page(
         "What is hidden and can be opened",
         element(
@@ -84,12 +86,26 @@ def refs_page(shown: RefsShown) -> str:
             action=links.refs(),
             aria_label="Choose a kind",
         ),
-        table("Originals, the newest first", columns, rows, words=(1, 2, 5, 6))
+        table("Originals, the newest first", columns, rows, words=(1, 2, 5, 6, 7))
         if rows
         else remark("Nothing was hidden yet."),
         pager(shown.newest, shown.older, words=("Newest", "Older")),
         here="Hidden",
     )
+
+
+def _line(row: RefRow, owned: bool) -> tuple[Html | str, ...]:
+    info = row.info
+    cells = (
+        ref_link(info.ref_id, row.tenant),
+        info.meta.get("tool", ""),
+        f"holds {', '.join(info.flags)}" if info.flags else info.summary[:_MOST_SUMMARY],
+        f"{info.tokens:,}",
+        f"{info.accesses:,}",
+        info.state,
+        moment(info.created_at),
+    )
+    return (*cells, owner_cell(row.owner)) if owned else cells
 
 
 class ContentShown(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.store.records import TurnUsage
 from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.frame import Frame, current
 from holdfast.surfaces.proxy.dashboard.html import (
     Html,
     a,
@@ -48,14 +49,16 @@ def page(
 
     `here` is the page of the menu that it is, or that it belongs to.
     """
-    above = [li(a(name, href=link)) for name, link in crumbs]
+    frame = current()
+    above = [li(a(name, href=link)) for name, link in (*_places(frame, here), *crumbs)]
     return document(
         title,
         a("Skip to the content", href="#content", class_="skip"),
         element(
             "header",
-            nav(ul(_menu(here)), aria_label="Main"),
-            _log_out() if links.may_log_out() else None,
+            nav(ul(_menu(frame, here)), aria_label="Main"),
+            picker(frame, _PATHS.get(here, "")) if frame.choices else None,
+            _log_out() if frame.logged_in else None,
         ),
         element(
             "main",
@@ -69,7 +72,46 @@ def page(
     )
 
 
-def _menu(here: str) -> list[Html]:
+_PATHS = {
+    "Overview": "",
+    "Sessions": "/sessions",
+    "Hidden": "/refs",
+    "Tools": "/tools",
+    "Lost": "/lost",
+    "Accuracy": "/accuracy",
+}
+"""By entry of the menu, where its page is."""
+
+
+def _places(frame: Frame, here: str) -> list[tuple[str, str]]:
+    """Return the pages above all pages of a tenant, where there are several tenants."""
+    if not (frame.tenant and frame.choices):
+        return []
+    above = [(frame.everything, "/")]
+    return above if here == "Overview" else [*above, (frame.name, links.overview())]
+
+
+def picker(frame: Frame, path: str) -> Html:
+    """Return the list of tenants in the header; each leads to its page at the same path."""
+    chosen = frame.name if frame.tenant else frame.everything
+    entries = [(frame.everything, path or "/", not frame.tenant)] + [
+        (choice.name, links.tenant(choice.tenant, path), choice.tenant == frame.tenant)
+        for choice in frame.choices
+    ]
+    items = [
+        li(a(name, href=link, aria_current="true" if is_chosen else None))
+        for name, link, is_chosen in entries
+    ]
+    items.append(li(a(f"List {frame.count:,} {frame.noun}s", href=links.tenants())))
+    return element(
+        "details",
+        element("summary", chosen, aria_label=f"Choose a {frame.noun}: {chosen}"),
+        nav(ul(items), aria_label=f"{frame.noun.title()}s"),
+        class_="picker",
+    )
+
+
+def _menu(frame: Frame, here: str) -> list[Html]:
     entries = [
         ("Overview", links.overview()),
         ("Sessions", links.sessions()),
@@ -78,9 +120,9 @@ def _menu(here: str) -> list[Html]:
         ("Lost", links.lost()),
         ("Accuracy", links.accuracy()),
     ]
-    if links.sees_all():
+    if frame.sees_all:
         entries.append(("Settings", links.settings()))
-    brand = li(a("Holdfast", href=links.overview(), class_="brand"))
+    brand = li(a("Holdfast", href="/", class_="brand"))
     rest = [li(a(name, href=link, aria_current="page" if name == here else None))
             for name, link in entries]  # fmt: skip
     return [brand, *rest]
@@ -203,9 +245,9 @@ def remark(*what: Any) -> Html:
     return p(*what, class_="remark")
 
 
-def ref_link(ref: str) -> Html:
+def ref_link(ref: str, tenant: str = "") -> Html:
     """A ref that can be opened."""
-    return a(ref, href=links.ref(ref), class_="ref")
+    return a(ref, href=links.ref(ref, tenant=tenant), class_="ref")
 
 
 def moment(at: float) -> Html:
@@ -265,14 +307,19 @@ def short(count: int) -> str:
     return _minus(str(count))
 
 
-def session_link(name: str, title: str = "") -> Html:
+def owner_cell(name: str) -> Html:
+    """Return what people call a tenant, in one line where there is room."""
+    return element("span", name, class_="owner")
+
+
+def session_link(name: str, title: str = "", tenant: str = "") -> Html:
     """A session, by its title if it has one."""
-    return a(title or name, href=links.session(name), class_="name")
+    return a(title or name, href=links.session(name, tenant=tenant), class_="name")
 
 
-def turn_link(name: str, number: int) -> Html:
+def turn_link(name: str, number: int, tenant: str = "") -> Html:
     """A turn of a session."""
-    return a(f"turn {number}", href=links.turn(name, number))
+    return a(f"turn {number}", href=links.turn(name, number, tenant=tenant))
 
 
 def button(text: str, action: str, fields: Iterable[tuple[str, str]] = (), **how: Any) -> Html:

@@ -6,47 +6,33 @@ slash in it stays part of the name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from urllib.parse import quote, unquote, urlencode
 
 _tenant: ContextVar[str] = ContextVar("tenant", default="")
-"""Whose pages are being made: every address on them leads to the same tenant's."""
-_logged_in: ContextVar[bool] = ContextVar("logged_in", default=False)
-_sees_all: ContextVar[bool] = ContextVar("sees_all", default=False)
+"""The tenant that the address of the page names: links on the page lead to the same tenant."""
 
 
 @contextmanager
-def within(named: str, *, logged_in: bool = False) -> Iterator[None]:
-    """Make pages of a tenant that the address names; of the viewer's own if it names none."""
-    tokens = _tenant.set(named), _logged_in.set(logged_in), _sees_all.set(False)
+def within(tenant: str) -> Iterator[None]:
+    """Make links to pages of a tenant; with an empty name, to pages of all that can be seen."""
+    token = _tenant.set(tenant)
     try:
         yield
     finally:
-        _tenant.reset(tokens[0])
-        _logged_in.reset(tokens[1])
-        _sees_all.reset(tokens[2])
+        _tenant.reset(token)
 
 
-def may_log_out() -> bool:
-    """Whether the page is for someone who has logged in."""
-    return _logged_in.get()
+def tenant(name: str, path: str = "") -> str:
+    """Return the address of a tenant's page; without a path, of its first one."""
+    return f"/tenants/{in_path(name)}{path}"
 
 
-def sees_all() -> bool:
-    """Whether the page is for someone who may see every tenant, and the settings."""
-    return _sees_all.get()
-
-
-def note_view(*, everything: bool) -> None:
-    """Note what the one may see for whom a page is made; only `within` it."""
-    _sees_all.set(everything)
-
-
-def tenant(name: str) -> str:
-    """The first page of a tenant."""
-    return f"/tenants/{in_path(name)}"
+def tenants(**options: str | int) -> str:
+    """Return the address of the list of tenants."""
+    return _with_options("/tenants", options)
 
 
 def in_path(name: str) -> str:
@@ -62,14 +48,14 @@ def from_path(part: str) -> str:
     return unquote(part, errors="replace")
 
 
-def session(name: str, *, page: int = 1) -> str:
-    """A session's page."""
-    return _with(f"/sessions/{in_path(name)}", page=page)
+def session(name: str, *, page: int = 1, tenant: str = "") -> str:
+    """A session's page; of the tenant of this page, if none is given."""
+    return _with(f"/sessions/{in_path(name)}", tenant, page=page)
 
 
-def turn(name: str, number: int, *, page: int = 1) -> str:
-    """The inspector of a turn."""
-    return _with(f"/sessions/{in_path(name)}/turns/{number}", page=page)
+def turn(name: str, number: int, *, page: int = 1, tenant: str = "") -> str:
+    """The inspector of a turn; of the tenant of this page, if none is given."""
+    return _with(f"/sessions/{in_path(name)}/turns/{number}", tenant, page=page)
 
 
 def message(name: str, number: int, side: str, index: int, *, page: int = 1) -> str:
@@ -77,9 +63,9 @@ def message(name: str, number: int, side: str, index: int, *, page: int = 1) -> 
     return _with(f"/sessions/{in_path(name)}/turns/{number}/{side}/{index}", page=page)
 
 
-def ref(name: str, **options: str | int) -> str:
-    """What is stored behind a ref."""
-    return _with(f"/refs/{in_path(name)}", **options)
+def ref(name: str, *, tenant: str = "", **options: str | int) -> str:
+    """What is stored behind a ref; of the tenant of this page, if none is given."""
+    return _with(f"/refs/{in_path(name)}", tenant, **options)
 
 
 def raw(name: str) -> str:
@@ -152,8 +138,11 @@ def put_back(name: str) -> str:
     return _with(f"/sessions/{in_path(name)}/put-back")
 
 
-def _with(path: str, **options: str | int) -> str:
-    if named := _tenant.get():
-        path = tenant(named) + path
+def _with(path: str, named: str = "", /, **options: str | int) -> str:
+    named = named or _tenant.get()
+    return _with_options(tenant(named, path) if named else path, options)
+
+
+def _with_options(path: str, options: Mapping[str, str | int]) -> str:
     said = {key: value for key, value in options.items() if value and (key, value) != ("page", 1)}
     return f"{path}?{urlencode(said, errors='replace')}" if said else path

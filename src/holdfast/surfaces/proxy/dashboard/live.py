@@ -13,15 +13,18 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from holdfast.errors import StoreError
-from holdfast.surfaces.proxy.dashboard.gathering import Gathering
-from holdfast.surfaces.proxy.dashboard.links import within
+from holdfast.surfaces.proxy.dashboard import frame, links
 from holdfast.surfaces.proxy.dashboard.pulse import live_list, three_answers
+from holdfast.surfaces.proxy.dashboard.trouble import failures_section
+from holdfast.surfaces.proxy.dashboard.visits import Visit
 from holdfast.surfaces.proxy.service import Service
 
 LOOK_SECONDS = 1.0
 """How often the store is asked whether anything is new."""
 MOST_WATCHERS = 50
 """Streams at once: each is a connection that stays."""
+_REST = 10
+"""How many times as long as an event took to make, the next one waits at least."""
 _BEAT_LOOKS = 15
 """Looks without news after which a word is sent all the same: else someone on the way hangs up."""
 
@@ -38,38 +41,44 @@ class Watchers:
         """Whether no one more is let in."""
         return self.count >= MOST_WATCHERS
 
-    async def events(self, gathering: Gathering, period: str, tenant: str) -> AsyncIterator[bytes]:
-        """What is new, as long as someone looks and the proxy runs.
-
-        `tenant` is the one that the address names, for the links: see links.py.
-        """
+    async def events(self, visit: Visit, period: str) -> AsyncIterator[bytes]:
+        """Yield an event whenever something changed, until the proxy stops."""
         self.count += 1
         try:
             seen, looks = -1.0, 0
             while not self._service.is_closing:
-                changed_at = await _changed_at(gathering)
+                took = 0.0
+                changed_at = await _changed_at(visit)
                 if changed_at not in (None, seen):
                     seen, looks = changed_at or 0.0, 0
-                    with within(tenant):
-                        news = await event(gathering, period)
+                    began = time.perf_counter()
+                    news = await _event(visit, period)
+                    took = time.perf_counter() - began
                     yield news
                 looks += 1
                 if looks % _BEAT_LOOKS == 0:
                     yield b": still here\n\n"
-                await asyncio.sleep(LOOK_SECONDS)
+                # Over 400,000 turns an event takes a second of work, which clients wait for.
+                await asyncio.sleep(max(LOOK_SECONDS, took * _REST))
         finally:
             self.count -= 1
 
 
-async def _changed_at(gathering: Gathering) -> float | None:
+async def _changed_at(visit: Visit) -> float | None:
     try:
-        return await gathering.changed_at()
+        await visit.refresh()
+        return await visit.reports().changed_at()
     except StoreError:
         return None  # it may be back in a moment
 
 
-async def event(gathering: Gathering, period: str) -> bytes:
-    """One event: HTML by the id of the element that it belongs in."""
-    pulse = await gathering.pulse(period, time.time())
-    parts = {"answers": str(three_answers(pulse)), "live": str(live_list(pulse))}
+async def _event(visit: Visit, period: str) -> bytes:
+    """Return one event: HTML by the id of the element that it replaces."""
+    with frame.within(await visit.frame()), links.within(visit.named):
+        pulse = await visit.reports().pulse(period, time.time(), visit.refused())
+        parts = {
+            "answers": str(three_answers(pulse)),
+            "live": str(live_list(pulse)),
+            "failures": str(failures_section(pulse.failures)),
+        }
     return b"data: " + msgspec.json.encode(parts) + b"\n\n"

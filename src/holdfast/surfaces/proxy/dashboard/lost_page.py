@@ -34,14 +34,16 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     """Of these, equal to that of the request as it came; empty if it could not be rebuilt."""
     why: str = ""
     """Why it could not."""
+    tenant: str = ""
+    """Whose it is; empty if the page is about one tenant."""
 
 
 def lost_page(proofs: Sequence[Proof], damaged: int) -> str:
     """The proof over the sessions last used."""
     rows = [
         (
-            session_link(proof.session, proof.title),
-            turn_link(proof.session, proof.number),
+            session_link(proof.session, proof.title, proof.tenant),
+            turn_link(proof.session, proof.number, proof.tenant),
             "byte for byte" if proof.sha256 else f"not rebuilt: {proof.why}",
             size(proof.size) if proof.sha256 else "",
             proof.sha256[:16],

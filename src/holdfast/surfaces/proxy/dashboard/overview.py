@@ -13,6 +13,7 @@ from holdfast.store.queue import Depth
 from holdfast.store.records import RefInfo, UsageTotal
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.charts import Bar, stacked
+from holdfast.surfaces.proxy.dashboard.frame import current
 from holdfast.surfaces.proxy.dashboard.html import (
     Html,
     a,
@@ -40,9 +41,15 @@ from holdfast.surfaces.proxy.dashboard.layout import (
 )
 from holdfast.surfaces.proxy.dashboard.pulse import Pulse, live_list, parts_chart, three_answers
 from holdfast.surfaces.proxy.dashboard.sessions_page import search_form, sessions_table
-from holdfast.surfaces.proxy.dashboard.trouble import failures_table
-from holdfast.surfaces.proxy.dashboard.views import KindRow, SessionRow, TurnRow
-from holdfast.surfaces.proxy.seen import Refused
+from holdfast.surfaces.proxy.dashboard.tenants_page import tenants_section
+from holdfast.surfaces.proxy.dashboard.trouble import failures_section
+from holdfast.surfaces.proxy.dashboard.views import (
+    KindRow,
+    RefRow,
+    SessionRow,
+    TenantRow,
+    TurnRow,
+)
 
 _CURL = """\
 curl {url}/v1/chat/completions -H 'content-type: application/json' \\
@@ -61,36 +68,44 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     recent: Sequence[TurnRow] = ()
     """The last requests of all sessions, in order."""
     warned: Sequence[TurnRow] = ()
-    failed: Sequence[TurnRow] = ()
-    refused: Sequence[Refused] = ()
-    """Requests that failed before there was a turn to write down."""
     sessions: Sequence[SessionRow] = ()
-    largest: Sequence[RefInfo] = ()
+    largest: Sequence[RefRow] = ()
     kinds: Sequence[KindRow] = ()
-    queue: Sequence[Depth] = ()
+    queue: Sequence[Depth] | None = None
+    """Work in the background of all tenants; None for people who see only one."""
+    tenants: Sequence[TenantRow] = ()
+    """The tenants last used, where there are several."""
 
 
 def overview_page(shown: Overview) -> str:
     """The first page."""
     if not shown.sessions:
-        failures = _failures(shown) if shown.refused else None
-        return page("Dashboard", _welcome(shown.url), failures, here="Overview")
+        failures = shown.pulse.failures
+        told = failures_section(failures) if failures.refused_count else None
+        return page(_title(), _welcome(shown.url), told, here="Overview")
     return page(
-        "Dashboard",
+        _title(),
         div(three_answers(shown.pulse), id="answers"),
         section(
             h2("Live"),
             div(live_list(shown.pulse), id="live", class_="live", data_live=links.live()),
         ),
+        tenants_section(shown.tenants) if shown.tenants else None,
         _requests_chart(shown.recent),
         div(_contributors(shown.largest), _kinds(shown.kinds), class_="pair"),
-        div(_rates(shown), _queue(shown.queue), class_="pair"),
-        div(_warnings(shown.warned), _failures(shown), class_="pair"),
+        div(_rates(shown), None if shown.queue is None else _queue(shown.queue), class_="pair"),
+        div(failures_section(shown.pulse.failures), id="failures"),
+        _warnings(shown.warned),
         _days_chart(shown.days),
         _sessions(shown.sessions),
         here="Overview",
         script="/static/live.js",
     )
+
+
+def _title() -> str:
+    frame = current()
+    return frame.name if frame.tenant and frame.choices else "Dashboard"
 
 
 def _welcome(url: str) -> Html:
@@ -120,15 +135,15 @@ def _requests_chart(recent: Sequence[TurnRow]) -> Html | None:
     )  # fmt: skip
 
 
-def _contributors(largest: Sequence[RefInfo]) -> Html:
+def _contributors(largest: Sequence[RefRow]) -> Html:
     rows = [
         (
-            ref_link(info.ref_id),
-            _about(info),
-            number(info.tokens),
-            number(info.accesses),
+            ref_link(row.info.ref_id, row.tenant),
+            _about(row.info),
+            number(row.info.tokens),
+            number(row.info.accesses),
         )
-        for info in largest
+        for row in largest
     ]
     if not rows:
         return section(h2("Largest contributors"), remark("Nothing was large enough to be hidden."))
@@ -201,8 +216,8 @@ def _warnings(rows: Sequence[TurnRow]) -> Html:
         return section(h2("Budget warnings"), remark("None in the sessions last used."))
     cells = (
         (
-            turn_link(row.session, row.turn.number),
-            session_link(row.session, row.title),
+            turn_link(row.session, row.turn.number, row.tenant),
+            session_link(row.session, row.title, row.tenant),
             "; ".join(row.turn.warnings),
             moment(row.turn.started_at),
         )
@@ -212,10 +227,6 @@ def _warnings(rows: Sequence[TurnRow]) -> Html:
     return section(
         h2("Budget warnings"), table("Warnings, the newest first", columns, cells, words=(1, 2, 3))
     )
-
-
-def _failures(shown: Overview) -> Html:
-    return section(h2("Failed requests"), failures_table(shown.failed, shown.refused))
 
 
 def _days_chart(days: Sequence[UsageTotal]) -> Html | None:

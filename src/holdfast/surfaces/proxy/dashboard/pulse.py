@@ -39,7 +39,7 @@ from holdfast.surfaces.proxy.dashboard.layout import (
     short,
     turn_link,
 )
-from holdfast.surfaces.proxy.dashboard.trouble import status_word
+from holdfast.surfaces.proxy.dashboard.trouble import Failures, status_word
 from holdfast.surfaces.proxy.dashboard.views import PARTS, PERIODS, Totals, TurnRow
 
 _NAMES = {
@@ -68,6 +68,8 @@ class Pulse(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of all originals."""
     rows: Sequence[TurnRow] = ()
     """The last requests, the newest first."""
+    failures: Failures = Failures()
+    """Of the period."""
 
 
 def three_answers(pulse: Pulse) -> Html:
@@ -123,7 +125,7 @@ def _did(pulse: Pulse) -> Html:
         h2("What did it do?"),
         p(span(short(sums.requests), class_="hero"),
           " request" if sums.requests == 1 else " requests"),
-        p(f"{number(sums.untouched)} tokens asked", _apart(sums)),
+        p(f"{number(sums.untouched)} tokens asked", _apart(pulse)),
         p(f"Models opened {counted(sums.expansions, 'hidden part')}"),
         p(_lazy(sums)) if sums.lazy else None,
         p(a(counted(pulse.sessions, "session"), href=links.sessions()), " · ",
@@ -141,10 +143,13 @@ def _lazy(sums: Totals) -> str:
     )
 
 
-def _apart(sums: Totals) -> str:
-    """Those of the requests that came to another end."""
-    from_memory = f" · {sums.answered:,} answered from memory" if sums.answered else ""
-    return f" · {f'{sums.failed:,}' if sums.failed else 'none'} failed{from_memory}"
+def _apart(pulse: Pulse) -> str:
+    """Return how many requests failed, were refused, or were answered from memory."""
+    sums, refused = pulse.totals, pulse.failures.refused_count
+    counts = [f"{f'{sums.failed:,}' if sums.failed else 'none'} failed"]
+    counts += [f"{refused:,} refused"] if refused else []
+    counts += [f"{sums.answered:,} answered from memory"] if sums.answered else []
+    return "".join(f" · {each}" for each in counts)
 
 
 def _hidden(pulse: Pulse) -> Html:
@@ -176,8 +181,8 @@ def _live(row: TurnRow) -> Html:
     return li(
         span(status_word(turn), warned, class_=f"state {state}", title="; ".join(turn.warnings)),
         element("time", clock(turn.started_at)),
-        session_link(row.session, row.title),
-        turn_link(row.session, turn.number),
+        session_link(row.session, row.title, row.tenant),
+        turn_link(row.session, turn.number, row.tenant),
         span(f"{short(usage.untouched)} asked → {short(usage.input)} billed", class_="amount"),
         span(change(usage.saved, usage.untouched), class_="amount"),
     )
@@ -209,5 +214,5 @@ def _bar(row: TurnRow) -> Bar:
         label=clock(row.turn.started_at),
         title=f"{(row.title or row.session)[:40]}, turn {row.turn.number}: {told}",
         parts=row.parts,
-        link=links.turn(row.session, row.turn.number),
+        link=links.turn(row.session, row.turn.number, tenant=row.tenant),
     )

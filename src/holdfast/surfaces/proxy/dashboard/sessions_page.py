@@ -11,12 +11,14 @@ import msgspec
 
 from holdfast.store.records import SessionRecord, UsageTotal
 from holdfast.surfaces.proxy.dashboard import links
+from holdfast.surfaces.proxy.dashboard.frame import current
 from holdfast.surfaces.proxy.dashboard.html import Html, a, element, h2, p, section
 from holdfast.surfaces.proxy.dashboard.layout import (
     button,
     facts,
     moment,
     number,
+    owner_cell,
     page,
     pager,
     percent,
@@ -90,24 +92,28 @@ def search_form(words: str = "", show: str = "all") -> Html:
 
 def sessions_table(rows: Sequence[SessionRow]) -> Html:
     """Sessions, the last used first."""
-    cells = [
-        (
-            session_link(row.record.session, row.record.title),
-            row.record.model,
-            f"{row.record.turns:,}",
-            number(row.totals.untouched),
-            about(row.totals.estimated) + share(row.totals.saved, row.totals.untouched),
-            saved_money(row.totals),
-            number(row.totals.failed),
-            moment(row.record.updated_at),
-        )
-        for row in rows
-    ]
-    columns = (
+    owned = any(row.tenant for row in rows)
+    columns: tuple[str, ...] = (
         "Session", "Model", "Turns", "Tokens asked", "Tokens saved", "Money saved", "Failed",
         "Used (UTC)",
     )  # fmt: skip
-    return table("Sessions, the last used first", columns, cells, words=(1, 7))
+    columns += (current().noun.title(),) if owned else ()
+    cells = [_line(row, owned) for row in rows]
+    return table("Sessions, the last used first", columns, cells, words=(1, 7, 8))
+
+
+def _line(row: SessionRow, owned: bool) -> tuple[Html | str, ...]:
+    cells = (
+        session_link(row.record.session, row.record.title, row.tenant),
+        row.record.model,
+        f"{row.record.turns:,}",
+        number(row.totals.untouched),
+        about(row.totals.estimated) + share(row.totals.saved, row.totals.untouched),
+        saved_money(row.totals),
+        number(row.totals.failed),
+        moment(row.record.updated_at),
+    )
+    return (*cells, owner_cell(row.owner)) if owned else cells
 
 
 class Weight(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,10 +214,11 @@ def _largest(shown: SessionShown) -> Html | None:
 
 
 def _turns(rows: Sequence[TurnRow]) -> Html:
-    columns = (
+    columns: tuple[str, ...] = (
         "Turn", "Time (UTC)", "Tokens asked", "Tokens billed", "Tokens saved", "Money saved",
-        "Edits", "Opened", "Prefix kept", "ms", "Status", "Warnings",
+        "Edits", "Opened", "Prefix kept", "ms", "Status",
     )  # fmt: skip
+    warned = any(row.turn.warnings for row in rows)
     cells = [
         (
             turn_link(row.session, row.turn.number),
@@ -225,8 +232,10 @@ def _turns(rows: Sequence[TurnRow]) -> Html:
             percent(row.turn.prefix_share, 1),
             f"{row.turn.milliseconds:,.0f}",
             status_word(row.turn),
-            "; ".join(row.turn.warnings),
+            *(["; ".join(row.turn.warnings)] if warned else []),
         )
         for row in reversed(rows)
     ]
+    if warned:  # the table is wide enough without an empty column
+        columns += ("Warnings",)
     return table("Turns, the newest first", columns, cells, words=(1, 10, 11))

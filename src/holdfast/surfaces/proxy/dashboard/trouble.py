@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from holdfast import errors
 from holdfast.engine.accounting import CLIENT_LEFT
 from holdfast.store.records import Turn
-from holdfast.surfaces.proxy.dashboard.html import Html
+from holdfast.surfaces.proxy.dashboard.html import Html, h2, section
 from holdfast.surfaces.proxy.dashboard.layout import (
     moment,
+    number,
     remark,
     session_link,
     table,
     turn_link,
 )
 from holdfast.surfaces.proxy.dashboard.views import TurnRow
-from holdfast.surfaces.proxy.seen import Refused
+from holdfast.surfaces.proxy.seen import UNKNOWN_MODEL, Refused
 
 _BY_STATUS = {
     400: "The provider refused the request as it is written.",
@@ -84,31 +87,67 @@ def status_word(turn: Turn) -> str:
     return "ok" if turn.status < OK else str(turn.status)
 
 
-def failures_table(rows: Sequence[TurnRow], refused: Sequence[Refused] = ()) -> Html:
-    """Requests without an answer, with why; the newest first."""
-    if not rows and not refused:
-        return remark("None in the sessions last used.")
-    cells: list[tuple[float, str, str, str, str]] = [
+class Failures(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests of a period without an answer; the first page counts and lists the same ones."""
+
+    count: int = 0
+    """Failed turns in the store."""
+    rows: Sequence[TurnRow] = ()
+    """The last of these, the newest first."""
+    refused_count: int = 0
+    """Requests that were refused before there was a turn to store."""
+    refused: Sequence[Refused] = ()
+    """The last of these, the newest first."""
+    many: bool = False
+    """Whether they are of several tenants."""
+
+
+def failures_section(failures: Failures) -> Html:
+    """Return the section of the first page: how many requests failed, and why the last did."""
+    if not failures.count and not failures.refused_count:
+        return section(h2("Failed requests"), remark("None in this period."))
+    listed = len(failures.rows) + len(failures.refused)
+    every = failures.count + failures.refused_count
+    kinds = [f"{number(failures.count)} failed"] if failures.count else []
+    if failures.refused_count:
+        kinds.append(f"{number(failures.refused_count)} refused since the proxy was started")
+    last = f" The last {listed:,} are listed." if listed < every else ""
+    return section(
+        h2("Failed requests"),
+        remark(f"{' and '.join(kinds)}.{last}"),
+        _table(failures),
+    )
+
+
+def _table(failures: Failures) -> Html:
+    """Return the failures with their reasons, the newest first."""
+    cells: list[tuple[float, Html | str, Html | str, str, str]] = [
         (
             row.turn.started_at,
-            turn_link(row.session, row.turn.number),
-            session_link(row.session, row.title),
+            turn_link(row.session, row.turn.number, row.tenant),
+            session_link(row.session, row.title, row.tenant),
             str(row.turn.status),
             why_failed(row.turn.status),
         )
-        for row in rows
+        for row in failures.rows
     ]
     cells += [
         (
             each.at,
-            each.error or "refused",
-            session_link(each.session) if each.session else each.model,
+            "refused",
+            _session_of(each, failures.many),
             str(each.status),
             why_failed(each.status, each.error),
         )
-        for each in refused
+        for each in failures.refused
     ]
     cells.sort(key=lambda cell: -cell[0])
     shown = [(first, *rest, moment(at)) for at, first, *rest in cells]
-    columns = ("Request", "Session", "Status", "Why", "Time (UTC)")
+    columns = ("Request", "Session or model", "Status", "Why", "Time (UTC)")
     return table("Failures, the newest first", columns, shown, words=(1, 3, 4))
+
+
+def _session_of(refused: Refused, many: bool) -> Html | str:
+    if not refused.session:
+        return "" if refused.model == UNKNOWN_MODEL else refused.model
+    return session_link(refused.session, tenant=refused.tenant if many else "")

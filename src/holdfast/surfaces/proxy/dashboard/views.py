@@ -6,10 +6,11 @@ views: after links, before charts. Pure: the records and the time come as argume
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 
+from holdfast.store.across import ALWAYS, Period
 from holdfast.store.records import (
     AuditEntry,
     Edit,
@@ -103,10 +104,24 @@ def days_of(period: str, days: Sequence[UsageTotal], today: str) -> list[UsageTo
     return [total for total in days if first <= total.name <= last]
 
 
+def span_of(period: str, today: str) -> Period:
+    """Return when a period begins and ends; always, if it is none that we know."""
+    if period not in _DAYS:
+        return ALWAYS
+    first, last = (date.fromisoformat(today) - timedelta(ago) for ago in _DAYS[period])
+    return Period(_midnight(first), _midnight(last + timedelta(1)))
+
+
+def _midnight(day: date) -> float:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+
+
 class TenantRow(msgspec.Struct, frozen=True, kw_only=True):
     """A tenant in the list."""
 
+    tenant: str
     name: str
+    """What people call it."""
     sessions: int
     totals: Totals
     updated_at: float | None
@@ -118,6 +133,10 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
 
     record: SessionRecord
     totals: Totals
+    tenant: str = ""
+    """Whose it is; empty if the page is about one tenant."""
+    owner: str = ""
+    """What people call that tenant."""
 
 
 SHOWN: dict[str, Callable[[SessionRow], bool]] = {
@@ -148,14 +167,32 @@ class TurnRow(msgspec.Struct, frozen=True, kw_only=True):
     turn: Turn
     parts: tuple[int, ...]
     """Tokens, as `PARTS` names them."""
+    tenant: str = ""
+    """Whose it is; empty if the page is about one tenant."""
 
 
-def turn_rows(record: SessionRecord, turns: Iterable[Turn]) -> list[TurnRow]:
+def turn_rows(record: SessionRecord, turns: Iterable[Turn], tenant: str = "") -> list[TurnRow]:
     """The turns of a session."""
     return [
-        TurnRow(session=record.session, title=record.title, turn=turn, parts=_parts(turn))
+        TurnRow(
+            session=record.session,
+            title=record.title,
+            turn=turn,
+            parts=_parts(turn),
+            tenant=tenant,
+        )
         for turn in turns
     ]
+
+
+class RefRow(msgspec.Struct, frozen=True):
+    """A ref in a list."""
+
+    info: RefInfo
+    tenant: str = ""
+    """Whose it is; empty if the page is about one tenant."""
+    owner: str = ""
+    """What people call that tenant."""
 
 
 def _parts(turn: Turn) -> tuple[int, ...]:
@@ -174,11 +211,6 @@ def latest(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:
 def warned(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:
     """Turns with a warning, the newest first."""
     return latest((row for row in rows if row.turn.warnings), most)[::-1]
-
-
-def failed(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:
-    """Turns without an answer, the newest first."""
-    return latest((row for row in rows if row.turn.usage.failed), most)[::-1]
 
 
 class KindRow(msgspec.Struct, frozen=True, kw_only=True):
