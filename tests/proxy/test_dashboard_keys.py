@@ -264,12 +264,12 @@ def test_very_many_keys_are_listed_page_by_page() -> None:
         assert len(hrefs(picker[0])) == 22, "all keys, the last twenty, and the list"
         assert "List 55 keys" in picker[0]
         assert "All keys (55)" in home
-        names = list[str]()
-        for page in ("/tenants", "/tenants?page=2", "/tenants?page=99"):
-            table = get(running, page).body.decode().partition("<main")[2]
-            names.append(re.findall(r"…(\d{4})<", table))  # type: ignore[arg-type]
-        assert names[0] == [f"{n:04}" for n in range(54, 4, -1)]  # type: ignore[comparison-overlap]
-        assert names[1] == names[2] == [f"{n:04}" for n in range(4, -1, -1)]  # type: ignore[comparison-overlap]
+        pages = [
+            re.findall(r"…(\d{4})<", get(running, path).body.decode().partition("<main")[2])
+            for path in ("/tenants", "/tenants?page=2", "/tenants?page=99")
+        ]
+        assert pages[0] == [f"{n:04}" for n in range(54, 4, -1)]
+        assert pages[1] == pages[2] == [f"{n:04}" for n in range(4, -1, -1)]
 
 
 def test_one_key_has_neither_list_nor_picker() -> None:
