@@ -138,9 +138,11 @@ def _agent_session(record: dict[str, Any]) -> RecordedSession | None:
     usages = [event["usage"] for event in events if event.get("usage")]
     named = (event["model"] for event in events if event.get("model"))
     model = next((name for name in named if name.startswith(("claude", "gpt"))), _UNNAMED[dialect])
-    reported = sum(usages[0].get(key) or 0 for key in ("in", "cache_read", "cache_write")) if (
-        usages
-    ) else 0
+    reported = (
+        sum(usages[0].get(key) or 0 for key in ("in", "cache_read", "cache_write"))
+        if (usages)
+        else 0
+    )
     first = {"model": model, "messages": segments[0][0].added}
     own = holdfast.count(first, dialect="openai-chat", model=model).tokens
     frame = _synthetic_frame(model, segments, max(reported - own, 0) or _USUAL_FRAME)

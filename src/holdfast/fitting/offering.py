@@ -283,7 +283,9 @@ def _pays_early(tokens: int, first: int, measure: Measure) -> bool:
 
 def _cites_by_rule(rules: CitingRules) -> bool:
     """Whether someone chose what is cited: then citations are certain, and the tool is wanted."""
-    return rules.policy != "auto" or bool(rules.tools) or (rules.tokens, rules.share) != (None, None)
+    return (
+        rules.policy != "auto" or bool(rules.tools) or (rules.tokens, rules.share) != (None, None)
+    )
 
 
 def _first_request(messages: tuple[Message, ...]) -> tuple[Message, ...]:

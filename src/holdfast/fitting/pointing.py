@@ -103,7 +103,9 @@ class Above:
             if _stands(lines[run.start : run.stop], messages, run.source, run.at)
         ]
         try:
-            citation = remainder(arrival.text, above, tool=arrival.tool, rules=rules, with_ref=with_ref)
+            citation = remainder(
+                arrival.text, above, tool=arrival.tool, rules=rules, with_ref=with_ref
+            )
         except PrivacyError:
             return None  # what may not be stored is not taken out either
         saved = citation.fidelity.from_tokens - citation.fidelity.to_tokens

@@ -248,7 +248,9 @@ def _weighed(
         return decision._replace(room=shown)
     if _is_at_most(arrival, _worth(_least_need(numbers), pressure, numbers)):
         return _WHOLE  # whatever it is: it need not be looked at
-    if pressure.sees_window and (_is_worked_on(arrival) or not _pays(arrival, pressure, rules, numbers)):
+    if pressure.sees_window and (
+        _is_worked_on(arrival) or not _pays(arrival, pressure, rules, numbers)
+    ):
         return _WHOLE
     worth = _worth(_need(arrival, numbers), pressure, numbers)
     if _is_at_most(arrival, worth):
@@ -261,18 +263,14 @@ def _is_worked_on(arrival: Arrival) -> bool:
     return arrival.use in WORKED_ON or (not arrival.use and arrival.kind in _WORKED_ON_KINDS)
 
 
-def _pays(
-    arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients
-) -> bool:
+def _pays(arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> bool:
     """Whether the tokens saved in this request pay for the tool and for the expected openings."""
     call = pressure.read * pressure.before + pressure.write * numbers.page
     openings = numbers.openings + pressure.opened
     return _saved(arrival, pressure, rules) >= pressure.opening + openings * call
 
 
-def _waits(
-    arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients
-) -> bool:
+def _waits(arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> bool:
     """Whether a result without room stays until history is folded, which brings the tool as well.
 
     To offer the tool now would rewrite the cached prefix, and the fold rewrites it again.
@@ -309,9 +307,7 @@ def _crowding(arrival: Arrival, pressure: Pressure, numbers: Coefficients) -> st
     return f"it would take {arrival.tokens / max(1, pressure.window):.1%} of the window"
 
 
-def _room(
-    share: float, pressure: Pressure, rules: CitingRules, numbers: Coefficients
-) -> float:
+def _room(share: float, pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> float:
     """Tokens that a result may take of the window, whatever it is."""
     if rules.share is not None or not pressure.sees_window:
         return share
