@@ -194,7 +194,7 @@ def test_lists_over_all_keys_are_searched_and_paged_in_one_order() -> None:
         keys = [f"sk-proj-{'z' * 30}{n:04}" for n in range(3)]
         for n in range(66):
             assert send(running, keys[n % 3], question=f"Question {n:03}?").status == 200
-        running.settled()
+            running.settled()  # turns are stored behind the answers, in any order
         first, second = text(running, "/sessions"), text(running, "/sessions?page=2")
         order = re.findall(r"Question \d{3}\?", first + second)
         assert order == [f"Question {n:03}?" for n in reversed(range(66))]
@@ -257,7 +257,7 @@ def test_very_many_keys_are_listed_page_by_page() -> None:
     with running_proxy({"tenant_by": "key"}) as running:
         for n in range(55):
             assert send(running, f"sk-proj-{'k' * 30}{n:04}", question=f"From {n}?").status == 200
-        running.settled()
+            running.settled()
         home = get(running, "/").body.decode()
         picker = re.search(r'<details class="picker">.*?</details>', home)
         assert picker
