@@ -36,7 +36,8 @@
             └── ModelRefusedError     it will not answer: asking again is no use
 
 The branches are cut by what a caller would do next. Each error says what is wrong,
-where, and what to do; none of the three ever holds text of a conversation.
+where, and what to do; none of the three ever holds text of a conversation. `HoldfastWarning` is the
+base of all warnings.
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ class HoldfastError(Exception):
         where = f" (at {self.where})" if self.where else ""
         fix = f" {self.fix}" if self.fix else ""
         return f"{self.what}{where}.{fix}"
+
+
+class HoldfastWarning(UserWarning):
+    """The base of all warnings of Holdfast. Their texts never hold text of a conversation."""
 
 
 class SettingsError(HoldfastError):

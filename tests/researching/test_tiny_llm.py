@@ -23,7 +23,7 @@ from tests.tiny_llm import served
 
 pytestmark = [
     pytest.mark.slow,  # a minute, where it is installed
-    pytest.mark.filterwarnings("ignore:the model .*smollm2. is not known"),
+    pytest.mark.filterwarnings("ignore:the tokens of .*smollm2. are estimated"),
 ]
 
 told = logging.getLogger(__name__)

@@ -230,7 +230,7 @@ def test_a_warning_shows_no_more_of_what_a_client_sent_than_looks_like_a_model(
 
 
 def test_a_long_name_of_a_model_is_cut_in_a_warning() -> None:
-    with pytest.warns(UnknownModelWarning, match="'" + "y" * 40 + "…' is not known"):
+    with pytest.warns(UnknownModelWarning, match="'" + "y" * 40 + "…' are estimated"):
         count(chat(USER), model="y" * 90)
 
 

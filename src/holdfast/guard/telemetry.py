@@ -13,6 +13,8 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.errors import HoldfastWarning
+
 Trigger = Literal["turn_preflight", "tool_preflight"]
 """Before which step the guard looked: a request to a model, or the commit of a tool's output."""
 Outcome = Literal["forced_final", "skipped_provider"]
@@ -121,7 +123,9 @@ def deliver(listener: Listener | None, messages: Iterable[GuardMessage]) -> None
             listener(message)
         except Exception as error:  # noqa: BLE001 - code of others, which may raise anything
             warnings.warn(
-                f"the listener of the context guard failed: {type(error).__name__}", stacklevel=3
+                f"the listener of the context guard failed: {type(error).__name__}",
+                HoldfastWarning,
+                stacklevel=3,
             )
 
 

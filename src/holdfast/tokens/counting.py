@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.errors import SettingsError, TokenCountingError
+from holdfast.errors import HoldfastWarning, SettingsError, TokenCountingError
 from holdfast.faults import logged_faults
 from holdfast.tokens import vocabulary
 from holdfast.tokens.bounds import upper_bound
@@ -32,7 +32,7 @@ from holdfast.wire import Conversation, Limits, Message
 from holdfast.wire.loading import held_back, loaded
 
 
-class UnknownModelWarning(UserWarning):
+class UnknownModelWarning(HoldfastWarning):
     """A model is not known, so its tokens are estimated."""
 
 
@@ -332,8 +332,9 @@ def _envelope(
 
 def _warn_if_unknown(numbers: Constants, model: str) -> None:
     if numbers.family == UNKNOWN or numbers.family.endswith("/newer"):
-        which = f"the model {_shown(model)} is not known" if model else "no model is named"
-        _warn_once(f"{which}: tokens are estimated; observed usage corrects them")
+        which = f"the tokens of {_shown(model)}" if model else "the tokens of an unnamed model"
+        why = "its tokenizer is not known; usage that the provider reports corrects them"
+        _warn_once(f"{which} are estimated: {why}")
 
 
 def _shown(name: str) -> str:

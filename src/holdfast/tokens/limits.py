@@ -23,7 +23,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 import msgspec
 from msgspec import Meta
 
-from holdfast.errors import SettingsError
+from holdfast.errors import HoldfastWarning, SettingsError
 
 from . import prices as price_lists
 from .prices import Prices
@@ -325,6 +325,7 @@ class ModelContextRegistry:
         except Exception as error:  # noqa: BLE001  # code of others, which may raise anything
             warnings.warn(
                 f"the limits that {id_.provider} states were passed over: {type(error).__name__}",
+                HoldfastWarning,
                 stacklevel=2,
             )
             return None
@@ -348,7 +349,9 @@ def get_effective_context(provider_id: str, registry: ModelContextRegistry) -> i
         )
     if overhead * 2 > window:
         warnings.warn(
-            f"more than half of the window of {id_} is the program's own prompt", stacklevel=2
+            f"more than half of the window of {id_} is the program's own prompt",
+            HoldfastWarning,
+            stacklevel=2,
         )
     return window - overhead
 

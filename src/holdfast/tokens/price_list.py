@@ -20,6 +20,14 @@ _FIX = (
 )
 
 
+_WORD = re.compile(r"[a-z0-9]+")
+_SIZES = frozenset(
+    "mini nano micro tiny lite small medium large xl pro max ultra plus flash fast turbo instant "
+    "haiku sonnet opus".split()
+)
+"""Words that tell the models of one generation apart."""
+
+
 class Tier(msgspec.Struct, frozen=True):
     """A rate for requests with more than `start` input tokens; it holds for all their tokens."""
 
@@ -62,6 +70,12 @@ class Clause(msgspec.Struct, frozen=True):
     regex: str | None = None
     any_of: tuple[Clause, ...] | None = msgspec.field(name="or", default=None)
     all_of: tuple[Clause, ...] | None = msgspec.field(name="and", default=None)
+
+    def names(self, name: str) -> bool:
+        """Return whether a condition gives this very name, in lower case."""
+        either = self.any_of or self.all_of or ()
+        equals = self.equals is not None and name == self.equals.lower()
+        return equals or any(clause.names(name) for clause in either)
 
     def matches(self, name: str) -> bool:
         """Whether the condition holds for a name in lower case."""
@@ -132,6 +146,20 @@ class Model(msgspec.Struct, frozen=True):
             if conditional.constraint is None or conditional.constraint.holds(at):
                 return conditional.prices
         return self.prices[0].prices if self.prices else Rates()
+
+    def is_meant(self, name: str) -> bool:
+        """Return whether a name in lower case means this model.
+
+        Lists often give only how a name begins. A size behind it makes it another model, which
+        the list may not have: `gpt-6.1-sol-mini` is not `gpt-6.1-sol`.
+        """
+        if not self.match.matches(name):
+            return False
+        return self.match.names(name) or not (_sizes(name) - _sizes(self.id.lower()))
+
+
+def _sizes(name: str) -> frozenset[str]:
+    return _SIZES.intersection(_WORD.findall(name))
 
 
 class Provider(msgspec.Struct, frozen=True):

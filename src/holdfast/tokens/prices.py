@@ -8,10 +8,10 @@ tokens, without discounts for batches or other tiers of service.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +31,7 @@ from holdfast.tokens.price_list import (
     price_problem,
 )
 
-from .provider_ids import ProviderId, named_from_prices, priced_as
+from .provider_ids import ProviderId, host_order, maker_id, named_from_prices, priced_as
 
 FILE_NAME = "prices.json"
 MAX_FILE_BYTES = 67_108_864
@@ -167,6 +167,22 @@ class Prices:
             provider = self._provider(reference.provider)
             if provider is not None:
                 yield from self._models(provider, reference.model.lower())
+        for reference in id_.maker_references():
+            yield from self._elsewhere.get(reference.key, ())
+
+    @cached_property
+    def _elsewhere(self) -> Mapping[str, Sequence[tuple[Provider, Model]]]:
+        """Entries by the maker's id of their model, from all lists; in the order of `host_order`.
+
+        Only the very same name counts here: no condition of a list is asked.
+        """
+        found: dict[str, list[tuple[Provider, Model]]] = {}
+        hosts = self._providers.values()
+        for host in sorted(hosts, key=lambda host: host_order(named_from_prices(host.id))):
+            for model in host.models:
+                if id_ := maker_id(model.id):
+                    found.setdefault(id_.key, []).append((host, model))
+        return found
 
     def _provider(self, name: str) -> Provider | None:
         if exact := self._providers.get(priced_as(name)):
@@ -181,7 +197,7 @@ class Prices:
         others = (self._providers.get(id_) for id_ in provider.fallback_model_providers or ())
         for lister in (provider, *(other for other in others if other is not None)):
             model = self._by_id.get((lister.id, name)) or next(
-                (model for model in lister.models if model.match.matches(name)), None
+                (model for model in lister.models if model.is_meant(name)), None
             )
             if model is not None:
                 yield lister, model

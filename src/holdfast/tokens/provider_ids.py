@@ -78,6 +78,15 @@ class ProviderId(msgspec.Struct, frozen=True):
         """Return the id with its transport, so that `parse` gives the same value again."""
         return f"[{self.transport}]{self.id}" if self.transport else self.id
 
+    def maker_references(self) -> tuple[ProviderId, ...]:
+        """Return the references that name the model's maker, if the id says nothing of a host.
+
+        A host's price is its own: what another host asks says nothing about it.
+        """
+        names = _names()
+        is_open = self.provider == "unknown" or self.provider in names.programs
+        return tuple(id_ for id_ in self.references() if is_open or id_.provider == self.provider)
+
     def references(self) -> tuple[ProviderId, ...]:
         """Return the ids under which the same model may be known, the nearest first.
 
@@ -109,9 +118,35 @@ def named_from_prices(provider: str) -> str:
     return ours.get(provider, provider)
 
 
+def maker_id(listed: str) -> ProviderId | None:
+    """Return whose model a name in a host's list is, and the maker's name of it; None if unclear.
+
+    None for variants with another price (`…:batch`) and for open models, which anybody may run.
+    """
+    if ":" in listed or listed.lower().startswith(_names().tagged):
+        return None
+    maker, model = _bedrock_vendor(listed) or ("", listed)
+    if not maker and (gateway := _GATEWAY.fullmatch(listed)):
+        maker, model = gateway["vendor"], gateway["model"]
+    maker = _provider(maker) if maker else _owner(model) or ""
+    if not maker or "/" in model or model.lower().startswith(_names().tagged):
+        return None
+    return ProviderId("", maker, model)
+
+
+def host_order(provider: str) -> tuple[int, str]:
+    """Return the place of a host among those that may list another maker's model, for sorting."""
+    hosts = _names().listed_elsewhere.hosts
+    return (hosts.index(provider) if provider in hosts else len(hosts), provider)
+
+
 class _Bedrock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     regions: frozenset[str]
     vendors: frozenset[str]
+
+
+class _Hosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    hosts: tuple[str, ...]
 
 
 class _NameTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -128,6 +163,7 @@ class _NameTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bedrock: _Bedrock
     vendors: dict[str, str]
     stands_for: dict[str, str]
+    listed_elsewhere: _Hosts
     priced_as: dict[str, str]
 
 

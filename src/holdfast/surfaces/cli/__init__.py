@@ -1,8 +1,8 @@
 """cli: the `holdfast` command. One file per command; `_output` decides how things are printed.
 
 Exit codes: 0 fine, 1 the body or the settings have faults, 2 the command could not do its work,
-3 a bug in Holdfast, 130 interrupted. No traceback is ever printed, and no error message holds
-text of a conversation.
+3 a bug in Holdfast, 130 interrupted. No traceback and no Python warning is ever printed, and no
+error message holds text of a conversation.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if list(arguments) == ["--version"]:  # scripts ask for it often: it waits for no import
         sys.stdout.write(f"holdfast {holdfast.__version__}\n")
         sys.exit(0)
-    from ._output import abandon_stdout, complain, prepare_streams  # noqa: PLC0415 - see above
+    from ._output import abandon_stdout, complain, prepare_streams, remark  # noqa: PLC0415 - above
+    from ._warnings import plain_warnings  # noqa: PLC0415
 
     prepare_streams()
     try:
-        code = _run(arguments)
+        with plain_warnings(remark):
+            code = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         abandon_stdout()

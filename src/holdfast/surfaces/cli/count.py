@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,7 +17,7 @@ from rich.table import Column
 
 from holdfast.errors import HoldfastError, ShapeError, WireError
 from holdfast.settings import Settings
-from holdfast.tokens import TokenCount, UnknownModelWarning, prices
+from holdfast.tokens import TokenCount, prices
 from holdfast.tokens import count as count_tokens
 from holdfast.tokens.calibration import Calibration
 from holdfast.tokens.families import provenance
@@ -83,15 +82,10 @@ def count(
     """
     settings = Settings.load(output=output, color=color)
     out = Output(settings)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UnknownModelWarning)
-        if file != "-" and Path(file).is_dir():
-            _count_folder(Path(file), model or "", out)
-        else:
-            _count_file(file, dialect, model, platform, reported, settings, out)
-    for warning in caught:
-        if issubclass(warning.category, UnknownModelWarning):
-            remark(f"holdfast: {warning.message}")
+    if file != "-" and Path(file).is_dir():
+        _count_folder(Path(file), model or "", out)
+    else:
+        _count_file(file, dialect, model, platform, reported, settings, out)
 
 
 def _count_file(

@@ -11,6 +11,7 @@ from holdfast.store.postgres.address import without_password
 
 from ._output import remark
 from ._store import StoreOption
+from ._warnings import plain_warnings
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.server import Started
@@ -98,7 +99,8 @@ def serve(
         request_limit=limit,
     )
     logs.configure(settings.log_format, debug=settings.context_debug)
-    crew.serve(settings, started=lambda started: _greet(settings, started))
+    with plain_warnings(logs.warn):
+        crew.serve(settings, started=lambda started: _greet(settings, started))
 
 
 def _greet(settings: Settings, started: Started) -> None:

@@ -20,6 +20,7 @@ from ._clients import INSTALLS, Family, pointed, program_environment, upstream_o
 from ._gemini_cli import signed_in
 from ._output import remark
 from ._store import StoreOption
+from ._warnings import plain_warnings, silent_logs
 
 
 def wrap(
@@ -80,13 +81,15 @@ def wrap(
             words = (executable or "", *target.arguments, *command[1:])
             return beside.Program(words, environment | target.variables | variables)
 
+        said: list[str] = []
         try:
-            code, report = asyncio.run(beside.beside(settings, program_at))
+            with plain_warnings(said.append), silent_logs():
+                code, report = asyncio.run(beside.beside(settings, program_at))
         except PermissionError as error:
             raise HoldfastError(
                 "this file cannot be run", where=command[0], fix="Give a program."
             ) from error
-    for line in bill(report):
+    for line in (*bill(report), *said):
         remark(line)
     raise typer.Exit(code)
 

@@ -40,6 +40,11 @@ class JsonFormatter(logging.Formatter):
         return json.dumps({"time": at, "level": record.levelname.lower(), **said})
 
 
+def warn(text: str) -> None:
+    """Log a warning that Python or a library gave."""
+    log.warning(Fields(event="warning", text=text.removeprefix("holdfast: ")))
+
+
 def configure(how: Literal["text", "json"], *, debug: bool = False) -> None:
     """Write what Holdfast logs to standard error; with `debug`, its looks at contexts too."""
     handler = logging.StreamHandler()
