@@ -148,8 +148,7 @@ def talk_with_secret() -> dict[str, Any]:
 
 
 def test_a_fold_leaves_in_what_may_not_be_stored() -> None:
-    look = {"name": "look", "input_schema": {"type": "object"}}
-    body = {**talk_with_secret(), "tools": [look]}
+    body = talk_with_secret()
     limit = holdfast.count(body).tokens // 2
     fitted = fit(body, limit=limit, citing=CitingRules(privacy="refuse"))
     assert fitted.state.folds, "the rest was folded"

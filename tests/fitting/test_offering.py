@@ -14,7 +14,7 @@ from holdfast.cite import CitingRules
 from holdfast.errors import BudgetExceededError
 from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
-from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log, tool_names
+from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log, refs_in, tool_names
 
 OPTIONS = FitOptions(cites=True, opens=True, rules=CitingRules(policy="always"))
 MESSAGES = {"openai-responses": "input", "gemini": "contents"}
@@ -81,9 +81,11 @@ def test_where_nothing_is_cited_it_waits_for_a_fold(changes: dict[str, Any]) -> 
     assert fitted(body, **changes).body == body
 
 
-def test_where_nothing_opens_refs_nothing_is_cited() -> None:
-    body = in_dialect(chat(log(90)), "openai-chat")
-    assert fitted(body, offer_expand="never").body == body
+def test_where_nothing_opens_it_a_citation_does_not_say_how_to() -> None:
+    turn = fitted(in_dialect(chat(log(90)), "openai-chat"), offer_expand="never")
+    assert [edit.action for edit in turn.edits] == ["cite"]
+    assert refs_in(turn.body)
+    assert NAME.encode() not in turn.body
 
 
 def test_what_fits_only_without_the_tool_goes_out_without_it() -> None:

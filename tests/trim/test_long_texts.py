@@ -1,6 +1,6 @@
 """A text of the user's that is larger than the window: its middle goes, and a ref opens the whole.
 
-smolagents' ToolCallingAgent sends what its tools returned as texts of the user.
+aider sends all files in one message of the user (issue 10, 4.6), smolagents what its tools saw.
 """
 
 from __future__ import annotations
@@ -32,11 +32,7 @@ def pasted(lines: int, name: str = "a") -> str:
     return "\n".join(f"{name}.log line {n}: https://host.example/{name}/{n}" for n in range(lines))
 
 
-TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
-"""Without tools of the client's own nothing can be opened: see tests/fitting/test_in_place.py."""
-
-
-def files_first(lines: int) -> dict[str, Any]:
+def aider(lines: int) -> dict[str, Any]:
     """The files, then the question: both in messages of the user."""
     messages = [
         {"role": "system", "content": "Act as an expert."},
@@ -44,7 +40,7 @@ def files_first(lines: int) -> dict[str, Any]:
         {"role": "assistant", "content": "Ok."},
         {"role": "user", "content": QUESTION},
     ]
-    return {"model": "gpt-4o", "messages": messages, "tools": [TOOL]}
+    return {"model": "gpt-4o", "messages": messages}
 
 
 def cut(body: object, limit: int, dialect: str = "openai-chat") -> Fitted:
@@ -63,7 +59,7 @@ def texts(body: object, dialect: str = "openai-chat") -> list[str]:
 
 
 def test_the_middle_of_a_pasted_file_goes_and_the_question_stays() -> None:
-    fitted = cut(files_first(700), 8_000)
+    fitted = cut(aider(700), 8_000)
     assert fitted.tokens <= 8_000
     [files] = [text for text in texts(fitted.body) if "These are the files" in text]
     assert files.startswith("These are the files.\na.log line 0:")
@@ -72,18 +68,18 @@ def test_the_middle_of_a_pasted_file_goes_and_the_question_stays() -> None:
     [edit] = [edit for edit in fitted.edits if edit.action == "shorten"]
     assert (edit.what, edit.where) == ("cut the middle of a long text", "message 1")
     [content] = [content for content in fitted.contents if content.ref_id == edit.ref_id]
-    assert content.data.decode() == files_first(700)["messages"][1]["content"]
+    assert content.data.decode() == aider(700)["messages"][1]["content"]
     assert f'expand_ref("{content.ref_id}")' in files
 
 
 def test_no_more_is_cut_than_must_be() -> None:
-    fitted = cut(files_first(700), 8_000)
+    fitted = cut(aider(700), 8_000)
     assert fitted.tokens > 8_000 * 0.6
 
 
 def test_a_cut_runs_through_no_address() -> None:
     for limit in range(4_000, 9_000, 500):
-        [files] = [text for text in texts(cut(files_first(700), limit).body) if "the files" in text]
+        [files] = [text for text in texts(cut(aider(700), limit).body) if "the files" in text]
         addresses = re.findall(r"https?:\S*", files)
         assert all(re.fullmatch(r"https://host\.example/a/\d+", one) for one in addresses)
 
@@ -106,7 +102,7 @@ def test_a_bare_input_is_cut_too() -> None:
 
 
 def test_older_texts_go_before_the_latest_question() -> None:
-    body = files_first(400)
+    body = aider(400)
     body["messages"][-1]["content"] = f"{QUESTION}\n{pasted(60, 'b')}"
     assert body["messages"][-1]["content"] in texts(cut(body, 4_000).body)
     shorter = texts(cut(body, 1_900).body)[-1]
@@ -115,20 +111,20 @@ def test_older_texts_go_before_the_latest_question() -> None:
 
 
 def test_of_the_latest_question_a_thousand_characters_stay_or_it_is_an_error() -> None:
-    messages = [{"role": "user", "content": pasted(900)}]
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": pasted(900)}]}
     with pytest.raises(AnchorPreservationError):
-        cut({"model": "gpt-4o", "messages": messages, "tools": [TOOL]}, 400)
+        cut(body, 400)
 
 
 def test_what_the_user_marked_is_whole_or_an_error() -> None:
-    conversation = read(files_first(700), "openai-chat")
+    conversation = read(aider(700), "openai-chat")
     mark(conversation.messages[1])
     with pytest.raises(AnchorPreservationError):
         cut(conversation, 8_000)
 
 
 def test_a_rule_in_a_long_text_is_no_rule_once_the_text_is_cut() -> None:
-    body = files_first(700)
+    body = aider(700)
     body["messages"][1]["content"] += "\nYou must never guess."
     shop = Workshop(body, "openai-chat")
     last = messages_of(shop.ladder(0)[-1])
@@ -140,7 +136,7 @@ def test_a_rule_in_a_long_text_is_no_rule_once_the_text_is_cut() -> None:
 
 def test_the_same_cut_goes_out_next_time_and_a_new_one_is_made_of_the_whole() -> None:
     options = FitOptions(dialect="openai-chat", limit=8_000, opens=True)
-    body = files_first(700)
+    body = aider(700)
     first = fit_request(body, options)
     body["messages"] += [
         {"role": "assistant", "content": "Line 12."},
@@ -153,7 +149,7 @@ def test_the_same_cut_goes_out_next_time_and_a_new_one_is_made_of_the_whole() ->
     third = fit_request(body, smaller, state=second.state)
     [files] = [text for text in texts(third.body) if "These are the files" in text]
     assert files.count("characters cut") == 1
-    assert third.contents[-1].data.decode() == files_first(700)["messages"][1]["content"]
+    assert third.contents[-1].data.decode() == aider(700)["messages"][1]["content"]
 
 
 def test_moved_cache_marks_keep_both_the_cut_text_and_the_citation_beside_it() -> None:

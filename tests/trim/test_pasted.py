@@ -20,22 +20,17 @@ CLAUSES = [f"Clause {n}. The keeper of lighthouse {n} is paid {n * 7} coins." fo
 DOCUMENT = "\n\n".join(CLAUSES)
 ASKED = "How many coins is the keeper of lighthouse 333 paid?"
 TOLD = "You are reading a contract. Answer with a number."
-TOOL = {"type": "function", "function": {"name": "read_log", "parameters": {"type": "object"}}}
-"""Without tools of the client's own, nothing is cited: see tests/fitting/test_in_place.py."""
+OPTIONS = FitOptions(cites=True, opens=True, limit=LIMIT)
 
 
 def message(*parts: str) -> dict[str, Any]:
     content: Any = [{"type": "text", "text": part} for part in parts]
-    return {
-        "model": "gpt-4o",
-        "messages": [{"role": "user", "content": content}],
-        "tools": [TOOL],
-    }
+    return {"model": "gpt-4o", "messages": [{"role": "user", "content": content}]}
 
 
 ONE_TEXT = f"{TOLD}\n\n{DOCUMENT}\n\n{ASKED}"
 BODIES = {
-    "a string": {**message(), "messages": [{"role": "user", "content": ONE_TEXT}]},
+    "a string": {"model": "gpt-4o", "messages": [{"role": "user", "content": ONE_TEXT}]},
     "one part": message(ONE_TEXT),
     "several parts": message(TOLD, DOCUMENT, ASKED),
     "a fence": message(f"{ASKED}\n\n```\n{DOCUMENT}\n```\n{TOLD}"),
@@ -66,7 +61,7 @@ def test_the_document_is_cited_for_the_question_which_stays(shape: str, dialect:
         "\\n", "\n"
     )
     assert {content.ref_id} == {edit.ref_id} == set(refs_in(turn.body))
-    assert tool_names(turn.body, dialect) == ["read_log", "expand_ref"]
+    assert tool_names(turn.body, dialect) == ["expand_ref"]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -94,8 +89,7 @@ def test_it_is_rebuilt_exactly_and_sent_the_same_next_time(dialect: str) -> None
 
 def test_what_fits_is_not_cited() -> None:
     body = in_dialect(BODIES["a string"], "openai-chat")
-    turn = fitted(body, "openai-chat", limit=40_000)
-    assert json.loads(turn.body)["messages"] == json.loads(body)["messages"]
+    assert fitted(body, "openai-chat", limit=40_000).body == body
 
 
 def test_without_citations_the_middle_of_the_document_goes_and_the_question_stays() -> None:
@@ -120,5 +114,5 @@ def test_a_file_in_an_earlier_message_is_cited_for_what_is_asked_last() -> None:
         {"role": "assistant", "content": "Ok."},
         {"role": "user", "content": ASKED},
     ]
-    turn = fitted(json.dumps({**message(), "messages": messages}).encode(), "openai-chat")
+    turn = fitted(json.dumps({"model": "gpt-4o", "messages": messages}).encode(), "openai-chat")
     assert CLAUSES[333] in texts(turn.body)[0]

@@ -2,9 +2,9 @@
 
 access: after arrival and offering, before fit. `expand_ref` is added only beside tools that the
 client offers or has used. A client without tools is a plain chat, or an agent that speaks text:
-aider expects edits, and smolagents' CodeAgent expects Python for its own interpreter, in which
-`expand_ref` is no function. And a server may refuse tools: vLLM answers 400 unless it was started
-with a parser for tool calls, and Ollama does for models that have no template for them.
+aider expects edits, and smolagents' CodeAgent Python that its own interpreter
+runs, in which `expand_ref` is no function. And a server may refuse tools: vLLM answers 400 unless
+it was started with a parser for tool calls, Ollama for models that have no template for them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.expand.recalling import recall_tool
-from holdfast.fitting.arrival import openers
+from holdfast.fitting.arrival import expansion_tool, openers
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.state import FitState
@@ -23,26 +23,22 @@ from holdfast.wire.withdrawing import chosen_tools
 
 
 def can_open(draft: Draft, options: FitOptions, state: FitState | None) -> bool:
-    """Return whether a request has a tool that opens refs, or can be given one."""
-    if not options.opens:
-        return False
-    if openers(draft.asked):
-        return True
-    if options.offer_expand == "never":
-        return False
-    return _uses_tools(draft.asked) or _was_assembled(state)
-
-
-def may_hide(draft: Draft, options: FitOptions, state: FitState | None) -> bool:
-    """Return whether contents may give way to refs in a request.
+    """Return whether the model of a request can call a tool that opens refs.
 
     Where refs stand in the request before, a choice of tools for one request changes nothing:
     without its citations the conversation would go out in other bytes, and be folded anew.
     """
+    asked = draft.asked
     if not options.opens:
         return False
-    shows_refs = state is not None and state.refs and draft.known > 0
-    return shows_refs or _may_choose(draft.asked)
+    if openers(asked):
+        return True
+    if options.offer_expand == "never":
+        return False
+    if not _uses_tools(asked) and not _was_assembled(state):
+        return False
+    shows_refs = state is not None and state.refs and expansion_tool(state.sent)[1]
+    return shows_refs or _may_choose(asked)
 
 
 def _uses_tools(request: Conversation) -> bool:

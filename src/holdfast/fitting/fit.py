@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from holdfast.cite import CitingRules
-from holdfast.fitting.access import can_open, may_hide
+from holdfast.fitting.access import can_open
 from holdfast.fitting.arrival import cite_arrivals, expansion_tool
 from holdfast.fitting.deferring import defer, unclaimed_tokens
 from holdfast.fitting.draft import Draft
@@ -80,12 +80,11 @@ def fit_request(
     rules = msgspec.structs.replace(options.rules, opener=opener)
     options = msgspec.structs.replace(options, rules=rules)
     offer = plan_offer(draft, options, state, measure)
-    shortens = options.in_place and not may_hide(draft, options, state)
-    if options.cites and not shortens:
+    if options.cites:
         draft = cite_arrivals(draft, options, measure, leaving, offer.cost)
     draft, shows = offer_in_time(draft, options, state, offer)
     draft = go_on_recalling(draft, options, state)
-    if shortens:
+    if options.in_place and not options.opens:
         folded = shorten_in_place(draft, measure, options, leaving)
     else:
         floor = state.floor if state is not None and draft.known else 0

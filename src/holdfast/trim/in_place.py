@@ -184,21 +184,11 @@ class InPlace:
         for is_out, run in groupby(numbers, key=lambda n: self._is_out(n, gone.get(n, ()))):
             places = list(run)
             if is_out:
-                yield from self._runs_without(places[0], places[-1] + 1)
+                yield places[0], places[-1] + 1, self._mark(places[0], places[-1] + 1)
                 continue
             for n in places:
                 parts = frozenset(gone.get(n, ()))
                 yield n, n + 1, self._without(n, parts) if parts else None
-
-    def _runs_without(self, start: int, stop: int) -> Iterator[tuple[int, int, _Shorter]]:
-        """A line in the place of a run; around what may not be stored, which stays."""
-        mark = self._mark(start, stop)
-        if mark is not None or stop - start == 1:
-            yield start, stop, mark
-            return
-        middle = (start + stop) // 2
-        yield from self._runs_without(start, middle)
-        yield from self._runs_without(middle, stop)
 
     def _is_out(self, n: int, gone: Sequence[object] | set[tuple[int, int]]) -> bool:
         """Return whether all that may go of a piece is gone, and nothing else holds it."""
