@@ -3,8 +3,8 @@
 Costs are in tokens of plain input. Two kinds of cache: marked (Anthropic: entries end at the marks
 that the client sets; writes cost 1.25 for five minutes, 2 for an hour) and automatic (OpenAI:
 writes cost nothing extra). Both read at the model's own ratio, begin at 1,024 tokens and refresh an
-entry when it is read. OpenAI's steps of 128 tokens are left out, as in `benchmarks regret`: on
-which side of a step a prompt ends is chance, with us and without.
+entry when it is read. OpenAI's steps of 128 tokens are left out, as in `benchmarks regret`: on which side
+of a step a prompt ends is chance, with us and without.
 """
 
 from __future__ import annotations
