@@ -110,7 +110,7 @@ class _States:
     def _fewest(self, target: int) -> int:
         """How many parts must go at the least."""
         low, high = 0, self.most  # without `low` parts it is too large, without `high` it is not
-        wanted: float = self._size - target
+        wanted = self._size - target
         for tries in count_from():
             if high - low <= 1:
                 return high

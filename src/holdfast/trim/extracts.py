@@ -98,9 +98,9 @@ def _free_stretches(text: str, free: Sequence[Span]) -> Iterator[tuple[int, int,
     edges: list[tuple[int, int, str]] = []
     at = 0
     for block in blocks:
-        above = _label_before(text, block.start)
-        edges.append((at, above.start, ""))
-        edges.append((block.start, block.stop, text[above.start : above.stop].strip()))
+        label = _label_before(text, block.start)
+        edges.append((at, label.start, ""))
+        edges.append((block.start, block.stop, text[label.start : label.stop].strip()))
         at = _line_end(text, block.stop)
     edges.append((at, len(text), ""))
     for span in free:
