@@ -24,13 +24,7 @@ from holdfast.fitting.in_place import shorten_in_place
 from holdfast.fitting.keeping import keeping, put_back
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
-from holdfast.fitting.offering import (
-    ask_for_usage,
-    go_on_recalling,
-    offer_in_time,
-    plan_offer,
-    takes_tool,
-)
+from holdfast.fitting.offering import ask_for_usage, go_on_recalling, offer_in_time, takes_tool
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.state import FitState, Fitted, added, untold_in
 from holdfast.fitting.taking import take_up
@@ -43,8 +37,8 @@ from holdfast.wire import write
 from holdfast.wire.answers import Kept
 from holdfast.wire.thinking import BINDING
 
-_SHOWING = ("cite", "fold", "shorten")
-"""Edits that leave a ref where the model sees it. A pointer to what stands above may show none."""
+_SHOWING = ("cite", "repeat", "fold", "shorten")
+"""Edits that leave a ref where the model sees it."""
 
 
 def fit_request(
@@ -79,10 +73,9 @@ def fit_request(
     opener = expansion_tool(draft.asked)[0] if options.opens else ""
     rules = msgspec.structs.replace(options.rules, opener=opener)
     options = msgspec.structs.replace(options, rules=rules)
-    offer = plan_offer(draft, options, state, measure)
     if options.cites:
-        draft = cite_arrivals(draft, options, measure, leaving, offer.cost)
-    draft, shows = offer_in_time(draft, options, state, offer)
+        draft = cite_arrivals(draft, options, measure, leaving)
+    draft, shows = offer_in_time(draft, options, state, measure)
     draft = go_on_recalling(draft, options, state)
     if options.in_place and not options.opens:
         folded = shorten_in_place(draft, measure, options, leaving)

@@ -18,7 +18,6 @@ from holdfast.cite.remainder import Standing, remainder
 from holdfast.condense.spans import counted
 from holdfast.errors import PrivacyError
 from holdfast.fitting.calls import call_of, calls_before, scalars
-from holdfast.fitting.draft import Draft
 from holdfast.fitting.policy import Arrival
 from holdfast.fitting.repeats import (
     LONGEST,
@@ -31,7 +30,7 @@ from holdfast.fitting.repeats import (
     repeats,
     telling,
 )
-from holdfast.trim.standing import STAND, edits_of, own_of, refs_of
+from holdfast.trim.standing import STAND, edits_of, own_of
 from holdfast.wire import Conversation, Message, ToolCall, ToolResult
 from holdfast.wire.message import result_texts
 from holdfast.wire.notes import SingleNote
@@ -69,18 +68,11 @@ class Above:
         self._new: dict[int, Source] = {}
 
     def pointing(
-        self,
-        arrival: Arrival,
-        messages: Sequence[Message],
-        n: int,
-        rules: CitingRules,
-        *,
-        with_ref: bool = True,
+        self, arrival: Arrival, messages: Sequence[Message], n: int, rules: CitingRules
     ) -> Citation | None:
-        """Return a result without the lines that stand above; None if that saves too little.
+        """A result without the lines that stand above; None where that would not save enough.
 
-        Places are asked for from first to last. Without `with_ref` the result shows no ref: the
-        request has no tool that could open it.
+        Places are asked for from first to last.
         """
         if len(arrival.text) > LONGEST:
             return None
@@ -103,9 +95,7 @@ class Above:
             if _stands(lines[run.start : run.stop], messages, run.source, run.at)
         ]
         try:
-            citation = remainder(
-                arrival.text, above, tool=arrival.tool, rules=rules, with_ref=with_ref
-            )
+            citation = remainder(arrival.text, above, tool=arrival.tool, rules=rules)
         except PrivacyError:
             return None  # what may not be stored is not taken out either
         saved = citation.fidelity.from_tokens - citation.fidelity.to_tokens
@@ -145,22 +135,6 @@ def pointed(message: Message) -> Message:
     if stand is None or {edit.action for edit in stand.edits} != {"repeat"}:
         return message
     return own_of(message)
-
-
-def without_unnamed(draft: Draft) -> Draft:
-    """Put back the results whose pointers show no ref, before anything above them is folded.
-
-    Such a pointer can only be read while the lines that it points to are in view. A fold rewrites
-    what comes after it anyway, so this breaks no more of the provider's cache.
-    """
-    messages = tuple(map(_named_or_own, draft.now.messages))
-    if all(now is before for now, before in zip(messages, draft.now.messages, strict=True)):
-        return draft
-    return draft.with_messages(messages)
-
-
-def _named_or_own(message: Message) -> Message:
-    return message if refs_of(message) else pointed(message)
 
 
 def _hashes(message: Message) -> tuple[Hashes, ...]:
