@@ -111,38 +111,17 @@ def _lines(text: str) -> list[Span]:
 
 def _fenced(text: str) -> Span:
     """The longest of the blocks between fences: between two of them somebody may ask."""
-    return max(fenced_blocks(text), key=lambda span: span.size, default=_NOTHING)
-
-
-def fenced_blocks(text: str) -> list[Span]:
-    """What stands between each opening fence and its closing one, in order.
-
-    The closing fence may stand behind the last line: aider writes it there for a file that does
-    not end with a line break.
-    """
-    blocks = []
+    longest = _NOTHING
     start, fence = -1, ""
     at = 0
     for line in text.split("\n"):
         if start < 0 and line.startswith(_FENCES):
             start, fence = at + len(line) + 1, line[:3]
-        elif start >= 0 and line.rstrip().endswith(fence):
-            blocks.append(Span(start, at + len(line.rstrip().rstrip(fence[0]))))
+        elif start >= 0 and line.startswith(fence) and not line.strip(f"{fence[0]} \r\t"):
+            longest = max(longest, Span(start, at), key=lambda span: span.size)
             start = -1
         at += len(line) + 1
-    return blocks
-
-
-def documents_in(text: str) -> list[Span]:
-    """Return where documents stand in a text: in all fenced blocks where these are most of it.
-
-    What stands between the blocks may be the question, or say what to do. What is as short as a
-    question is taken for a part of it.
-    """
-    blocks = fenced_blocks(text)
-    if 2 * sum(block.size for block in blocks) < len(text):
-        blocks = [document_in(text)]
-    return blocks if sum(block.size for block in blocks) > LONGEST_QUESTION else []
+    return longest
 
 
 def _tagged(text: str) -> Span:

@@ -93,7 +93,7 @@ class Holdfast:
     ) -> None:
         self.store = store
         self.scope = scope or Scope()
-        self.options = options or FitOptions(cites=True, opens=True, in_place=True)
+        self.options = options or FitOptions(cites=True, opens=True)
         """How requests are made to fit, unless a call says otherwise."""
         self.calibration = calibration or Calibration()
         self._clock = clock

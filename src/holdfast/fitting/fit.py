@@ -13,14 +13,12 @@ from typing import Any
 import msgspec
 
 from holdfast.cite import CitingRules
-from holdfast.fitting.access import can_open
 from holdfast.fitting.arrival import cite_arrivals, expansion_tool
 from holdfast.fitting.deferring import defer, unclaimed_tokens
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.finding import goes_on
 from holdfast.fitting.folding import Folded, fold
-from holdfast.fitting.in_place import shorten_in_place
 from holdfast.fitting.keeping import keeping, put_back
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
@@ -53,15 +51,13 @@ def fit_request(
 
     `hidden` are the answers whose calls the client never saw: they are brought back.
     """
+    if options.offer_expand == "never":
+        options = msgspec.structs.replace(options, opens=False)
     leaving = Leaving(options.rules)
     draft = take_up(body, options, state, hidden, leaving)
     measure = Measure.of(draft.asked, options, calibration)
     if state is not None and not goes_on(state, draft.asked, options, measure.model):
         state, draft = None, take_up(draft.asked, options, None, hidden, leaving)
-    if options.opens and not can_open(draft, options, state):
-        options = msgspec.structs.replace(options, opens=False, cites=False)
-        if state is not None and state.refs:
-            state, draft = None, take_up(draft.asked, options, None, hidden, leaving)
     # Before anything is cited: what is, lets go of its texts, and they would be read once more.
     untouched = measure.count(draft.asked)
     if options.whole:
@@ -69,7 +65,7 @@ def fit_request(
     draft = defer(draft, options, state, measure, leaving)
     unclaimed = unclaimed_tokens(draft, options, measure)
     if options.opens and not takes_tool(draft.now):
-        options = msgspec.structs.replace(options, opens=False, cites=False)
+        options = msgspec.structs.replace(options, opens=False)
     opener = expansion_tool(draft.asked)[0] if options.opens else ""
     rules = msgspec.structs.replace(options.rules, opener=opener)
     options = msgspec.structs.replace(options, rules=rules)
@@ -77,12 +73,8 @@ def fit_request(
         draft = cite_arrivals(draft, options, measure, leaving)
     draft, shows = offer_in_time(draft, options, state, measure)
     draft = go_on_recalling(draft, options, state)
-    if options.in_place and not options.opens:
-        folded = shorten_in_place(draft, measure, options, leaving)
-    else:
-        floor = state.floor if state is not None and draft.known else 0
-        told = state.told if state is not None else {}
-        folded = fold(draft, measure, options, floor, leaving, told)
+    floor = state.floor if state is not None and draft.known else 0
+    folded = fold(draft, measure, options, floor, leaving, state.told if state is not None else {})
     final = False
     if options.ends and folded.must_end:
         last = ended(folded, measure, leaving, debug=options.debug)
@@ -188,7 +180,6 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
         rules=citing or CitingRules(),
         cites=citing is not None,
         opens=citing is not None,
-        in_place=citing is not None,
         platform=platform,
         high_water=high_water,
         low_water=low_water,

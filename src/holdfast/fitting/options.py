@@ -82,9 +82,6 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether long tool results give way to citations when they arrive."""
     opens: bool = False
     """Whether the model is offered the tool that opens refs: someone must answer its calls."""
-    in_place: bool = False
-    """Whether older contents are shortened in place, instead of folded, where the model can open
-    no ref: see access.py. Without it, `strategy` says what is done."""
     offer_expand: OfferExpand = "always"
     """From when on it is offered, where it is. Tools stand first in what vendors cache: one that
     comes with the first citation has all before it read anew (25 of 32 broken prefixes of real
