@@ -42,6 +42,9 @@ class Argument(NamedTuple):
 
 ARGUED = {
     "condense.alerts._KEY": Argument("sees keys of at most 64 bytes", 64),  # _KEY_BYTES
+    "surfaces.cli._gemini_cli._COMMENT": Argument(
+        "the user's own settings; each alternative ends at its closing sign or at the end"
+    ),
     "expand.options._LINES": Argument("longer values are refused", 60),
     "document.json_text._FLAT": Argument("runs only where _FLAT_ELEMENTS has matched all of it"),
     "document.json_text._FLAT_PAIR": Argument("runs only where _FLAT_PAIRS has matched all of it"),

@@ -144,7 +144,7 @@ def test_claude_code_obeys_our_address_above_that_of_its_settings(tmp_path: Path
         gateway.always = upstream.always = says(text("The end."))
         words = ["claude", "-p", "Go on."]
         printed = run(upstream, tmp_path, words, wrapped=True, ANTHROPIC_API_KEY=KEY)
-    assert "holdfast: 1 call" in printed, printed
+    assert "holdfast: 1 request answered" in printed, printed
     assert len(upstream.requests) == 1
     assert gateway.requests == []
 

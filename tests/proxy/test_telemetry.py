@@ -140,7 +140,7 @@ def test_what_fails_is_counted_and_told_too(
     }
     bad, lost = (r.msg for r in caplog.records if isinstance(r.msg, Fields))
     assert (bad["status"], bad["error"]) == (400, "BadJSONError")
-    assert (lost["status"], lost["error"]) == (404, "UpstreamError")
+    assert (lost["status"], lost["error"]) == (404, "NoUpstreamError")
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.tokens.UnknownModelWarning")

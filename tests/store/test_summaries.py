@@ -144,7 +144,7 @@ def test_a_file_of_before_gets_a_place_for_summaries(sqlite: Opener) -> None:
     tools_used = ("lazy_saved", "tool_searches", "tool_calls", "lazy_calls")
     for column in ("answered", *tools_used, *figures, *estimates):
         db.execute(f"ALTER TABLE turns DROP COLUMN {column}")
-    for index in ("sessions_by_head", "sessions_by_client"):
+    for index in ("sessions_by_head", "sessions_by_client", "turns_failed"):
         db.execute(f"DROP INDEX {index}")
     for column in ("client_session", "client_agent", "purpose"):
         db.execute(f"ALTER TABLE sessions DROP COLUMN {column}")

@@ -396,6 +396,7 @@ LIBRARY: dict[str, Wired | str] = {
     **GATEWAY,
     "serve_host": SERVING,
     "serve_port": SERVING,
+    "serve_drain_seconds": SERVING,
     "serve_token": SERVING,
     "serve_tokens": SERVING,
     "tenant_by": SERVING,

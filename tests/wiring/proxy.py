@@ -270,6 +270,12 @@ def proxy_port(port: int, _: Path) -> object:
         return proxy.url.rpartition(":")[2]
 
 
+def drain_limit(seconds: float, _: Path) -> object:
+    """How long uvicorn is told to let open answers go on; test_draining.py sees it obeyed."""
+    with running_proxy({"serve_drain_seconds": seconds}) as proxy:
+        return proxy.server.config.timeout_graceful_shutdown
+
+
 def proxy_host(host: str, _: Path) -> object:
     with running_proxy({"serve_host": host}) as proxy:
         assert asked(proxy).status == 200
@@ -520,6 +526,7 @@ PROXY: dict[str, Wired | str] = {
     **GATEWAY,
     "serve_host": Wired(proxy_host, "127.0.0.1", "127.0.0.2"),
     "serve_port": Wired(proxy_port, *PORTS),
+    "serve_drain_seconds": Wired(drain_limit, 5.0, 60.0),
     "serve_token": Wired(proxy_wants_token, "", "t0ken"),
     "serve_tokens": Wired(proxy_takes_tokens, {}, {"ann": "t-ann"}),
     "tenant_by": Wired(sessions_of_two_keys, "key", "none"),

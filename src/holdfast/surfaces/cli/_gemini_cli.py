@@ -31,7 +31,7 @@ _OTHER_WAYS = (
     "CLOUD_SHELL",
 )
 """Variables that choose another way to sign in than a key, if they are `true`."""
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Z_]+)\s*=\s*[\"']?([^\"'\s#]*)")
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+import h11
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -147,7 +148,13 @@ class Connection(asyncio.Protocol):
             self._began = True
             if self._timer is None:  # the connection was kept, and this is its next request
                 self._await_headers()
-        self._http.data_received(data)
+        try:
+            self._http.data_received(data)
+        except h11.LocalProtocolError:
+            # uvicorn answers 400 to bytes behind a request whose answer has begun: h11 forbids it.
+            if self._transport is not None:
+                self._transport.close()
+            return
         self._pace(data)
 
     def _pace(self, data: bytes) -> None:
