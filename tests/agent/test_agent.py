@@ -335,7 +335,7 @@ def test_a_target_that_cannot_be_opened_leaves_nothing_open(
     run(work)
 
 
-@pytest.mark.filterwarnings("ignore:the model 'somebody")
+@pytest.mark.filterwarnings("ignore:the tokens of 'somebody")
 def test_the_numbers_of_a_target_come_from_the_first_that_states_them() -> None:
     overrides = {
         "openai:gpt-5": {"context_window": 50_000, "output_reserved": 2_000},

@@ -31,7 +31,7 @@ WEIGHTS = next(Path(weights.origin).parent.glob("*.gguf"))
 
 pytestmark = [
     pytest.mark.slow,  # minutes, where it is installed
-    pytest.mark.filterwarnings("ignore:the model 'openai"),
+    pytest.mark.filterwarnings("ignore:the tokens of 'openai"),
 ]
 
 told = logging.getLogger(__name__)

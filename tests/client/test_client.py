@@ -386,7 +386,7 @@ def test_the_offline_model_answers_without_key_or_network() -> None:
     run(work)
 
 
-@pytest.mark.filterwarnings("ignore:the model 'echo")
+@pytest.mark.filterwarnings("ignore:the tokens of 'echo")
 def test_a_program_is_asked_with_the_conversation_as_text() -> None:
     command = [sys.executable, "-c", "import sys; print(sys.stdin.read().upper())"]
     settings = Settings.load(summarization_commands={"echo": command})
