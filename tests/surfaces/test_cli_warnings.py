@@ -52,10 +52,9 @@ def test_wrap_says_nothing_until_the_program_has_ended(tmp_path: Path, model: st
     done = run_process(*command, folder=tmp_path)
     first, bill, *lines = done.stderr.decode().splitlines()
     assert first == "the program ends"
-    assert bill.startswith("holdfast: 2 calls")
+    assert bill.startswith("holdfast: 2 requests answered")
     assert is_plain(lines)
-    [line] = lines
-    assert line.startswith(f"holdfast: the tokens of '{model}' are estimated")
+    assert lines[-1].startswith(f"holdfast: the tokens of '{model}' are estimated")
 
 
 @pytest.mark.parametrize("command", [("count",), ("fit", "--limit", "1000")])
