@@ -155,3 +155,17 @@ def test_a_client_session_counts_once_and_its_side_requests_not_at_all(opener: O
         assert (await store.stats(HERE)).turns == 9
 
     opener.run(work)
+
+
+def test_an_id_in_two_workspaces_is_two_client_sessions(opener: Opener) -> None:
+    scopes = [msgspec.structs.replace(HERE, workspace=name) for name in ("blue", "green")]
+
+    async def work(store: Store) -> None:
+        for scope in scopes:
+            for name in ("one", "two"):
+                record = session(name, client_session="id-1")
+                await store.add_turn(scope.of(name), turn(1), record, {})
+        assert [(await store.stats(scope)).sessions for scope in scopes] == [1, 1]
+        assert (await store.across.stats(scopes)).sessions == 2
+
+    opener.run(work)

@@ -80,7 +80,7 @@ SELECT
     (SELECT coalesce(sum(size), 0) FROM once)::bigint AS size,
     (SELECT coalesce(sum(stored), 0) FROM once)::bigint AS stored,
     (
-        SELECT count(DISTINCT nullif(client_session, ''))
+        SELECT count(DISTINCT (workspace, client_session)) FILTER (WHERE client_session <> '')
             + count(*) FILTER (WHERE client_session = '')
         FROM holdfast.sessions
         WHERE workspace = ANY ($1::text[]) AND username = $2 AND purpose = ''

@@ -77,8 +77,9 @@ def stats(db: apsw.Connection, user: str, workspaces: Sequence[str], now: float)
     ).get
     turns = db.execute(f"SELECT count(*) FROM turns WHERE {_THEIRS}", asked).get  # noqa: S608
     sessions = db.execute(
-        "SELECT count(DISTINCT nullif(client_session, ''))"  # noqa: S608
-        f" + coalesce(sum(client_session = ''), 0) FROM sessions WHERE {_THEIRS} AND purpose = ''",
+        "SELECT count(DISTINCT CASE WHEN client_session <> '' THEN"  # noqa: S608
+        " json_array(workspace, client_session) END) + coalesce(sum(client_session = ''), 0)"
+        f" FROM sessions WHERE {_THEIRS} AND purpose = ''",
         asked,
     ).get
     return StoreStats(

@@ -16,9 +16,12 @@ import msgspec
 
 from holdfast.store import Scope, Store
 from holdfast.store.records import UsageTotal, summed
+from holdfast.surfaces.proxy.session_groups import group_sessions
 
 By = Literal["model", "session", "day"]
 MOST_SESSIONS = 50
+_GROUPED = 1_000
+"""Sessions that are joined by client session: one may have dozens of side requests."""
 
 
 async def report(store: Store, scopes: Sequence[Scope], by: tuple[By, ...]) -> dict[str, Any]:
@@ -77,15 +80,27 @@ def percent(part: float, whole: float) -> str:
 
 
 async def _newest(store: Store, scopes: Sequence[Scope]) -> list[UsageTotal]:
-    """The sessions last used: two tenants may call theirs the same."""
+    """Return the client sessions last used, and behind them the side requests of no session.
+
+    Two tenants may have sessions of the same name.
+    """
     used: list[tuple[float, UsageTotal]] = []
+    apart: list[UsageTotal] = []
     for scope in scopes:
         by_name = {total.name: total for total in await store.usage(scope, by="session")}
-        records = await store.sessions(scope, limit=MOST_SESSIONS)
-        used += [
-            (record.updated_at, by_name[record.session])
+        records = await store.sessions(scope, limit=_GROUPED)
+        groups = group_sessions((scope.of(record.session), record) for record in records)
+        for group in groups:
+            totals = [by_name[at.session] for at, _ in group.members if at.session in by_name]
+            if totals:
+                newest = max(record.updated_at for _, record in group.members)
+                used.append((newest, summed(group.record.session, totals)))
+        joined = {at.session for group in groups for at, _ in group.members}
+        apart += [
+            by_name[record.session]
             for record in records
-            if record.session in by_name
+            if record.session in by_name and record.session not in joined
         ]
-    newest = sorted(used, key=lambda pair: pair[0], reverse=True)
-    return [total for _, total in newest[:MOST_SESSIONS]]
+    used.sort(key=lambda pair: pair[0], reverse=True)
+    rows = [total for _, total in used[:MOST_SESSIONS]]
+    return [*rows, summed("side requests", apart)] if apart else rows

@@ -37,6 +37,8 @@ ROWS = 40
 """Pairs of messages on a page of the inspector."""
 _UNKNOWN = Sides((), {}, "", (), "")
 _AT_ONCE = 1_000
+_BESIDE = 50
+"""Sessions of the same client session that are listed."""
 _LARGEST = 10
 _MESSAGE_CHARACTERS = 50_000
 _OPENED_CHARACTERS = 2_000
@@ -67,9 +69,19 @@ class Inspecting:
             rows=turn_rows(record, turns),
             proof=await self._gathering.proof(record, record.turns),
             largest=await self._largest(record) if page == 1 else (),
+            beside=await self._beside(record) if page == 1 else (),
             newer=links.session(name, page=page - 1) if page > 1 else "",
             older=links.session(name, page=page + 1) if start > 0 else "",
         )
+
+    async def _beside(self, record: SessionRecord) -> list[SessionRecord]:
+        """Return other sessions of the same client session."""
+        if not record.client_session:
+            return []
+        records = await self._store.sessions(
+            self._scope, limit=_BESIDE, client_session=record.client_session
+        )
+        return [each for each in records if each.session != record.session]
 
     async def _largest(self, record: SessionRecord) -> list[Weight]:
         """The messages of the last request that weigh most."""

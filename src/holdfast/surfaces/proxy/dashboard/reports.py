@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from holdfast.surfaces.proxy.dashboard.pulse import MOST_LIVE, Pulse
 from holdfast.surfaces.proxy.dashboard.sessions_page import SessionsShown
 from holdfast.surfaces.proxy.dashboard.trouble import Failures
 from holdfast.surfaces.proxy.dashboard.views import (
+    SIDE,
     RefRow,
     SessionRow,
     TurnRow,
@@ -35,9 +37,12 @@ from holdfast.surfaces.proxy.dashboard.views import (
     warned,
 )
 from holdfast.surfaces.proxy.seen import Refused
+from holdfast.surfaces.proxy.session_groups import SessionGroup, group_sessions
 
 SESSIONS = 10
 """Sessions on the first page, and sessions searched for warnings."""
+_GROUPED = 200
+"""Sessions that the first page joins by client session: one may have dozens of side requests."""
 LISTED = 50
 """Sessions on a page of their list, and refs on a page of theirs."""
 MOST_SEARCHED = 2_000
@@ -132,8 +137,8 @@ class Reports:
         self, url: str, *, period: str, now: float, refused: Sequence[Refused] = ()
     ) -> Overview:
         """Return the first page; `refused` are requests that failed without a turn."""
-        newest = await self.newest(SESSIONS)
-        recent = await self._lately(newest, _LATELY)
+        newest = await self.newest(_GROUPED)
+        recent = await self._lately(newest[:SESSIONS], _LATELY)
         refs = await self._refs(limit=_REFS)
         days = await self.days()
         return Overview(
@@ -142,7 +147,7 @@ class Reports:
             days=days[-_DAYS:],
             recent=latest(recent, _BARS),
             warned=warned(recent, _WARNINGS),
-            sessions=await self._named(await self._with_totals(newest)),
+            sessions=await self._named(await self._rows(group_sessions(newest)[:SESSIONS])),
             largest=await self._named(sorted(refs, key=lambda row: -row.info.tokens)[:_LARGEST]),
             kinds=by_kind([row.info for row in refs], await self._audit(refs)),
         )
@@ -157,13 +162,33 @@ class Reports:
             rows += turn_rows(record, turns, self.tenant_of(scope))
         return rows
 
-    async def _with_totals(
-        self, sessions: Sequence[tuple[Scope, SessionRecord]]
-    ) -> list[SessionRow]:
-        usage = await self.store.across.usage_of_sessions([scope for scope, _ in sessions])
+    async def _rows(self, groups: Sequence[SessionGroup]) -> list[SessionRow]:
+        """Return a row for each client session, with the usage of all its members."""
+        members = [scope for group in groups for scope, _ in group.members]
+        usage = iter(await self.store.across.usage_of_sessions(members))
         return [
-            SessionRow(record=record, totals=totals([total]), tenant=self.tenant_of(scope))
-            for (scope, record), total in zip(sessions, usage, strict=True)
+            SessionRow(
+                record=group.record,
+                totals=totals(islice(usage, len(group.members))),
+                tenant=self.tenant_of(group.scope),
+                turns=group.turns,
+                side_requests=group.side_requests,
+            )
+            for group in groups
+        ]
+
+    async def _side_rows(self, sessions: Sequence[tuple[Scope, SessionRecord]]) -> list[SessionRow]:
+        """Return a row for each side request, which is named by its purpose."""
+        sides = [(scope, record) for scope, record in sessions if record.purpose]
+        usage = await self.store.across.usage_of_sessions([scope for scope, _ in sides])
+        return [
+            SessionRow(
+                record=replace(record, title=f"{record.purpose}: {record.title or record.session}"),
+                totals=totals([total]),
+                tenant=self.tenant_of(scope),
+                side_requests=record.turns,
+            )
+            for (scope, record), total in zip(sides, usage, strict=True)
         ]
 
     async def _named(self, rows: Sequence[_Row]) -> list[_Row]:
@@ -188,7 +213,11 @@ class Reports:
     async def sessions(self, words: str, show: str, page: int) -> SessionsShown:
         """Return the sessions that a search finds; page 1 holds those last used."""
         newest = await self.newest(MOST_SEARCHED)
-        rows = chosen(await self._with_totals(newest), words, show)
+        if show == SIDE:
+            listed = await self._side_rows(newest)
+        else:
+            listed = await self._rows(group_sessions(newest))
+        rows = chosen(listed, words, show)
         page = min(page, max(1, -(-len(rows) // LISTED)))
         asked = {"q": words, "show": show if show != "all" else ""}
         more = len(rows) > page * LISTED
@@ -197,7 +226,7 @@ class Reports:
             words=words,
             show=show,
             matches=len(rows),
-            looked_at=len(newest),
+            looked_at=len(listed),
             newer=links.sessions(**asked, page=page - 1) if page > 1 else "",
             older=links.sessions(**asked, page=page + 1) if more else "",
         )

@@ -43,6 +43,7 @@ _SHOWN_NAMES = {
     "failed": "With failures",
     "opened": "Something was opened",
     "loss": "Cost more than without",
+    "side": "Side requests",
 }
 
 
@@ -94,19 +95,20 @@ def sessions_table(rows: Sequence[SessionRow]) -> Html:
     """Sessions, the last used first."""
     owned = any(row.tenant for row in rows)
     columns: tuple[str, ...] = (
-        "Session", "Model", "Turns", "Tokens asked", "Tokens saved", "Money saved", "Failed",
-        "Used (UTC)",
+        "Session", "Model", "Turns", "Side requests", "Tokens asked", "Tokens saved", "Money saved",
+        "Failed", "Used (UTC)",
     )  # fmt: skip
     columns += (current().noun.title(),) if owned else ()
     cells = [_line(row, owned) for row in rows]
-    return table("Sessions, the last used first", columns, cells, words=(1, 7, 8))
+    return table("Sessions, the last used first", columns, cells, words=(1, 8, 9))
 
 
 def _line(row: SessionRow, owned: bool) -> tuple[Html | str, ...]:
     cells = (
         session_link(row.record.session, row.record.title, row.tenant),
         row.record.model,
-        f"{row.record.turns:,}",
+        f"{row.turns:,}",
+        number(row.side_requests),
         number(row.totals.untouched),
         about(row.totals.estimated) + share(row.totals.saved, row.totals.untouched),
         saved_money(row.totals),
@@ -136,6 +138,8 @@ class SessionShown(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its last request can be rebuilt."""
     largest: Sequence[Weight] = ()
     """The messages that weigh most in the last request, as it was sent."""
+    beside: Sequence[SessionRecord] = ()
+    """Other sessions of the same client session, the last used first."""
     newer: str = ""
     older: str = ""
 
@@ -161,10 +165,30 @@ def session_page(shown: SessionShown) -> str:
         section(h2("Turns"), _turns(shown.rows)),
         pager(shown.newer, shown.older, words=("Newer turns", "Older turns")),
         _largest(shown),
+        _beside(shown.beside),
         _another_way(record),
         _keep_or_delete(record),
         crumbs=[("Sessions", links.sessions())],
         here="Sessions",
+    )
+
+
+def _beside(records: Sequence[SessionRecord]) -> Html | None:
+    if not records:
+        return None
+    rows = [
+        (
+            session_link(record.session, record.title),
+            record.purpose or ("subagent" if record.client_agent else "conversation"),
+            number(record.turns),
+            moment(record.updated_at),
+        )
+        for record in records
+    ]
+    columns = ("Session", "What it is", "Turns", "Used (UTC)")
+    return section(
+        h2("In the same session of the client"),
+        table("Conversations and side requests, the last used first", columns, rows, words=(1, 3)),
     )
 
 

@@ -137,13 +137,20 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """Whose it is; empty if the page is about one tenant."""
     owner: str = ""
     """What people call that tenant."""
+    turns: int = 0
+    """Requests of its conversations."""
+    side_requests: int = 0
+    """Requests of its client for titles, checks and the like."""
 
 
+SIDE = "side"
+"""Shows the side requests themselves, in the place of sessions."""
 SHOWN: dict[str, Callable[[SessionRow], bool]] = {
     "all": lambda _: True,
     "failed": lambda row: row.totals.failed > 0,
     "opened": lambda row: row.totals.expansions > 0,
     "loss": lambda row: row.totals.saved < 0,
+    SIDE: lambda _: True,
 }
 """By name, which sessions a list shows."""
 
