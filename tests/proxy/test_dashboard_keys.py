@@ -101,6 +101,24 @@ def test_keys_are_called_by_provider_and_last_characters(two: Running) -> None:
         assert names[3] == "List 2 keys"
 
 
+def test_keys_are_called_by_the_client_that_used_them_last() -> None:
+    with running_proxy({"tenant_by": "key"}) as running:
+        agents = {ANN: "claude-cli/2.1.197 (external, cli)", BEN: "curl/8.5"}
+        for key, agent in agents.items():
+            assert send(running, key, log(300, 1), **{"user-agent": agent}).status == 200
+            running.settled()
+        for path in ("/", "/sessions", "/refs", "/tenants"):
+            page = Seen(get(running, path).body.decode()).text
+            assert "Anthropic …a3f9 · Claude Code" in page, path
+            assert "77Qw ·" not in page, "an unknown client has no name"
+        home = get(running, "/").body.decode()
+        with_client = re.search(r'href="(/tenants/[^"/]+)"[^>]*>Anthropic', home)
+        assert with_client
+        assert (
+            "<h1>Anthropic …a3f9 · Claude Code</h1>" in get(running, with_client[1]).body.decode()
+        )
+
+
 @pytest.mark.parametrize("path", MENU)
 def test_every_page_of_the_menu_covers_both_keys(two: Running, path: str) -> None:
     page = get(two, path).body.decode()

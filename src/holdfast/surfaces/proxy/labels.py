@@ -29,6 +29,14 @@ PROVIDERS: dict[Family, str] = {
     "bedrock": "Amazon Bedrock",
     "cohere": "Cohere",
 }
+CLIENTS = {
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "gemini-cli": "Gemini CLI",
+    "opencode": "opencode",
+    "qwen-code": "Qwen Code",
+}
+"""What people call the clients that sessions name."""
 _RECORD = "tenant label"
 """The key of the record in the store, among the summaries of a scope."""
 _SUFFIX = re.compile(r"[A-Za-z0-9_.=-]{4}\Z")
@@ -83,9 +91,11 @@ class Labels:
         suffix = key[-_SHOWN:]
         return suffix if len(key) >= _LEAST and _SUFFIX.fullmatch(suffix) else ""
 
-    async def name(self, tenant: str, client: str = "") -> str:
-        """Return what a tenant is called, with the client that it was last used by."""
+    async def name(self, tenant: str) -> str:
+        """Return what a tenant is called, with the client that used it last."""
         label = await self._of(tenant)
+        newest = await self._store.sessions(Scope(self._user, tenant), limit=1)
+        client = CLIENTS.get(newest[0].client, "") if newest else ""
         parts = [label.provider, f"…{label.suffix}"] if label.suffix else [_plain(tenant, label)]
         shown = " ".join(filter(None, parts))
         return f"{shown} · {client}" if client else shown

@@ -57,8 +57,8 @@ _REFS = 300
 _LARGEST = 10
 
 _Row = TypeVar("_Row", SessionRow, RefRow)
-Namer = Callable[[str, str], Awaitable[str]]
-"""Returns what people call a tenant that was used by a client."""
+Namer = Callable[[str], Awaitable[str]]
+"""Returns what people call a tenant."""
 
 
 class Reports:
@@ -194,7 +194,7 @@ class Reports:
     async def _named(self, rows: Sequence[_Row]) -> list[_Row]:
         """Return rows with what people call their tenants."""
         tenants = {row.tenant for row in rows if row.tenant}
-        names = {tenant: await self._namer(tenant, "") for tenant in tenants}
+        names = {tenant: await self._namer(tenant) for tenant in tenants}
         return [replace(row, owner=names.get(row.tenant, "")) for row in rows]
 
     async def _audit(self, refs: Sequence[RefRow]) -> list[AuditEntry]:

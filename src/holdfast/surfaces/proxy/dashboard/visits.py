@@ -123,8 +123,7 @@ class Visit:
         return [Choice(*pair) for pair in zip(some, names, strict=True)]
 
     async def _name(self, tenant: str) -> str:
-        """Return what people call a tenant, with the client of its newest session."""
-        return await self.service.labels.name(tenant, "")
+        return await self.service.labels.name(tenant)
 
     async def rows(self, start: int, stop: int) -> list[TenantRow]:
         """Return figures of some of the tenants that the person may see."""
