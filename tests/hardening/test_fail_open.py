@@ -550,8 +550,10 @@ async def run(
 
 
 @pytest.mark.slow
-def test_a_fault_in_any_step_costs_no_client_its_answer(campaign: Campaign, tmp_path: Path) -> None:
-    asyncio.run(run(campaign, STORIES[:4], 300, tmp_path))
+def test_a_fault_in_any_step_costs_no_client_its_answer(
+    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(run(campaign, STORIES[:4], 300, tmp_path, monkeypatch))
 
 
 @pytest.mark.campaign

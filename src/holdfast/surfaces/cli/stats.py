@@ -74,8 +74,9 @@ def stats(
                 cost; a minus is a loss. The offline model's answers are told apart, below
 
     Without --live the figures come from the store and cover all time; of sessions, the 50 last
-    used are shown. With --live they come from the proxy, with the counters of its process. Narrow
-    terminals get fewer columns.
+    used are shown. The conversations and side requests of one client session are one row; side
+    requests of clients without a session id are summed in the last. With --live they come from the
+    proxy, with the counters of its process. Narrow terminals get fewer columns.
 
     With --quality: the median error of counts against what providers reported, by model, at first
     and lately, plain and as corrected; and for each kind of edit how often it was made, in how
