@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ IDS = {
 TITLE = claude("<session>x</session>", system="Generate a concise, sentence-case title")
 
 
-def record(name: str, **more: str) -> tuple[Scope, SessionRecord]:
+def record(name: str, **more: Any) -> tuple[Scope, SessionRecord]:
     return HERE.of(name), SessionRecord(session=name, turns=2, **more)
 
 
