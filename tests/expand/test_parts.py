@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -159,6 +160,26 @@ def test_where_nothing_matches_case_is_ignored_and_said() -> None:
 def test_hits_behind_signs_of_several_bytes_are_counted_in_characters() -> None:
     made = opened("é漢🦊\n" * 5 + "needle é\n", {"pattern": "need.e"})
     assert made.content == "5- é漢🦊\n6: needle é"
+
+
+@given(
+    line=st.integers(0, 60),
+    most=st.integers(120, 600),
+    shape=st.sampled_from(["lines", "long lines", "one line", "fold"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_first_page_shows_the_match_however_small_it_is(
+    line: int, most: int, shape: str
+) -> None:
+    codes = [hashlib.sha256(f"{n}".encode()).hexdigest() for n in range(61)]
+    width = 5 if shape == "long lines" else 1
+    logged = [f"step {n} done, code {code[:8]} {code * width}" for n, code in enumerate(codes)]
+    joined = (" " if shape == "one line" else "\n").join(logged)
+    held = json.dumps([{"role": "user", "content": [{"type": "text", "text": joined}]}])
+    made = opened(
+        held if shape == "fold" else joined, {"pattern": f"step {line} ", "max_tokens": most}
+    )
+    assert f"step {line} done, code {codes[line][:8]}" in made.content
 
 
 @pytest.mark.parametrize("pattern", ["(", "a(?=b)", r"(a)\1", "x" * 1001, "a{2000}"])

@@ -168,16 +168,24 @@ def test_no_more_room_is_asked_for_than_the_cap_leaves() -> None:
     with_model(Caps(tokens=1_000), story, room=lambda _: rooms[0], make_room=fold)
 
 
-@pytest.mark.parametrize(("calls", "folds"), [(1, False), (2, True)])
+@pytest.mark.parametrize(
+    ("calls", "room", "max_tokens", "folds"),
+    [
+        (1, 800, 2_000, False),
+        (2, 800, 2_000, True),
+        (1, 400, 2_000, True),  # 200 tokens are a page's head and hardly a line
+        (1, 400, 200, False),  # nobody asked for more
+    ],
+)
 def test_room_is_made_where_half_of_it_is_too_little_for_every_call(
-    calls: int, folds: bool
+    calls: int, room: int, max_tokens: int, folds: bool
 ) -> None:
     fold = Refusing()
 
     async def story(model: Model) -> None:
-        await model.opens(calls)
+        await model.opens(calls, max_tokens=max_tokens)
 
-    with_model(Caps(), story, room=lambda _: 400, make_room=fold)
+    with_model(Caps(), story, room=lambda _: room, make_room=fold)
     assert bool(fold.asked) == folds
 
 

@@ -221,4 +221,4 @@ def test_no_room_is_made_while_there_is_some() -> None:
     async def story(model: Model) -> None:
         assert opened(await model.opens()) == [True]
 
-    with_model(Caps(), story, lambda _: 240, make_room)
+    with_model(Caps(), story, lambda _: 800, make_room)

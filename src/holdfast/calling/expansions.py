@@ -28,6 +28,8 @@ from holdfast.wire.withdrawing import withdraw
 
 _LEAST_ROOM = 120
 """Tokens that are worth opening something for: a page's head and a few lines."""
+_USEFUL_ROOM = 400
+"""Tokens of an opening for which room is made: in fewer, a page is little more than its head."""
 _RECALLED = 1_000
 """Tokens of earlier turns that a call to find some may bring."""
 _FOUND = 1_000
@@ -165,7 +167,7 @@ class Expansions:
         except EditError:  # such as a call with an id that was used before
             return _Continued(await self._answers(calls, self._room(sent) // 2), None, turn)
         behind: Conversation | None = None
-        if room // 2 < _LEAST_ROOM * len(calls):
+        if room // 2 < min(self._wanted(calls), _USEFUL_ROOM * len(calls)):
             behind = await self._folded(sent, self._room(sent) - room, calls)
 
         def following(results: Results) -> Conversation:

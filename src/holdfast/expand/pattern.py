@@ -43,6 +43,9 @@ to the next one."""
 _CONTEXT_LINES = 1
 _LONGEST_LINE = 400
 _BESIDE = 120
+"""Characters of a long line that are shown on each side of a match."""
+_SMALL_PAGE = 480
+"""Tokens of a page on which less is shown beside a match, so that the match itself fits."""
 _MEMORY = 16 * 1024 * 1024
 
 Hit = tuple[int, int]
@@ -60,8 +63,8 @@ class _Searched(NamedTuple):
     ignored_case: bool = False
 
 
-def by_pattern(opened: Opened, pattern: str) -> Region:
-    """The places that match, in order."""
+def by_pattern(opened: Opened, pattern: str, page_tokens: int) -> Region:
+    """Return the places that match, in order; the first one fits on a page of so many tokens."""
     hits, characters, ignored_case = _hits(opened, pattern)
     part = ""
     if characters < len(opened.text):
@@ -74,9 +77,9 @@ def by_pattern(opened: Opened, pattern: str) -> Region:
         )
     document = opened.source.document
     if document is not None and opened.base(document) == 0 and _has_long_lines(opened, hits):
-        region = _in_json(document, hits)
+        region = _in_json(document, hits, page_tokens)
     else:
-        region = _in_lines(opened, hits)
+        region = _in_lines(opened, hits, page_tokens)
     number = f"first {MOST_HITS}" if len(hits) >= MOST_HITS else f"{len(hits)} in all{part}"
     region.total = f" ({number}, ignoring case)" if ignored_case else f" ({number})"
     return region
@@ -175,8 +178,8 @@ def _has_long_lines(opened: Opened, hits: list[Hit]) -> bool:
     return any(starts[number] - starts[number - 1] > _LONGEST_LINE for number in numbers)
 
 
-def _in_lines(opened: Opened, hits: list[Hit]) -> Region:
-    """Every line with a hit in it and those beside it; of a line too long, what is around it."""
+def _in_lines(opened: Opened, hits: list[Hit], page_tokens: int) -> Region:
+    """Return every line with a match and its neighbours; of a long line only the surroundings."""
     source = opened.source
     by_line: dict[int, Hit] = {}
     for start, end in hits:
@@ -191,20 +194,20 @@ def _in_lines(opened: Opened, hits: list[Hit]) -> Region:
     )
     texts, places = [], []
     for number in numbers:
-        text, place = _line(opened, number, by_line.get(number))
+        text, place = _line(opened, number, by_line.get(number), page_tokens)
         texts.append(text)
         places.append(place)
     return blocks(texts, _runs(places), "lines")
 
 
-def _line(opened: Opened, number: int, hit: Hit | None) -> tuple[str, Place]:
+def _line(opened: Opened, number: int, hit: Hit | None, page_tokens: int) -> tuple[str, Place]:
     """A line with its number, `40:` has a hit, `41-` stands beside one; and what it is called."""
     text = opened.source.lines(number, number).rstrip("\r\n")
     begin = opened.source.line_starts[number - 1]
     place: Place = number
-    if len(text) > _LONGEST_LINE:
+    if len(text) > min(_LONGEST_LINE, page_tokens // (2 if hit else 4)):
         start, end = (hit[0] - begin, hit[1] - begin) if hit else (0, 0)
-        text, first, last = _window(text, start, min(end, len(text)))
+        text, first, last = _window(text, start, min(end, len(text)), page_tokens)
         place = f"characters {begin + first}-{begin + last}"
     # Other ends of lines than ours may stand in a line, and look like the next one.
     return f"{number}{':' if hit else '-'} {indented(text)}", place
@@ -229,15 +232,16 @@ def _runs(places: Sequence[Place]) -> Name:
     return name
 
 
-def _window(text: str, start: int, end: int) -> tuple[str, int, int]:
-    """What stands around a hit, and where it begins and ends."""
-    first, last = max(0, start - _BESIDE), min(len(text), min(end, start + 200) + _BESIDE)
+def _window(text: str, start: int, end: int, page_tokens: int) -> tuple[str, int, int]:
+    """Return what stands around a match, and where it begins and ends."""
+    beside = _BESIDE * min(page_tokens, _SMALL_PAGE) // _SMALL_PAGE
+    first, last = max(0, start - beside), min(len(text), min(end, start + 200) + beside)
     marked = ("…" if first else "") + text[first:last] + ("…" if last < len(text) else "")
     return marked, first, last
 
 
-def _in_json(document: Document, hits: list[Hit]) -> Region:
-    """The values with a hit in them; of a long one, what is around each."""
+def _in_json(document: Document, hits: list[Hit], page_tokens: int) -> Region:
+    """Return the values with a match in them; of a long value, what is around each."""
     texts: dict[str, str] = {}
     shown_to: dict[str, int] = {}
     for start, end in hits:
@@ -247,8 +251,9 @@ def _in_json(document: Document, hits: list[Hit]) -> Region:
         # A hit in a key stands before the value; it is shown with it.
         first, last = min(start, node.start), node.end
         text, place = document.text[first:last], node.path
-        if len(text) > _LONGEST_LINE:
-            text, *window = _window(text, start - first, min(end, node.end) - first)
+        if len(text) > min(_LONGEST_LINE, page_tokens // 2):
+            end = min(end, node.end)
+            text, *window = _window(text, start - first, end - first, page_tokens)
             first, last = first + window[0], first + window[1]
             place = f"{node.path}, characters {first}-{last}"
         shown_to[node.path] = last

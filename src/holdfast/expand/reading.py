@@ -61,7 +61,7 @@ def _region(opened: Opened, options: ExpandOptions) -> Region:
     if options.lines:
         return _lines(opened, *options.lines)
     if options.pattern:
-        return by_pattern(opened, options.pattern)
+        return by_pattern(opened, options.pattern, options.max_tokens)
     if options.query:
         return by_query(opened, options)
     if options.path or options.fields or options.slice:
