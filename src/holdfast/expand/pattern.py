@@ -252,8 +252,8 @@ def _in_json(document: Document, hits: list[Hit], page_tokens: int) -> Region:
         first, last = min(start, node.start), node.end
         text, place = document.text[first:last], node.path
         if len(text) > min(_LONGEST_LINE, page_tokens // 2):
-            end = min(end, node.end)
-            text, *window = _window(text, start - first, end - first, page_tokens)
+            within = start - first, min(end, node.end) - first
+            text, *window = _window(text, *within, page_tokens)
             first, last = first + window[0], first + window[1]
             place = f"{node.path}, characters {first}-{last}"
         shown_to[node.path] = last
