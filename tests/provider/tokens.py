@@ -79,7 +79,9 @@ def billed_tokens(value: dict[str, Any], dialect: str, model: str) -> int:
     if not value.get("tools"):
         return text
     tools = text_tokens(json.dumps(list(shown(value))), vocabulary)
-    return text + weights.tool_use + round(weights.tools * tools)
+    bill = text + weights.tool_use + round(weights.tools * tools)
+    # Long descriptions weigh more than the median of tools; nothing is billed that was not read.
+    return max(bill, least_tokens(value, dialect, model))
 
 
 def _text_tokens(value: dict[str, Any], dialect: str, vocabulary: str) -> int:
