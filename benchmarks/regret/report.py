@@ -30,7 +30,7 @@ Sums = dict[tuple[int, str, str], Counter[str]]
 """By window, rule and source."""
 
 
-def ours(rules: CitingRules, offer: OfferExpand = "always") -> Make:
+def ours(rules: CitingRules, offer: OfferExpand = "auto") -> Make:
     """Our engine with these rules, as the proxy has it."""
 
     def make(recording: Recording, window: int) -> Rule:

@@ -34,8 +34,13 @@ class Standing(NamedTuple):
     """The result it stands in, in words."""
 
 
-def remainder(text: str, above: Sequence[Standing], *, tool: str, rules: CitingRules) -> Citation:
-    """A content without some stretches of it, which are in order and not empty.
+def remainder(
+    text: str, above: Sequence[Standing], *, tool: str, rules: CitingRules, with_ref: bool = True
+) -> Citation:
+    """Return a content without some stretches of it, which are in order and not empty.
+
+    Without `with_ref` the ref is not shown, for requests that have no tool to open it: all that is
+    left out can be read above.
 
     Raises:
         PrivacyError: it may not be stored, so that nothing of it may be left out either.
@@ -49,7 +54,8 @@ def remainder(text: str, above: Sequence[Standing], *, tool: str, rules: CitingR
     parts = [Excerpt(text[a:b], _where(source, a, b), 0.0) for a, b in _between(text, above)]
     shown = {part.where: part for part in parts}
     tokens = count(text)
-    written = "\n".join(_lines(name, source, tokens, above, parts, rules.opener))
+    handle = (f"{name} · ", rules.opener) if with_ref else ("", "")
+    written = "\n".join(_lines(name, source, tokens, above, parts, handle))
     lines = source.line_count
     return Citation(
         ref_id=name,
@@ -98,10 +104,11 @@ def _lines(
     tokens: int,
     above: Sequence[Standing],
     parts: Sequence[Excerpt],
-    opener: str,
+    handle: tuple[str, str],
 ) -> Iterator[str]:
+    shown_name, opener = handle
     size = f"{counted(source.line_count, 'line')}, about {tokens:,} tokens"
-    yield f"[{name} · {size} · stored as it came; what a result above has too is left out here]"
+    yield f"[{shown_name}{size} · stored as it came; what a result above has too is left out here]"
     ways = []
     waiting = iter(parts)
     at = 0

@@ -26,7 +26,7 @@ from holdfast.fitting.opened import brought_back, cited_by_client, is_opened
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.pointing import Above, pointed, stays, was_pointed
 from holdfast.fitting.policy import Arrival, Decision, decide, rule_for
-from holdfast.fitting.pressing import Pressing
+from holdfast.fitting.pressing import Pressing, ToolCost
 from holdfast.fitting.state import BY_ENDS
 from holdfast.store.records import Edit
 from holdfast.store.refs import DIGITS, canonical_parts, parse
@@ -92,13 +92,16 @@ class CitedMessage(NamedTuple):
     citations: tuple[Citation, ...]
 
 
-def cite_arrivals(draft: Draft, options: FitOptions, measure: Measure, leaving: Leaving) -> Draft:
+def cite_arrivals(
+    draft: Draft, options: FitOptions, measure: Measure, leaving: Leaving, tool: ToolCost
+) -> Draft:
     """Cite what it pays to cite among the messages that did not go out before.
 
-    What was opened is never closed again.
+    What was opened is never closed again. `tool` says what it takes to offer the tool that opens
+    refs, where nothing was cited before.
     """
     rules = options.rules
-    pressing, above = Pressing(draft, measure), Above(draft.known)
+    pressing, above = Pressing(draft, measure, tool), Above(draft.known)
     sent_before = draft.sent_before
     points = rules.repeats and stays(draft.now)
 
@@ -110,7 +113,7 @@ def cite_arrivals(draft: Draft, options: FitOptions, measure: Measure, leaving: 
             decision = decide(arrival, pressure, rules)
         if not points or rule_for(arrival.tool, rules) != "auto":
             return decision
-        rest = above.pointing(arrival, messages, n, rules)
+        rest = above.pointing(arrival, messages, n, rules, with_ref=not pressure.opening)
         if rest is None or (decision.action == "whole" and was_pointed(rest, messages[:n])):
             return decision
         remaining = Arrival(
@@ -231,7 +234,14 @@ def _to_be_cited(messages: Sequence[Message], n: int, citing: Citing) -> list[_W
         ):
             question = _question(_last_question(messages, n, citing), call)
             wanted.append(_Wanted(block, text, caller, question, decision, arrival.remainder))
+    if any(result.remainder is None for result in wanted):
+        # A pointer without a ref is put back before a fold, which takes a message of its own.
+        wanted = [r for r in wanted if r.remainder is None or _shows_ref(r.remainder)]
     return wanted
+
+
+def _shows_ref(citation: Citation) -> bool:
+    return citation.ref_id in citation.text
 
 
 def _is_asked_again(
@@ -285,7 +295,7 @@ def _with_citations(message: Message, citations: Cited, edits: tuple[Edit, ...])
     span: bytes | msgspec.Raw = message.span
     for block, citation in citations:
         span = splice(span, block.slot, encode(dialect.content(block, citation.text)))
-    refs = tuple(citation.ref_id for _, citation in citations)
+    refs = tuple(citation.ref_id for _, citation in citations if _shows_ref(citation))
     return standing_for(Message(span, message.role, dialect), (message,), edits, refs)
 
 

@@ -22,7 +22,13 @@ from holdfast.fitting.folding import Folded, fold
 from holdfast.fitting.keeping import keeping, put_back
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
-from holdfast.fitting.offering import ask_for_usage, go_on_recalling, offer_in_time, takes_tool
+from holdfast.fitting.offering import (
+    ask_for_usage,
+    go_on_recalling,
+    offer_in_time,
+    plan_offer,
+    takes_tool,
+)
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.state import FitState, Fitted, added, untold_in
 from holdfast.fitting.taking import take_up
@@ -35,8 +41,8 @@ from holdfast.wire import write
 from holdfast.wire.answers import Kept
 from holdfast.wire.thinking import BINDING
 
-_SHOWING = ("cite", "repeat", "fold", "shorten")
-"""Edits that leave a ref where the model sees it."""
+_SHOWING = ("cite", "fold", "shorten")
+"""Edits that leave a ref where the model sees it. A pointer to what stands above may show none."""
 
 
 def fit_request(
@@ -69,9 +75,10 @@ def fit_request(
     opener = expansion_tool(draft.asked)[0] if options.opens else ""
     rules = msgspec.structs.replace(options.rules, opener=opener)
     options = msgspec.structs.replace(options, rules=rules)
+    offer = plan_offer(draft, options, state, measure)
     if options.cites:
-        draft = cite_arrivals(draft, options, measure, leaving)
-    draft, shows = offer_in_time(draft, options, state, measure)
+        draft = cite_arrivals(draft, options, measure, leaving, offer.cost)
+    draft, shows = offer_in_time(draft, options, state, offer)
     draft = go_on_recalling(draft, options, state)
     floor = state.floor if state is not None and draft.known else 0
     folded = fold(draft, measure, options, floor, leaving, state.told if state is not None else {})

@@ -19,6 +19,7 @@ from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.offering import offer, offer_in_front
 from holdfast.fitting.options import FitOptions
+from holdfast.fitting.pointing import without_unnamed
 from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import AnchorPreservationManager, asks
 from holdfast.trim.chains import Trimmed
@@ -81,10 +82,12 @@ def fold(
     went_on = 0 < draft.known < len(draft.now.messages)  # one sent again goes out as it did
     high = size > options.high_water * measure.most
     gain = size - max(floor, round(target))
-    due = went_on and high and gain > LEAST_GAIN * measure.most
+    # Where nobody set a limit, the client may shorten its history itself before the model's window
+    # overflows, as coding agents do. A fold before that writes the cache anew and may never pay.
+    due = went_on and high and gain > LEAST_GAIN * measure.most and not measure.by_bound
     if not due and measure.fits(counted):
         return Folded(draft, counted, floor)
-    offered = offer(draft, options, new=True)  # what leaves has a ref
+    offered = offer(without_unnamed(draft), options, new=True)  # what leaves has a ref
     cited = cite_older(offered, options, leaving) if options.cites else offered
     smallest = Folded(cited, measure.count(cited.now), floor, fits=False)
     enough = (options.high_water - LEAST_GAIN) * measure.most

@@ -7,12 +7,16 @@ tool in a message, it comes there, behind the turn with the first ref.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from holdfast.cite import CitingRules
 from holdfast.expand import recalling
 from holdfast.expand.tool import definition
 from holdfast.fitting.arrival import expansion_tool
 from holdfast.fitting.draft import Draft, standing_for, where
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
+from holdfast.fitting.pressing import ToolCost
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
 from holdfast.trim.standing import edits_of, is_ours, names_ref, shows_ref
@@ -69,10 +73,37 @@ def takes_tool(request: Conversation) -> bool:
     return not (full and request.dialect == "openai-chat")
 
 
-def offer_in_time(
+class OfferPlan(NamedTuple):
+    """How the tool that opens refs comes into a request."""
+
+    early: bool = False
+    """It stands among the tools before there is anything to open."""
+    inline: bool = False
+    """It comes in a message, behind the turn that shows the first ref."""
+    cost: ToolCost = ToolCost()
+
+
+def plan_offer(
     draft: Draft, options: FitOptions, state: FitState | None, measure: Measure
+) -> OfferPlan:
+    """Decide, before anything is cited, how the tool comes into a request and what that costs."""
+    if not options.opens:
+        return OfferPlan()
+    went_on = state is not None and draft.known > 0
+    offered = went_on and state is not None and expansion_tool(state.sent)[1]
+    refs = went_on and state is not None and state.refs
+    if not (offered or refs) and _takes_inline(draft.asked, options, measure.model):
+        return OfferPlan(inline=True, cost=ToolCost(_TOOL_TOKENS))
+    early = offered or refs or _offers_early(draft, options, measure, went_on=went_on)
+    if early or not options.cites or expansion_tool(draft.now)[1]:
+        return OfferPlan(early=_may_offer_early(draft, options) and early)
+    return OfferPlan(cost=ToolCost(_TOOL_TOKENS, rewrites=True))
+
+
+def offer_in_time(
+    draft: Draft, options: FitOptions, state: FitState | None, plan: OfferPlan
 ) -> tuple[Draft, bool]:
-    """Offer to open refs where one stands, and before if that is worth it; and whether one does."""
+    """Offer to open refs where one stands, or where the plan says so; and whether one stands."""
     went_on = state is not None and draft.known > 0
     refs = state is not None and state.refs and went_on
     offered = state is not None and expansion_tool(state.sent)[1]
@@ -81,11 +112,11 @@ def offer_in_time(
     offered = offered and went_on
     if not options.opens:
         return draft, shows
-    if not (offered or refs) and _takes_inline(draft.asked, options, measure.model):
+    if plan.inline:
         inline = _offered_inline(draft) if shows else draft
         if inline is not None:
             return inline, shows
-    if shows or _offers_early(draft, options, measure, offered=offered):
+    if shows or plan.early:
         draft = offer(draft, options, new=not (refs or held or offered))
     return draft, shows
 
@@ -198,25 +229,83 @@ def _offers(message: Message) -> bool:
 # --- among the tools -------------------------------------------------------------------------
 
 
-def _offers_early(draft: Draft, options: FitOptions, measure: Measure, *, offered: bool) -> bool:
-    """Whether the tool is offered before there is a ref; `offered` if it was last time.
+_EARLY_SHARE = 0.01
+"""Most of the first request that the tool may take: then no session costs more than 1 % more for
+it, however short, for every later request is larger. 69 tokens for GPT models make 6,900 tokens,
+184 for Claude 18,400: what coding agents begin with, and chats and small agents do not."""
 
-    To take it away again would break the vendor's cache as much as to bring it late. A request
-    that has no tools of its own is a plain chat: it gets one only with something to open.
+
+_FILLING_SHARE = 0.05
+"""Share of a limit that someone set: an agent that begins with as much fills the window within some
+twenty turns, and then has to open things. Offered late, recorded agents in 16,000 tokens cost 0.77
+of the untouched conversations, offered so 0.69."""
+
+
+def _may_offer_early(draft: Draft, options: FitOptions) -> bool:
+    """Whether the tool may stand in a request before there is a ref.
+
+    A request that has no tools of its own is a plain chat: it gets one only with something to open.
     """
-    asked, rules = draft.asked, options.rules
+    rules = options.rules
     if not options.cites or (rules.policy == "never" and not rules.tools):
         return False  # a ref comes with a fold alone, which breaks the prefix anyway
-    own = sum(not tool.hosted for tool in asked.tools)  # Gemini refuses ours beside its hosted ones
-    if options.offer_expand != "always" or not own:
+    # Gemini refuses ours beside its hosted ones.
+    has_own = any(not tool.hosted for tool in draft.asked.tools)
+    return has_own and options.offer_expand in ("auto", "always")
+
+
+def _offers_early(draft: Draft, options: FitOptions, measure: Measure, *, went_on: bool) -> bool:
+    """Whether the tool is offered before there is a ref, where it was not last time."""
+    if not _may_offer_early(draft, options):
         return False
-    if offered:
-        return True
+    asked = draft.asked
     if has_bound_thoughts(asked, measure.model):  # it is kept until there is a ref
         return False
+    if options.offer_expand == "auto" and not _cites_by_rule(options.rules):
+        if went_on:
+            return False  # the first request was too small for it, and now it breaks the cache
+        first = asked.with_messages(_first_request(asked.messages))
+        without = draft.now.with_messages(())
+        tokens = measure.count(_with_opener(without)).tokens - measure.count(without).tokens
+        return _pays_early(tokens, measure.count(first).tokens, measure)
     # Nothing is cited yet: what fits without the tool must not be refused for it.
-    with_it = measure.count(offer(draft, options, new=True).now)
+    with_it = measure.count(_with_opener(draft.now))
     return measure.fits(with_it) or not measure.fits(measure.count(draft.now))
+
+
+def _pays_early(tokens: int, first: int, measure: Measure) -> bool:
+    """Whether a tool of so many tokens pays from a first request of so many on."""
+    if tokens <= _EARLY_SHARE * first:
+        return True
+    fills = not measure.by_bound and first >= _FILLING_SHARE * measure.most
+    return fills and tokens <= _EARLY_SHARE * measure.most
+
+
+def _cites_by_rule(rules: CitingRules) -> bool:
+    """Whether someone chose what is cited: then citations are certain, and the tool is wanted."""
+    return (
+        rules.policy != "auto" or bool(rules.tools) or (rules.tokens, rules.share) != (None, None)
+    )
+
+
+def _first_request(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages of a conversation's first request: those before the model's first answer.
+
+    The size of the first request decides, also where a conversation is seen for the first time in
+    its middle, so that the same conversation gets the same tools.
+    """
+    answers = (n for n, message in enumerate(messages) if n and message.role == "assistant")
+    return messages[: next(answers, len(messages))]
+
+
+def _with_opener(request: Conversation) -> Conversation:
+    name, offered = expansion_tool(request)
+    return request if offered else with_tool(request, definition(request.dialect, name))
+
+
+_TOOL_TOKENS = 185
+"""About what the tool's definition takes of Claude; of GPT models it takes 69. It is little beside
+a prefix that is written anew, so it is not counted for each request."""
 
 
 def ask_for_usage(draft: Draft, *, new: bool) -> Draft:

@@ -25,8 +25,13 @@ Each fold costs one request without the vendor's cache. On 100 recorded agents a
 folds and 0.58 / 0.46 of the cost (Anthropic-, OpenAI-like), this 110 folds and 0.53 / 0.43.
 """
 
-OfferExpand = Literal["always", "when_cited", "never"]
-"""When the tool that opens refs is offered: with the first tools, with the first ref, or not."""
+OfferExpand = Literal["auto", "always", "when_cited", "never"]
+"""When the tool that opens refs is offered.
+
+`auto`: from the first request on where that is large enough to pay for it, else with the first
+citation that pays for the rewritten prefix; `always`: from the first request that has tools;
+`when_cited`: with the first ref; `never`: not at all.
+"""
 
 OfferInline = Literal["auto", "always", "never"]
 """Whether that tool comes in a message, with the first ref and behind all that is cached."""
@@ -82,10 +87,10 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether long tool results give way to citations when they arrive."""
     opens: bool = False
     """Whether the model is offered the tool that opens refs: someone must answer its calls."""
-    offer_expand: OfferExpand = "always"
-    """From when on it is offered, where it is. Tools stand first in what vendors cache: one that
-    comes with the first citation has all before it read anew (25 of 32 broken prefixes of real
-    clients), one that is there from the start costs its own few tokens."""
+    offer_expand: OfferExpand = "auto"
+    """From when on it is offered, where it is. Tools stand first in what providers cache: one that
+    comes with the first citation has all before it written anew, one that is there from the start
+    costs its own tokens in every request."""
     offer_inline: OfferInline = "auto"
     """Whether it comes in a message instead, behind what is cached, with the first ref. That costs
     nothing until there is one, but the API must know such messages. `auto`: where the client's own

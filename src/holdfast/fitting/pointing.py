@@ -18,6 +18,7 @@ from holdfast.cite.remainder import Standing, remainder
 from holdfast.condense.spans import counted
 from holdfast.errors import PrivacyError
 from holdfast.fitting.calls import call_of, calls_before, scalars
+from holdfast.fitting.draft import Draft
 from holdfast.fitting.policy import Arrival
 from holdfast.fitting.repeats import (
     LONGEST,
@@ -30,7 +31,7 @@ from holdfast.fitting.repeats import (
     repeats,
     telling,
 )
-from holdfast.trim.standing import STAND, edits_of, own_of
+from holdfast.trim.standing import STAND, edits_of, own_of, refs_of
 from holdfast.wire import Conversation, Message, ToolCall, ToolResult
 from holdfast.wire.message import result_texts
 from holdfast.wire.notes import SingleNote
@@ -68,11 +69,18 @@ class Above:
         self._new: dict[int, Source] = {}
 
     def pointing(
-        self, arrival: Arrival, messages: Sequence[Message], n: int, rules: CitingRules
+        self,
+        arrival: Arrival,
+        messages: Sequence[Message],
+        n: int,
+        rules: CitingRules,
+        *,
+        with_ref: bool = True,
     ) -> Citation | None:
-        """A result without the lines that stand above; None where that would not save enough.
+        """Return a result without the lines that stand above; None if that saves too little.
 
-        Places are asked for from first to last.
+        Places are asked for from first to last. Without `with_ref` the result shows no ref: the
+        request has no tool that could open it.
         """
         if len(arrival.text) > LONGEST:
             return None
@@ -95,7 +103,9 @@ class Above:
             if _stands(lines[run.start : run.stop], messages, run.source, run.at)
         ]
         try:
-            citation = remainder(arrival.text, above, tool=arrival.tool, rules=rules)
+            citation = remainder(
+                arrival.text, above, tool=arrival.tool, rules=rules, with_ref=with_ref
+            )
         except PrivacyError:
             return None  # what may not be stored is not taken out either
         saved = citation.fidelity.from_tokens - citation.fidelity.to_tokens
@@ -135,6 +145,22 @@ def pointed(message: Message) -> Message:
     if stand is None or {edit.action for edit in stand.edits} != {"repeat"}:
         return message
     return own_of(message)
+
+
+def without_unnamed(draft: Draft) -> Draft:
+    """Put back the results whose pointers show no ref, before anything above them is folded.
+
+    Such a pointer can only be read while the lines that it points to are in view. A fold rewrites
+    what comes after it anyway, so this breaks no more of the provider's cache.
+    """
+    messages = tuple(map(_named_or_own, draft.now.messages))
+    if all(now is before for now, before in zip(messages, draft.now.messages, strict=True)):
+        return draft
+    return draft.with_messages(messages)
+
+
+def _named_or_own(message: Message) -> Message:
+    return message if refs_of(message) else pointed(message)
 
 
 def _hashes(message: Message) -> tuple[Hashes, ...]:

@@ -1,11 +1,12 @@
-"""Whether a tool result stays whole or is cited when it arrives: what keeping costs, and hiding.
+"""Decide whether a tool result stays whole or is cited when it arrives.
 
 policy: before arrival. Pure: a result, the pressure on the window and the rules come in, a decision
 with its reason comes out; no clock, no chance, no I/O. A result that stays is written to the
-vendor's cache once and read again with every turn to come; one that is hidden costs an extra call
-with the chance that it is needed after all, and each such call reads the whole request again. So a
-result is cited from a number of tokens on, which follows from what it is, what the model's tokens
-cost, and how much room there is. All numbers stand in one table, with where they are from.
+provider's cache once and read again with every turn to come. A result that is hidden costs an extra
+call whenever the model needs it, and each such call reads the whole request again. While the window
+has ample room, content that the agent is about to work on is never hidden, and any other result is
+cited only where the tokens saved at once pay for two openings. docs/discussions/policy.md explains
+the rules and what they were measured on. All numbers stand in one table.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 import re2  # type: ignore[import-untyped]
 
 from holdfast.cite import Citation, CitingRules, ToolRule, is_long
+from holdfast.cite.allowance import allowance
 from holdfast.cite.citation import VOCABULARY
 from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
@@ -53,8 +55,18 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     above already: 0.807 of the cost, 0.13 results of a conversation missed, 0.08 of a coding
     agent's. With 19,000 it is 0.815, 0.11 and 0.05; with 16,500 it is 0.805, 0.15 and 0.09; with
     15,000 it is 0.802, 0.15 and 0.08: each need that is risked saves less than the one before."""
+    ample: float = 0.33
+    """Share of the room before a fold that one result may take. In windows of 16,000 tokens a
+    quarter costs 0.692 with 1.59 needs a conversation, a third 0.692 with 1.46, a half 0.716 with
+    1.42; half of the window, whatever stands in it, 0.706 with 1.57 (every sixth recording)."""
     share: float = 0.035
-    """Share of the window that one result may take: 7,000 tokens of 200,000, 560 of 16,000."""
+    """Share of the window that a result may take where its filling is not known: 7,000 tokens of
+    200,000. It also says how large a citation may be."""
+    openings: float = 1.0
+    """Openings that a citation must pay for with the tokens that it saves in its first request,
+    beside as many as there were in the conversation before."""
+    page: float = 1_300.0
+    """Tokens that one opening adds: a page of 1,000, its call, and the price of writing the call."""
     calm: float = 0.65
     """Up to this share of the window there is no hurry: before a fold the older results give way
     together. On 19 bash agents 0.5 missed 0.16 and cost 0.985, this 0.05 and 0.980; the only two
@@ -103,6 +115,12 @@ entity_metadata have fewer than ten. Files and test runs are set higher than cou
 coding agents then miss 0.088 instead of 0.106. That and the worth of a call were chosen with both
 halves in view; tables that differ by a tenth here and there are not told apart by these recordings.
 """
+
+
+WORKED_ON = frozenset({"read", "test", "edit", "diff"})
+"""Uses of results that an agent works on next: files, test runs, diffs. Real coding agents needed
+73 % of the long files that were cited, in 3.5 openings each (`python -m benchmarks worse`)."""
+_WORKED_ON_KINDS = frozenset({"code", "test_output", "stack_trace", "diff", "notion_page"})
 
 
 class Arrival:
@@ -160,6 +178,12 @@ class Pressure(NamedTuple):
     """What reading a token from the vendor's cache costs, in tokens of plain input; 1: no cache."""
     write: float = 1.25
     """What a token costs when it is sent for the first time."""
+    opened: int = 0
+    """How often the model has opened a ref in this conversation."""
+    opening: float = 0.0
+    """What it costs to offer the tool that opens refs, in tokens of plain input; 0: it is there."""
+    sees_window: bool = True
+    """Whether it is known what else is in the window: an MCP gateway does not see it."""
 
     @property
     def fill(self) -> float:
@@ -211,21 +235,54 @@ def decide(
 def _weighed(
     arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients
 ) -> Decision:
-    """The lower of two thresholds holds: what there is room for, and what is worth its tokens."""
-    room = _room(pressure, rules, numbers)
+    """Cite what there is no room for; with ample room, only what pays and is not worked on."""
+    share = _share(pressure, rules, numbers)
     # A power of two: how large a citation is need not change with every token that stands before.
-    shown = 1 << int(room * numbers.shown).bit_length() >> 1
-    if not _is_at_most(arrival, room):
-        return Decision("cite", _crowding(arrival, pressure, numbers), round(room), shown)
+    shown = 1 << int(share * numbers.shown).bit_length() >> 1
+    if not _is_at_most(arrival, _room(share, pressure, rules, numbers)):
+        if _waits(arrival, pressure, rules, numbers):
+            return _WHOLE
+        return Decision("cite", _crowding(arrival, pressure, numbers), round(share), shown)
     if rules.tokens is not None:
         decision = _over(arrival, rules.tokens, f"more than {rules.tokens:,} tokens")
         return decision._replace(room=shown)
     if _is_at_most(arrival, _worth(_least_need(numbers), pressure, numbers)):
         return _WHOLE  # whatever it is: it need not be looked at
+    if pressure.sees_window and (
+        _is_worked_on(arrival) or not _pays(arrival, pressure, rules, numbers)
+    ):
+        return _WHOLE
     worth = _worth(_need(arrival, numbers), pressure, numbers)
     if _is_at_most(arrival, worth):
         return _WHOLE
     return Decision("cite", f"{arrival.tokens:,} tokens, seldom needed again", round(worth), shown)
+
+
+def _is_worked_on(arrival: Arrival) -> bool:
+    """Whether the agent is about to work on a result, as its call or its content tells."""
+    return arrival.use in WORKED_ON or (not arrival.use and arrival.kind in _WORKED_ON_KINDS)
+
+
+def _pays(arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> bool:
+    """Whether the tokens saved in this request pay for the tool and for the expected openings."""
+    call = pressure.read * pressure.before + pressure.write * numbers.page
+    openings = numbers.openings + pressure.opened
+    return _saved(arrival, pressure, rules) >= pressure.opening + openings * call
+
+
+def _waits(arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> bool:
+    """Whether a result without room stays until history is folded, which brings the tool as well.
+
+    To offer the tool now would rewrite the cached prefix, and the fold rewrites it again.
+    """
+    fits = pressure.before + arrival.tokens <= numbers.full * pressure.window
+    return fits and _saved(arrival, pressure, rules) < pressure.opening
+
+
+def _saved(arrival: Arrival, pressure: Pressure, rules: CitingRules) -> float:
+    """What citing a result saves in the request that brings it, in tokens of plain input."""
+    citation = allowance(arrival.tokens, arrival.kind, rules.most_tokens, rules.most_tokens)
+    return pressure.write * (arrival.tokens - citation)
 
 
 def _over(arrival: Arrival, threshold: int, reason: str) -> Decision:
@@ -250,8 +307,15 @@ def _crowding(arrival: Arrival, pressure: Pressure, numbers: Coefficients) -> st
     return f"it would take {arrival.tokens / max(1, pressure.window):.1%} of the window"
 
 
-def _room(pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> float:
-    """Tokens that one result may take of the window: fewer, the fuller that is."""
+def _room(share: float, pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> float:
+    """Tokens that a result may take of the window, whatever it is."""
+    if rules.share is not None or not pressure.sees_window:
+        return share
+    return max(share, numbers.ample * (numbers.full * pressure.window - pressure.before))
+
+
+def _share(pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> float:
+    """Tokens that one result may take of a window without ample room: fewer, the fuller it is."""
     share = numbers.share if rules.share is None else rules.share
     hurry = (pressure.fill - numbers.calm) / (numbers.full - numbers.calm)
     return share * pressure.window * max(0.0, 1.0 - max(0.0, hurry))
@@ -259,7 +323,7 @@ def _room(pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> floa
 
 def _worth(need: float, pressure: Pressure, numbers: Coefficients) -> float:
     """Tokens up to which it costs more to hide a result than to keep it."""
-    call = numbers.patience + pressure.read * numbers.prefix
+    call = numbers.patience + pressure.read * max(numbers.prefix, pressure.before)
     keeping = pressure.write + pressure.read * numbers.turns
     return need * call / keeping
 

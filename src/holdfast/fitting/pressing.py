@@ -15,10 +15,12 @@ from datetime import UTC, datetime, time
 from typing import NamedTuple
 
 from holdfast.errors import SettingsError
+from holdfast.expand.tool import NAME, OTHER_NAME
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.policy import Pressure
 from holdfast.tokens.prices import bundled, bundled_on
+from holdfast.trim.standing import shows_ref
 from holdfast.wire import Conversation, Message
 from holdfast.wire.running import RunningNote
 
@@ -46,25 +48,59 @@ _UNCACHED = Rates(1.0, 1.0)
 _ANTHROPIC = Rates(0.1, 1.25)
 
 
+class ToolCost(NamedTuple):
+    """What it takes to offer the tool that opens refs with a request."""
+
+    tokens: int = 0
+    """Of its definition; 0: the request has the tool, whatever is cited."""
+    rewrites: bool = False
+    """Whether it changes the beginning of the request, which the provider's cache holds."""
+
+
+_TURNS = 20
+"""Requests that are likely to follow, and carry the tool again."""
+
+
 class Pressing:
     """Follows how full the window becomes, from message to message."""
 
-    def __init__(self, draft: Draft, measure: Measure) -> None:
+    def __init__(self, draft: Draft, measure: Measure, tool: ToolCost) -> None:
         self._now = draft.now
+        self._tool = tool
+        self._sent = 0
+        """Tokens of the request before the one that brought the message at hand."""
         self._measure = measure
         self._rates = rates_of(measure.model, draft.now.dialect, marked=_is_marked(draft.now))
         self._sent_before = draft.sent_before
         self._tokens = 0
+        self._opened = 0
         self._weighed = -1
 
     def before(self, messages: Sequence[Message], place: int) -> Pressure:
         """The pressure on what stands at a place; places are asked for from first to last."""
         if self._weighed < 0:  # few requests bring something that is long enough to be weighed
-            self._tokens = self._around_and_before()
+            self._tokens = self._sent = self._around_and_before()
+            self._opened = _OPENINGS.over(self._sent_before)
             self._weighed = len(self._sent_before.messages)
-        self._tokens = self._with_weights(self._tokens, messages[self._weighed : place])
+        for message in messages[self._weighed : place]:
+            if message.role == "assistant":
+                self._sent = self._tokens
+            self._tokens += self._weight(message)
+            if shows_ref(message):
+                self._tool = ToolCost()  # whatever shows a ref brings the tool
+        self._opened = _with_openings(self._opened, messages[self._weighed : place])
         self._weighed = place
-        return Pressure(self._measure.most, self._tokens, *self._rates)
+        return Pressure(
+            self._measure.most, self._tokens, *self._rates, self._opened, self._opening()
+        )
+
+    def _opening(self) -> float:
+        """What it costs to offer the tool at this place."""
+        rates, tool = self._rates, self._tool
+        cost = tool.tokens * (rates.write + _TURNS * rates.read)
+        if tool.rewrites:
+            cost += (rates.write - rates.read) * self._sent
+        return cost
 
     def _around_and_before(self) -> int:
         """Tokens of what went out before, and of what stands around the messages."""
@@ -91,6 +127,15 @@ def _is_marked(request: Conversation) -> bool:
 
 _WEIGHTS: RunningNote[int] = RunningNote("weights", 0, lambda tokens, _: tokens)
 """By the model and its platform; `Pressing` adds, which knows how both count."""
+
+
+def _with_openings(openings: int, messages: Sequence[Message]) -> int:
+    """Add the calls of the tool that opens refs."""
+    may_open = (m for m in messages if m.role == "assistant" and m.holds(NAME.encode()))
+    return openings + sum(call.name in (NAME, OTHER_NAME) for m in may_open for call in m.calls)
+
+
+_OPENINGS: RunningNote[int] = RunningNote("openings", 0, _with_openings)
 
 
 @functools.lru_cache(maxsize=1_024)

@@ -124,12 +124,14 @@ class ContentSettings(Definitions, frozen=True, kw_only=True):
         ),
     ] = 2000
     offer_expand: Annotated[
-        Literal["always", "when_cited", "never"],
+        Literal["auto", "always", "when_cited", "never"],
         Meta(
-            description="When requests get the tool that opens refs: with their own tools from the "
-            "start, with the first citation (which breaks the vendor's cache once), or not at all."
+            description="When requests get the tool that opens refs. auto: from the first request "
+            "on if the tool is at most 1 % of it, else with the first citation that pays for the "
+            "rewritten prompt cache; always: from the first request that has tools; when_cited: "
+            "with the first citation; never: not at all."
         ),
-    ] = "always"
+    ] = "auto"
     offer_inline: Annotated[
         Literal["auto", "always", "never"],
         Meta(

@@ -69,7 +69,7 @@ class Results:
 
     def __init__(self, engine: Holdfast, *, window: int, opener: str = NAME) -> None:
         self._engine = engine
-        self._pressure = Pressure(window)
+        self._pressure = Pressure(window, sees_window=False)
         self._opener = opener
 
     async def measured(self, result: types.CallToolResult, called: Called) -> Measured:
