@@ -146,8 +146,6 @@ def _agent_session(record: dict[str, Any]) -> RecordedSession | None:
     first = {"model": model, "messages": segments[0][0].added}
     own = holdfast.count(first, dialect="openai-chat", model=model).tokens
     frame = _synthetic_frame(model, segments, max(reported - own, 0) or _USUAL_FRAME)
-    if dialect == "anthropic":
-        frame["max_tokens"] = _CLAUDE_CODE_OUTPUT
     return RecordedSession(
         id=record["session_id"],
         source=record["client"],
@@ -232,6 +230,8 @@ def _well_formed(turns: Sequence[_ChatTurn]) -> list[_ChatTurn]:
     """The turns that have both sides; the client adds something before each call."""
     kept: list[_ChatTurn] = []
     for turn in turns:
+        if not kept and not turn.added:  # a compaction whose summary was not recorded
+            turn.added.append({"role": "user", "content": "Continue."})
         answer = turn.answer[0]
         if not answer["tool_calls"]:
             del answer["tool_calls"]
@@ -324,4 +324,6 @@ def _converted(
         name = _LIST.get(dialect, "messages")
         heads = [m.value for m in conversation.messages if m.role == "system"]
         around = {**body, name: heads}
+    if dialect == "anthropic":
+        around["max_tokens"] = _CLAUDE_CODE_OUTPUT
     return {"frame": around, "turns": turns}

@@ -99,7 +99,11 @@ def test_what_fits_only_without_the_tool_goes_out_without_it() -> None:
 
 
 def test_once_offered_it_stays_where_history_is_folded_for_it() -> None:
-    options: dict[str, Any] = {"limit": 3_000, "rules": CitingRules(threshold=10**6)}
+    options: dict[str, Any] = {
+        "limit": 3_000,
+        "rules": CitingRules(threshold=10**6),
+        "offer_expand": "always",
+    }
     state: FitState | None = None
     for n in range(1, 9):
         body = in_dialect(chat(*(log(15, seed=k) for k in range(n))), "openai-chat")

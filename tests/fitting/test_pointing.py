@@ -20,6 +20,7 @@ from holdfast.cite import CitingRules, count
 from holdfast.expand import ExpandOptions, expand
 from holdfast.fitting import FitOptions, Fitted, fit, fit_request
 from holdfast.fitting.keeping import names_behind
+from holdfast.fitting.options import OfferExpand
 from tests.engine.test_rebuild import follow, turns_of
 from tests.fitting.test_citing import DIALECTS, in_dialect
 
@@ -42,10 +43,20 @@ def agent(*results: str, tool: str = "bash", command: str = "cat part_{}.py") ->
     return {"model": "gpt-5", "messages": messages, "tools": [declared]}
 
 
-def fitted_in(dialect: str, body: dict[str, Any], **rules: Any) -> Fitted:
+def fitted_in(
+    dialect: str, body: dict[str, Any], *, offer: OfferExpand = "always", **rules: Any
+) -> Fitted:
     model = MODELS.get(dialect, "gpt-5")
     rewritten = in_dialect({**body, "model": model}, dialect)
-    return fit(rewritten, dialect=dialect, model=model, citing=CitingRules(**rules))
+    options = FitOptions(
+        dialect=dialect,
+        model=model,
+        rules=CitingRules(**rules),
+        cites=True,
+        opens=True,
+        offer_expand=offer,
+    )
+    return fit_request(rewritten, options)
 
 
 def sent_results(fitted: Fitted) -> list[str]:

@@ -62,7 +62,7 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     share: float = 0.035
     """Share of the window that a result may take where its filling is not known: 7,000 tokens of
     200,000. It also says how large a citation may be."""
-    openings: float = 1.0
+    openings: float = 2.0
     """Openings that a citation must pay for with the tokens that it saves in its first request,
     beside as many as there were in the conversation before."""
     page: float = 1_300.0
