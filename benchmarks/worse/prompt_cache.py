@@ -1,10 +1,10 @@
 """What a provider's prompt cache holds of a session's requests, and what each request costs.
 
 Costs are in tokens of plain input. Two kinds of cache: marked (Anthropic: entries end at the marks
-that the client sets; writes cost 1.25 for five minutes, 2 for an hour) and automatic (OpenAI: writes
-cost nothing extra). Both read at the model's own ratio, begin at 1,024 tokens and refresh an entry
-when it is read. OpenAI's steps of 128 tokens are left out, as in `benchmarks regret`: on which side
-of a step a prompt ends is chance, with us and without.
+that the client sets; writes cost 1.25 for five minutes, 2 for an hour) and automatic (OpenAI:
+writes cost nothing extra). Both read at the model's own ratio, begin at 1,024 tokens and refresh an
+entry when it is read. OpenAI's steps of 128 tokens are left out, as in `benchmarks regret`: on
+which side of a step a prompt ends is chance, with us and without.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks.worse.sessions import Life, RecordedSession
+
 from holdfast.fitting.pressing import rates_of
 from holdfast.wire import Message
 from holdfast.wire.places import unmarked
@@ -23,7 +24,7 @@ _WRITES: dict[Life, float] = {"5m": 1.25, "1h": 2.0}
 _LIVES: dict[Life, float] = {"5m": 300.0, "1h": 3_600.0}
 _AUTOMATIC_LIFE = 3_600.0
 """Seconds. OpenAI promises minutes and mostly keeps an hour: 54 % of recorded prompts were found
-again after 15 to 60 minutes. The longer life makes a broken prefix dearer: it is the stricter one."""
+again after 15 to 60 minutes. The longer life makes a broken prefix dearer, so it is stricter."""
 
 
 class Prices(NamedTuple):

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
-
 from benchmarks.regret.reuse import place_of
 from benchmarks.worse.prompt_cache import Prices, SentCache, SentRequest, UntouchedCache
 from benchmarks.worse.sessions import Message, RecordedSession, Turn
 from benchmarks.worse.sight import ModelSight
+
 from holdfast.calling.finding import lazy_rules
 from holdfast.cite.citation import count as count_text
 from holdfast.engine import Holdfast
@@ -277,7 +277,7 @@ class _Replay:
 
 
 def _around(session: RecordedSession) -> tuple[bytes, bytes, int]:
-    """The bytes before and behind the client's messages, and how many messages stand before them."""
+    """Return the bytes before and behind the client's messages, and the number of heads."""
     frame = {**session.frame}
     heads = frame.pop(session.list_name, [])
     first = b", ".join(json.dumps(message).encode() for message in heads)

@@ -26,13 +26,17 @@ from tests.fitting.test_offering import parts
 OPTIONS = FitOptions(cites=True, opens=True)
 FILE = "\n".join(f"    value_{n} = compute(value_{n - 1}, {n * 7919 % 1000})" for n in range(120))
 PROSE = "The harbour master keeps a list of all ships and of the hours at which they came in.\n"
-JSON_ROWS = json.dumps([{"id": n, "name": f"ship {n}", "tons": n * 7919 % 1000} for n in range(900)])
+JSON_ROWS = json.dumps(
+    [{"id": n, "name": f"ship {n}", "tons": n * 7919 % 1000} for n in range(900)]
+)
 
 
 def fitted(
     body: bytes, dialect: str = "openai-chat", state: FitState | None = None, **changes: Any
 ) -> Fitted:
-    return fit_request(body, msgspec.structs.replace(OPTIONS, dialect=dialect, **changes), state=state)
+    return fit_request(
+        body, msgspec.structs.replace(OPTIONS, dialect=dialect, **changes), state=state
+    )
 
 
 def agent(*results: str, tool: str = "get_ships", system: str = "") -> dict[str, Any]:
