@@ -156,6 +156,12 @@ def _texts(message: Message) -> Iterator[str]:
 
 
 def _rewrites(edit: Edit, before: int) -> bool:
+    """Return whether an edit changes on purpose what went out before.
+
+    A tool that is offered late does: it comes where the citation saves more than the cache held.
+    """
+    if edit.action == "offer":
+        return before > 0
     return edit.action in FOLDING or (edit.action == "cite" and edit.start < before)
 
 

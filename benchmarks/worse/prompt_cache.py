@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks.worse.sessions import Life, RecordedSession
-
 from holdfast.fitting.pressing import rates_of
 from holdfast.wire import Message
-from holdfast.wire.places import unmarked
+from holdfast.wire.normal_form import without_marks
 
 LEAST = 1_024
 """Tokens: no provider caches a shorter prefix."""
@@ -126,4 +125,4 @@ def _same(a: Message, b: Message) -> bool:
     if a is b or a.raw == b.raw:
         return True
     marked = b"cache_control" in a.raw or b"cache_control" in b.raw
-    return marked and bool(unmarked(a.value) == unmarked(b.value))
+    return marked and bool(without_marks(a.value) == without_marks(b.value))

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
+
 from benchmarks.regret.reuse import place_of
 from benchmarks.worse.prompt_cache import Prices, SentCache, SentRequest, UntouchedCache
 from benchmarks.worse.sessions import Message, RecordedSession, Turn
 from benchmarks.worse.sight import ModelSight
-
 from holdfast.calling.finding import lazy_rules
 from holdfast.cite.citation import count as count_text
 from holdfast.engine import Holdfast
@@ -85,8 +85,10 @@ class SessionCost(msgspec.Struct, frozen=True, kw_only=True):
     first: int
     """Input tokens of the first request as the client sent it."""
     edits: dict[str, int]
+    late: int
+    """Requests in which the tool came late, which rewrites the prefix."""
     breaks: int
-    """Requests without a fold that do not begin with all of the request before."""
+    """Other requests without a fold that do not begin with all of the request before."""
     refused: bool
     above: int
     """Requests that grew by more than is allowed, before anything was opened."""
@@ -180,7 +182,9 @@ class _Replay:
         self._cost += self._cache.cost(_request(fitted), at)
         known = len(self._history)
         rewrites = starts_over or any(_rewrites(edit, known) for edit in fitted.edits)
-        self._sums.update(requests=1, breaks=self._cache.is_broken and not rewrites)
+        is_broken = self._cache.is_broken and not rewrites
+        is_late = is_broken and any(edit.action == "offer" for edit in fitted.edits)
+        self._sums.update(requests=1, late=is_late, breaks=is_broken and not is_late)
         if self._sight is None and any(edit.action in _HIDING for edit in fitted.edits):
             self._sight = ModelSight(self._recorded)
         if self._sight is not None:
@@ -269,6 +273,7 @@ class _Replay:
             sent=sums["sent"],
             first=self._first or 0,
             edits=dict(self._edits),
+            late=sums["late"],
             breaks=sums["breaks"],
             refused=bool(sums["refused"]),
             above=sums["above"],

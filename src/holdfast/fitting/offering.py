@@ -93,11 +93,11 @@ def plan_offer(
     offered = went_on and state is not None and expansion_tool(state.sent)[1]
     refs = went_on and state is not None and state.refs
     if not (offered or refs) and _takes_inline(draft.asked, options, measure.model):
-        return OfferPlan(inline=True, cost=ToolCost(_TOOL_TOKENS))
+        return OfferPlan(inline=True, cost=ToolCost(_tool_tokens(draft.asked)))
     early = offered or refs or _offers_early(draft, options, measure, went_on=went_on)
     if early or not options.cites or expansion_tool(draft.now)[1]:
         return OfferPlan(early=_may_offer_early(draft, options) and early)
-    return OfferPlan(cost=ToolCost(_TOOL_TOKENS, rewrites=True))
+    return OfferPlan(cost=ToolCost(_tool_tokens(draft.asked), rewrites=True))
 
 
 def offer_in_time(
@@ -303,9 +303,12 @@ def _with_opener(request: Conversation) -> Conversation:
     return request if offered else with_tool(request, definition(request.dialect, name))
 
 
-_TOOL_TOKENS = 185
-"""About what the tool's definition takes of Claude; of GPT models it takes 69. It is little beside
-a prefix that is written anew, so it is not counted for each request."""
+def _tool_tokens(request: Conversation) -> int:
+    """Return about how many tokens the definition takes: 185 of Claude, 69 of GPT models.
+
+    Counting it for each request would take longer than the difference is worth.
+    """
+    return 185 if request.dialect in ("anthropic", "converse") else 69
 
 
 def ask_for_usage(draft: Draft, *, new: bool) -> Draft:

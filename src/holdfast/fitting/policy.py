@@ -5,8 +5,8 @@ with its reason comes out; no clock, no chance, no I/O. A result that stays is w
 provider's cache once and read again with every turn to come. A result that is hidden costs an extra
 call whenever the model needs it, and each such call reads the whole request again. While the window
 has ample room, content that the agent is about to work on is never hidden, and any other result is
-cited only where the tokens saved at once pay for two openings. docs/discussions/policy.md explains
-the rules and what they were measured on. All numbers stand in one table.
+cited only where the tokens saved at once pay for the expected openings. All numbers stand in one
+table; docs/discussions/policy.md explains the rules and what they were measured on.
 """
 
 from __future__ import annotations
@@ -62,12 +62,13 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     share: float = 0.035
     """Share of the window that a result may take where its filling is not known: 7,000 tokens of
     200,000. It also says how large a citation may be."""
-    openings: float = 2.0
-    """Openings that a citation must pay for with the tokens that it saves in its first request,
-    beside as many as there were in the conversation before. With one, a recorded session of Claude
-    Code cost 1.02 of untouched: a single result was opened six times behind 60,000 tokens."""
+    openings: float = 3.5
+    """Openings of a cited result that is needed, each of which reads the prefix again: as many as
+    recorded coding agents made. A citation must pay for them, as often as such a result is needed,
+    with the tokens that it saves in its first request. With one, three of 54 sessions of Claude
+    Code cost more than 1.01 of untouched; with 3.5 none does."""
     page: float = 1_300.0
-    """Tokens that one opening adds: a page of 1,000, its call, and the price of writing it."""
+    """Tokens that a needed result brings back: a page of 1,000, and the price of the calls."""
     calm: float = 0.65
     """Up to this share of the window there is no hurry: before a fold the older results give way
     together. On 19 bash agents 0.5 missed 0.16 and cost 0.985, this 0.05 and 0.980; the only two
@@ -122,6 +123,8 @@ WORKED_ON = frozenset({"read", "test", "edit", "diff"})
 """Uses of results that an agent works on next: files, test runs, diffs. Real coding agents needed
 73 % of the long files that were cited, in 3.5 openings each (`python -m benchmarks worse`)."""
 _WORKED_ON_KINDS = frozenset({"code", "test_output", "stack_trace", "diff", "notion_page"})
+_DATA_KINDS = frozenset({"log", "json_rows", "csv", "sql_dump"})
+"""Files of these kinds are searched for some lines rather than worked on."""
 
 
 class Arrival:
@@ -261,14 +264,17 @@ def _weighed(
 
 def _is_worked_on(arrival: Arrival) -> bool:
     """Whether the agent is about to work on a result, as its call or its content tells."""
-    return arrival.use in WORKED_ON or (not arrival.use and arrival.kind in _WORKED_ON_KINDS)
+    if not arrival.use:
+        return arrival.kind in _WORKED_ON_KINDS
+    return arrival.use in WORKED_ON and not (arrival.use == "read" and arrival.kind in _DATA_KINDS)
 
 
 def _pays(arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> bool:
     """Whether the tokens saved in this request pay for the tool and for the expected openings."""
-    call = pressure.read * pressure.before + pressure.write * numbers.page
-    openings = numbers.openings + pressure.opened
-    return _saved(arrival, pressure, rules) >= pressure.opening + openings * call
+    need = _need(arrival, numbers)
+    prefix = (need * numbers.openings + pressure.opened) * pressure.read * pressure.before
+    pages = (need + pressure.opened) * pressure.write * numbers.page
+    return _saved(arrival, pressure, rules) >= pressure.opening + prefix + pages
 
 
 def _waits(arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> bool:
