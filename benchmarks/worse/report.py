@@ -169,6 +169,7 @@ _LEGEND = f"""\
 Cost: all input of a session, as a share of what the client's own requests would have cost, with the
 provider's prompt cache, the recorded pauses, the client's own compactions, and every opening (its
 call, its output and its result). Before anything is opened, a request may have {MOST_SHARE:.0%} or
-{MOST_TOKENS} tokens more than were asked, whichever is more. Late tool: the tool came with the first
-citation, which rewrites the prefix and saves more in that very request. Breaks: other requests without a fold that do not begin with all of the request before.
+{MOST_TOKENS} tokens more than were asked, whichever is more. Late tool: the tool came with the
+first citation, which rewrites the prefix and saves more in that very request. Breaks: other
+requests without a fold that do not begin with all of the request before.
 """
