@@ -95,6 +95,15 @@ def test_conversations_without_pressure_go_out_byte_for_byte(
 # --- the tool ------------------------------------------------------------------------------------
 
 
+def test_an_agent_that_begins_with_8500_tokens_of_claude_does_not_pay_for_the_tool() -> None:
+    """opencode on Anthropic took 8,713 tokens with Holdfast and 8,526 without."""
+    value = json.loads(in_dialect(agent(system=PROSE * 390), "anthropic"))
+    body = json.dumps({**value, "model": "claude-sonnet-4-5", "max_tokens": 100}).encode()
+    turn = fitted(body, "anthropic", model="claude-sonnet-4-5")
+    assert 8_000 < turn.untouched < 9_500
+    assert turn.body == body
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_large_first_request_of_an_agent_gets_the_tool_for_a_hundredth_of_it(
     dialect: str,
@@ -189,6 +198,16 @@ def test_what_an_agent_works_on_is_not_hidden_while_there_is_room(tool: str) -> 
     assert refs_in(cited.body), "without room it is"
 
 
+def test_a_file_of_data_is_searched_and_not_worked_on() -> None:
+    """A long log that was read from a file is cited; code of the same length stays."""
+    source = "\n".join(f"def step_{n}(): return 'value {n * 7919 % 1000}'" for n in range(700))
+    rows = log(1_000)
+    assert count(source) > 5_000 < count(rows)
+    for text, is_cited in ((source, False), (rows, True)):
+        turn = fitted(json.dumps(agent(text, tool="read_file")).encode(), limit=200_000)
+        assert bool(refs_in(turn.body)) is is_cited
+
+
 @pytest.mark.parametrize(
     "rules",
     [
@@ -218,6 +237,13 @@ def test_lines_that_stand_above_are_pointed_to_without_a_tool(dialect: str) -> N
     assert tool_names(turn.body, dialect) == ["read_file"]
     assert turn.tokens < turn.untouched
     assert [content.ref_id for content in turn.contents] == [turn.edits[0].ref_id]
+
+
+def test_no_pointer_takes_a_request_below_what_providers_cache() -> None:
+    text = "".join(f"{k} {PROSE}" for k in range(24))
+    for before, is_pointed in (("", False), (PROSE * 60, True)):
+        turn = fitted(json.dumps(agent(text, text, system=before)).encode())
+        assert [edit.action for edit in turn.edits] == ["repeat"] * is_pointed
 
 
 def test_before_a_fold_such_a_result_is_put_back() -> None:

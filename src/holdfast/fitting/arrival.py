@@ -26,7 +26,7 @@ from holdfast.fitting.opened import brought_back, cited_by_client, is_opened
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.pointing import Above, pointed, stays, was_pointed
 from holdfast.fitting.policy import Arrival, Decision, decide, rule_for
-from holdfast.fitting.pressing import Pressing, ToolCost
+from holdfast.fitting.pressing import LEAST_CACHED, Pressing, ToolCost
 from holdfast.fitting.state import BY_ENDS
 from holdfast.store.records import Edit
 from holdfast.store.refs import DIGITS, canonical_parts, parse
@@ -116,6 +116,8 @@ def cite_arrivals(
         rest = above.pointing(arrival, messages, n, rules, with_ref=not pressure.opening)
         if rest is None or (decision.action == "whole" and was_pointed(rest, messages[:n])):
             return decision
+        if pressure.before + rest.fidelity.to_tokens < LEAST_CACHED:
+            return decision  # whole, it may bring the request to where the provider caches it
         remaining = Arrival(
             rest.text, tool=arrival.tool, arguments=arrival.arguments, kind=rest.kind
         )

@@ -63,12 +63,13 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the window that a result may take where its filling is not known: 7,000 tokens of
     200,000. It also says how large a citation may be."""
     openings: float = 6.0
-    """Openings of a cited result that is needed, each of which reads the prefix again: the most that
-    recorded coding agents made. A citation must pay for them, as often as such a result is needed,
-    with the tokens that it saves in its first request. With 3.5, their mean, one session of Claude
-    Code cost 1.02 of untouched, with one three of 54 cost 1.01 to 1.05."""
-    page: float = 1_300.0
-    """Tokens that a needed result brings back: a page of 1,000, and the price of the calls."""
+    """Openings of a cited result that is needed, each of which reads the prefix again: the most
+    that recorded coding agents made. A citation must pay for them, as often as such a result is
+    needed, with the tokens that it saves in its first request. With 3.5, their mean, one session of
+    Claude Code cost 1.02 of untouched; with one opening, three of 54 cost 1.01 to 1.05."""
+    pages: float = 3_900.0
+    """Tokens that a needed result brings back: three pages of 1,000, and the price of the calls.
+    With one page a session of 5,000 tokens cost 1.6 of untouched: it opened three at once."""
     calm: float = 0.65
     """Up to this share of the window there is no hurry: before a fold the older results give way
     together. On 19 bash agents 0.5 missed 0.16 and cost 0.985, this 0.05 and 0.980; the only two
@@ -273,7 +274,7 @@ def _pays(arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coe
     """Whether the tokens saved in this request pay for the tool and for the expected openings."""
     need = _need(arrival, numbers)
     prefix = (need * numbers.openings + pressure.opened) * pressure.read * pressure.before
-    pages = (need + pressure.opened) * pressure.write * numbers.page
+    pages = (need + pressure.opened) * pressure.write * numbers.pages
     return _saved(arrival, pressure, rules) >= pressure.opening + prefix + pages
 
 

@@ -194,7 +194,7 @@ def _offer_expand(headers: Mapping[str, str]) -> OfferExpand | None:
     choices: tuple[OfferExpand, ...] = get_args(OfferExpand)
     choice = next((choice for choice in choices if choice == value), None)
     if value and choice is None:
-        raise _bad("offer-expand", "always, when_cited or never")
+        raise _bad("offer-expand", "auto, always, when_cited or never")
     return choice
 
 
