@@ -25,7 +25,7 @@ from ._text import print_text
 from .show import heading
 from .stats import drawn
 
-LINES = 900
+LINES = 1_500
 FAILED = 612
 QUESTION = "Which row stopped the import last night, and why?"
 NARROW = 3_000
@@ -88,7 +88,7 @@ def _cite(console: Console, fitted: Fitted) -> None:
     _step(
         console,
         "1. Cite",
-        f"An agent has read a log of {LINES} lines, and is about to send this request:",
+        f"An agent has read a log of {LINES:,} lines, and is about to send this request:",
     )
     console.print(heading(fitted.state.asked))
     console.print()
