@@ -126,8 +126,10 @@ def _sources(costs: Iterable[SessionCost]) -> Table:
     return table
 
 
-_COLUMNS = ("sessions", "requests", "openings", "needs", "cost", "worst", "above 1.01")
-_COLUMNS += ("requests above", "late tool", "breaks", "refused")
+_COLUMNS = (
+    *("sessions", "requests", "openings", "needs", "cost", "worst", "above 1.01"),
+    *("requests above", "late tool", "breaks", "refused"),
+)
 
 
 def _cells(members: Sequence[SessionCost]) -> Iterator[str]:

@@ -172,7 +172,7 @@ def test_a_result_too_long_to_stay_is_shown_where_most_of_it_stands_above() -> N
     long = [f"    row_{n} = compute(row_{n - 1}, {n * 7919 % 1000})" for n in range(280)]
     pieces = ["\n".join(long[:140]), "\n".join(long[140:])]
     together = "\n".join([*long, "    last = None"])
-    rules = {"tokens": 3_500}
+    rules: dict[str, Any] = {"tokens": 3_500}
     alone = fitted_in("openai-chat", agent(together), **rules)
     assert [edit.action for edit in alone.edits if edit.start] == ["cite"]
     behind = fitted_in("openai-chat", agent(*pieces, together), **rules)
