@@ -148,6 +148,19 @@ def test_a_tie() -> None:
     ]
 
 
+def test_requests_that_exceed_the_window_are_told_and_save_nothing() -> None:
+    said = told(untouched=500, input=500, cost=0.5, overflows=1).splitlines()
+    assert said[:3] == [
+        "holdfast: 1 request answered. 500 input tokens billed.",
+        "  $0.50 at list price.",
+        "  1 request would not have fitted the model's window; no saving is claimed for it.",
+    ]
+    said = told(turns=9, untouched=900, input=500, overflows=2).splitlines()
+    assert said[1] == (
+        "  2 requests would not have fitted the model's window; no saving is claimed for them."
+    )
+
+
 @pytest.mark.parametrize("saved", [-0.0049, -1e-9, 1e-9, 0.0099])
 def test_less_than_a_cent_is_no_zero_with_a_sign(saved: float) -> None:
     said = told(untouched=10, input=9, cost=0.004, saved_cost=saved, assumed=1)
