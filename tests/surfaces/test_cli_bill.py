@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 from typing import Any
 
 import msgspec
@@ -104,7 +105,8 @@ def test_a_key_that_is_refused_is_told_with_the_providers_word_for_it(tmp_path: 
         told = bill_of(tmp_path, upstream, key="another-key").splitlines()
     first = told.index("holdfast: no request was answered.")
     assert told[first + 1] == (
-        "  1 request failed: 401 from Anthropic (authentication_error): check your key."
+        f"  1 request failed: 401 from {urlsplit(upstream.url).netloc} (authentication_error): "
+        "check your key."
     )
     assert "Nothing was lost" not in told
 
