@@ -123,8 +123,8 @@ def take_apart(raw: bytes, dialect: Dialect) -> tuple[Frame, list[msgspec.Raw]]:
     raise NoMessagesError(
         f"the body has no list of messages, as {dialect.NAME} has",
         where=dotted(dialect.LISTS[0]),
-        fix=f"Put the messages into {dialect.LISTS[0][-1]!r}, or send the body as the dialect that it "
-        "is written in.",
+        fix=f"Put the messages into {dialect.LISTS[0][-1]!r}, or send the body as the dialect in "
+        "which it is written.",
     )
 
 

@@ -40,9 +40,7 @@ def test_a_server_is_added_tried_called_and_no_longer_never_started(
     assert (row["state"], row["calls"], row["failed"]) == ("idle", 1, 0)
 
 
-def test_a_server_whose_program_is_missing_is_told_with_what_to_check(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_a_server_whose_program_is_missing_is_told_with_what_to_check(cli: Cli) -> None:
     """`holdfast mcp test bad` gave the advice to run `holdfast mcp test bad`."""
     config = cli.write("servers.json", {"mcpServers": {"bad": {"command": "no-such-program"}}})
     tried = cli("mcp", "test", "bad", "--config", config, "--store", "memory:")

@@ -200,12 +200,11 @@ def listen(settings: Settings, *, beside_others: bool = False) -> socket.socket:
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> SettingsError:
-    # make sets MAKELEVEL for its recipes; there, `make run` takes the port from PORT.
-    option = "--port, or `make run PORT=…`" if "MAKELEVEL" in os.environ else "--port"
     return SettingsError(
         f"the proxy cannot listen there: {error.strerror}",
         where=f"{host}:{port}",
-        fix=f"Choose another port with {option} (0: any that is free), or end what uses this one.",
+        fix="Choose another port with --port (under make: `make run PORT=…`; 0: any that is free), "
+        "or end what uses this one.",
     )
 
 
