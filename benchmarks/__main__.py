@@ -1,4 +1,5 @@
-"""Run the benchmarks: `python -m benchmarks [--save] [NAME ...]`, or `regret` with its options.
+"""Run the benchmarks: `python -m benchmarks [--save] [NAME ...]`, or `regret` or
+`worse` with its options.
 
 Alone too: `million [TURNS]`, a million turns on PostgreSQL, and `recall words`, without vectors.
 
@@ -43,6 +44,7 @@ from benchmarks import (
     tools,
     walk,
     wire,
+    worse,
 )
 
 ALL: dict[str, Callable[[Console], None]] = {
@@ -79,6 +81,10 @@ def main() -> None:
     console = Console(width=110)
     if sys.argv[1:2] == ["regret"]:  # it takes minutes, and options that shorten it
         regret.run(Console(width=150), sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["worse"]:  # half an hour for all sessions
+        if not worse.run(Console(width=150), sys.argv[2:]):
+            sys.exit(1)
         return
     if sys.argv[1:2] == ["million"]:  # minutes too, and some gigabytes of disk
         million.run(console, *map(int, sys.argv[2:3]))
