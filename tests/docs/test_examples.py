@@ -1,8 +1,9 @@
 """Every example in README and docs runs: Python blocks, and console blocks with their output.
 
-The blocks of a page run in order, in one namespace and in a folder that holds docs/examples. A
-`text` block right behind a Python block is what that block prints. In a console block each line
-that starts with `$ ` is run; `...` in its expected output stands for anything.
+The blocks of a page run in order, in one namespace and in a folder that holds docs/examples; those
+of README in a folder like the root of the clone. A `text` block right behind a Python block is what
+that block prints. In a console block each line that starts with `$ ` is run; `...` in its expected
+output stands for anything.
 """
 
 from __future__ import annotations
@@ -80,7 +81,10 @@ def run_command(command: str, folder: Path) -> str:
 def test_examples_of_a_page_do_what_the_page_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = shutil.copytree(ROOT / "docs" / "examples", tmp_path / "examples")
+    # README's blocks are pasted at the root of the clone.
+    inside = "docs/examples" if page.parent == ROOT else ""
+    folder = tmp_path / "examples"
+    shutil.copytree(ROOT / "docs" / "examples", folder / inside)
     monkeypatch.chdir(folder)
     namespace: dict[str, Any] = {"__name__": "example"}
     printed = ""

@@ -193,6 +193,25 @@ def test_no_saving_is_claimed_for_what_the_client_would_not_have_sent() -> None:
     assert usage.saved_cost == float(dollars((10_000, GPT.input)))
 
 
+@pytest.mark.parametrize("asked", [128_000, 128_001, 9_000_000])
+def test_no_saving_is_claimed_for_a_request_that_exceeds_the_window(asked: int) -> None:
+    opened = Expanded(calls=1, tokens=1_000, rounds=1)
+    reports = [openai(90_000, 2_000, 50), openai(91_000, 90_000, 300)]
+    usage = used(reports, predicted=90_000, untouched=asked, expanded=opened, window=128_000)
+    assert usage.input == 181_000
+    if asked == 128_000:
+        assert (usage.overflows, usage.saved) == (False, 128_000 - 181_000)
+    else:
+        assert (usage.overflows, usage.saved, usage.saved_cost) == (True, 0, 0.0)
+        assert (usage.untouched, usage.untouched_output) == (usage.input, usage.output)
+
+
+def test_an_answer_from_memory_saves_what_would_have_been_sent() -> None:
+    counted = Counted(predicted=90_000, untouched=9_000_000, window=128_000, is_exact=True)
+    usage = remembered_usage(ReusedAnswer(output=10), counted, model="gpt-5", now=NOW)
+    assert (usage.overflows, usage.untouched, usage.saved) == (True, 90_000, 90_000)
+
+
 # --- the provider's cache -------------------------------------------------------------------------
 
 

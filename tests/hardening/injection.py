@@ -19,6 +19,8 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Literal, NamedTuple
 
+import apsw
+
 import holdfast
 
 PACKAGE = str(Path(holdfast.__file__).parent) + "/"
@@ -44,6 +46,11 @@ EXCEPTIONS: tuple[Callable[[], Exception], ...] = (
     lambda: RecursionError(CONTENT),
     lambda: MemoryError(CONTENT),
     lambda: OSError(errno.EIO, os.strerror(errno.EIO)),
+    lambda: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+    lambda: TimeoutError(CONTENT),
+    lambda: apsw.BusyError(CONTENT),
+    lambda: apsw.FullError(CONTENT),
+    lambda: apsw.CorruptError(CONTENT),
     _OddError,
 )
 

@@ -301,6 +301,8 @@ class Round(NamedTuple):
     wrong: list[str]
     kind: str
     """`unedited`, `edited`, `late` (after the answer had begun), `absorbed` or `silent`."""
+    requests: int
+    """Requests of the client."""
 
 
 async def converse(
@@ -342,11 +344,12 @@ async def converse(
         elif lines.bugs:
             wrong.append(f"turn {turn} without a fault logs {lines.bugs}")
         if wrong:
-            return Round([f"turn {turn} of {turns}: {each}" for each in wrong], kind)
+            wrong = [f"turn {turn} of {turns}: {each}" for each in wrong]
+            return Round(wrong, kind, turn + 1)
         client.heard(read(answer, client.dialect))
         if turn == turns - 1:
             wrong += await rebuilt(running, answer, asked)
-    return Round(wrong, kind)
+    return Round(wrong, kind, turns)
 
 
 def judged(
@@ -509,8 +512,6 @@ async def run(
                 places += await cases(story, dialect, stream, url)
     campaign.figures["functions"] = len({place.step.function.__code__ for place in places})
     campaign.figures["places"] = len(places)
-    kinds: Counter[str] = Counter()
-    silent: Counter[str] = Counter()
     order = campaign.chance("order")
     drawn: list[tuple[Case, Mode]] = [
         (place, mode)
@@ -522,31 +523,57 @@ async def run(
     by_settings: dict[str, list[tuple[Case, Mode]]] = {}
     for place, mode in drawn[:most]:
         by_settings.setdefault(repr(place.story.settings), []).append((place, mode))
-    rounds = campaign.rounds(most)
+    eras = [
+        group[start : start + ERA]
+        for group in by_settings.values()
+        for start in range(0, len(group), ERA)
+    ]
+    order.shuffle(eras)
     # A fault in the store's threads is one that hangs.
     patch.setattr("holdfast.surfaces.proxy.exchange.PREPARE_SECONDS", _PREPARE_SECONDS)
-    for group in by_settings.values():
-        for start in range(0, len(group), ERA):
-            settings = dict(group[start][0].story.settings)
-            url = f"sqlite:///{folder}/{len(kinds)}-{start}-{id(group)}.db"
-            async with era(
-                provider=Scripted(), tenant_by="none", store_url=url, **settings
-            ) as running:
-                for place, mode in group[start : start + ERA]:
-                    number = next(rounds, None)
-                    if number is None:
-                        return
-                    chance = campaign.chance(number)
-                    fault = Fault(place.step, mode, drawn_exception(place.step, chance))
-                    client = Client(place.dialect, place.stream, place.story, number + 1)
-                    told = await converse(running, client, fault)
-                    kinds[told.kind or "not raised"] += 1
-                    if told.kind == "silent":
-                        silent[str(place.step)] += 1
-                    if told.wrong:
-                        campaign.found(f"{place}, {mode}: {told.wrong[0][:1500]}")
-    campaign.figures |= dict(kinds)
-    campaign.figures["silent in"] = dict(silent.most_common())
+    rounds, tally = campaign.rounds(most), Tally()
+    for number, faults in enumerate(eras):
+        await run_era(campaign, rounds, faults, f"sqlite:///{folder}/era-{number}.db", tally)
+    campaign.figures |= {**tally.kinds, "requests": tally.requests}
+    campaign.figures["exceptions"] = dict(tally.exceptions)
+    campaign.figures["silent in"] = dict(tally.silent.most_common())
+
+
+@dataclass
+class Tally:
+    """Figures of a campaign."""
+
+    requests: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    exceptions: Counter[str] = field(default_factory=Counter)
+    """How often each class was raised."""
+    silent: Counter[str] = field(default_factory=Counter)
+    """Functions whose exceptions nobody was told of."""
+
+
+async def run_era(
+    campaign: Campaign,
+    rounds: Iterator[int],
+    faults: list[tuple[Case, Mode]],
+    store: str,
+    tally: Tally,
+) -> None:
+    """Inject faults into one proxy; they have the same settings."""
+    settings = dict(faults[0][0].story.settings)
+    async with era(provider=Scripted(), tenant_by="none", store_url=store, **settings) as running:
+        # `rounds` stands second, or zip would draw one round too many from it.
+        for (place, mode), number in zip(faults, rounds, strict=False):
+            make = drawn_exception(place.step, campaign.chance(number))
+            fault = Fault(place.step, mode, make)
+            client = Client(place.dialect, place.stream, place.story, number + 1)
+            told = await converse(running, client, fault)
+            tally.requests += told.requests
+            tally.kinds[told.kind or "not raised"] += 1
+            tally.exceptions[type(make()).__name__] += fault.raised
+            if told.kind == "silent":
+                tally.silent[str(place.step)] += 1
+            if told.wrong:
+                campaign.found(f"{place}, {mode}: {told.wrong[0][:1500]}")
 
 
 @pytest.mark.slow

@@ -9,8 +9,10 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from holdfast.errors import EditError
@@ -209,3 +211,23 @@ def test_who_may_ask_is_never_guessed(upstream: Upstream, monkeypatch: pytest.Mo
     assert answered.json["error"]["message"].startswith("Holdfast has a bug")
     assert CONTENT not in str(answered)
     assert upstream.requests == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_session_record_that_cannot_be_read_costs_no_answer(
+    upstream: Upstream, dialect: str, stream: bool, tmp_path: Path
+) -> None:
+    store = {"store_url": f"sqlite:///{tmp_path}/store.db"}
+    with running_proxy(store, upstream.url) as proxy:
+        assert asked(proxy, dialect, log(200, 1), stream=stream).status == 200
+        proxy.settled()
+    with apsw.Connection(f"{tmp_path}/store.db") as db:
+        db.execute("UPDATE sessions SET record = '{broken'")
+        assert db.changes() == 1
+    with running_proxy(store, upstream.url) as proxy:
+        answered = asked(proxy, dialect, log(200, 1), log(300, 2), stream=stream)
+    assert (answered.status, upstream.refused) == (200, [])
+    body = request_in(dialect, chat(log(200, 1), log(300, 2)), stream=stream)
+    assert upstream.requests[-1].body == body
+    assert "internal error in prepare" in answered.headers["x-holdfast-warning"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -37,3 +38,15 @@ def test_only_an_unknown_encoding_is_answered_with_those_that_are_known(dialect:
     for answered in (unknown, long):
         assert header(answered, "content-type") == "application/json"
         assert set(answered.json["error"]) == SHAPES[dialect]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_body_without_messages_is_answered_with_one_that_the_path_takes(dialect: str) -> None:
+    """The advice was to check the dialect, which an HTTP client cannot choose."""
+    with running_proxy() as proxy:
+        refused = ask(proxy.url + path_of(dialect), b"{}", KEYS)
+        advice = refused.json["error"]["message"]
+        example = re.search(r"Send a body such as (\{.*\})", advice)
+        assert refused.status == 400
+        assert example is not None, advice
+        assert ask(proxy.url + path_of(dialect), example[1].encode(), KEYS).status == 200

@@ -64,6 +64,26 @@ def test_who_waits_together_is_told_in_one_step_and_in_order(lane: Lane) -> None
     asyncio.run(main())
 
 
+def _no_memory(*_: object) -> list[Outcome]:
+    raise MemoryError
+
+
+@pytest.mark.parametrize("step", ["_take_waiting", "_outcomes"])
+def test_a_lane_that_cannot_work_tells_whoever_waits(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Lane, step, _no_memory)
+    lane = Lane(apsw.Connection(":memory:"), _each, "here", "test-lane")
+
+    async def main() -> None:
+        for _ in range(2):
+            with pytest.raises(MemoryError):
+                await asyncio.wait_for(lane.submit(lambda _: 1), 30)
+
+    asyncio.run(main())
+    lane.close()
+
+
 def test_job_of_who_left_is_not_done(lane: Lane) -> None:
     async def main() -> None:
         gate, done = Gate(), []

@@ -140,7 +140,7 @@ def test_a_file_of_before_gets_a_place_for_summaries(sqlite: Opener) -> None:
     for table in ("summaries", "jobs", "quotas", "clock", *later, *facts, *answers):
         db.execute(f"DROP TABLE IF EXISTS {table}")
     figures = ("cache_written", "cache_written_hour", "demo_cost", "demo_saved_cost")
-    estimates = ("unreported", "estimated", "assumed", "unpriced")
+    estimates = ("unreported", "estimated", "assumed", "unpriced", "overflows")
     tools_used = ("lazy_saved", "tool_searches", "tool_calls", "lazy_calls")
     for column in ("answered", *tools_used, *figures, *estimates):
         db.execute(f"ALTER TABLE turns DROP COLUMN {column}")

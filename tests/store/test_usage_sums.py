@@ -39,6 +39,7 @@ COUNTS = (
     "estimated",
     "assumed",
     "unpriced",
+    "overflows",
     "saved",
 )
 MONEY = ("cost", "saved_cost", "demo_cost", "demo_saved_cost")
@@ -65,6 +66,7 @@ usages = st.builds(
     estimated=st.booleans(),
     assumed=st.booleans(),
     unpriced=st.booleans(),
+    overflows=st.booleans(),
     failed=st.booleans(),
     lazy_saved=tokens,
     tool_searches=st.integers(0, 9),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -104,7 +105,8 @@ def test_a_key_that_is_refused_is_told_with_the_providers_word_for_it(tmp_path: 
         told = bill_of(tmp_path, upstream, key="another-key").splitlines()
     first = told.index("holdfast: no request was answered.")
     assert told[first + 1] == (
-        "  1 request failed: 401 from Anthropic (authentication_error): check your key."
+        f"  1 request failed: 401 from {urlsplit(upstream.url).netloc} (authentication_error): "
+        "check your key."
     )
     assert "Nothing was lost" not in told
 
@@ -146,6 +148,19 @@ def test_a_tie() -> None:
         "  $0.50 at list price (tokens: 300 read from the provider's cache, 200 written to the "
         "provider's cache), as much as without Holdfast.",
     ]
+
+
+def test_requests_that_exceed_the_window_are_told_and_save_nothing() -> None:
+    said = told(untouched=500, input=500, cost=0.5, overflows=1).splitlines()
+    assert said[:3] == [
+        "holdfast: 1 request answered. 500 input tokens billed.",
+        "  $0.50 at list price.",
+        "  1 request would not have fitted the model's window; no saving is claimed for it.",
+    ]
+    said = told(turns=9, untouched=900, input=500, overflows=2).splitlines()
+    assert said[1] == (
+        "  2 requests would not have fitted the model's window; no saving is claimed for them."
+    )
 
 
 @pytest.mark.parametrize("saved", [-0.0049, -1e-9, 1e-9, 0.0099])

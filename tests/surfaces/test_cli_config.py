@@ -103,3 +103,32 @@ def test_broken_settings_do_not_stop_what_helps_to_mend_them(cli: Cli, flag: str
 def test_sample_can_be_used_as_the_settings_file(cli: Cli) -> None:
     cli.write("holdfast.toml", cli("config", "--sample").out)
     assert cli("config", "--check").code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[upstreams.x]\nurl = "nohttp"\nspeaks = "openai"\nmodels = ["*"]\n', "upstreams.x"),
+        ('openai_upstream = "nohttp"\n', "openai_upstream"),
+        ('serve_host = "0.0.0.0"\n', "serve_host 0.0.0.0"),
+        ('tenant_by = "header"\n', "tenant_by header"),
+        ('otel_endpoint = "collector"\n', "otel_endpoint"),
+        ('store_url = "mysql://here/there"\n', "mysql://here/there"),
+        ('serve_workers = 2\nstore_url = "memory:"\n', "serve_workers 2"),
+    ],
+)
+def test_check_reports_what_serve_refuses(cli: Cli, text: str, problem: str) -> None:
+    """`config --check` called an upstream fine that `serve` refused in the next line."""
+    cli.write("holdfast.toml", text)
+    checked = cli("config", "--check")
+    refused = cli("serve", "--port", "0")
+    assert (checked.code, checked.out) == (1, "")
+    assert problem in checked.err
+    assert (refused.code, refused.err) == (2, checked.err)
+
+
+def test_check_reports_all_that_serve_would_refuse(cli: Cli) -> None:
+    cli.write("holdfast.toml", 'serve_host = "0.0.0.0"\notel_endpoint = "x"\n')
+    complaints = cli("config", "--check").err
+    assert "serve_host" in complaints
+    assert "otel_endpoint" in complaints

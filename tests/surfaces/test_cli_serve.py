@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from holdfast.settings import Settings
 from holdfast.surfaces.cli.serve import _greet
 from holdfast.surfaces.proxy.server import Started
+from tests.surfaces.harness import Cli
 
 
 def test_the_greeting_leads_to_the_dashboard_and_every_client(
@@ -20,3 +23,10 @@ def test_the_greeting_leads_to_the_dashboard_and_every_client(
     for name in ("ANTHROPIC", "GOOGLE_GEMINI"):
         assert f"  export {name}_BASE_URL=http://127.0.0.1:9\n" in said
     assert "  gemini    → nobody: give --gemini URL, or --offline\n" in said
+
+
+def test_the_advice_for_a_taken_port_is_right_for_serve_and_for_make(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = cli("serve", "--port", str(taken.getsockname()[1]), "--store", "memory:")
+    assert refused.code == 2
+    assert "Choose another port with --port (under make: `make run PORT=…`;" in refused.err

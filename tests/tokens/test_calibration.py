@@ -88,6 +88,20 @@ def test_one_wrong_report_does_not_widen_the_bound(wrong: int) -> None:
     assert calibration.correct(counted(1000)).upper < 1200
 
 
+@pytest.mark.parametrize("sizes", [(8, 8, 8, 8, 26), (10, 20, 30, 40, 50, 60), (9,) * 5])
+def test_tiny_requests_say_nothing_about_large_ones(sizes: tuple[int, ...]) -> None:
+    calibration = Calibration()
+    for size in sizes:
+        calibration.observe(counted(size), round(size * 1.1) + 3)
+    corrected = calibration.correct(counted(74_000))
+    assert 74_000 <= corrected.tokens <= 74_100
+    assert corrected.upper <= counted(74_000).upper + 100
+    # A request of some length says what another vocabulary adds.
+    for size in (500, 900, 2_000, 4_000, 8_000):
+        calibration.observe(counted(size), round(size * 1.1) + 3)
+    assert 80_000 <= calibration.correct(counted(74_000)).tokens <= 83_000
+
+
 def test_a_model_that_changes_is_followed() -> None:
     chance = random.Random(11)
     calibration = Calibration()

@@ -78,8 +78,10 @@ class Upstream(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What people call it: its own name, or that of the vendor whose API it speaks."""
-        return self.name or VENDORS[self.family]
+        """Its own name, the vendor at the vendor's address, else the host."""
+        if self.name or self.is_official:
+            return self.name or VENDORS[self.family]
+        return urlsplit(self.url).netloc
 
     @property
     def is_official(self) -> bool:

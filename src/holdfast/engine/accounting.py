@@ -109,6 +109,8 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """For how long the client asks the provider to cache parts of the request."""
     billed: bool = True
     """Whether somebody bills the calls; nobody bills the offline model."""
+    window: int | None = None
+    """Tokens of the model's context window, if they are known."""
 
     @property
     def difference(self) -> int:
@@ -124,14 +126,16 @@ def remembered_usage(
     The provider had the same request before, so its cache may have held all of it.
     """
     price = price_of(model, now)
-    asked = CallTokens(input=counted.untouched)
+    overflows = _overflows(counted.untouched, counted)
+    tokens = counted.predicted if overflows else counted.untouched
+    asked = CallTokens(input=tokens)
     if price is not None:
         prefixes = Prefixes(idle_seconds=answer.age_seconds)
-        known, lives = counted.untouched, counted.cache_lives
-        asked = expected_call(counted.untouched, known, prefixes, policy_of(price), lives)
+        asked = expected_call(tokens, tokens, prefixes, policy_of(price), counted.cache_lives)
     asked = msgspec.structs.replace(asked, output=answer.output)
+    usage = TurnUsage(answered=True, overflows=overflows)
     return msgspec.structs.replace(
-        _with_money(TurnUsage(answered=True), (), asked, price, billed=counted.billed),
+        _with_money(usage, (), asked, price, billed=counted.billed),
         estimated=not counted.is_exact,
         assumed=True,
     )
@@ -180,12 +184,16 @@ def turn_usage(
     if not is_measured:
         calls = _with_expected_cache(calls, counted, policy)
     unchanged = len(calls) == 1 and not counted.difference
+    overflows = False
     if failed or not calls:
         asked = CallTokens(input=0)
     elif unchanged:
         asked = calls[0]
     else:
         asked = _asked(calls, counted, policy, is_measured=is_measured)
+        overflows = _overflows(asked.input, counted)
+        if overflows:
+            asked = _sum_of(calls)
     unreported = bool(calls) and not is_measured
     usage = TurnUsage(
         predicted=0 if failed else counted.predicted,
@@ -195,6 +203,7 @@ def turn_usage(
         unreported=unreported,
         estimated=unreported or not (failed or unchanged or counted.is_exact),
         assumed=unreported or not (failed or unchanged),
+        overflows=overflows,
     )
     return _with_money(usage, calls, asked, price, billed=counted.billed)
 
@@ -216,6 +225,22 @@ def _asked(
     else:
         asked = expected_call(tokens, prefixes.asked_known, prefixes, policy, lives)
     return msgspec.structs.replace(asked, output=calls[-1].output)
+
+
+def _overflows(asked: int, counted: Counted) -> bool:
+    """Whether a request of so many tokens exceeds the window: then it would have been refused."""
+    return counted.window is not None and asked > counted.window
+
+
+def _sum_of(calls: Sequence[CallTokens]) -> CallTokens:
+    """Return the calls as one."""
+    return CallTokens(
+        input=sum(call.input for call in calls),
+        cached=sum(call.cached for call in calls),
+        written=sum(call.written for call in calls),
+        written_hour=sum(call.written_hour for call in calls),
+        output=sum(call.output for call in calls),
+    )
 
 
 def _in_reported_tokens(counted: Counted, reported: int) -> Prefixes:
@@ -243,13 +268,14 @@ def _with_money(
     billed: bool,
 ) -> TurnUsage:
     """Return the usage with its tokens and dollars; those of the offline model stand apart."""
+    sent = _sum_of(calls)
     usage = msgspec.structs.replace(
         usage,
-        input=sum(call.input for call in calls),
-        cached=sum(call.cached for call in calls),
-        cache_written=sum(call.written for call in calls),
-        cache_written_hour=sum(call.written_hour for call in calls),
-        output=sum(call.output for call in calls),
+        input=sent.input,
+        cached=sent.cached,
+        cache_written=sent.written,
+        cache_written_hour=sent.written_hour,
+        output=sent.output,
         untouched=asked.input,
         untouched_cached=asked.cached,
         untouched_written=asked.written,

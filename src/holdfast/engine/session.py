@@ -42,6 +42,7 @@ from holdfast.errors import (
     BudgetExceededError,
     ContextOptimizationError,
     RefCollisionError,
+    SettingsError,
     StoreError,
 )
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
@@ -416,6 +417,7 @@ class Session:
                 prefixes=prefixes,
                 cache_lives=lives,
                 billed=billed,
+                window=self._known_window(model),
             )
             if remembered is None:
                 used = turn_usage(usage, counted, expanded, model=model, now=now, status=status)
@@ -443,6 +445,12 @@ class Session:
             written = await self._writer.add(turn, fitted.state, head, hidden, sent_at=sent_at)
             await self._workers.off_loop(size, fitted.state.let_go)  # 60 ms for 100,000 messages
             return written
+
+    def _known_window(self, model: str) -> int | None:
+        """Return the model's context window; None if nobody states it or the name is no name."""
+        with suppress(SettingsError):
+            return self.options.registry.known_window(model)
+        return None
 
     def _look(self, fitted: Fitted) -> tuple[Lives, str, TurnParts, Prefixes]:
         """What is written down of a request beside its messages: all of them are looked at."""

@@ -55,9 +55,26 @@ async def open_store(
         case "postgresql" | "postgres" if rest.startswith("//"):
             return await _postgres(url, clock)
         case _:
-            raise StoreError(
-                "the URL names no store", where=without_password(url)[:200], fix=f"Use {FORMS}."
-            )
+            raise _no_store(url)
+
+
+def check_url(url: str) -> None:
+    """Raise StoreError if a URL has none of the forms that `open_store` takes; open nothing."""
+    scheme, _, rest = url.partition(":")
+    match scheme.lower():
+        case "memory" if not rest.strip("/"):
+            return
+        case "sqlite" if _path(rest):
+            return
+        case "postgresql" | "postgres" if rest.startswith("//"):
+            return
+    raise _no_store(url)
+
+
+def _no_store(url: str) -> StoreError:
+    return StoreError(
+        "the URL names no store", where=without_password(url)[:200], fix=f"Use {FORMS}."
+    )
 
 
 def _path(rest: str) -> Path | None:

@@ -209,6 +209,9 @@ class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
     """`saved_cost` is an estimate: no provider saw the request that was asked."""
     unpriced: bool = False
     """No list has a price for the model."""
+    overflows: bool = False
+    """The asked request exceeds the model's window: nobody would have answered it, and no saving is
+    claimed."""
     failed: bool = False
     """There was no answer: no tokens were saved, and only those reported were billed."""
     answered: bool = False
@@ -365,6 +368,8 @@ class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
     """Of the turns, those whose saved money is an estimate."""
     unpriced: int = 0
     """Of the turns, those without a known price."""
+    overflows: int = 0
+    """Of the turns, those whose asked request exceeds the model's window."""
 
     @property
     def saved(self) -> int:

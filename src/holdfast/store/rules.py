@@ -244,6 +244,7 @@ def total(name: str, turns: Sequence[Turn]) -> UsageTotal:
         estimated=sum(usage.estimated for usage in usages),
         assumed=sum(usage.assumed for usage in usages),
         unpriced=sum(usage.unpriced for usage in usages),
+        overflows=sum(usage.overflows for usage in usages),
     )
 
 

@@ -32,12 +32,17 @@ _RECENT = 25
 """Reports on which corrections are compared."""
 _PAIRED = 40
 """Reports whose pairs give the slope of a line."""
+_TINY = 200
+"""Tokens of requests that say nothing about a factor: what a provider adds to each outweighs it."""
 _WIDEST = 1.5
 """Most that a bound lies above a corrected count, as a share of it."""
 _MOST_MODELS = 1000
 """Models that are remembered; the one that was not heard of for longest is forgotten first."""
 _ABSURD = 20
 """A report this many times off is a mistake, not news."""
+
+_OFFSET = 1
+"""The place of that way among the four."""
 
 Errors = tuple[float, float, float, float]
 """For each way to correct a count: not at all, by an offset, by a factor, by a line."""
@@ -102,12 +107,19 @@ class _Kind:
         if len(self.reports) < _FIRST:
             return counted, counted, counted, counted
         offset, ratio, slope, start = self._fitted
+        shifted = max(1.0, counted + offset)
+        if self.is_too_small_for(counted):
+            return counted, shifted, shifted, shifted
         return (
             counted,
-            max(1.0, counted + offset),
+            shifted,
             max(1.0, counted * ratio),
             max(1.0, counted * slope + start),
         )
+
+    def is_too_small_for(self, counted: float) -> bool:
+        """Whether only tiny requests were reported, and this one is not tiny."""
+        return counted > _TINY > max((report.counted for report in self.reports), default=0)
 
     @cached_property
     def _fitted(self) -> tuple[float, float, float, float]:
@@ -169,6 +181,8 @@ class Calibration:
                 return counted
             tokens = round(kind.predictions(counted.plain)[way])
             upper = math.ceil(tokens * (1 + kind.slack) + 8)
+            if kind.is_too_small_for(counted.plain):
+                way, upper = _OFFSET, counted.upper + max(0, tokens - counted.plain)
         heuristic = counted.accuracy == "heuristic"
         return msgspec.structs.replace(
             counted,

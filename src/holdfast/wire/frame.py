@@ -110,16 +110,21 @@ def _is_even(frame: Frame, spans: Sequence[bytes | memoryview], body: bytes) -> 
     return at + len(spans[-1]) + len(frame.tail) == len(body)
 
 
+class NoMessagesError(ShapeError):
+    """The body has no messages where its dialect has them."""
+
+
 def take_apart(raw: bytes, dialect: Dialect) -> tuple[Frame, list[msgspec.Raw]]:
     """Split a body into its frame and the spans of its messages."""
     top = top_level(raw)
     for place in dialect.LISTS:
         if _holds(top, place):
             return _cut(raw, place, top)
-    raise ShapeError(
+    raise NoMessagesError(
         f"the body has no list of messages, as {dialect.NAME} has",
         where=dotted(dialect.LISTS[0]),
-        fix="Check the dialect, or let it be detected.",
+        fix=f"Put the messages into {dialect.LISTS[0][-1]!r}, or send the body as the dialect in "
+        "which it is written.",
     )
 
 

@@ -40,6 +40,22 @@ def test_a_server_is_added_tried_called_and_no_longer_never_started(
     assert (row["state"], row["calls"], row["failed"]) == ("idle", 1, 0)
 
 
+def test_a_server_whose_program_is_missing_is_told_with_what_to_check(cli: Cli) -> None:
+    """`holdfast mcp test bad` gave the advice to run `holdfast mcp test bad`."""
+    config = cli.write("servers.json", {"mcpServers": {"bad": {"command": "no-such-program"}}})
+    tried = cli("mcp", "test", "bad", "--config", config, "--store", "memory:")
+    assert tried.code != 0
+    assert "its program cannot be found" in tried.err
+    assert "holdfast mcp test" not in tried.err
+    assert "no-such-program must be installed and on PATH" in tried.err
+
+
+def test_arguments_that_are_no_json_are_told_with_an_example(cli: Cli) -> None:
+    config = cli.write("servers.json", {"mcpServers": {"self": {"command": sys.executable}}})
+    called = cli("mcp", "call", "self", "count", "{bad", "--config", config)
+    assert """Write them in quotes, such as '{"text": "Hello"}', or {} for none.""" in called.err
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "named"),
     [("count", {"text": 7}, "arguments['text']"), ("recall", {}, '"query"')],

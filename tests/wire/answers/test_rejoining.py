@@ -69,6 +69,33 @@ def test_gemini_gets_its_turn_back_whatever_the_client_made_of_ids(ids: bool, ch
     assert [result.call_id for result in results] == (["g0", "g1", "g2"] if ids else ["", "", ""])
 
 
+@pytest.mark.parametrize("order", ["keeps", "reorders"])
+def test_results_under_the_clients_own_ids_answer_calls_without_ids(order: str) -> None:
+    """The last step of the answer has no hidden call; an earlier one has."""
+    uses = [{"functionCall": {"name": "look_up", "args": {"n": n}}} for n in (1, 2)]
+    opening = {"role": "model", "parts": [{"functionCall": {"name": HIDDEN, "args": {}}}]}
+    turn = json.dumps({"role": "model", "parts": uses}).encode()
+    opened = Call("", HIDDEN, "{}")
+    answer = Kept((Hop((json.dumps(opening).encode(),), ((opened, "opened"),)), Hop((turn,), ())))
+    seen = json.loads(turn)
+    results = []
+    for n, part in enumerate(seen["parts"]):
+        part["functionCall"]["id"] = f"own-{n}"
+        response = {"id": f"own-{n}", "name": "look_up", "response": {"output": f"result {n}"}}
+        results.append({"functionResponse": response})
+    if order == "reorders":
+        results.reverse()
+    question = {"role": "user", "parts": [{"text": "Hi"}]}
+    contents = [question, seen, {"role": "user", "parts": results}]
+    whole = rejoin(read(json.dumps({"contents": contents}), "gemini"), [answer], hidden)
+    assert validate(wire_write(whole), "gemini", "gemini-2.5-flash") == []
+    assert [call.id for call in whole.messages[3].calls] == ["", ""]
+    assert [(r.call_id, r.text) for r in whole.messages[4].results] == [
+        ("", "result 0"),
+        ("", "result 1"),
+    ]
+
+
 def test_a_gemini_turn_with_other_ids_is_another_turn() -> None:
     turn = gemini_turn(ids=True)
     answer = Kept((Hop(turn, ((Call("g0", HIDDEN, "{}"), "opened"),)),), index=1)

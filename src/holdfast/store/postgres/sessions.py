@@ -82,9 +82,9 @@ INSERT INTO holdfast.turns (
     workspace, username, session, number, record, model, started_at, predicted, untouched, input,
     cached, output, expansions, expansion_tokens, cost, saved_cost, failed, answered,
     lazy_saved, tool_searches, tool_calls, lazy_calls, cache_written, cache_written_hour,
-    demo_cost, demo_saved_cost, unreported, estimated, assumed, unpriced)
+    demo_cost, demo_saved_cost, unreported, estimated, assumed, unpriced, overflows)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)
+    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31)
 ON CONFLICT DO NOTHING
 RETURNING number
 """
@@ -261,6 +261,7 @@ def turn_values(scope: Scope, turn: Turn) -> tuple[object, ...]:
         *(usage.lazy_saved, usage.tool_searches, usage.tool_calls, usage.lazy_calls),
         *(usage.cache_written, usage.cache_written_hour, usage.demo_cost, usage.demo_saved_cost),
         *(usage.unreported, usage.estimated, usage.assumed, usage.unpriced),
+        usage.overflows,
     )
 
 

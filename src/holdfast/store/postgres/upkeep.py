@@ -45,7 +45,8 @@ SUMS: LiteralString = """
     count(*) FILTER (WHERE unreported) AS unreported,
     count(*) FILTER (WHERE estimated) AS estimated,
     count(*) FILTER (WHERE assumed) AS assumed,
-    count(*) FILTER (WHERE unpriced) AS unpriced
+    count(*) FILTER (WHERE unpriced) AS unpriced,
+    count(*) FILTER (WHERE overflows) AS overflows
 """
 """The fields of `UsageTotal` behind its name, summed over turns."""
 

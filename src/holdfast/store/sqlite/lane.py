@@ -76,34 +76,33 @@ class Lane:
         self._thread.join()
 
     def _run(self, db: apsw.Connection, work: Work) -> None:
-        """Do jobs until the lane is closed; one that fails ends no others."""
+        """Do jobs until the lane is closed; one that fails ends no others.
+
+        The first job is taken here, where nothing of ours can fail: a job that is never taken is
+        waited for without end.
+        """
         faults = logged_faults("holdfast.store")
-        more = True
-        while more:
+        while (first := self._queue.get()) is not None:
+            together = [first]
             with faults.caught("store"):
-                more = self._did_next(db, work)
+                try:
+                    outcomes = self._outcomes(db, work, together)
+                except BaseException as error:  # noqa: BLE001 - whoever waits must be told
+                    outcomes = [Outcome(item.future, None, error) for item in together]
+                _deliver(outcomes)
+                del outcomes
+            del first, together  # nothing is held while the thread waits for the next job
         with suppress(apsw.Error):
             db.close()
 
-    def _did_next(self, db: apsw.Connection, work: Work) -> bool:
-        """Do what waits; whether there may be more. What was done is not held until the next."""
-        together: list[Queued] = []
-        more = True
-        try:
-            more = self._take(together)
-            wanted = [item for item in together if not item.future.cancelled()]
-            outcomes = work(db, wanted) if wanted else []
-        except BaseException as error:  # noqa: BLE001 - whoever waits must be told
-            outcomes = [Outcome(item.future, None, error) for item in together]
-        _deliver(outcomes)
-        return more
+    def _outcomes(self, db: apsw.Connection, work: Work, together: list[Queued]) -> list[Outcome]:
+        """Do a job, and with it those that wait behind it, which are added to `together`."""
+        self._take_waiting(together)
+        wanted = [item for item in together if not item.future.cancelled()]
+        return work(db, wanted) if wanted else []
 
-    def _take(self, together: list[Queued]) -> bool:
-        """Wait for a job, and take all that wait behind it; return whether more may come."""
-        first = self._queue.get()
-        if first is None:
-            return False
-        together.append(first)
+    def _take_waiting(self, together: list[Queued]) -> None:
+        """Take the jobs that wait, without waiting for one."""
         while len(together) < MOST_TOGETHER:
             try:
                 item = self._queue.get_nowait()
@@ -113,7 +112,6 @@ class Lane:
                 self._queue.put(None)
                 break
             together.append(item)
-        return True
 
 
 def _deliver(outcomes: list[Outcome]) -> None:

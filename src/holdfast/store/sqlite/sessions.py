@@ -39,7 +39,8 @@ SUMS = (
     " sum(lazy_saved), sum(tool_searches), sum(tool_calls), sum(lazy_calls),"
     " sum(cache_written), sum(cache_written_hour),"
     f" {_DOLLARS.format('demo_cost')}, {_DOLLARS.format('demo_saved_cost')},"
-    " sum(unreported), sum(estimated), sum(assumed), sum(unpriced)"
+    " sum(unreported), sum(estimated), sum(assumed), sum(unpriced),"
+    " sum(overflows)"
 )
 """The fields of `UsageTotal` behind its name, summed over turns."""
 _NAMES = {"model": "model", "session": "session", "day": "date(started_at, 'unixepoch')"}
@@ -156,9 +157,9 @@ def insert_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
         " predicted, untouched, input, cached, output, expansions, expansion_tokens,"
         " cost, saved_cost, failed, answered, lazy_saved, tool_searches, tool_calls, lazy_calls,"
         " cache_written, cache_written_hour, demo_cost, demo_saved_cost, unreported, estimated,"
-        " assumed, unpriced, record)"
+        " assumed, unpriced, overflows, record)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-        " ?, ?, ?)",
+        " ?, ?, ?, ?)",
         (
             *_key(scope),
             *(turn.number, turn.started_at, turn.model),
@@ -169,6 +170,7 @@ def insert_turn(db: apsw.Connection, scope: Scope, turn: Turn) -> None:
             *(usage.cache_written, usage.cache_written_hour),
             *(usage.demo_cost or 0.0, usage.demo_saved_cost or 0.0),
             *(usage.unreported, usage.estimated, usage.assumed, usage.unpriced),
+            usage.overflows,
             rules.to_json(turn),
         ),
     )

@@ -53,6 +53,13 @@ def _lines(report: RunReport) -> Iterator[str]:
         )
     else:
         yield "no request was answered."
+    if usage.overflows:
+        yield (
+            f"{_counted(usage.overflows, 'request')} would not have fitted the model's window; "
+            "no saving is claimed for them."
+            if usage.overflows > 1
+            else "1 request would not have fitted the model's window; no saving is claimed for it."
+        )
     yield from _failures(report.failures)
     if report.unrecorded:
         yield f"{_counted(report.unrecorded, 'request')} not counted: the store failed."
@@ -68,7 +75,8 @@ def _tokens(usage: UsageTotal) -> str:
     billed = f"{_about(usage.unreported)}{usage.input:,}"
     what = "sent" if is_demo else "billed"
     if not usage.saved:
-        return f"{billed} input tokens {what}, as many as without Holdfast."
+        compared = "" if usage.overflows else ", as many as without Holdfast"
+        return f"{billed} input tokens {what}{compared}."
     about = _about(usage.estimated)
     share = percent(abs(usage.saved), usage.untouched) if usage.untouched else ""
     of_asked = f" ({about}{share} %)" if share else ""
@@ -85,8 +93,11 @@ def _money(report: RunReport) -> Iterator[str]:
     usage = report.usage
     if usage.cost or usage.saved_cost:
         about = _about(usage.unreported)
-        compared = _compared(usage.saved_cost, _about(usage.assumed))
-        yield f"{about}{_dollars(usage.cost)} at list price{_classes(usage)}, {compared}."
+        cost = f"{about}{_dollars(usage.cost)} at list price{_classes(usage)}"
+        if usage.overflows and not usage.saved_cost:
+            yield f"{cost}."
+        else:
+            yield f"{cost}, {_compared(usage.saved_cost, _about(usage.assumed))}."
     if usage.demo_cost or usage.demo_saved_cost:
         compared = _compared(usage.demo_saved_cost, "≈ ")
         yield (

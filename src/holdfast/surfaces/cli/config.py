@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 
 from ._output import ColorOption, Output, OutputOption, complain, table
@@ -44,7 +45,11 @@ def config(
 
 
 def _check() -> None:
-    problems = Settings.check()
+    problems: list[HoldfastError] = list(Settings.check())
+    if not problems:
+        from holdfast.surfaces.proxy import preflight  # noqa: PLC0415 - other commands start faster
+
+        problems = preflight.problems(Settings.load())
     for problem in problems:
         complain(problem)
     if problems:

@@ -30,6 +30,7 @@ ConfigOption = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", help="The list of servers, as MCP hosts write it."),
 ]
+_EXAMPLE_ARGUMENTS = '\'{"text": "Hello"}\''
 _DEFAULT_FILE = "mcp.json"
 
 
@@ -275,7 +276,11 @@ def call(
     except msgspec.DecodeError:
         given = None
     if not isinstance(given, dict):
-        raise HoldfastError("the arguments are no JSON object", where="ARGUMENTS", fix="Give {}.")
+        raise HoldfastError(
+            "the arguments are no JSON object",
+            where="ARGUMENTS",
+            fix=f"Write them in quotes, such as {_EXAMPLE_ARGUMENTS}, or {{}} for none.",
+        )
     spec, scope = _named(settings, name), Scope(user, workspace)
     answered: Answered = asyncio.run(call_tool(spec, settings, scope, tool, given, remark))
     Output(settings).emit(answered.result, lambda console: print_text(console, answered.text))

@@ -191,6 +191,11 @@ def _remarks(row: dict[str, Any]) -> Iterator[str]:
             "demo: of the offline model's answers nobody was billed; at list price they are "
             f"≈ ${dollars(row['demo_cost'])}, ≈ ${dollars(saved)} {compared} than without Holdfast"
         )
+    if number := row.get("overflows"):
+        yield (
+            f"requests that would not have fitted the model's window: {_number(number)}; no "
+            "saving is claimed for them"
+        )
     if row.get("unpriced"):
         yield f"no price is known for {_number(row['unpriced'])} requests: see `holdfast models`"
 

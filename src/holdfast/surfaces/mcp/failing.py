@@ -75,10 +75,19 @@ def not_started(spec: ServerSpec, reason: str, seconds: float) -> ToolServerErro
     """A server that could not be started now."""
     return ToolServerError(
         f"the server {spec.name!r} cannot be started: {reason}",
-        fix=f"See `holdfast mcp test {spec.name}`.",
+        fix=_entry_to_check(spec),
         kind="unavailable",
         retry_after=seconds,
     )
+
+
+def _entry_to_check(spec: ServerSpec) -> str:
+    if spec.transport == "stdio":
+        return (
+            f"Check `command` in its entry in the list of servers: {spec.target} must be installed "
+            "and on PATH, and start without an error."
+        )
+    return f"Check `url` in its entry in the list of servers: {spec.target} must answer."
 
 
 def not_answered(spec: ServerSpec, error: MCPError) -> Exception:

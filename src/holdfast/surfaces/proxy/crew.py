@@ -29,7 +29,7 @@ import msgspec
 
 from holdfast.errors import HoldfastError, SettingsError
 from holdfast.settings import Settings
-from holdfast.surfaces.proxy import server
+from holdfast.surfaces.proxy import preflight, server
 from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.heap import use_few_heaps
 from holdfast.surfaces.proxy.logs import Fields, log
@@ -43,10 +43,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
     """Run the proxy until a signal ends it; `started` is told where it is."""
+    preflight.check(settings)
     if settings.serve_workers == 1:
         server.serve(settings, started=started)
         return
-    _check(settings)
     use_few_heaps()
     with ExitStack() as stack:
         listeners = _listeners(settings, stack)
@@ -60,21 +60,6 @@ def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
         gc.freeze()  # what the workers share stays shared: the collector writes to what it looks at
         _Crew(settings, listeners, sockets, folder).run(lambda: started(where))
     log.info(Fields(event="stopped"))
-
-
-def _check(settings: Settings) -> None:
-    where = f"serve_workers {settings.serve_workers}"
-    if sys.platform == "win32":
-        raise SettingsError(
-            "several workers need a system that can fork", where=where, fix="Set it to 1."
-        )
-    if settings.store_url.startswith("memory:"):
-        raise SettingsError(
-            "each worker would have a store of its own",
-            where=f"{where}, store_url {settings.store_url}",
-            fix="Choose a store that workers can share (sqlite:///path, or none for the default "
-            "file), or one worker.",
-        )
 
 
 def _listeners(settings: Settings, stack: ExitStack) -> list[socket.socket]:

@@ -112,7 +112,7 @@ class WrongMethodError(UpstreamError):
     """The path takes POST requests only; the client sent another method."""
 
 
-_EXAMPLES = {
+EXAMPLES = {
     "openai-chat": '{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}',
     "openai-responses": '{"model": "gpt-4o", "input": "Hello"}',
     "anthropic": '{"model": "claude-sonnet-4-5", "max_tokens": 1000, '
@@ -130,7 +130,7 @@ def unanswered(method: str, path: str, family: Family | None, host: str) -> Upst
     where = path[:100]
     if method != "POST" and (there := route("POST", path)) is not None:
         address = f"http://{host if _HOST.fullmatch(host) else 'HOST'}{where}"
-        body = _EXAMPLES[there.dialect]
+        body = EXAMPLES[there.dialect]
         return WrongMethodError(
             f"this path takes POST requests, and {method[:20]} was sent",
             status=405,

@@ -31,7 +31,7 @@ from holdfast.cite import cite
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
-from holdfast.surfaces.proxy import dashboard, telemetry, tenants
+from holdfast.surfaces.proxy import dashboard, preflight, telemetry, tenants
 from holdfast.surfaces.proxy.app import ProxyApp
 from holdfast.surfaces.proxy.connections import (
     AT_ONCE,
@@ -49,7 +49,7 @@ from holdfast.surfaces.proxy.heap import free_closed_transports, use_few_heaps
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
 from holdfast.surfaces.proxy.routes import BARE, PREFIXES
-from holdfast.surfaces.proxy.safety import HEADERS, is_loopback
+from holdfast.surfaces.proxy.safety import HEADERS
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.strict import Limits
 
@@ -177,12 +177,7 @@ def listen(settings: Settings, *, beside_others: bool = False) -> socket.socket:
     """
     host, port = settings.serve_host, settings.serve_port
     tenants.check(settings)
-    if not is_loopback(host) and not tenants.own_tokens(settings):
-        raise SettingsError(
-            "other machines could use the proxy and its keys",
-            where=f"serve_host {host}",
-            fix="Set serve_token (HOLDFAST_SERVE_TOKEN), or listen on 127.0.0.1.",
-        )
+    preflight.check_access(settings)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         family, kind, protocol, _, address = found[0]
@@ -208,7 +203,8 @@ def _cannot_listen(host: str, port: int, error: OSError) -> SettingsError:
     return SettingsError(
         f"the proxy cannot listen there: {error.strerror}",
         where=f"{host}:{port}",
-        fix="Choose another port with --port (0: any that is free), or end what uses this one.",
+        fix="Choose another port with --port (under make: `make run PORT=…`; 0: any that is free), "
+        "or end what uses this one.",
     )
 
 

@@ -14,7 +14,7 @@ from holdfast.calling.expansions import Caps
 from holdfast.calling.network import HttpSending, Sending
 from holdfast.calling.upstreams import OFFICIAL, OWNERS, PASSED_ON, Family, Upstreams
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError, PrivacyError
+from holdfast.errors import HoldfastError, PrivacyError, ShapeError
 from holdfast.faults import Fault, Faults, is_internal
 from holdfast.jobs import Attempt
 from holdfast.settings import Settings
@@ -24,10 +24,11 @@ from holdfast.surfaces.proxy.labels import Labels
 from holdfast.surfaces.proxy.login import Logins
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.recent import Recent
-from holdfast.surfaces.proxy.routes import NoUpstreamError
+from holdfast.surfaces.proxy.routes import EXAMPLES, NoUpstreamError
 from holdfast.surfaces.proxy.telemetry import Telemetry
 from holdfast.surfaces.proxy.tenants import Asking, Tenants
 from holdfast.wire import Conversation
+from holdfast.wire.frame import NoMessagesError
 from holdfast.wire.strict import Limits
 
 READING = 16
@@ -115,7 +116,12 @@ class Service:
         before = self.recent.before(body, dialect, tenant)
         unread = len(body) - (len(before.source or b"") if before is not None else 0)
         work = partial(self.recent.read, body, dialect, tenant, before)
-        return await self.engine.workers.off_loop(unread // READING, work)
+        try:
+            return await self.engine.workers.off_loop(unread // READING, work)
+        except NoMessagesError as error:
+            # The path decides the dialect here: the client can only change the body or the path.
+            fix = f"Send a body such as {EXAMPLES[dialect]}"
+            raise ShapeError(error.what, where=error.where, fix=fix) from None
 
     def faults(self, request_id: str = "") -> Faults:
         """Return the faults of a request: each is logged with its fingerprint, and counted."""

@@ -186,9 +186,10 @@ def _with_hidden(
     last = answer.hops[-1]
     whole.extend(_message(raw, dialect) for raw in sendable(last.turn, conversation))
     whole = with_marks(whole, shown)
-    if dialect == "gemini" and (last.results or last.handed):
+    if dialect == "gemini":
         calls = [call for message in shown for call in message.calls]
-        return [*whole, *_in_order(following, last, calls)]
+        if last.results or last.handed or _has_other_ids(calls, last):
+            return [*whole, *_in_order(following, last, calls)]
     if not last.results:
         return [*whole, *following]
     if dialect == "anthropic":
@@ -211,6 +212,11 @@ def _in_one_message(following: list[Message], hop: Hop) -> list[Message]:
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     together = {**given, "content": [*ours["content"], *parts]}
     return [_composed(together, "anthropic"), *following[1:]]
+
+
+def _has_other_ids(seen_calls: Sequence[ToolCall], hop: Hop) -> bool:
+    """Return whether the client gave calls ids that the provider did not: its results have them."""
+    return [call.id for call in seen_calls] != [call.id for call in turn_calls(hop.turn, "gemini")]
 
 
 def _in_order(following: list[Message], hop: Hop, seen_calls: Sequence[ToolCall]) -> list[Message]:
