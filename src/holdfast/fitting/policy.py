@@ -245,8 +245,6 @@ def _weighed(
     # A power of two: how large a citation is need not change with every token that stands before.
     shown = 1 << int(share * numbers.shown).bit_length() >> 1
     if not _is_at_most(arrival, _room(share, pressure, rules, numbers)):
-        if _waits(arrival, pressure, rules, numbers):
-            return _WHOLE
         return Decision("cite", _crowding(arrival, pressure, numbers), round(share), shown)
     if rules.tokens is not None:
         decision = _over(arrival, rules.tokens, f"more than {rules.tokens:,} tokens")
@@ -276,15 +274,6 @@ def _pays(arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coe
     prefix = (need * numbers.openings + pressure.opened) * pressure.read * pressure.before
     pages = (need + pressure.opened) * pressure.write * numbers.pages
     return _saved(arrival, pressure, rules) >= pressure.opening + prefix + pages
-
-
-def _waits(arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> bool:
-    """Whether a result without room stays until history is folded, which brings the tool as well.
-
-    To offer the tool now would rewrite the cached prefix, and the fold rewrites it again.
-    """
-    fits = pressure.before + arrival.tokens <= numbers.full * pressure.window
-    return fits and _saved(arrival, pressure, rules) < pressure.opening
 
 
 def _saved(arrival: Arrival, pressure: Pressure, rules: CitingRules) -> float:
