@@ -212,6 +212,13 @@ def test_a_first_message_larger_than_the_window_is_shortened_after_everything_el
     assert not any("I see." in text for text in texts(result.body, "openai-chat"))
 
 
+def test_a_history_of_user_messages_alone_keeps_only_the_last_whole() -> None:
+    messages = [{"role": "user", "content": f"Note {n}. {'words ' * 200}"} for n in range(60)]
+    result = fitted({"model": "gpt-4o", "messages": messages}, "openai-chat", 3_000)
+    assert result.tokens <= 3_000
+    assert texts(result.body, "openai-chat")[-4:] == [m["content"] for m in messages[-4:]]
+
+
 def test_the_field_that_a_question_names_stays_in_a_pasted_answer_of_an_api() -> None:
     rows = [
         {"id": n, "name": f"host{n}", "tags": ["x" * 40] * 8, "city": f"c{n}"} for n in range(90)

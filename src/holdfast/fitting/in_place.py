@@ -109,7 +109,7 @@ class _States:
     def _fewest(self, target: int) -> int:
         """Return the minimum number of parts to leave out."""
         low, high = 0, self.most  # without `low` parts it is too large, without `high` it is not
-        wanted = self._size - target
+        wanted: float = self._size - target
         for tries in count_from():
             if high - low <= 1:
                 return high

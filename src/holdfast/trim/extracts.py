@@ -98,16 +98,21 @@ def _free_stretches(text: str, free: Sequence[Span]) -> Iterator[tuple[int, int,
     edges: list[tuple[int, int, str]] = []
     at = 0
     for block in blocks:
-        label = _label_before(text, block.start)
-        edges.append((at, label.start, ""))
-        edges.append((block.start, block.stop, text[label.start : label.stop].strip()))
+        above = _label_before(text, block.start)
+        edges.append((at, above.start, ""))
+        edges.append((block.start, block.stop, text[above.start : above.stop].strip()))
         at = _line_end(text, block.stop)
     edges.append((at, len(text), ""))
-    for span in free:
-        for start, stop, label in edges:
+    number = 0
+    for span in free:  # both are in order: a message may hold thousands of blocks
+        while number < len(edges) and edges[number][0] < span.stop:
+            start, stop, label = edges[number]
             first, last = max(start, span.start), min(stop, span.stop)
             if first < last:
                 yield first, last, label
+            if stop > span.stop:
+                break  # the next span may begin in it
+            number += 1
 
 
 def _label_before(text: str, inside: int) -> Span:

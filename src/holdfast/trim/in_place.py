@@ -42,6 +42,9 @@ from holdfast.wire.strict import encode, splice_all
 WHY = "it must fit, and the model has no tool that opens refs"
 _RECENT = 4
 """Exchanges before the newest that are worth more than older ones."""
+_MOST_NEWEST = 4
+"""Maximum user messages at the end that count as the newest. Some clients send a whole history as
+messages of the user, which would never fit if all of them stayed whole."""
 _LONGEST_CONTEXT = 600
 _WORTH_RECENT = 0.3
 _WORTH_RULE = 0.1
@@ -290,8 +293,10 @@ def _may_change(piece: Piece) -> bool:
 def _newest(pieces: Sequence[Piece]) -> int:
     """Return the index of the newest messages: after the model's last text, or with its calls."""
     start = len(pieces)
-    while start and pieces[start - 1].kind in ("user", "system"):
+    users = 0
+    while start and pieces[start - 1].kind in ("user", "system") and users < _MOST_NEWEST:
         start -= 1
+        users += pieces[start].kind == "user"
     return max(0, start - 1) if start == len(pieces) else start
 
 

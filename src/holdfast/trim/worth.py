@@ -129,8 +129,10 @@ def _named_fields(text: str, question: str) -> list[int]:
     """Return the offsets of the fields of a JSON document that the question names."""
     source = Source(text.encode("utf-8", "replace"))
     document = source.document
-    places = []
-    for field in fields(source, question) if document is not None else ():
+    places: list[int] = []
+    if document is None:
+        return places
+    for field in fields(source, question):
         with suppress(ExpandError):  # the path of a key in a form that no path can name
             matches, _ = find(document, field.where)
             places.extend(match.node.start for match in matches if match.document is document)
