@@ -209,7 +209,7 @@ def test_messages_that_come_to_stand_together_are_looked_at() -> None:
     first, thought, told, *rest = before.messages
 
     def keeps(*messages: Message) -> bool:
-        return folding._keeps_rules(before, before.with_messages(messages), "gpt-5")
+        return folding.keeps_rules(before, before.with_messages(messages), "gpt-5")
 
     assert keeps(first, thought, told, *rest)
     assert keeps(thought, told, *rest)

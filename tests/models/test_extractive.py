@@ -201,9 +201,66 @@ def test_what_was_opened_for_an_older_question_is_opened_anew() -> None:
     assert [one.ref_id for one in said(body, tool=NAME).openings] == [REF]
 
 
-def test_many_citations_are_not_all_opened() -> None:
-    cited = [f"[ref:log:{n:016x}] disks of rack {n}" for n in range(9)]
-    assert len(said(chat(*cited, question="Which disk is full?"), tool=NAME).openings) == 3
+def test_a_citation_that_shows_the_answer_stays_closed() -> None:
+    shown = f"{CITATION}\nOn the question:\n- lines 310-311: ok\n  the disk of db-7 is full"
+    spoken = said(chat(shown, question="Which disk is full?"), tool=NAME)
+    assert spoken.openings == ()
+    assert "the disk of db-7 is full" in spoken.text
+
+
+def test_a_line_that_only_shares_a_word_with_the_question_is_no_answer() -> None:
+    shown = f"{CITATION}\nBeginning and end:\n- lines 1-1: the disk of db-1 in rack 4 is new"
+    question = "How many writes did the disk of db-9 in rack 77 serve on Sunday?"
+    body = chat(shown, question=question)
+    assert said(body, tool=NAME).openings == (Opening(REF, question),)
+
+
+def test_the_place_of_a_quotation_is_a_part_of_it() -> None:
+    """The names of fields stand in the path of a value alone."""
+    shown = f"{CITATION}\nOn the question:\n- $.disks[7].state: full (name: db-7)"
+    assert said(chat(shown, question="What is the state of db-7?"), tool=NAME).openings == ()
+
+
+def test_an_outline_behind_a_quotation_is_no_part_of_it() -> None:
+    shown = f"{CITATION}\nAt a glance:\n- lines 1-1: disks\nOutline:\nfull backups of db-7"
+    assert said(chat(shown, question="Which disk is full?"), tool=NAME).openings
+
+
+def test_nothing_is_opened_for_a_task_that_is_too_long_for_a_question() -> None:
+    steps = [f"Then check the disk of the database in hall {n}x{n}." for n in range(30)]
+    assert said(chat(CITATION, question=" ".join(steps)), tool=NAME).openings == ()
+
+
+RACKS = [f"[ref:log:{n:016x}] disks of rack {n}" for n in range(9)]
+
+
+def test_one_citation_is_opened_at_a_time() -> None:
+    assert len(said(chat(*RACKS, question="Which disk is full?"), tool=NAME).openings) == 1
+
+
+def test_another_is_opened_if_the_first_did_not_answer_and_then_no_more() -> None:
+    body = chat(*RACKS, question="Which disk is full?")
+    refs = []
+    for _ in range(2):
+        [opening] = said(body, tool=NAME).openings
+        refs.append(opening.ref_id)
+        body = opened(body, f"[{opening.ref_id} lines 1-1 of 9]\n```\nnothing here\n```", refs[-1])
+    assert len(set(refs)) == 2
+    assert said(body, tool=NAME).pieces
+
+
+def test_what_was_opened_for_the_same_question_is_not_opened_again() -> None:
+    body = chat(CITATION, question="Which disk is full?")
+    [opening] = said(body, tool=NAME).openings
+    arguments = json.dumps({"ref_id": REF, "query": opening.query})
+    call = {"id": "call_x", "type": "function", "function": {"name": NAME, "arguments": arguments}}
+    body["messages"] += [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_x", "content": f"[{REF} lines 1-1]\n```\nno\n```"},
+        {"role": "assistant", "content": "I do not know."},
+        {"role": "user", "content": "Which disk is full?"},
+    ]
+    assert said(body, tool=NAME).openings == ()
 
 
 def test_an_opening_that_failed_ends_in_an_answer() -> None:

@@ -17,6 +17,9 @@ from holdfast.surfaces.proxy.dashboard import links
 from tests.fitting.test_citing import chat, log
 from tests.proxy.demo import Seen
 from tests.proxy.harness import Answered, Running, ask, path_of, request_in, running_proxy
+from tests.proxy.spoken import says
+from tests.proxy.spoken import text as spoken
+from tests.proxy.upstream import Upstream
 
 ANN = "sk-ant-api03-" + "x" * 40 + "a3f9"
 BEN = "sk-proj-" + "y" * 40 + "77Qw"
@@ -361,7 +364,7 @@ def test_the_owner_sees_all_tenants_together_and_chooses_among_them(shared: Runn
     names = re.findall(r"<a [^>]*>([^<]+)</a>", picker[0])
     assert names[0] == "All tenants"
     assert {"ann", "ben"} < set(names)
-    assert re.search(r"3 requests[\d,]+ tokens asked · none failed · 2 refused", Seen(page).text)
+    assert re.search(r"3 requests≈ [\d,]+ tokens asked · none failed · 2 refused", Seen(page).text)
 
 
 def test_nothing_of_a_key_is_stored_where_keys_are_other_peoples(shared: Running) -> None:
@@ -470,3 +473,72 @@ def test_failed_requests_are_counted_and_listed_alike() -> None:
         assert "none failed" in yesterday
         assert "refused" not in yesterday
         assert "None in this period." in yesterday
+
+
+# --- periods and estimates -----------------------------------------------------------------------
+
+
+def card(proxy: Running, path: str, title: str) -> str:
+    """The text of one card of a page."""
+    page = get(proxy, path).body.decode()
+    html = re.search(rf"<h2>{re.escape(title)}</h2>.*?</section>", page, re.DOTALL)
+    assert html, title
+    return Seen(html[0]).text
+
+
+def test_keys_show_figures_of_the_period(two: Running) -> None:
+    """Under *Yesterday* they showed those of all time, beside "0 requests"."""
+    assert "0 requests" in text(two, "/?period=yesterday")
+    by_session = ask(f"{two.url}/stats?by=session").json["by_session"]
+    figures = [f"{row['untouched']:,}" for row in by_session]
+    assert len(figures) == 2
+    for figure in figures:
+        assert figure in card(two, "/", "Keys")
+        assert figure in card(two, "/?period=today", "Keys")
+        assert figure not in card(two, "/?period=yesterday", "Keys")
+
+
+def test_a_period_without_requests_says_nothing_about_prices(two: Running) -> None:
+    assert "has a price" not in card(two, "/?period=yesterday", "What did it save?")
+
+
+def test_estimates_of_tokens_asked_are_marked_everywhere(two: Running) -> None:
+    totals = sums(two)
+    assert totals["estimated"] > 0
+    assert re.match(r"What did it save\?\s*≈ ", card(two, "/", "What did it save?"))
+    assert f"≈ {totals['untouched']:,} tokens asked" in card(two, "/", "What did it do?")
+    estimates = [
+        f"≈ {row['untouched']:,}"
+        for row in ask(f"{two.url}/stats?by=session").json["by_session"]
+        if row["estimated"]
+    ]
+    for estimate in estimates:
+        for title in ("Keys", "Sessions"):
+            assert estimate in card(two, "/", title)
+
+
+def test_warnings_are_called_what_they_are_and_are_of_the_period() -> None:
+    """*Budget warnings* listed "The request was repaired", and today's under *Yesterday*."""
+    value = json.loads(request_in("openai-chat", chat("fine", question="Hello?")))
+    value["messages"].insert(1, {"role": "tool", "tool_call_id": "lost", "content": "x"})
+    with running_proxy() as running:
+        answered = ask(running.url + path_of("openai-chat"), json.dumps(value).encode())
+        assert "repaired" in answered.headers["x-holdfast-warning"]
+        running.settled()
+        assert "repaired" in card(running, "/?period=today", "Warnings")
+        assert "repaired" not in card(running, "/?period=yesterday", "Warnings")
+        assert "Budget warnings" not in text(running, "/")
+
+
+def test_keys_of_one_address_are_told_apart_by_the_api_they_use() -> None:
+    """An OpenAI and an Anthropic key were both called "127.0.0.1 …0001"."""
+    with (
+        Upstream(says(spoken("Well.")), says(spoken("Well."))) as upstream,
+        running_proxy({"tenant_by": "key"}, upstream.url) as running,
+    ):
+        for key in (ANN, BEN):
+            send(running, key)
+            running.settled()
+        said = card(running, "/", "Keys")
+    assert "Anthropic at 127.0.0.1 …a3f9" in said
+    assert "OpenAI at 127.0.0.1 …77Qw" in said

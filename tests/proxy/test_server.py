@@ -38,6 +38,7 @@ from tests.proxy.harness import (
     usage_of,
 )
 from tests.proxy.upstream import Upstream
+from tests.surfaces.harness import run_process
 
 NEEDLE = "0312 ERROR the disk of db-7 is full"
 
@@ -506,6 +507,10 @@ def test_a_second_signal_drops_an_answer_that_does_not_end(tmp_path: Path) -> No
     assert code == 0, told
     assert "Traceback" not in told
     assert "event=stopped" in told
+    assert "not_written" not in told
+    assert "store_unavailable" not in told
+    stats = run_process("stats", "--output", "json", folder=tmp_path)
+    assert json.loads(stats.stdout)["totals"]["turns"] == 1, "the provider was asked once"
 
 
 def test_an_answer_that_does_not_end_is_dropped_after_a_while() -> None:

@@ -111,17 +111,38 @@ def _lines(text: str) -> list[Span]:
 
 def _fenced(text: str) -> Span:
     """The longest of the blocks between fences: between two of them somebody may ask."""
-    longest = _NOTHING
+    return max(fenced_blocks(text), key=lambda span: span.size, default=_NOTHING)
+
+
+def fenced_blocks(text: str) -> list[Span]:
+    """Return the spans between opening and closing fences, in order.
+
+    The closing fence may follow the last line directly: aider writes it so for a file without a
+    line break at its end.
+    """
+    blocks = []
     start, fence = -1, ""
     at = 0
     for line in text.split("\n"):
         if start < 0 and line.startswith(_FENCES):
             start, fence = at + len(line) + 1, line[:3]
-        elif start >= 0 and line.startswith(fence) and not line.strip(f"{fence[0]} \r\t"):
-            longest = max(longest, Span(start, at), key=lambda span: span.size)
+        elif start >= 0 and line.rstrip().endswith(fence):
+            blocks.append(Span(start, at + len(line.rstrip().rstrip(fence[0]))))
             start = -1
         at += len(line) + 1
-    return longest
+    return blocks
+
+
+def documents_in(text: str) -> list[Span]:
+    """Return the spans of documents in a text: all fenced blocks if these are most of it.
+
+    The text between the blocks may be the question or an instruction. Documents that are together
+    as short as a question are taken as part of it.
+    """
+    blocks = fenced_blocks(text)
+    if 2 * sum(block.size for block in blocks) < len(text):
+        blocks = [document_in(text)]
+    return blocks if sum(block.size for block in blocks) > LONGEST_QUESTION else []
 
 
 def _tagged(text: str) -> Span:

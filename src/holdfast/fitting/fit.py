@@ -13,12 +13,14 @@ from typing import Any
 import msgspec
 
 from holdfast.cite import CitingRules
+from holdfast.fitting.access import shortens_in_place, uses_tools
 from holdfast.fitting.arrival import cite_arrivals, expansion_tool
 from holdfast.fitting.deferring import defer, unclaimed_tokens
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.finding import goes_on
 from holdfast.fitting.folding import Folded, fold
+from holdfast.fitting.in_place import shorten_in_place
 from holdfast.fitting.keeping import keeping, put_back
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
@@ -70,18 +72,25 @@ def fit_request(
         options, draft = keeping(options), put_back(draft, options.whole, measure)
     draft = defer(draft, options, state, measure, leaving)
     unclaimed = unclaimed_tokens(draft, options, measure)
-    if options.opens and not takes_tool(draft.now):
+    shortens = shortens_in_place(draft, options, state)
+    offers = takes_tool(draft.now) and (uses_tools(draft.asked) or not shortens)
+    if not offers:
         options = msgspec.structs.replace(options, opens=False)
     opener = expansion_tool(draft.asked)[0] if options.opens else ""
     rules = msgspec.structs.replace(options.rules, opener=opener)
     options = msgspec.structs.replace(options, rules=rules)
     offer = plan_offer(draft, options, state, measure)
-    if options.cites:
+    if options.cites and not shortens:
         draft = cite_arrivals(draft, options, measure, leaving, offer.cost)
     draft, shows = offer_in_time(draft, options, state, offer)
     draft = go_on_recalling(draft, options, state)
-    floor = state.floor if state is not None and draft.known else 0
-    folded = fold(draft, measure, options, floor, leaving, state.told if state is not None else {})
+    if shortens:
+        folded = shorten_in_place(draft, measure, options, leaving)
+        options = msgspec.structs.replace(options, opens=False)  # its edits show no refs
+    else:
+        floor = state.floor if state is not None and draft.known else 0
+        told = state.told if state is not None else {}
+        folded = fold(draft, measure, options, floor, leaving, told)
     final = False
     if options.ends and folded.must_end:
         last = ended(folded, measure, leaving, debug=options.debug)

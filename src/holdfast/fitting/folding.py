@@ -144,7 +144,7 @@ def _steps(
     for trimmed in ladder:
         messages = tuple(message for piece in trimmed.pieces for message in piece.messages)
         smaller = draft.with_messages(messages, *trimmed.edits)
-        if _keeps_rules(draft.now, smaller.now, measure.model):
+        if keeps_rules(draft.now, smaller.now, measure.model):
             yield Folded(smaller, measure.count(smaller.now), 0, trimmed=trimmed)
 
 
@@ -179,7 +179,7 @@ def _document_citer(
     return cite
 
 
-def _keeps_rules(before: Conversation, after: Conversation, model: str) -> bool:
+def keeps_rules(before: Conversation, after: Conversation, model: str) -> bool:
     """Whether a trim broke no rule: exchanges stay whole, so only what is new is looked at.
 
     To drop what stood between two messages may bring together what must not stand side by side;

@@ -87,6 +87,9 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether long tool results give way to citations when they arrive."""
     opens: bool = False
     """Whether the model is offered the tool that opens refs: someone must answer its calls."""
+    in_place: bool = False
+    """Whether a request whose model can open no ref is shortened in place instead of folded: see
+    access.py. The proxy sets it; agents and adapters open refs themselves."""
     offer_expand: OfferExpand = "auto"
     """From when on it is offered, where it is. Tools stand first in what providers cache: one that
     comes with the first citation has all before it written anew, one that is there from the start

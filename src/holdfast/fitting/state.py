@@ -13,6 +13,7 @@ from holdfast.fitting.draft import FrameEdit, Origins, origins_of
 from holdfast.store.records import Content, Edit
 from holdfast.tokens import TokenCount
 from holdfast.tokens.counting import NOT_RENDERED
+from holdfast.trim.in_place import WHY as IN_PLACE
 from holdfast.trim.standing import STAND, Fold, Told, fold_of
 from holdfast.wire import Conversation, Message
 from holdfast.wire.message import Window
@@ -181,7 +182,9 @@ class Fitted(msgspec.Struct, frozen=True):
         """What to tell the user."""
         actions = {edit.action for edit in self.edits}
         told = []
-        if actions & {"fold", "shorten", "drop"}:
+        if any(edit.why == IN_PLACE for edit in self.edits):
+            told.append("Older text was left out to fit: the model has no tool that could open it")
+        elif actions & {"fold", "shorten", "drop"}:
             told.append("Context trimmed due to token limit")
         if any(edit.what == BY_ENDS for edit in self.edits):
             told.append("A tool result could not be read in time: only its ends are shown")

@@ -8,14 +8,18 @@ instead.
 from __future__ import annotations
 
 import bisect
+import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
 from holdfast.condense.condenser import Passage
-from holdfast.condense.relevance import excerpt, rank
-from holdfast.models.sources import Asked, Held, asked, held, passages, refs_in
+from holdfast.condense.question import terms
+from holdfast.condense.relevance import excerpt, hits_by_text, rank
+from holdfast.models.sources import Asked, Held, asked, held, passages, quotations, refs_in
 from holdfast.tokens.vocabulary import count_ordinary
 from holdfast.wire import Conversation, Message
 from holdfast.wire.reader import dialect_named
@@ -29,7 +33,13 @@ _MOST_QUOTES = 5
 _LONGEST_QUOTE = 400
 _AROUND = 1
 """Lines shown before and behind the one that bears on the question."""
-_MOST_OPENINGS = 3
+_MOST_OPENINGS = 2
+"""Openings for one question, one after the other."""
+_ANSWERED = 0.6
+"""Share of the question's terms, by weight, that a passage must hold to answer it."""
+_MOST_TERMS = 24
+"""Terms of the longest question that something is opened for: a longer text is a task, of which no
+passage holds most terms, so something would be opened for it on every turn."""
 _LISTED = 8
 _PIECE = 48
 _VOCABULARY = "o200k_base"
@@ -65,6 +75,13 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Spoken, {len(self.pieces)} pieces, {len(self.openings)} openings>"
 
 
+class _Candidate(NamedTuple):
+    """A passage that can be quoted, and the text that it is part of."""
+
+    source: Held
+    passage: Passage
+
+
 def answer(conversation: Conversation, *, expansion_tool: str | None = None) -> Spoken:
     """Answer the last question of a conversation.
 
@@ -73,15 +90,17 @@ def answer(conversation: Conversation, *, expansion_tool: str | None = None) -> 
     question = asked(conversation.messages)
     # What this model said before are quotations of what stands there anyway.
     texts = [
-        one
-        for one in held(conversation, question, expansion_tool)
-        if not one.text.startswith(INTRODUCTION)
+        text
+        for text in held(conversation, question, expansion_tool)
+        if not text.text.startswith(INTRODUCTION)
     ]
+    candidates = [_Candidate(text, passage) for text in texts for passage in passages(text)]
     if expansion_tool is not None:
-        openings = _openings(conversation.messages, texts, question, expansion_tool)
+        earlier = _earlier_openings(conversation.messages, question, expansion_tool)
+        openings = _openings(texts, candidates, question.question, earlier)
         if openings:
             return Spoken(openings=openings)
-    text = "\n\n".join((INTRODUCTION, *_said(question.question, texts)))
+    text = "\n\n".join((INTRODUCTION, *_said(question.question, texts, candidates)))
     most = dialect_named(conversation.dialect).params(conversation.rest).get("max_tokens")
     shown = _cut(text, most) if isinstance(most, int) and most > 0 else text
     return Spoken(pieces=tuple(_pieces(shown)), cut=len(shown) < len(text))
@@ -95,45 +114,98 @@ def count(text: str) -> int:
 # --- what to open --------------------------------------------------------------------------------
 
 
+class _Earlier(NamedTuple):
+    """The openings that the conversation holds already."""
+
+    since: int
+    """Openings since the question was asked."""
+    refs: frozenset[str]
+    """Refs that were opened since then, or earlier for the same question."""
+
+
+def _earlier_openings(messages: Sequence[Message], question: Asked, tool: str) -> _Earlier:
+    since = 0
+    refs = set()
+    for index, message in enumerate(messages):
+        for call in message.calls:
+            if call.name != tool:
+                continue
+            ref, query = _arguments(call.arguments)
+            is_since = index >= question.at
+            since += is_since
+            if is_since or query == question.question:
+                refs.add(ref)
+    return _Earlier(since, frozenset(refs))
+
+
+def _arguments(arguments: object) -> tuple[str, str]:
+    """Return the ref and the question of an opening; empty where there is none."""
+    if isinstance(arguments, str):
+        with suppress(ValueError):
+            arguments = json.loads(arguments)
+    if not isinstance(arguments, dict):
+        return "", ""
+    return str(arguments.get("ref_id", "")), str(arguments.get("query", ""))
+
+
 def _openings(
-    messages: Sequence[Message], texts: Sequence[Held], question: Asked, tool: str
+    texts: Sequence[Held], candidates: Sequence[_Candidate], question: str, earlier: _Earlier
 ) -> tuple[Opening, ...]:
-    """The refs to open, once: those whose citation bears on the question, else the latest."""
-    if not question.question or any(
-        call.name == tool for message in messages[question.at :] for call in message.calls
-    ):
+    """Return the ref to open: that of the citation that fits the question best, else the latest.
+
+    Nothing is opened if a passage that the conversation shows answers the question.
+    """
+    is_question = 0 < len(terms(question)) <= _MOST_TERMS
+    if not is_question or earlier.since >= _MOST_OPENINGS:
         return ()
-    cited = [one for one in texts if not one.opened and refs_in(one.text)]
-    ranked = rank(question.question, [Passage(one.text, one.label) for one in cited])
-    best = [cited[one.index] for one in ranked]
-    if not best and not _ranked(question.question, texts):
+    cited = [text for text in texts if not text.opened and refs_in(text.text)]
+    if not cited:
+        return ()
+    citations = set(cited)
+    shown = [passage.text for source, passage in candidates if source not in citations]
+    shown += [quotation for text in cited for quotation in quotations(text.text)]
+    if _is_answered(question, shown):
+        return ()
+    ranked = rank(question, [Passage(text.text, text.label) for text in cited])
+    best = [cited[hit.index] for hit in ranked]
+    if not best and not _ranked(question, candidates):
         best = cited[-1:]
-    refs = dict.fromkeys(ref for one in best for ref in refs_in(one.text))
-    return tuple(Opening(ref, question.question) for ref in list(refs)[:_MOST_OPENINGS])
+    refs = [ref for text in best for ref in refs_in(text.text) if ref not in earlier.refs]
+    return tuple(Opening(ref, question) for ref in refs[:1])
+
+
+def _is_answered(question: str, shown: Sequence[str]) -> bool:
+    """Return whether one passage holds most terms of a question."""
+    wanted = terms(question)
+    shares = [0.0] * len(shown)
+    total = sum(term.weight for term in wanted)
+    for term, numbers in zip(wanted, hits_by_text(wanted, shown), strict=True):
+        for number in numbers:
+            shares[number] += term.weight / total
+    return max(shares, default=0.0) >= _ANSWERED
 
 
 # --- the answer ----------------------------------------------------------------------------------
 
 
-def _said(question: str, texts: Sequence[Held]) -> Iterator[str]:
+def _said(question: str, texts: Sequence[Held], candidates: Sequence[_Candidate]) -> Iterator[str]:
     if not question:
         yield "There is no question in this conversation that could be looked up."
         yield from _listing(texts)
         return
-    opened = {one.opened for one in texts if one.opened}
+    opened = {text.opened for text in texts if text.opened}
     # A citation shows no more than what was opened of its ref.
-    quotable = [
-        one
-        for one in texts
-        if one.opened or not refs_in(one.text) or opened.isdisjoint(refs_in(one.text))
-    ]
+    superseded = {
+        text for text in texts if not text.opened and not opened.isdisjoint(refs_in(text.text))
+    }
+    quotable = [candidate for candidate in candidates if candidate.source not in superseded]
     seen: set[str] = set()
-    for label, passage in _ranked(question, quotable):
+    for source, passage in _ranked(question, quotable):
         quoted, where = _quotation(passage, question)
         if quoted in seen:
             continue
         seen.add(quoted)
-        yield f"From {label}{', ' if where else ''}{where}:\n{quoted}"
+        yield f"From {source.label}{', ' if where else ''}{where}:\n{quoted}"
         if len(seen) == _MOST_QUOTES:
             return
     if not seen:
@@ -141,15 +213,10 @@ def _said(question: str, texts: Sequence[Held]) -> Iterator[str]:
         yield from _listing(texts)
 
 
-def _ranked(question: str, texts: Sequence[Held]) -> list[tuple[str, Passage]]:
-    """The passages that bear on the question, best first, with what they are part of."""
-    labels: list[str] = []
-    candidates: list[Passage] = []
-    for one in texts:
-        parts = passages(one)
-        candidates.extend(parts)
-        labels.extend([one.label] * len(parts))
-    return [(labels[one.index], candidates[one.index]) for one in rank(question, candidates)]
+def _ranked(question: str, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """Return the passages that bear on the question, best first."""
+    hits = rank(question, [candidate.passage for candidate in candidates])
+    return [candidates[hit.index] for hit in hits]
 
 
 def _quotation(passage: Passage, question: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from holdfast.condense.condenser import Passage
@@ -143,6 +144,20 @@ def passages(one: Held) -> Sequence[Passage]:
         return places or [Passage(page, heading[2] or "")]
     source = Source(one.text.encode("utf-8", "replace"))
     return condenser_for(source).passages(source)
+
+
+def quotations(citation: str) -> list[str]:
+    """Return the passages that a citation quotes of its original, each behind its place."""
+    _, *cut = _PLACE.split(citation)
+    return [
+        f"{where}: {_first_lines(text)}" for where, text in zip(cut[::2], cut[1::2], strict=True)
+    ]
+
+
+def _first_lines(text: str) -> str:
+    """Return a passage without the parts of the citation behind it, which are not set in."""
+    first, *others = text.split("\n")
+    return "\n".join((first, *takewhile(lambda line: line.startswith(INDENT), others)))
 
 
 def refs_in(text: str) -> list[str]:

@@ -339,6 +339,22 @@ def splice(raw: bytes | msgspec.Raw, place: Place, new: bytes) -> bytes:
     return encode(members)
 
 
+def splice_all(raw: bytes | msgspec.Raw, changes: Mapping[Place, bytes]) -> bytes:
+    """Put each new value at its place, none of which is inside another, in one pass."""
+    if () in changes:
+        return changes[()]
+    inner: dict[str | int, dict[Place, bytes]] = {}
+    for place, new in changes.items():
+        inner.setdefault(place[0], {})[place[1:]] = new
+    if any(isinstance(step, int) for step in inner):
+        elements: Any = items(raw)
+    else:
+        elements = fields(raw)
+    for step, deeper in inner.items():
+        elements[step] = msgspec.Raw(splice_all(elements[step], deeper))
+    return encode(elements)
+
+
 # --- explaining what is wrong ------------------------------------------------------------------
 
 

@@ -82,7 +82,8 @@ class Labels:
         upstream = self._upstreams.by_family.get(family)
         if upstream is None or upstream.is_official:
             return PROVIDERS[family]
-        return urlsplit(upstream.url).hostname or PROVIDERS[family]
+        host = urlsplit(upstream.url).hostname
+        return f"{PROVIDERS[family]} at {host}" if host else PROVIDERS[family]
 
     def _suffix(self, who: Asking) -> str:
         if own_tokens(self._settings) or len(who.keys) != 1:

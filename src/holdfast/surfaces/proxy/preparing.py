@@ -214,6 +214,8 @@ class Preparing:
             rules=switches.citing(defaults.rules),
             cites=defaults.cites and switches.cite and continues,
             opens=defaults.opens and continues,
+            # A client that names the switch has decided; assembled turns have tools of ours.
+            in_place=switches.offer_expand is None and self.turn_budget is None,
             offer_expand=switches.offer_expand or defaults.offer_expand,
             lazy=switches.deferring(self._lazy),
             betas=_betas(self.incoming) if route.dialect == "anthropic" else frozenset(),

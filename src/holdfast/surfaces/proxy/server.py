@@ -53,6 +53,8 @@ from holdfast.surfaces.proxy.safety import HEADERS
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.strict import Limits
 
+_LAST_SECONDS = 2.0
+"""How long requests may take to end after they were cancelled."""
 _READ_BYTES = 8_192
 """Of an upstream at once: parsed in one step, 1,400 chunks of one byte take 5 ms. Clients have
 their own measure: see connections."""
@@ -155,6 +157,18 @@ class Server(uvicorn.Server):
             accepting.cancel()
         await asyncio.gather(*self._accepting, return_exceptions=True)
         await super().shutdown(sockets=sockets)
+        await self._end_requests()
+
+    async def _end_requests(self) -> None:
+        """Cancel the requests that are still open, and wait until each has handed in its record.
+
+        uvicorn leaves them running after a second signal. They would end after the store is closed,
+        and the records of answers that a provider bills would be lost.
+        """
+        if tasks := set(self.server_state.tasks):
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=_LAST_SECONDS)
 
     def _connection(self) -> Connection:
         return new_connection(self.config, self.server_state, self.connections)

@@ -165,9 +165,9 @@ def _in_a_sentence(shown: TurnShown) -> Html:
     usage = shown.turn.usage
     return p(
         "The client asked with ",
-        strong(number(usage.untouched)),
+        strong(about(usage.estimated) + number(usage.untouched)),
         " tokens; ",
-        strong(number(usage.input)),
+        strong(about(usage.unreported) + number(usage.input)),
         " were billed",
         f", with {counted(usage.expansions, 'part')} that the model opened"
         if usage.expansions

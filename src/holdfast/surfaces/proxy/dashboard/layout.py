@@ -201,14 +201,14 @@ def savings(sums: Totals) -> list[tuple[str, str]]:
 def cost(figures: Totals | TurnUsage) -> str:
     """What requests cost; where the offline model answered, their list price as a demo."""
     if figures.demo_cost and not figures.cost:
-        return f"≈ {money(figures.demo_cost)} (demo)"
+        return f"≈ {money(figures.demo_cost)} at list price (demo)"
     return about(figures.unreported) + money(figures.cost)
 
 
 def saved_money(figures: Totals | TurnUsage) -> str:
     """What requests saved; of the offline model's answers at list price, as a demo."""
     if figures.demo_saved_cost and not (figures.cost or figures.saved_cost):
-        return f"≈ {money(figures.demo_saved_cost)} (demo)"
+        return f"≈ {money(figures.demo_saved_cost)} at list price (demo)"
     return about(figures.assumed) + money(figures.saved_cost)
 
 

@@ -213,7 +213,7 @@ def _queue(depths: Sequence[Depth]) -> Html:
 
 def _warnings(rows: Sequence[TurnRow]) -> Html:
     if not rows:
-        return section(h2("Budget warnings"), remark("None in the sessions last used."))
+        return section(h2("Warnings"), remark("None in this period, in the sessions last used."))
     cells = (
         (
             turn_link(row.session, row.turn.number, row.tenant),
@@ -225,7 +225,7 @@ def _warnings(rows: Sequence[TurnRow]) -> Html:
     )
     columns = ("Turn", "Session", "Warning", "Time (UTC)")
     return section(
-        h2("Budget warnings"), table("Warnings, the newest first", columns, cells, words=(1, 2, 3))
+        h2("Warnings"), table("Warnings, the newest first", columns, cells, words=(1, 2, 3))
     )
 
 

@@ -148,15 +148,14 @@ class Pages:
     async def overview(self, request: Request, visit: Visit) -> Response:
         """What it did, what that saved, what is hidden."""
         url = str(request.base_url).rstrip("/")
-        now = time.time()
-        shown = await visit.reports().overview(
-            url, period=period_of(request), now=now, refused=visit.refused()
-        )
+        period, now = period_of(request), time.time()
+        shown = await visit.reports().overview(url, period=period, now=now, refused=visit.refused())
         if visit.view.sees_all and not visit.named:  # the queue is that of all tenants
             depths = (await self._service.engine.store.jobs.figures()).depths
             shown = replace(shown, queue=depths)
         if visit.is_many:
-            shown = replace(shown, tenants=await visit.rows(0, _TENANTS))
+            rows = await visit.rows(0, _TENANTS, period=period, now=now)
+            shown = replace(shown, tenants=rows)
         return html_page(overview_page(shown))
 
     async def tenants(self, request: Request, visit: Visit) -> Response:

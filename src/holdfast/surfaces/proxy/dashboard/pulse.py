@@ -41,6 +41,7 @@ from holdfast.surfaces.proxy.dashboard.layout import (
 )
 from holdfast.surfaces.proxy.dashboard.trouble import Failures, status_word
 from holdfast.surfaces.proxy.dashboard.views import PARTS, PERIODS, Totals, TurnRow
+from holdfast.surfaces.proxy.report import about
 
 _NAMES = {
     "today": "Today",
@@ -89,8 +90,6 @@ def _periods(current: str) -> Html:
 
 def _saved(sums: Totals) -> Html:
     spent = "saved" if sums.saved >= 0 else "more than without it"
-    priced = sums.cost or sums.saved_cost or sums.demo_cost
-    cost = f"{saved_money(sums)} saved" if priced else "no model here has a price"
     how = (
         *savings(sums),
         (
@@ -104,8 +103,9 @@ def _saved(sums: Totals) -> Html:
     )
     return section(
         h2("What did it save?"),
-        p(span(short(sums.saved), class_="hero"), f" tokens {spent}"),
-        p(percent(sums.saved, sums.untouched), " of what clients asked · ", cost),
+        p(span(about(sums.estimated) + short(sums.saved), class_="hero"), f" tokens {spent}"),
+        p(" · ".join([f"{percent(sums.saved, sums.untouched)} of what clients asked",
+                      *_money(sums)])),
         element(
             "details",
             element("summary", "How this is computed"),
@@ -119,13 +119,20 @@ def _saved(sums: Totals) -> Html:
     )  # fmt: skip
 
 
+def _money(sums: Totals) -> list[str]:
+    """Return the money saved; nothing for a period without requests, which has no prices."""
+    if sums.cost or sums.saved_cost or sums.demo_cost:
+        return [f"{saved_money(sums)} saved"]
+    return ["no model here has a price"] if sums.requests else []
+
+
 def _did(pulse: Pulse) -> Html:
     sums = pulse.totals
     return section(
         h2("What did it do?"),
         p(span(short(sums.requests), class_="hero"),
           " request" if sums.requests == 1 else " requests"),
-        p(f"{number(sums.untouched)} tokens asked", _apart(pulse)),
+        p(f"{about(sums.estimated)}{number(sums.untouched)} tokens asked", _apart(pulse)),
         p(f"Models opened {counted(sums.expansions, 'hidden part')}"),
         p(_lazy(sums)) if sums.lazy else None,
         p(a(counted(pulse.sessions, "session"), href=links.sessions()), " · ",
@@ -183,7 +190,11 @@ def _live(row: TurnRow) -> Html:
         element("time", clock(turn.started_at)),
         session_link(row.session, row.title, row.tenant),
         turn_link(row.session, turn.number, row.tenant),
-        span(f"{short(usage.untouched)} asked → {short(usage.input)} billed", class_="amount"),
+        span(
+            f"{about(usage.estimated)}{short(usage.untouched)} asked → "
+            f"{about(usage.unreported)}{short(usage.input)} billed",
+            class_="amount",
+        ),
         span(change(usage.saved, usage.untouched), class_="amount"),
     )
 

@@ -146,7 +146,7 @@ class Reports:
             pulse=await self._pulse(days, period, now, refused),
             days=days[-_DAYS:],
             recent=latest(recent, _BARS),
-            warned=warned(recent, _WARNINGS),
+            warned=warned(recent, _WARNINGS, span_of(period, day(now))),
             sessions=await self._named(await self._rows(group_sessions(newest)[:SESSIONS])),
             largest=await self._named(sorted(refs, key=lambda row: -row.info.tokens)[:_LARGEST]),
             kinds=by_kind([row.info for row in refs], await self._audit(refs)),

@@ -124,6 +124,7 @@ class TenantRow(msgspec.Struct, frozen=True, kw_only=True):
     """What people call it."""
     sessions: int
     totals: Totals
+    """Of the period that the page shows."""
     updated_at: float | None
     """When it was last there; None if it has no sessions."""
 
@@ -215,9 +216,10 @@ def latest(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:
     return sorted(rows, key=lambda row: row.turn.started_at)[-most:]
 
 
-def warned(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:
-    """Turns with a warning, the newest first."""
-    return latest((row for row in rows if row.turn.warnings), most)[::-1]
+def warned(rows: Iterable[TurnRow], most: int, within: Period = ALWAYS) -> list[TurnRow]:
+    """Return the turns of a period with a warning, the newest first."""
+    turns = (row for row in rows if within.start <= row.turn.started_at < within.stop)
+    return latest((row for row in turns if row.turn.warnings), most)[::-1]
 
 
 class KindRow(msgspec.Struct, frozen=True, kw_only=True):

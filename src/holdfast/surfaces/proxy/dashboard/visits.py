@@ -17,9 +17,10 @@ from holdfast.errors import HoldfastError, StoreError
 from holdfast.store import Scope
 from holdfast.surfaces.proxy.dashboard.frame import Choice, Frame
 from holdfast.surfaces.proxy.dashboard.gathering import Gathering
+from holdfast.surfaces.proxy.dashboard.layout import day
 from holdfast.surfaces.proxy.dashboard.links import from_path
 from holdfast.surfaces.proxy.dashboard.reports import Reports
-from holdfast.surfaces.proxy.dashboard.views import TenantRow, totals
+from holdfast.surfaces.proxy.dashboard.views import TenantRow, days_of, totals
 from holdfast.surfaces.proxy.seen import Refused
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.viewing import View, view_of
@@ -125,11 +126,14 @@ class Visit:
     async def _name(self, tenant: str) -> str:
         return await self.service.labels.name(tenant)
 
-    async def rows(self, start: int, stop: int) -> list[TenantRow]:
-        """Return figures of some of the tenants that the person may see."""
-        return list(await asyncio.gather(*map(self._row, self.visible[start:stop])))
+    async def rows(
+        self, start: int, stop: int, *, period: str = "all", now: float = 0.0
+    ) -> list[TenantRow]:
+        """Return figures of some of the tenants that the person may see, over a period."""
+        some = self.visible[start:stop]
+        return list(await asyncio.gather(*(self._row(each, period, now) for each in some)))
 
-    async def _row(self, tenant: str) -> TenantRow:
+    async def _row(self, tenant: str, period: str, now: float) -> TenantRow:
         store = self.service.engine.store
         scope = Scope(self.service.engine.scope.user, tenant)
         newest = await store.sessions(scope, limit=1)
@@ -137,7 +141,7 @@ class Visit:
             tenant=tenant,
             name=await self._name(tenant),
             sessions=(await store.stats(scope)).sessions,
-            totals=totals(await store.usage(scope)),
+            totals=totals(days_of(period, await store.usage(scope, by="day"), day(now))),
             updated_at=newest[0].updated_at if newest else None,
         )
 

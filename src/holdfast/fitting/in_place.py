@@ -1,0 +1,127 @@
+"""Shorten a request to its limit without refs, for models that can open none.
+
+in_place: after measure and leaving, beside folding, before fit. Parts are chosen in
+trim/in_place.py. A request is shortened only if it does not fit. A conversation that grows is
+shortened further than that, so that its next turns keep their prefix and the provider's cache.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import accumulate
+from itertools import count as count_from
+
+from holdfast.fitting.draft import Draft
+from holdfast.fitting.folding import Folded, keeps_rules
+from holdfast.fitting.leaving import Leaving
+from holdfast.fitting.measure import Measure
+from holdfast.fitting.options import FitOptions
+from holdfast.trim.anchors import AnchorPreservationManager
+from holdfast.trim.in_place import InPlace
+from holdfast.trim.pieces import Bench, pieces_of
+from holdfast.trim.standing import edits_of, originals_of
+from holdfast.wire import Message
+
+ROOM = 0.25
+"""Share of the room for older contents that is freed in a conversation that grows, so that its next
+turns fit unchanged. Each time costs one request without the provider's cache. A fold frees more, as
+its contents can be opened."""
+_GUESSES = 4
+"""Attempts to guess the number of parts by their sizes, before the range is halved."""
+_LEAVING_OUT = frozenset({"shorten", "drop"})
+
+
+def shorten_in_place(
+    draft: Draft, measure: Measure, options: FitOptions, leaving: Leaving
+) -> Folded:
+    """Return the longest version of the request that fits, or the shortest if none does."""
+    counted = measure.count(draft.now)
+    if measure.fits(counted):
+        return Folded(draft, counted, 0)
+    went_on = 0 < draft.known < len(draft.now.messages)
+    originals = tuple(o for message in draft.now.messages for o in _originals(message))
+    states = _States(draft.with_messages(originals), measure, options, leaving)
+    smallest = states.at(states.most)
+    size = measure.size(smallest.counted)
+    if size > measure.most:
+        return smallest._replace(fits=False)
+    target = measure.most
+    if went_on:
+        target -= round(ROOM * (measure.most - size))
+    return states.largest_within(target) or smallest
+
+
+def _originals(message: Message) -> tuple[Message, ...]:
+    """Return the client's messages for one that was shortened in place before.
+
+    The next question may need other parts.
+    """
+    edits = edits_of(message)
+    if edits and all(edit.action in _LEAVING_OUT for edit in edits):
+        return originals_of(message)
+    return (message,)
+
+
+class _States:
+    """Ever shorter versions of one request, each counted on first use."""
+
+    def __init__(
+        self, draft: Draft, measure: Measure, options: FitOptions, leaving: Leaving
+    ) -> None:
+        self._draft = draft
+        self._measure = measure
+        counted = measure.count(draft.now)
+        anchors = AnchorPreservationManager(options.anchors).identify(draft.now.messages)
+        bench = Bench(
+            dialect=draft.now.dialect,
+            measure=lambda piece: measure.tokens(draft.now, piece.messages),
+            keep=leaving.keep,
+            keep_run=leaving.keep_run,
+        )
+        self._parts = InPlace(pieces_of(draft.now, counted, anchors, draft.origins), bench)
+        self._size = measure.size(counted)
+        self._gone = [0.0, *accumulate(self._parts.sizes)]
+        self._seen: dict[int, Folded] = {}
+
+    @property
+    def most(self) -> int:
+        """Maximum number of parts that can be left out."""
+        return len(self._gone) - 1
+
+    def at(self, number: int) -> Folded:
+        """Return the request without its first `number` parts in the order of removal."""
+        if number not in self._seen:
+            trimmed = self._parts.state(number)
+            messages = tuple(message for piece in trimmed.pieces for message in piece.messages)
+            smaller = self._draft.with_messages(messages, *trimmed.edits)
+            counted = self._measure.count(smaller.now)
+            self._seen[number] = Folded(smaller, counted, 0, trimmed=trimmed)
+        return self._seen[number]
+
+    def largest_within(self, target: int) -> Folded | None:
+        """Return the longest valid version of at most `target` tokens; None if there is none."""
+        number = self._fewest(target)
+        step = 1
+        while number < self.most and not self._is_valid(number):
+            number, step = min(self.most, number + step), 2 * step
+        return self.at(number) if self._is_valid(number) else None
+
+    def _fewest(self, target: int) -> int:
+        """Return the minimum number of parts to leave out."""
+        low, high = 0, self.most  # without `low` parts it is too large, without `high` it is not
+        wanted: float = self._size - target
+        for tries in count_from():
+            if high - low <= 1:
+                return high
+            guess = bisect_left(self._gone, wanted) if tries < _GUESSES else (low + high) // 2
+            number = min(max(guess, low + 1), high - 1)
+            size = self._measure.size(self.at(number).counted)
+            if size <= target:
+                high = number
+            else:
+                low = number
+            wanted = self._gone[number] + size - target
+        return high
+
+    def _is_valid(self, number: int) -> bool:
+        return keeps_rules(self._draft.now, self.at(number).draft.now, self._measure.model)
