@@ -116,7 +116,7 @@ def test_a_short_result_stays_in_the_fullest_window() -> None:
 def test_a_vendor_that_caches_nothing_has_results_cited_earlier() -> None:
     result = (of_tokens(3_000, "text"), "")
     assert action(result, WIDE._replace(read=0.1, write=1.25)) == "cite"
-    result = (of_tokens(2_480, "text"), "")
+    result = (of_tokens(2_800, "text"), "")
     assert action(result, WIDE._replace(read=0.1, write=1.25)) == "whole"
     assert action(result, WIDE._replace(read=1.0, write=1.0)) == "cite"
 

@@ -22,6 +22,8 @@ from tests.proxy.test_opening import HEADERS
 from tests.proxy.upstream import Upstream
 
 MEDIUM = log(80)
+LONG = log(200)
+"""Longer than what providers cache: a pointer does not take a request below that."""
 """Longer than the seed's threshold, and by itself not worth a citation."""
 
 
@@ -66,9 +68,9 @@ def test_a_request_says_whether_what_stands_above_is_sent_again(
 ) -> None:
     running, upstream = proxy
     headers = {**HEADERS, "x-holdfast-cite-repeats": switch}
-    body = request_in("openai-chat", chat(MEDIUM, MEDIUM, question=f"Again, {switch}?"))
+    body = request_in("openai-chat", chat(LONG, LONG, question=f"Again, {switch}?"))
     assert ask(running.url + path_of("openai-chat"), body, headers).status == 200
-    assert upstream.requests[-1].texts.count(MEDIUM) == times
+    assert upstream.requests[-1].texts.count(LONG) == times
 
 
 @pytest.mark.parametrize(
