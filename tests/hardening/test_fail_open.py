@@ -444,6 +444,7 @@ KERNEL = {
     "surfaces/proxy/app.py:ProxyApp._served_or_passed": "runs the guarded steps",
     "surfaces/proxy/app.py:_send": "gives the client its bytes",
     "surfaces/proxy/answer_stream.py:_JoinedStream.pieces": "runs the guarded steps",
+    "surfaces/proxy/answer_stream.py:_JoinedStream._round_end": "runs the guarded steps",
     "surfaces/proxy/incoming.py:Upload.__init__": "takes the client's bytes",
     "surfaces/proxy/seen.py:RequestSeen.__init__": "names the request in the log",
     "surfaces/proxy/server.py:_Providers.__call__": "takes the request",
@@ -574,6 +575,13 @@ async def run_era(
                 tally.silent[str(place.step)] += 1
             if told.wrong:
                 campaign.found(f"{place}, {mode}: {told.wrong[0][:1500]}")
+
+
+pytestmark = pytest.mark.filterwarnings(
+    # A function that raises may leave a coroutine which it was given.
+    "ignore:coroutine .* was never awaited:RuntimeWarning",
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+)
 
 
 @pytest.mark.slow
