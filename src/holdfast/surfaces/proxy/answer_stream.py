@@ -232,7 +232,7 @@ class _JoinedStream:
             with self._faults.caught("relay"):
                 if relay.holding:  # a hidden call came before
                     return _Fed((), hides=True)
-                chunk = relay.unread()
+                chunk = relay.unread(chunk)
         hides = self._hidden.may_be_in(chunk)
         if self._blocks_before is not None:
             chunk = resumed(chunk, self._blocks_before)

@@ -387,9 +387,10 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
         await send({"type": "http.response.body", "body": body})
         return
     try:
+        pieces = aiter(body)  # before the head: whatever fails until then can be sent unedited
         await send(start)
         since = time.monotonic()
-        async for piece in body:
+        async for piece in pieces:
             if time.monotonic() - since > _TURN_SECONDS:  # other requests have their turn
                 await asyncio.sleep(0)
                 since = time.monotonic()

@@ -80,9 +80,7 @@ class Relay:
         self._parser = EventParser(self._max_event_bytes)
         self._bytes = 0
         self._unread: list[bytes] = []
-        """The chunks that hold the first byte not passed on, and those behind it."""
-        self._completed = True
-        """Whether the last chunk completed an event."""
+        """The upstream's bytes behind the last complete event that was read."""
         self._half = b""
         """What came of an event before the upstream broke off."""
 
@@ -96,22 +94,25 @@ class Relay:
         self._bytes += len(chunk)
         if self._bytes > self._max_stream_bytes:
             raise endless(self._max_stream_bytes)
-        if self._completed:
-            self._unread = [self._parser.waiting]
         self._unread.append(chunk)
         events = self._parser.feed(chunk)
-        self._completed = bool(events)
+        rest = self._parser.waiting if events else b""
         out: list[bytes] = []
         for event in events:
             self._joiner.take(event, out)
+        if events:
+            self._unread = [rest]
         return out
 
-    def unread(self) -> bytes:
+    def unread(self, chunk: bytes) -> bytes:
         """Return the upstream's bytes that the client has not been given, as they came.
 
-        For a caller whose last `feed` raised: it passes these on, and then the rest of the stream
-        without this relay. The client may see a hidden call then, but it gets the whole answer.
+        For a caller whose `feed` of this chunk raised, however far it came: it passes these bytes
+        on, and then the rest of the stream without this relay. The client may see a hidden call
+        then, but it gets the whole answer.
         """
+        if not self._unread or self._unread[-1] is not chunk:
+            self._unread.append(chunk)
         return self.held() + b"".join(self._unread)
 
     def held(self) -> bytes:
