@@ -178,6 +178,7 @@ class _Replay:
             messages[-1] = _marked(self._history[-1])
         body = self._head + b", ".join(messages) + self._tail
         fitted = await self._session.fit(body, self._options)
+        self._engine.calibration.observe(fitted.count, fitted.count.plain)
         self._edits.update(edit.action for edit in fitted.edits)
         self._cost += self._cache.cost(_request(fitted), at)
         known = len(self._history)

@@ -74,8 +74,6 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     """Up to this share of the window there is no hurry: before a fold the older results give way
     together. On 19 bash agents 0.5 missed 0.16 and cost 0.985, this 0.05 and 0.980; the only two
     values tried, and chosen on the sample that docs/discussions/policy.md reports."""
-    full: float = 0.85
-    """Where history is folded: from here on whatever can be cited is, for a fold costs more."""
     shown: float = 0.5
     """Share of what a result may take that its citation may."""
     again: float = 0.25
@@ -189,6 +187,9 @@ class Pressure(NamedTuple):
     """What it costs to offer the tool that opens refs, in tokens of plain input; 0: it is there."""
     sees_window: bool = True
     """Whether it is known what else is in the window: an MCP gateway does not see it."""
+    full: float = 0.85
+    """Share of the window at which history is folded: from there on whatever can be cited is, for a
+    fold costs more."""
 
     @property
     def fill(self) -> float:
@@ -308,13 +309,13 @@ def _room(share: float, pressure: Pressure, rules: CitingRules, numbers: Coeffic
     """Tokens that a result may take of the window, whatever it is."""
     if rules.share is not None or not pressure.sees_window:
         return share
-    return max(share, numbers.ample * (numbers.full * pressure.window - pressure.before))
+    return max(share, numbers.ample * (pressure.full * pressure.window - pressure.before))
 
 
 def _share(pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> float:
     """Tokens that one result may take of a window without ample room: fewer, the fuller it is."""
     share = numbers.share if rules.share is None else rules.share
-    hurry = (pressure.fill - numbers.calm) / (numbers.full - numbers.calm)
+    hurry = (pressure.fill - numbers.calm) / (pressure.full - numbers.calm)
     return share * pressure.window * max(0.0, 1.0 - max(0.0, hurry))
 
 

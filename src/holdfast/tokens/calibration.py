@@ -145,6 +145,17 @@ class _Kind:
         scores = [median(abs(test.errors[way]) for test in tests) for way in range(4)]
         return scores.index(min(scores))
 
+    def with_tighter_bound(self, counted: TokenCount) -> TokenCount:
+        """Return a count that is used as it is, with the bound that reports have shown."""
+        if sum(report.is_test for report in self.reports) < _TESTS:
+            return counted
+        if self.is_too_small_for(counted.plain):
+            return counted
+        upper = math.ceil(counted.tokens * (1 + self.slack) + 8)
+        if upper >= counted.upper:
+            return counted
+        return msgspec.structs.replace(counted, upper=max(upper, counted.tokens))
+
     @cached_property
     def slack(self) -> float:
         """How far above a corrected count a report may lie: more the less was seen.
@@ -177,8 +188,10 @@ class Calibration:
         """A count with what was learnt about its model."""
         with self._lock:
             kind = self._kinds.get((counted.model, counted.parts.tools > 0))
-            if kind is None or not (way := kind.best):
+            if kind is None:
                 return counted
+            if not (way := kind.best):
+                return kind.with_tighter_bound(counted)
             tokens = round(kind.predictions(counted.plain)[way])
             upper = math.ceil(tokens * (1 + kind.slack) + 8)
             if kind.is_too_small_for(counted.plain):
