@@ -102,6 +102,26 @@ def test_tiny_requests_say_nothing_about_large_ones(sizes: tuple[int, ...]) -> N
     assert 80_000 <= calibration.correct(counted(74_000)).tokens <= 83_000
 
 
+def test_a_report_far_below_an_exact_count_is_ignored() -> None:
+    """Frameworks that estimate usage by words would let requests overflow the window."""
+    calibration = Calibration()
+    exact = count({"model": "gpt-4o", "messages": [{"role": "user", "content": "word " * 900}]})
+    for _ in range(9):
+        calibration.observe(exact, round(exact.plain * 0.4))
+    assert calibration.ignored == 9
+    assert calibration.correct(exact) == exact
+
+
+def test_reports_that_confirm_a_count_tighten_its_bound() -> None:
+    calibration = Calibration()
+    plain = counted(50_000)
+    for number in range(40):
+        calibration.observe(counted(40_000 + 500 * number), 40_000 + 500 * number)
+    corrected = calibration.correct(plain)
+    assert corrected.tokens == plain.tokens
+    assert plain.tokens < corrected.upper < 1.03 * plain.tokens
+
+
 def test_a_model_that_changes_is_followed() -> None:
     chance = random.Random(11)
     calibration = Calibration()

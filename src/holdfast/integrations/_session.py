@@ -215,12 +215,15 @@ class Threads(Generic[M]):
     def _how(self, engine: Holdfast, *, opens: bool) -> FitOptions:
         """How a call is to be made to fit: nothing is cited that could not be opened."""
         options = self._options or engine.options
+        # Frameworks send the tool that opens refs with each call: it is counted from the first on.
+        offer = "always" if options.offer_expand == "auto" else options.offer_expand
         return msgspec.structs.replace(
             options,
             dialect=self._form.dialect,
             limit=options.limit if self._limit is None else self._limit,
             cites=options.cites and opens,
             opens=options.opens and opens,
+            offer_expand=offer,
         )
 
     def _opening(self, arguments: object) -> Callable[[Holdfast], Awaitable[str]]:

@@ -41,6 +41,9 @@ _MOST_MODELS = 1000
 _ABSURD = 20
 """A report this many times off is a mistake, not news."""
 
+_LEAST_OF_EXACT = 0.6
+"""A report of less than this share of an exact count is no provider's: gateways and frameworks that
+estimate usage by words report 0.4 of it."""
 _OFFSET = 1
 """The place of that way among the four."""
 
@@ -213,7 +216,8 @@ class Calibration:
         """
         reported = reported_input(reported_usage)
         plain = max(1, counted.plain)
-        if reported is None or not plain / _ABSURD <= reported <= plain * _ABSURD + 4000:
+        least = plain * _LEAST_OF_EXACT if counted.accuracy == "exact" else plain / _ABSURD
+        if reported is None or not least <= reported <= plain * _ABSURD + 4000:
             with self._lock:
                 self.ignored += 1
             return
