@@ -10,8 +10,10 @@ import pytest
 
 import holdfast
 from holdfast import Holdfast, Settings
+from holdfast.cite import CitingRules
 from holdfast.facades import ContentStore
 from holdfast.facades.actions import action_message
+from holdfast.fitting import FitOptions
 from holdfast.store.memory import MemoryStore
 from tests.facades.made import page, query, search
 
@@ -84,7 +86,9 @@ def test_fit_does_the_same_for_tool_results(steps: list[Any]) -> None:
     body = {"model": "gpt-4o", "messages": messages, "tools": tools}
 
     async def work() -> None:
-        engine = Holdfast(MemoryStore())
+        # As the seed documents have it: every long result is cited, however much room there is.
+        rules = CitingRules(policy="always")
+        engine = Holdfast(MemoryStore(), options=FitOptions(cites=True, opens=True, rules=rules))
         fitted = await engine.fit(body, limit=WINDOW)
         sent = json.loads(fitted.body)
         assert holdfast.validate(fitted.body) == []

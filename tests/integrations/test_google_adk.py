@@ -20,6 +20,7 @@ from holdfast.integrations.google_adk import HoldfastPlugin
 from tests.integrations.reading import (
     ANSWER,
     LIMIT,
+    LINES,
     LOGS,
     QUESTIONS,
     Broken,
@@ -90,7 +91,7 @@ def test_sixty_calls_in_a_small_window_end_with_the_same_answer() -> None:
             answer, session = await run(fitted, plugin)
             assert answer == ANSWER
             kept = str([json_of(event.content) for event in session.events if event.content])
-            assert kept.count("INFO step") >= LOGS * 100  # ADK's own session stays whole
+            assert kept.count("INFO step") >= LOGS * LINES  # ADK's own session stays whole
             judge(fitted, "gemini", MODEL)
             await plugin.host.asettle()
             ann = await engine.of(Scope("ann", "logs"))
@@ -105,7 +106,7 @@ def test_a_store_that_fails_does_not_break_the_agent(caplog: pytest.LogCaptureFi
         reader = Reader(logs=12)
         answer, _ = await run(reader, HoldfastPlugin(Holdfast(Broken()), limit=LIMIT))
         assert answer == ANSWER
-        assert max(str(request).count("INFO step") for request in reader.requests) == 12 * 100
+        assert max(str(request).count("INFO step") for request in reader.requests) == 12 * LINES
 
     asyncio.run(main())
     ours = [record.getMessage() for record in caplog.records if "holdfast" in record.name]

@@ -31,6 +31,7 @@ from holdfast.integrations.pydantic_ai import HoldfastCapability, HoldfastOverfl
 from tests.integrations.reading import (
     ANSWER,
     LIMIT,
+    LINES,
     LOGS,
     QUESTIONS,
     Broken,
@@ -98,7 +99,7 @@ def test_a_store_that_fails_does_not_break_the_agent(caplog: pytest.LogCaptureFi
         capability = HoldfastCapability[None](Holdfast(Broken()), limit=LIMIT)
         output, _ = await run(agent(reader, capability))
         assert output == ANSWER
-        assert max(str(request).count("INFO step") for request in reader.requests) == 12 * 100
+        assert max(str(request).count("INFO step") for request in reader.requests) == 12 * LINES
 
     asyncio.run(main())
     assert "the disk is full" in caplog.text

@@ -80,7 +80,7 @@ def test_a_program_of_the_page_works(proxy: Running, example: Example) -> None:
     printed = printed_by(example, proxy)
     assert "offline model" in printed
     if "payment" in example.code:
-        assert "> 12:07 ERROR payment 4711 failed: card expired" in printed
+        assert "12:07 ERROR payment 4711 failed: card expired" in printed
 
 
 def test_the_program_for_bedrock_works() -> None:

@@ -59,7 +59,7 @@ def test_requests_go_where_they_would_have_gone(tmp_path: Path) -> None:
     )
     assert b"502" in done.stderr  # the program's own words about the answer it got
     assert b"holdfast: no request was answered.\n" in done.stderr
-    assert b"  1 request failed: OpenAI could not be reached (502).\n" in done.stderr
+    assert b"  1 request failed: 127.0.0.1:9 could not be reached (502).\n" in done.stderr
 
 
 def test_a_program_that_calls_nobody_is_told_of(tmp_path: Path) -> None:

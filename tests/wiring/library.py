@@ -21,7 +21,7 @@ from holdfast.store.memory import MemoryStore
 from holdfast.store.queue import Claim, Job, NewJob
 from holdfast.store.refs import REF
 from tests.allocate.made import allocated, item
-from tests.fitting.test_citing import chat
+from tests.fitting.test_citing import chat, log
 from tests.store.harness import Clock
 from tests.wiring import assembling
 from tests.wiring.answers import LIBRARY_ANSWERS
@@ -75,7 +75,8 @@ def fit_cites_by(setting: str) -> Callable[[Any, Path], object]:
 
 def fit_points(points: bool, _: Path) -> object:
     async def work(engine: Holdfast) -> bool:
-        return bool((await engine.fit(chat(MEDIUM, MEDIUM))).contents)
+        text = log(200)  # a pointer takes no request below what providers cache
+        return bool((await engine.fit(chat(text, text))).contents)
 
     return with_engine(work, cite_repeats=points)
 

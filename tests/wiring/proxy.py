@@ -166,7 +166,10 @@ def proxy_cites_by(setting: str) -> Callable[[Any, Path], object]:
 
 
 def proxy_points(points: bool, _: Path) -> object:
-    return sent_texts(chat(MEDIUM, MEDIUM), cite_policy="auto", cite_repeats=points).count(MEDIUM)
+    content = log(200)  # a pointer takes no request below the 1,024 tokens that providers cache
+    return sent_texts(chat(content, content), cite_policy="auto", cite_repeats=points).count(
+        content
+    )
 
 
 def proxy_citation_is_short(most: int, _: Path) -> object:
