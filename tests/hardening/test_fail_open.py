@@ -445,6 +445,7 @@ KERNEL = {
     "surfaces/proxy/app.py:_send": "gives the client its bytes",
     "surfaces/proxy/answer_stream.py:_JoinedStream.pieces": "runs the guarded steps",
     "surfaces/proxy/answer_stream.py:_JoinedStream._round_end": "runs the guarded steps",
+    "surfaces/proxy/answer_stream.py:_JoinedStream._read_end": "runs the guarded steps",
     "surfaces/proxy/incoming.py:Upload.__init__": "takes the client's bytes",
     "surfaces/proxy/incoming.py:Upload._parts": "takes the client's bytes",
     "surfaces/proxy/seen.py:RequestSeen.__init__": "names the request in the log",

@@ -88,3 +88,15 @@ def test_a_mark_outlives_counts_for_ever_more_models() -> None:
     [anchor, *_] = AnchorPreservationManager().identify(conversation.messages)
     assert MARK.get(conversation.messages[0]) is True
     assert anchor.index == 0
+
+
+def test_a_fault_of_a_default_selector_is_not_blamed_on_the_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(_: object) -> bool:
+        raise KeyError("a fault of ours")
+
+    monkeypatch.setattr("holdfast.trim.anchors._reads_as_rule", fails)
+    messages = read({"messages": MESSAGES}, "openai-chat").messages
+    with pytest.raises(KeyError):
+        AnchorPreservationManager().identify(messages)

@@ -201,7 +201,9 @@ def _selected(definition: AnchorDefinition, messages: Sequence[Message]) -> list
                 chosen.append(n)
     except HoldfastError:
         raise
-    except Exception as error:  # noqa: BLE001 - it may raise anything
+    except Exception as error:
+        if definition in DEFAULT_ANCHORS:
+            raise  # a fault of ours, which no user can mend
         # Without a cause: the text of its error may hold text of the conversation.
         raise SettingsError(
             f"the selector of the anchor {definition.type!r} raised {type(error).__name__} "
