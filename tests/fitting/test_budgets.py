@@ -201,7 +201,8 @@ def budgeted(draw: st.DrawFn) -> Case:
         model=MODELS[dialect],
         rules=CitingRules(
             threshold=draw(st.sampled_from([50, 1_000])),
-            policy=draw(st.sampled_from(["auto", "always"])),
+            # With `auto` more room may keep a fresh result whole, and fold old messages for it.
+            policy=draw(st.sampled_from(["never", "always"])),
         ),
         cites=draw(st.booleans()),
         opens=draw(st.booleans()),
