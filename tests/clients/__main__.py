@@ -42,7 +42,8 @@ MORE = 0.02, 80
 """By how much a request may grow while there is room: this share or so many tokens."""
 _ANSWER = re.compile(r"The code is \w+\.")
 _BILL = re.compile(r"holdfast: (\d+) requests? answered")
-_OUR_WARNING = re.compile(r"\w+Warning: .*|.*/holdfast/.*\.py:\d+.*")
+_OUR_WARNING = re.compile(r".*\.py:\d+: \w*Warning: .*|.*/holdfast/.*\.py:\d+.*")
+"""Python's: Node programs print warnings of their own, without such a place."""
 
 
 class Commands(Reader):
