@@ -44,6 +44,9 @@ _ABSURD = 20
 _LEAST_OF_EXACT = 0.6
 """A report of less than this share of an exact count is no provider's: gateways and frameworks that
 estimate usage by words report 0.4 of it."""
+_LEAST_SLACK = 0.02
+"""How far a bound stays above a count that reports confirm: the next request may hold another kind
+of content than those that were reported."""
 _OFFSET = 1
 """The place of that way among the four."""
 
@@ -154,7 +157,7 @@ class _Kind:
             return counted
         if self.is_too_small_for(counted.plain):
             return counted
-        upper = math.ceil(counted.tokens * (1 + self.slack) + 8)
+        upper = math.ceil(counted.tokens * (1 + max(self.slack, _LEAST_SLACK)) + 8)
         if upper >= counted.upper:
             return counted
         return msgspec.structs.replace(counted, upper=max(upper, counted.tokens))
