@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 Items = Sequence[tuple[Any, Any]]
 
 SIZES = (50_000, 100_000, 200_000)
-SHORT_SIZES = (6_000, 12_000, 24_000)
+SHORT_SIZES = (4_000, 8_000, 16_000)
 MOST_GROWTH = 8.0
 """Of the largest size against the smallest, a quarter of it: 4 is exact, 16 is the square."""
 LINEAR_GROWTH = 6.0
@@ -42,16 +42,23 @@ SHARE = 4e-8
 """Seconds a character below which time is not compared: 2 ms for 50,000. The square of that many
 steps takes a hundred times as long on any machine."""
 MOST_SHARE = 1e-5
-"""Seconds a character above which it is slow however it grows, far above what bounded repeats
-take. A pattern that fails at each place of a text cannot be cut off, so it must not go on."""
+"""Seconds a character above which a pattern may be slow however it grows: it is compared with
+`SLOWEST`, which a busy machine makes as slow. A pattern that fails at each place of a text cannot
+be cut off, so it must not go on."""
+SLOWEST = re.compile("«([^»\n]{3,300})»")
+"""The slowest kind of pattern that is allowed: 300 steps a character, 7e-6 seconds."""
+MOST_TIMES = 5
+"""How often the time of `SLOWEST` a pattern may take."""
 FLOOR = 0.02
 """Seconds that are no attack at any size here: memory that grows makes them uneven."""
-LONGEST = 12
-"""Seconds of the processor after which an attack that has not returned has worked: what stays below
-`MOST_SHARE` has been measured at every size by then, three times, however slow the machine."""
-SHORT_LONGEST = 3
-"""In the short form, whose texts are an eighth as long: a pattern of 300 steps a sign, measured
-nine times on a machine that does ten other things, takes more than one."""
+LONGEST = 120
+"""Seconds of the processor after which an attack that has not returned has worked: what is not
+`_is_slow` has been measured at every size by then, three times."""
+SHORT_LONGEST = 30
+"""In the short form, whose texts are a twelfth as long. A pattern of 300 steps a sign takes
+one second of it on a quiet machine, and took three on a busy one."""
+GLIMPSE_LONGEST = 3
+"""For a tenth of the smallest text, which takes milliseconds unless the time is exponential."""
 _OFTEN = 8
 """Repeats with a lower bound are no repeats to an attacker."""
 _PROBES = " \t\n\r,.:;/\\\"'`<>()[]{}=-_+*#|&%$@!?~^019abzAZé中\0\xa0"
@@ -290,7 +297,9 @@ def _seconds(run: Callable[[str | bytes], object], text: str | bytes, times: int
     return best
 
 
-def _growth(use: Use, method: str, attack: Attack, sizes: Sequence[int]) -> list[float]:
+def _growth(
+    use: Use, method: str, attack: Attack, sizes: Sequence[int], longest: int
+) -> list[float]:
     """Seconds at each size, if an attack works; else nothing."""
     run = _runner(use, method)
 
@@ -300,14 +309,16 @@ def _growth(use: Use, method: str, attack: Attack, sizes: Sequence[int]) -> list
 
     # Most attacks do nothing: a tenth of the smallest size tells, and the campaign comes to an end.
     glimpse = sizes[0] // 10
+    _allow(GLIMPSE_LONGEST)
     if measure(glimpse, 1) < SHARE * glimpse:
         return []
+    _allow(longest)
     # Most others are slow and linear: the largest size once, beside the best of the smallest, says
     # so at a third of the cost of them all. What grows is measured with care.
     smallest = measure(sizes[0], 1)
     if smallest < SHARE * sizes[0]:
         return []
-    if smallest < MOST_SHARE * sizes[0]:
+    if not _is_slow(smallest, sizes[0]):
         smallest = min(smallest, measure(sizes[0], 2))
         if measure(sizes[-1], 1) < LINEAR_GROWTH * smallest:
             return []
@@ -315,14 +326,31 @@ def _growth(use: Use, method: str, attack: Attack, sizes: Sequence[int]) -> list
         seconds: list[float] = []
         for size in sizes:
             seconds.append(measure(size, 3))
-            if seconds[-1] > MOST_SHARE * size:
+            if _is_slow(seconds[-1], size):
                 return seconds
         if seconds[-1] < max(MOST_GROWTH * seconds[0], FLOOR):
             return []
     return seconds
 
 
+def _search_slowest(text: str | bytes) -> object:
+    return SLOWEST.search(str(text))
+
+
+def _is_slow(seconds: float, size: int) -> bool:
+    """Whether a pattern took longer than any of ours may on this machine, as busy as it is now."""
+    if seconds <= MOST_SHARE * size:
+        return False
+    return seconds > MOST_TIMES * _seconds(_search_slowest, "«" * size, 3)
+
+
 # --- a process that may be killed ----------------------------------------------------------------
+
+
+def _allow(seconds: int) -> None:
+    """Let the kernel end this process after so many more seconds of the processor."""
+    allowed = math.ceil(time.process_time()) + seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (allowed, resource.RLIM_INFINITY))
 
 
 class Attempt(NamedTuple):
@@ -458,10 +486,9 @@ def _attack(number: int, use: Use, sizes: Sequence[int], thorough: bool) -> None
             break
         tried += 1
         attempt = Attempt(number, use.place, method, attack)
-        allowed = math.ceil(time.process_time()) + (LONGEST if thorough else SHORT_LONGEST)
-        resource.setrlimit(resource.RLIMIT_CPU, (allowed, resource.RLIM_INFINITY))
         os.write(1, json.dumps(attempt).encode() + b"\n")
-        if seconds := _growth(use, method, attack, sizes):
+        longest = LONGEST if thorough else SHORT_LONGEST
+        if seconds := _growth(use, method, attack, sizes, longest):
             os.write(1, json.dumps(attempt._replace(seconds=tuple(seconds))).encode() + b"\n")
             break
     # The limit is of an attack. What frameworks do when the process ends is none.
