@@ -265,8 +265,8 @@ def _synthetic_frame(
     padding = min(_MOST_TOOL_TOKENS, round(tokens * _TOOL_SHARE))
     each = padding // len(tools)
     for tool in tools:
-        tool["function"]["description"] = _prose(each)
-    system = {"role": "system", "content": _prose(max(1, tokens - padding))}
+        tool["function"]["description"] = _prose(each, model)
+    system = {"role": "system", "content": _prose(max(1, tokens - padding), model)}
     return _with_tools({"model": model, "messages": [system]}, tools)
 
 
@@ -274,15 +274,20 @@ def _with_tools(frame: dict[str, Any], tools: list[Message]) -> dict[str, Any]:
     return {**frame, "tools": tools} if tools else frame
 
 
-_TOKENS_A_LINE = 16
 _LINE = "Rule {n}: check the answer against the task before you report that it is done.\n"
 
 
 @cache
-def _prose(tokens: int) -> str:
-    """Plain text of about so many tokens."""
-    lines = max(1, tokens // _TOKENS_A_LINE)
+def _prose(tokens: int, model: str) -> str:
+    """Plain text of about so many tokens of a model."""
+    lines = max(1, round(tokens / _tokens_a_line(model)))
     return "".join(_LINE.format(n=n) for n in range(lines))
+
+
+@cache
+def _tokens_a_line(model: str) -> float:
+    text = "".join(_LINE.format(n=n) for n in range(1_000))
+    return holdfast.count(text, model=model).tokens / 1_000
 
 
 def _with_blocks(message: Message, dialect: str) -> Message:

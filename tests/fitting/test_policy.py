@@ -44,11 +44,14 @@ arrivals = st.builds(
 )
 windows = st.sampled_from([4_000, 16_000, 32_000, 128_000, 200_000, 1_000_000])
 pressures = st.builds(
-    lambda window, fill, read, write: Pressure(window, int(window * fill), read, write),
+    lambda window, fill, read, write, own: Pressure(
+        window, int(window * fill), read, write, own_window=own
+    ),
     windows,
     st.floats(0, 1.2),
     st.floats(0.02, 1.0),
     st.floats(1.0, 2.0),
+    st.booleans(),
 )
 
 
@@ -186,6 +189,17 @@ def test_thresholds_in_tokens_and_as_a_share_of_the_window() -> None:
     full = WIDE._replace(window=20_000, before=14_000)
     assert action((text, "Read"), full) == "cite"
     assert action((text, "Read"), full, CitingRules(share=0.2)) == "whole"
+
+
+def test_a_file_that_is_worked_on_stays_in_a_models_own_window_while_there_is_room() -> None:
+    """A coding agent opened one six times that took more than a third of the room."""
+    file = (of_tokens(17_000, "code"), "Read")
+    busy = Pressure(167_744, 122_000, own_window=True)
+    assert action(file, busy) == "whole"
+    assert action(file, busy._replace(own_window=False)) == "cite"
+    assert action(file, busy._replace(before=145_000)) == "cite"
+    assert action(file, busy, CitingRules(share=0.035)) == "cite"
+    assert action((of_tokens(17_000, "log"), "Read"), busy) == "cite"
 
 
 # --- what a call is for --------------------------------------------------------------------------

@@ -187,9 +187,18 @@ class Pressure(NamedTuple):
     """What it costs to offer the tool that opens refs, in tokens of plain input; 0: it is there."""
     sees_window: bool = True
     """Whether it is known what else is in the window: an MCP gateway does not see it."""
-    full: float = 0.85
-    """Share of the window at which history is folded: from there on whatever can be cited is, for a
-    fold costs more."""
+    own_window: bool = False
+    """Whether the window is the model's own, which nobody made smaller: then the client may shorten
+    its history itself before the window is full, as coding agents do."""
+
+    @property
+    def full(self) -> float:
+        """Share of the window at which history is folded: from there on whatever can be cited is.
+
+        Where nobody set a limit, the upper bound of the count must fit, which is 6 % above the
+        count of Claude's tokens.
+        """
+        return 0.94 if self.own_window else 0.85
 
     @property
     def fill(self) -> float:
@@ -245,7 +254,9 @@ def _weighed(
     share = _share(pressure, rules, numbers)
     # A power of two: how large a citation is need not change with every token that stands before.
     shown = 1 << int(share * numbers.shown).bit_length() >> 1
-    if not _is_at_most(arrival, _room(share, pressure, rules, numbers)):
+    if not _is_at_most(arrival, _room(share, pressure, rules, numbers)) and not (
+        _is_at_most(arrival, _own_room(pressure, rules)) and _is_worked_on(arrival)
+    ):
         return Decision("cite", _crowding(arrival, pressure, numbers), round(share), shown)
     if rules.tokens is not None:
         decision = _over(arrival, rules.tokens, f"more than {rules.tokens:,} tokens")
@@ -310,6 +321,13 @@ def _room(share: float, pressure: Pressure, rules: CitingRules, numbers: Coeffic
     if rules.share is not None or not pressure.sees_window:
         return share
     return max(share, numbers.ample * (pressure.full * pressure.window - pressure.before))
+
+
+def _own_room(pressure: Pressure, rules: CitingRules) -> float:
+    """Tokens that a result may take which the agent works on: all up to where history is folded."""
+    if rules.share is not None or not pressure.own_window:
+        return 0.0
+    return pressure.full * pressure.window - pressure.before
 
 
 def _share(pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> float:

@@ -60,9 +60,6 @@ class ToolCost(NamedTuple):
     """Whether it changes the beginning of the request, which the provider's cache holds."""
 
 
-_OWN_WINDOW_FULL = 0.94
-"""Share of a model's own window at which history is folded: the upper bound of a count must fit,
-which is 6 % above the count of Claude's tokens."""
 _TURNS = 20
 """Requests that are likely to follow, and carry the tool again."""
 
@@ -96,10 +93,14 @@ class Pressing:
                 self._tool = ToolCost()  # whatever shows a ref brings the tool
         self._opened = _with_openings(self._opened, messages[self._weighed : place])
         self._weighed = place
-        pressure = Pressure(
-            self._measure.most, self._tokens, *self._rates, self._opened, self._opening()
+        return Pressure(
+            self._measure.most,
+            self._tokens,
+            *self._rates,
+            self._opened,
+            self._opening(),
+            own_window=self._measure.by_bound,
         )
-        return pressure._replace(full=_OWN_WINDOW_FULL) if self._measure.by_bound else pressure
 
     def _opening(self) -> float:
         """What it costs to offer the tool at this place."""
