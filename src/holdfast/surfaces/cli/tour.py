@@ -126,13 +126,19 @@ def _fit(console: Console, fitted: Fitted) -> None:
 
 def _edits(console: Console, fitted: Fitted) -> None:
     numbers = [Column(name, justify="right") for name in ("tokens", "now")]
-    rows = [
-        (edit.where, edit.what, f"{edit.from_tokens:,}", f"{edit.to_tokens:,}")
-        for edit in fitted.edits
-    ]
+    rows = []
+    for edit in fitted.edits:
+        changed = bool(edit.from_tokens or edit.to_tokens)
+        sizes = (f"{edit.from_tokens:,}", f"{edit.to_tokens:,}") if changed else ("", "")
+        rows.append((edit.where, edit.what, *sizes))
     console.print(table("where", "what was done", *numbers, rows=rows))
     console.print()
-    _say(console, f"{fitted.untouched:,} tokens asked, {fitted.tokens:,} sent.")
+    _say(
+        console,
+        f"The whole request: {fitted.untouched:,} tokens asked, {fitted.tokens:,} sent, as "
+        f"{fitted.count.model} counts them. (A cited text is counted alone, with OpenAI's "
+        "vocabulary.)",
+    )
 
 
 # --- the conversation -----------------------------------------------------------------------------
