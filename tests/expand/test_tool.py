@@ -86,6 +86,8 @@ def test_an_unknown_dialect_is_refused() -> None:
         {"ref_id": f" {REF} ", "slice": {"offset": 3, "limit": 2}, "query": None},
         {"ref_id": REF, "options": {"slice": {"offset": 3, "limit": 2}}},
         {"ref_id": REF, "options": '{"slice": [3, 2]}'},
+        {"ref": REF, "offset": 3, "limit": 2},
+        {"id": REF, "offset": 3, "limit": 2},
         json.dumps({"ref_id": REF, "offset": "3", "limit": "2"}),
     ],
 )

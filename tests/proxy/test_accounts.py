@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+import holdfast
 from holdfast.surfaces.proxy import app
 from tests.fitting.test_citing import chat, log
 from tests.proxy import faults
@@ -63,6 +64,18 @@ def test_a_read_only_request_is_written_down_as_it_was_sent(dialect: str, stream
         assert got.least <= turn.usage.predicted
         assert abs(turn.usage.predicted - got.tokens) < 0.3 * got.tokens
         assert (turn.standings, turn.patches) == ((), ())
+
+
+def test_the_header_claims_no_saving_for_a_request_that_exceeds_the_window() -> None:
+    """It said two million tokens, where the bill said none."""
+    body = request_in("openai-chat", chat(log(12_000)))
+    assert holdfast.count(body).tokens > 128_000
+    with Upstream(SAID) as upstream, running_proxy({}, upstream.url) as proxy:
+        answered = ask(proxy.url + path_of("openai-chat"), body, HEADERS)
+        [turn] = turns_of(proxy, answered)
+    assert turn.usage.overflows
+    assert turn.usage.saved == 0
+    assert answered.headers["x-holdfast-saved"] == "0"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

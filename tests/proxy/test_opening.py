@@ -129,6 +129,30 @@ def test_a_model_that_never_stops_opening_is_stopped(dialect: str, stream: bool)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_calls_wrongly_again_and_again_loses_the_tool(
+    dialect: str, stream: bool
+) -> None:
+    """Eight calls without a ref cost twelve requests, and were shown as eight openings."""
+    numbers = iter(range(99))
+
+    def turn(got: Got) -> Script:
+        if withdrawn(got):
+            return says(text("I go on without."))
+        return says(call("expand_ref", {"reference": "that log"}, f"call_{next(numbers)}"))
+
+    with Upstream() as upstream:
+        upstream.always = turn
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "I go on without."
+            [written] = turns_of(proxy, answered)
+        assert upstream.refused == []
+        assert [withdrawn(got) for got in upstream.requests] == [False] * 3 + [True]
+        assert '{\\"ref_id\\": \\"ref:' in upstream.requests[1].body.decode()
+        assert written.usage.expansions == 0
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_client_is_told_the_last_context_and_in_headers_the_sum(
     dialect: str, stream: bool
 ) -> None:

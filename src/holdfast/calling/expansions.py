@@ -67,10 +67,24 @@ class OpeningStep(NamedTuple):
     """The turn as it stands in that request: without thinking that a fold has made invalid."""
 
 
+class _Part(NamedTuple):
+    """What one call was answered."""
+
+    text: str
+    is_opened: bool = True
+    """Whether it is content, and no reason why there is none."""
+    is_valid: bool = True
+    """Whether the call could be understood."""
+
+
 class _Answers(NamedTuple):
     """What calls were answered, and how much of it was opened."""
 
     results: Results = ()
+    tried: int = 0
+    """Calls that the caps allowed."""
+    valid: int = 0
+    """Those of them that could be understood."""
     opened: int = 0
     tokens: int = 0
 
@@ -114,6 +128,7 @@ class Expansions:
         self._looked_at: list[Conversation] = []
         """Requests whose room was asked for; the first is the one that went out."""
         self._rounds = 0
+        self._tried = 0
         self._tellings = 0
         self.used = Expanded()
         """What was opened."""
@@ -128,8 +143,10 @@ class Expansions:
         else:
             answers, following = await self._answers(calls, self._room(sent) // 2), None
         self._rounds += 1
-        if not answers.opened:
-            self._tellings += 1
+        self._tried += answers.tried
+        # A call that could not be understood is told what is wrong; the same again and again is
+        # what a model does that will not get it right.
+        self._tellings = 0 if answers.valid else self._tellings + 1
         if following is not None and self._tellings == _MOST_TELLINGS:
             following = withdraw(following, self._hidden)
         if self._tellings > _MOST_TELLINGS:  # it calls what it cannot call: no end of that
@@ -220,15 +237,21 @@ class Expansions:
         for n, call in enumerate(calls):
             left = self._caps.tokens - self.used.tokens - answers.tokens
             share = min(left, room) // (len(calls) - n)
-            why = self._reached(self.used.calls + answers.opened, left)
+            why = self._reached(self._tried + answers.tried, left)
             if not why and share < _LEAST_ROOM:
                 why = "there is no room left in the context window"
-            text = NO_MORE.format(why=why) if why else await self._opened(call, share)
-            room -= count(text)
+            if why:
+                part = _Part(NO_MORE.format(why=why), is_opened=False, is_valid=False)
+            else:
+                part = await self._opened(call, share)
+            tokens = count(part.text)
+            room -= tokens
             answers = _Answers(
-                (*answers.results, (call, text)),
-                answers.opened + (not why),
-                answers.tokens + (0 if why else count(text)),
+                (*answers.results, (call, part.text)),
+                answers.tried + (not why),
+                answers.valid + part.is_valid,
+                answers.opened + part.is_opened,
+                answers.tokens + (0 if why else tokens),
             )
         return answers
 
@@ -242,32 +265,35 @@ class Expansions:
             return f"{self._caps.tokens:,} tokens were opened"
         return ""
 
-    async def _opened(self, call: Call, most: int) -> str:
+    async def _opened(self, call: Call, most: int) -> _Part:
         """Return what a call is answered; after an internal error the model is told so."""
         with self._faults.caught("expansion"):
             return await self._opened_part(call, most)
-        return NOT_OPENED
+        return _Part(NOT_OPENED, is_opened=False)
 
-    async def _opened_part(self, call: Call, most: int) -> str:
+    async def _opened_part(self, call: Call, most: int) -> _Part:
         try:
             if call.name in (recalling.NAME, recalling.OTHER_NAME):
                 return await self._recalled(recalling.parse_query(call.arguments), most)
             if self._finder is not None and call.name in FINDERS | CALLERS:
-                return await self._finder.answer(call, most)
+                return _Part(await self._finder.answer(call, most))
             ref, options = parse_call(call.arguments)
             capped = msgspec.structs.replace(options, max_tokens=min(options.max_tokens, most))
-            return (await self._engine.expand_ref(ref, capped, opener=call.name)).text
+            expansion = await self._engine.expand_ref(ref, capped, opener=call.name)
+            return _Part(expansion.text, is_opened=not expansion.reason)
         except ExpandError as error:
-            return f"[{error}]"
+            return _Part(f"[{error}]", is_opened=False, is_valid=False)
         except StoreError:
-            return NO_STORE
+            return _Part(NO_STORE, is_opened=False)
 
-    async def _recalled(self, query: str, most: int) -> str:
+    async def _recalled(self, query: str, most: int) -> _Part:
         """Earlier turns that bear on a question, quoted."""
         head = f"{MEMORY}quoted from earlier turns.]"
         room = min(_RECALLED, most) - count(head) - 1
         recalled = await self._engine.recall(query, session=self._session, token_budget=room)
-        return f"{head}\n{recalled.text}" if recalled.passages else NOTHING_SAID
+        if not recalled.passages:
+            return _Part(NOTHING_SAID, is_opened=False)
+        return _Part(f"{head}\n{recalled.text}")
 
 
 def _no_room(_: Conversation) -> int:

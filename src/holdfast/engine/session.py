@@ -417,7 +417,7 @@ class Session:
                 prefixes=prefixes,
                 cache_lives=lives,
                 billed=billed,
-                window=self._known_window(model),
+                window=self.known_window(model),
             )
             if remembered is None:
                 used = turn_usage(usage, counted, expanded, model=model, now=now, status=status)
@@ -446,7 +446,7 @@ class Session:
             await self._workers.off_loop(size, fitted.state.let_go)  # 60 ms for 100,000 messages
             return written
 
-    def _known_window(self, model: str) -> int | None:
+    def known_window(self, model: str) -> int | None:
         """Return the model's context window; None if nobody states it or the name is no name."""
         with suppress(SettingsError):
             return self.options.registry.known_window(model)

@@ -61,13 +61,17 @@ def write(dialect: str, tool: Tool) -> dict[str, Any]:
 def parse_call(arguments: object) -> tuple[str, ExpandOptions]:
     """The ref and the options of a call, from its arguments as JSON text or as a value.
 
-    Options may stand beside `ref_id` or in an object `options`.
+    Options may stand beside `ref_id` or in an object `options`. Models that guess write `ref` or
+    `id`.
     """
     given = read_arguments(arguments)
-    ref = given.pop("ref_id", None)
+    names = [name for name in ("ref_id", "ref", "id") if name in given]
+    ref = given.pop(names[0]) if names else None
     if not isinstance(ref, str) or not ref.strip():
         raise ExpandError(
-            "ref_id is missing", where="ref_id", fix="Give the ref as the citation shows it."
+            "ref_id is missing",
+            where="ref_id",
+            fix='Give the ref as the citation shows it: {"ref_id": "ref:…"}.',
         )
     inside = given.pop("options", None)
     if inside and not given:

@@ -176,18 +176,18 @@ def _names() -> _NameTable:
 def _checked(provider_id: str) -> str:
     if not isinstance(provider_id, str):
         raise SettingsError(
-            f"a provider id must be text, not {type(provider_id).__name__}", fix=_FIX
+            f"a model's name must be text, not {type(provider_id).__name__}", fix=_FIX
         )
     if not provider_id.strip():
-        raise SettingsError("the provider id is empty", fix=_FIX)
+        raise SettingsError("the model's name is empty", fix=_FIX)
     if len(provider_id) > MAX_LENGTH:
-        raise SettingsError(f"the provider id is longer than {MAX_LENGTH} characters", fix=_FIX)
+        raise SettingsError(f"the model's name is longer than {MAX_LENGTH} characters", fix=_FIX)
     if not provider_id.isprintable():
-        raise SettingsError("the provider id holds control characters", fix=_FIX)
+        raise SettingsError("the model's name holds control characters", fix=_FIX)
     return provider_id
 
 
-_FIX = "Write it as provider:model, for example openai:gpt-4o."
+_FIX = "Write it as the provider does (gpt-4o), or as provider:model (openai:gpt-4o)."
 
 
 @lru_cache(maxsize=1024)

@@ -69,7 +69,7 @@ class Prepared(NamedTuple):
         headers = {f"{PREFIX}session": self.session.name}
         if self.told is not None:
             headers[f"{PREFIX}tokens"] = str(self.told.tokens)
-            headers[f"{PREFIX}saved"] = str(saved_tokens(self.told.untouched, self.told.tokens))
+            headers[f"{PREFIX}saved"] = str(self._saved(self.told))
             headers[f"{PREFIX}edits"] = str(len(self.told.edits))
             if any(edit.action == "assemble" for edit in self.told.edits):
                 headers[f"{PREFIX}mode"] = "assemble"
@@ -80,6 +80,13 @@ class Prepared(NamedTuple):
         if self.warnings:
             headers[f"{PREFIX}warning"] = "; ".join(self.warnings)
         return headers
+
+    def _saved(self, told: Fitted) -> int:
+        """Return the tokens saved; 0 where the request as asked exceeds the model's window."""
+        window = self.session.known_window(told.count.model)
+        if window is not None and told.untouched > window:
+            return 0
+        return saved_tokens(told.untouched, told.tokens)
 
 
 class Preparing:
