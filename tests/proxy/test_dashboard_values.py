@@ -33,7 +33,7 @@ from holdfast.surfaces.proxy.dashboard.pulse import (
     parts_chart,
     three_answers,
 )
-from holdfast.surfaces.proxy.dashboard.trouble import why_failed
+from holdfast.surfaces.proxy.dashboard.trouble import Failures, failures_section, why_failed
 from holdfast.surfaces.proxy.dashboard.views import (
     PARTS,
     SessionRow,
@@ -138,14 +138,35 @@ def turn(number: int, *edits: tuple[str, int, int], **more: Any) -> Turn:
 
 
 def test_parts_of_a_turn_add_up_to_what_the_client_sent() -> None:
-    usage = TurnUsage(predicted=300, untouched=1300)
+    usage = TurnUsage(predicted=300, input=300, untouched=1300)
     parts = TurnParts(header=80, tools=20, history=150, citations=50)
     before, now = (turn(1, usage=usage), turn(2, usage=usage, parts=parts))
     first, second = turn_rows(SessionRecord(session="s"), [before, now])
     assert first.parts == (0, 0, 300, 0, 0, 0, 0, 1000)  # of an earlier version
     assert second.parts == (80, 20, 150, 0, 50, 0, 0, 1000)
-    grown = turn(1, usage=TurnUsage(predicted=30, untouched=20))
+    grown = turn(1, usage=TurnUsage(predicted=30, input=30, untouched=20))
     assert turn_rows(SessionRecord(session="s"), [grown])[0].parts == (0, 0, 30, 0, 0, 0, 0, 0)
+    opened = turn(1, usage=TurnUsage(predicted=300, input=900, untouched=1300, expansions=1))
+    assert turn_rows(SessionRecord(session="s"), [opened])[0].parts[-1] == 1000
+
+
+def test_nothing_is_hidden_where_the_provider_counts_more_than_we_do() -> None:
+    untouched = turn(1, usage=TurnUsage(predicted=19, input=37, untouched=37))
+    assert turn_rows(SessionRecord(session="s"), [untouched])[0].parts[-1] == 0
+
+
+def test_failures_name_the_model_and_the_providers_word() -> None:
+    usage = TurnUsage(failed=True)
+    failed = [
+        turn(1, model="gpt-4o", status=401, error="invalid_api_key", usage=usage),
+        turn(2, model="claude-sonnet-4-5", status=401, error="<b>odd", usage=usage),
+    ]
+    rows = turn_rows(SessionRecord(session="s"), failed)
+    shown = str(failures_section(Failures(count=2, rows=rows)))
+    assert "gpt-4o" in shown
+    assert "s key (invalid_api_key)." in shown
+    assert "claude-sonnet-4-5" in shown
+    assert "<b>" not in shown
 
 
 def test_warnings_come_newest_first_and_edits_by_their_ref() -> None:

@@ -207,7 +207,7 @@ def cost(figures: Totals | TurnUsage) -> str:
 
 def saved_money(figures: Totals | TurnUsage) -> str:
     """What requests saved; of the offline model's answers at list price, as a demo."""
-    if figures.demo_saved_cost and not (figures.cost or figures.saved_cost):
+    if figures.demo_cost and not (figures.cost or figures.saved_cost):
         return f"≈ {money(figures.demo_saved_cost)} at list price (demo)"
     return about(figures.assumed) + money(figures.saved_cost)
 

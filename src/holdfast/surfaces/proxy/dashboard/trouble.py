@@ -121,13 +121,14 @@ def failures_section(failures: Failures) -> Html:
 
 def _table(failures: Failures) -> Html:
     """Return the failures with their reasons, the newest first."""
-    cells: list[tuple[float, Html | str, Html | str, str, str]] = [
+    cells: list[tuple[float, Html | str, Html | str, str, str, str]] = [
         (
             row.turn.started_at,
             turn_link(row.session, row.turn.number, row.tenant),
             session_link(row.session, row.title, row.tenant),
+            row.turn.model,
             str(row.turn.status),
-            why_failed(row.turn.status),
+            _with_word(why_failed(row.turn.status), row.turn.error),
         )
         for row in failures.rows
     ]
@@ -136,6 +137,7 @@ def _table(failures: Failures) -> Html:
             each.at,
             "refused",
             _session_of(each, failures.many),
+            "" if each.model == UNKNOWN_MODEL else each.model,
             str(each.status),
             why_failed(each.status, each.error),
         )
@@ -143,11 +145,16 @@ def _table(failures: Failures) -> Html:
     ]
     cells.sort(key=lambda cell: -cell[0])
     shown = [(first, *rest, moment(at)) for at, first, *rest in cells]
-    columns = ("Request", "Session or model", "Status", "Why", "Time (UTC)")
-    return table("Failures, the newest first", columns, shown, words=(1, 3, 4))
+    columns = ("Request", "Session", "Model", "Status", "Why", "Time (UTC)")
+    return table("Failures, the newest first", columns, shown, words=(1, 2, 4, 5))
+
+
+def _with_word(reason: str, word: str) -> str:
+    """Return a reason with the provider's own word for the failure, such as `not_found_error`."""
+    return f"{reason.removesuffix('.')} ({word})." if word else reason
 
 
 def _session_of(refused: Refused, many: bool) -> Html | str:
     if not refused.session:
-        return "" if refused.model == UNKNOWN_MODEL else refused.model
+        return ""
     return session_link(refused.session, tenant=refused.tenant if many else "")

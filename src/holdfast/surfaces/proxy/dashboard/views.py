@@ -208,7 +208,10 @@ def _parts(turn: Turn) -> tuple[int, ...]:
     usage, parts = turn.usage, turn.parts
     if not any(msgspec.structs.astuple(parts)):
         parts = TurnParts(history=usage.predicted)
-    return (*msgspec.structs.astuple(parts), max(0, usage.untouched - usage.predicted))
+    # The provider may count otherwise than we do: only one of its reports tells the same of both.
+    is_one_call = not (usage.expansions or usage.answered)
+    sent = usage.input if is_one_call else usage.predicted
+    return (*msgspec.structs.astuple(parts), max(0, usage.untouched - sent))
 
 
 def latest(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:
