@@ -130,6 +130,13 @@ def test_malformed_report_is_no_usage(report: object) -> None:
     assert reported_usage(report) is None
 
 
+def test_only_a_report_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    assert reported_usage({"input_tokens": "many"}) is None
+    assert caplog.records == []
+    assert reported_usage(MALFORMED["an object that raises"]) is None
+    assert [record.name for record in caplog.records] == ["holdfast.budget"]
+
+
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (

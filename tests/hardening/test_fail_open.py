@@ -462,12 +462,14 @@ SENDING = {
     "surfaces/proxy/app.py:ProxyApp._unedited": "sends the client's bytes",
     "surfaces/proxy/app.py:_Asked.query": "the address",
     "surfaces/proxy/app.py:_raw_path": "the address",
+    "surfaces/proxy/exchange.py:Handling.reply_to": "sends on in a stream that has begun",
+    "surfaces/proxy/seen.py:_Timed.chunks": "the provider's bytes",
     "surfaces/proxy/upstreams.py:address": "the address",
     "surfaces/proxy/upstreams.py:outgoing_headers": "the headers",
     "surfaces/proxy/upstreams.py:returned_headers": "the headers",
     "surfaces/proxy/upstreams.py:signature_of": "whether the headers are signed",
 }
-"""What it takes to send the client's own bytes: a fault here may pass, but not stay."""
+"""What it takes to send a request and to read its answer: a fault here may pass, but not stay."""
 HARNESS = ("surfaces/proxy/service.py:Service.drain",)
 """Functions that the tests call themselves."""
 OUTSIDE = ("surfaces/proxy/gate.py", "surfaces/proxy/safety.py", "surfaces/proxy/connections.py")

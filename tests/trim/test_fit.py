@@ -361,7 +361,7 @@ def test_an_unknown_strategy_lists_the_known_ones() -> None:
         fit(talk(40), limit=3000, strategy="magic")
 
 
-def test_a_strategy_that_fails_is_replaced_by_folding() -> None:
+def test_a_strategy_that_fails_is_replaced_by_folding(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         name = "broken"
         description = "fails"
@@ -373,11 +373,14 @@ def test_a_strategy_that_fails_is_replaced_by_folding() -> None:
             return len(pieces)
 
         def trim(self, *_: Any) -> Any:
-            raise ZeroDivisionError
+            raise ZeroDivisionError("words of the user")
 
     fitted = fit(talk(40), limit=3000, strategy=Broken())
     assert fitted.tokens <= 3000
     assert fitted.state.folds
+    [told] = [record.getMessage() for record in caplog.records]
+    assert "ZeroDivisionError" in told
+    assert "words" not in told
 
 
 def test_cutting_a_result_is_measured_where_it_stands() -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.errors import SettingsError
+from holdfast.faults import logged_faults
 from holdfast.tokens import TokenCount
 
 MOST_TOKENS = 100_000_000
@@ -104,7 +105,10 @@ def reported_usage(report: object) -> Usage | None:
     """
     try:
         return _read(report)
-    except Exception:  # noqa: BLE001 - no count, or an object that raises when it is looked at
+    except ValueError:  # a number in it is no count
+        return None
+    except Exception as error:  # noqa: BLE001 - an object of a client's that raises when it is read
+        logged_faults("holdfast.budget").add("usage", error)
         return None
 
 

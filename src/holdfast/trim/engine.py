@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.errors import AnchorPreservationError, HoldfastError
+from holdfast.faults import logged_faults
 from holdfast.trim.anchors import lost_anchors
 from holdfast.trim.chains import Chain, Given, Trimmed, states
 from holdfast.trim.edits import where
@@ -144,7 +145,8 @@ class ContextOptimizationEngine:
             lost = () if sound else _lost_types(pieces, first.pieces)
         except HoldfastError:
             raise
-        except Exception:  # noqa: BLE001 - a strategy may be another's code (001-60)
+        except Exception as error:  # noqa: BLE001 - a strategy may be another's code (001-60)
+            logged_faults("holdfast.trim").add("strategy", error)
             sound = False
         if not sound:
             self._note(Effect(chosen.name, runs=1, reached=0, failed=1, tokens_saved=0, lost=lost))

@@ -123,7 +123,8 @@ class ProxyApp:
         watch = asyncio.create_task(upload.until_gone())
         try:
             await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
-            if watch.done() and watch.exception() is not None:
+            if watch.done() and (failure := watch.exception()) is not None:
+                self.service.faults("").add("background", failure)
                 await work  # it failed, and so says nothing of the client
         finally:
             watch.cancel()
