@@ -103,14 +103,6 @@ def serve(
         crew.serve(settings, started=lambda started: _greet(settings, started))
 
 
-_CLIENT_LINES = {
-    "openai": "export OPENAI_BASE_URL={url}/v1",
-    "anthropic": "export ANTHROPIC_BASE_URL={url}",
-    "gemini": "export GOOGLE_GEMINI_BASE_URL={url}",
-}
-"""What makes a client of each provider ask Holdfast."""
-
-
 def _greet(settings: Settings, started: Started) -> None:
     url = started.url
     remark(f"Holdfast listens on {url} (Ctrl-C ends it)")
@@ -129,9 +121,9 @@ def _greet(settings: Settings, started: Started) -> None:
     remark(f"  store     → {without_password(settings.store_url) or _default_store(settings)}")
     remark(f"  dashboard → {url}/")
     remark("Paste the line of your client where it runs:")
-    for family, line in _CLIENT_LINES.items():
-        if started.answers_offline or family in started.upstreams:
-            remark(f"  {line.format(url=url)}")
+    remark(f"  export OPENAI_BASE_URL={url}/v1")
+    remark(f"  export ANTHROPIC_BASE_URL={url}")
+    remark(f"  export GOOGLE_GEMINI_BASE_URL={url}")
     remark("Or try it:")
     for line in _CURL.format(url=url).splitlines():
         remark(f"  {line}")
