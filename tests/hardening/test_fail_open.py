@@ -444,7 +444,6 @@ KERNEL = {
     "surfaces/proxy/app.py:ProxyApp._served_or_passed": "runs the guarded steps",
     "surfaces/proxy/app.py:_send": "gives the client its bytes",
     "surfaces/proxy/answer_stream.py:_JoinedStream.pieces": "runs the guarded steps",
-    "surfaces/proxy/answer_stream.py:_JoinedStream._fed": "runs the guarded steps",
     "surfaces/proxy/answer_stream.py:_JoinedStream._round_end": "runs the guarded steps",
     "surfaces/proxy/answer_stream.py:_JoinedStream._read_end": "runs the guarded steps",
     "surfaces/proxy/incoming.py:Upload.__init__": "takes the client's bytes",

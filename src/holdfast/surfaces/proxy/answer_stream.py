@@ -192,7 +192,10 @@ class _JoinedStream:
             async with aclosing(reply.chunks()) as chunks:
                 last: Sequence[bytes] = ()
                 async for chunk in chunks:
-                    fed = await self._fed(relay, chunk)
+                    fed = None
+                    with self._faults.caught("relay"):
+                        fed = await self._fed(relay, chunk)
+                    fed = fed or self._unread(relay, chunk)
                     if fed.hides:
                         return
                     if fed.over:
@@ -219,15 +222,19 @@ class _JoinedStream:
 
     async def _fed(self, relay: Relay, chunk: bytes) -> _Fed:
         """Read a chunk; an event of many megabytes is read off the event loop."""
+        if self._is_raw:
+            return self._unread(relay, chunk)
+        waiting = 0
+        with self._faults.caught("relay"):
+            waiting = relay.waiting_bytes
+        if waiting < _LARGE_EVENT:
+            return _Fed(relay.feed(chunk), relay.over)
+        off_loop = self._handling.service.engine.workers.off_loop
+        return _Fed(await off_loop(waiting, partial(relay.feed, chunk)), relay.over)
+
+    def _unread(self, relay: Relay, chunk: bytes) -> _Fed:
+        """Return a chunk as it came, with what was held back before it; from then on every one."""
         if not self._is_raw:
-            waiting = 0
-            with self._faults.caught("relay"):
-                waiting = relay.waiting_bytes
-            with self._faults.caught("relay"):
-                if waiting < _LARGE_EVENT:
-                    return _Fed(relay.feed(chunk), relay.over)
-                off_loop = self._handling.service.engine.workers.off_loop
-                return _Fed(await off_loop(waiting, partial(relay.feed, chunk)), relay.over)
             self._is_raw = True
             with self._faults.caught("relay"):
                 if relay.holding:  # a hidden call came before
