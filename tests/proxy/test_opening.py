@@ -152,6 +152,17 @@ def test_a_model_that_calls_wrongly_again_and_again_loses_the_tool(
         assert written.usage.expansions == 0
 
 
+def test_one_right_call_gives_a_model_all_its_tries_back(stream: bool) -> None:
+    wrong = [says(call("expand_ref", {"reference": "that"}, f"call_{n}")) for n in range(4)]
+    turns = [*wrong[:2], opening(1, lines="1-5"), *wrong[2:], says(text("Read."))]
+    with Upstream(*turns) as upstream, running_proxy({}, upstream.url) as proxy:
+        answered = asked(proxy, "anthropic", stream=stream)
+        assert text_of("anthropic", answered, stream=stream) == "Read."
+        [written] = turns_of(proxy, answered)
+    assert not any(withdrawn(got) for got in upstream.requests)
+    assert written.usage.expansions == 1
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_client_is_told_the_last_context_and_in_headers_the_sum(
     dialect: str, stream: bool
