@@ -154,11 +154,12 @@ def test_a_model_that_calls_wrongly_again_and_again_loses_the_tool(
 
 def test_one_right_call_gives_a_model_all_its_tries_back(stream: bool) -> None:
     wrong = [says(call("expand_ref", {"reference": "that"}, f"call_{n}")) for n in range(4)]
-    turns = [*wrong[:2], opening(1, lines="1-5"), *wrong[2:], says(text("Read."))]
-    with Upstream(*turns) as upstream, running_proxy({}, upstream.url) as proxy:
-        answered = asked(proxy, "anthropic", stream=stream)
-        assert text_of("anthropic", answered, stream=stream) == "Read."
-        [written] = turns_of(proxy, answered)
+    right, last = opening(1, lines="1-5"), says(text("Read."))
+    with Upstream(*wrong[:2], right, *wrong[2:], last) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, "anthropic", stream=stream)
+            assert text_of("anthropic", answered, stream=stream) == "Read."
+            [written] = turns_of(proxy, answered)
     assert not any(withdrawn(got) for got in upstream.requests)
     assert written.usage.expansions == 1
 
