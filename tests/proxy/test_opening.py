@@ -160,7 +160,7 @@ def test_one_right_call_gives_a_model_all_its_tries_back(stream: bool) -> None:
             answered = asked(proxy, "anthropic", stream=stream)
             assert text_of("anthropic", answered, stream=stream) == "Read."
             [written] = turns_of(proxy, answered)
-    assert not any(withdrawn(got) for got in upstream.requests)
+        assert not any(withdrawn(got) for got in upstream.requests)
     assert written.usage.expansions == 1
 
 
