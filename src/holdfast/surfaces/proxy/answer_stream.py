@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.calling.network import BrokenOffError, Reply, UpstreamError, ended
 from holdfast.errors import HoldfastError
+from holdfast.faults import is_internal
 from holdfast.surfaces.proxy.meter import Meter
 from holdfast.surfaces.proxy.preparing import Prepared
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT
@@ -189,7 +190,7 @@ class _JoinedStream:
     async def _rounds(self, relay: Relay, reply: Reply) -> AsyncGenerator[bytes]:
         first = sent = self._prepared.sent
         while True:
-            async with aclosing(reply.chunks()) as chunks:
+            async with aclosing(self._chunks(relay, reply)) as chunks:
                 last: Sequence[bytes] = ()
                 async for chunk in chunks:
                     fed = None
@@ -219,6 +220,19 @@ class _JoinedStream:
             reply = await self._next_reply(sent)
             for out in relay.continue_with():
                 yield out
+
+    async def _chunks(self, relay: Relay, reply: Reply) -> AsyncGenerator[bytes]:
+        """Yield the upstream's chunks; an internal error after the answer's end only ends them."""
+        try:
+            async with aclosing(reply.chunks()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except Exception as error:
+            # Gemini's streams have no last event: the client may hold the whole answer when
+            # reading on fails, and would get its calls twice if the request went out again.
+            if not (is_internal(error) and relay.has_end):
+                raise
+            self._faults.add("relay", error)
 
     async def _fed(self, relay: Relay, chunk: bytes) -> _Fed:
         """Read a chunk; an event of many megabytes is read off the event loop."""

@@ -228,6 +228,11 @@ class Relay:
         return self._joiner.over
 
     @property
+    def has_end(self) -> bool:
+        """Whether the latest upstream stream has given its stop reason; usage may follow."""
+        return self._joiner.ended
+
+    @property
     def failed(self) -> bool:
         """Whether the upstream reported an error, or broke off before its end."""
         return self._joiner.failed
