@@ -187,6 +187,8 @@ def compare(program: Program, console: Console) -> dict[str, Outcome]:
         state = "failed" if outcome.trouble else "ok"
         words = f"{program.label}, {way}: {state}, {outcome.calls} requests"
         console.print(f"{words} in a window of {outcome.window:,} tokens")
+        if outcome.trouble:  # at once: the table comes only after the last client
+            console.print(f"  {outcome.trouble}", markup=False)
     return outcomes
 
 
