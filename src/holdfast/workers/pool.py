@@ -23,7 +23,7 @@ from holdfast.cite import Citation, CitingRules, count
 from holdfast.errors import ExtractError, HoldfastError
 from holdfast.expand import ExpandOptions, Expansion
 from holdfast.expand.expansion import miss
-from holdfast.extract import FORMATS, Extracted, FileKind
+from holdfast.extract import Extracted, FileKind
 from holdfast.store.refs import canonical
 from holdfast.tokens import TokenCount
 from holdfast.wire.strict import Limits
@@ -54,6 +54,8 @@ _THREADS = 64
 _LONG_LANE_BYTES = 1_000_000
 """From here on work has a lane of its own, so that nobody's short work waits behind it."""
 _LEAST_SECONDS = 0.05
+_READING_SHARE = 0.6
+"""Of the deadline, for the pages of a file: what was read by then is returned, and not lost."""
 _OPEN_LESS = "Ask for a few lines or another page, or answer with what you have."
 _log = logging.getLogger("holdfast.workers")
 _T = TypeVar("_T")
@@ -189,16 +191,15 @@ class Workers:
         return result.count
 
     def extract(self, data: bytes, kind: FileKind, url: str = "") -> Extracted:
-        """Read the text of a file; of one that a parser takes apart, always in a worker.
+        """Return the text of a file; one that a parser takes apart is always read in a worker.
 
         Raises:
             ExtractError: it has none, or reading it took too long or too much memory.
         """
-        least = 0 if kind in FORMATS else LARGE_BYTES
+        least = LARGE_BYTES if kind == "text" else 0
+        task = ExtractTask(kind, _READING_SHARE * self.limits.seconds, url)
         try:
-            result = self.perform(
-                ExtractTask(kind, url), data, self.limits.seconds, at_once_below=least
-            )
+            result = self.perform(task, data, self.limits.seconds, at_once_below=least)
         except WorkerGoneError as gone:
             self.overran(gone.kind)
             raise ExtractError(f"reading the file {gone}") from None
