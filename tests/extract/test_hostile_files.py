@@ -55,20 +55,21 @@ def test_the_text_of_a_file_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_part_longer_than_the_bound_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "MOST_TEXT", 1_000)
-    assert read_parts(repeat("x" * 3_000)) == (["x" * 1_000], True)
-    assert read_parts(["x" * 1_000]) == (["x" * 1_000], False)
+    assert read_parts(repeat("x" * 3_000)) == (["x" * 1_000], True, False)
+    assert read_parts(["x" * 1_000]) == (["x" * 1_000], False, False)
 
 
 def test_empty_parts_without_end_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "MOST_PARTS", 1_000)
-    assert read_parts(repeat("")) == ([""] * 1_000, True)
+    assert read_parts(repeat("")) == ([""] * 1_000, True, False)
 
 
 def test_after_its_time_a_file_gives_the_pages_that_were_read() -> None:
-    assert read_parts(repeat("page"), seconds=0) == (["page"], True)
+    assert read_parts(repeat("page"), seconds=0) == (["page"], True, True)
     extracted = extract(pdf("one", "two", "three"), "pdf", seconds=0)
     assert extracted.text == "one"
     assert extracted.note == "2 pages behind the first 1 were not read"
+    assert extracted.is_late
     assert extract(epub("<p>one</p>", "<p>two</p>"), "epub", seconds=0).text == "two"
 
 

@@ -11,6 +11,7 @@ import io
 import time
 import zipfile
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from holdfast.errors import ExtractError
 
@@ -20,27 +21,36 @@ MOST_PARTS = 1_000_000
 """Parts read from one file: empty paragraphs cost memory as well."""
 MOST_UNPACKED = 200_000_000
 """Bytes of all members of an archive, unpacked."""
-READ_SECONDS = 18.0
+READ_SECONDS = 27.0
 """Time for the parts of one file. A worker is killed at its deadline, and its text is then lost."""
 NOT_READ = "the text after the first {:,} characters was not read"
 
 
-def read_parts(parts: Iterable[str], seconds: float = READ_SECONDS) -> tuple[list[str], bool]:
-    """Return the first parts within the bounds, and whether parts are missing.
+class Parts(NamedTuple):
+    """The parts of a file that were read."""
 
-    The first part is always read: a slow file gives something.
-    """
+    texts: list[str]
+    is_cut: bool = False
+    """Parts are missing."""
+    is_late: bool = False
+    """Parts are missing because the time was over: another run may read more."""
+
+
+def read_parts(parts: Iterable[str], seconds: float = READ_SECONDS) -> Parts:
+    """Return the first parts within the bounds; always the first, so that a slow file gives some."""
     texts: list[str] = []
     left = MOST_TEXT
     until = time.monotonic() + seconds
     for part in parts:
         if len(part) > left:
-            return [*texts, part[:left]], True
-        if texts and (len(texts) >= MOST_PARTS or time.monotonic() >= until):
-            return texts, True
+            return Parts([*texts, part[:left]], is_cut=True)
+        if len(texts) >= MOST_PARTS:
+            return Parts(texts, is_cut=True)
+        if texts and time.monotonic() >= until:
+            return Parts(texts, is_cut=True, is_late=True)
         texts.append(part)
         left -= len(part)
-    return texts, False
+    return Parts(texts)
 
 
 def open_archive(data: bytes, name: str) -> zipfile.ZipFile:

@@ -34,6 +34,7 @@ class Book(NamedTuple):
     text: str
     title: str
     note: str
+    is_late: bool
 
 
 class _Package:
@@ -84,7 +85,7 @@ def read_epub(data: bytes, seconds: float = READ_SECONDS) -> Book:
             posixpath.normpath(posixpath.join(folder, unquote(href))) for href in hrefs if href
         )
         readable = [n for n in names if members.get(n, MOST_PAGE_BYTES + 1) <= MOST_PAGE_BYTES]
-        pages, is_cut = read_parts(_pages(archive, readable[:MOST_PAGES]), seconds)
+        pages, is_cut, is_late = read_parts(_pages(archive, readable[:MOST_PAGES]), seconds)
     if not any(page.strip() for page in pages):
         raise ExtractError("the e-book has no text", fix="If it is protected, give a free copy.")
     text = PAGE_END.join(pages)
@@ -92,7 +93,7 @@ def read_epub(data: bytes, seconds: float = READ_SECONDS) -> Book:
     note = f"{missing:,} of {len(package.order):,} parts could not be read" if missing else ""
     if is_cut:
         note = NOT_READ.format(len(text))
-    return Book(text, " ".join(package.title.split()), note)
+    return Book(text, " ".join(package.title.split()), note, is_late)
 
 
 def _pages(archive: zipfile.ZipFile, names: list[str]) -> Iterator[str]:

@@ -35,6 +35,9 @@ class Extracted(msgspec.Struct, frozen=True, kw_only=True, tag="extracted"):
     note: str = ""
     """What of it could not be read, or was read otherwise than it stands."""
 
+    is_late: bool = False
+    """Whether pages are missing because the time was over: another run may read more."""
+
     def __repr__(self) -> str:
         return f"<Extracted {len(self.text)} characters>"
 
@@ -65,15 +68,25 @@ def _read(data: bytes, kind: FileKind, url: str, seconds: float) -> Extracted:
     match kind:
         case "pdf":
             pdf = read_pdf(data, seconds)
-            return Extracted(text=pdf.text, title=pdf.title, published=pdf.published, note=pdf.note)
+            return Extracted(
+                text=pdf.text,
+                title=pdf.title,
+                published=pdf.published,
+                note=pdf.note,
+                is_late=pdf.is_late,
+            )
         case "docx":
             word = read_word(data, seconds)
             return Extracted(
-                text=word.text, title=word.title, published=word.published, note=word.note
+                text=word.text,
+                title=word.title,
+                published=word.published,
+                note=word.note,
+                is_late=word.is_late,
             )
         case "epub":
             book = read_epub(data, seconds)
-            return Extracted(text=book.text, title=book.title, note=book.note)
+            return Extracted(text=book.text, title=book.title, note=book.note, is_late=book.is_late)
         case "html":
             text, note = decoded(data)
             web = read_web(text, url)

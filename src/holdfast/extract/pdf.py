@@ -19,6 +19,8 @@ from holdfast.extras import how_to_install
 PAGE_END = "\f"
 MOST_PAGES = 5_000
 _PACKAGE = "pypdf"
+_DRAWN = ("/Contents", "/Resources")
+"""Parts of a page that decide its text."""
 
 
 class Pdf(NamedTuple):
@@ -28,6 +30,7 @@ class Pdf(NamedTuple):
     title: str
     published: float | None
     note: str
+    is_late: bool
 
 
 def read_pdf(data: bytes, seconds: float = READ_SECONDS) -> Pdf:
@@ -44,7 +47,7 @@ def read_pdf(data: bytes, seconds: float = READ_SECONDS) -> Pdf:
     reader = pypdf.PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):
         raise ExtractError("the PDF is encrypted", fix="Give a copy without a password.")
-    pages, is_cut = read_parts(_pages(reader), seconds)
+    pages, is_cut, is_late = read_parts(_pages(reader), seconds)
     if not any(page.strip() for page in pages):
         raise ExtractError("the PDF has no text: a scan?", fix="Run it through OCR first.")
     left = len(reader.pages) - len(pages)
@@ -52,25 +55,21 @@ def read_pdf(data: bytes, seconds: float = READ_SECONDS) -> Pdf:
     text = PAGE_END.join(pages)
     if is_cut and not left:
         note = NOT_READ.format(len(text))
-    return Pdf(text, *_about(reader), note)
+    return Pdf(text, *_about(reader), note, is_late)
 
 
 def _pages(reader: Any) -> Iterator[str]:
     """Yield the text of each page.
 
-    A page object is read once: a file may list one 5,000 times. Different pages that share one long
-    content take the time that `read_parts` allows.
+    Pages that share their content and fonts are read once: a file may list one page 5,000 times, or
+    give 5,000 pages one long content.
     """
-    texts: dict[int, str] = {}
+    texts: dict[str, str] = {}
     for page in reader.pages[:MOST_PAGES]:
-        reference = page.indirect_reference
-        key = reference.idnum if reference is not None else 0
-        text = texts.get(key) if key else None
-        if text is None:
-            text = (page.extract_text() or "").replace(PAGE_END, "\n").rstrip()
-        if key:
-            texts[key] = text
-        yield text
+        key = repr([page.raw_get(name) for name in _DRAWN if name in page])
+        if key not in texts:
+            texts[key] = (page.extract_text() or "").replace(PAGE_END, "\n").rstrip()
+        yield texts[key]
 
 
 def _about(reader: Any) -> tuple[str, float | None]:

@@ -33,6 +33,7 @@ class Word(NamedTuple):
     title: str
     published: float | None
     note: str
+    is_late: bool
 
 
 def read_word(data: bytes, seconds: float = READ_SECONDS) -> Word:
@@ -49,14 +50,14 @@ def read_word(data: bytes, seconds: float = READ_SECONDS) -> Word:
 
     open_archive(data, "Word file").close()
     document = docx.Document(io.BytesIO(data))
-    parts, is_cut = read_parts(_parts(document), seconds)
+    parts, is_cut, is_late = read_parts(_parts(document), seconds)
     text = "".join(parts).removeprefix(_BLOCK_END)
     if not text.strip():
         raise ExtractError("the Word file has no text")
     about = document.core_properties
     date = about.modified or about.created
     note = NOT_READ.format(len(text)) if is_cut else ""
-    return Word(text, about.title or "", date.timestamp() if date else None, note)
+    return Word(text, about.title or "", date.timestamp() if date else None, note, is_late)
 
 
 def _parts(document: Any) -> Iterator[str]:

@@ -54,7 +54,7 @@ _THREADS = 64
 _LONG_LANE_BYTES = 1_000_000
 """From here on work has a lane of its own, so that nobody's short work waits behind it."""
 _LEAST_SECONDS = 0.05
-_READING_SHARE = 0.6
+_READING_SHARE = 0.9
 """Of the deadline, for the pages of a file: what was read by then is returned, and not lost."""
 _OPEN_LESS = "Ask for a few lines or another page, or answer with what you have."
 _log = logging.getLogger("holdfast.workers")
