@@ -37,7 +37,7 @@ class Parts(NamedTuple):
 
 
 def read_parts(parts: Iterable[str], seconds: float = READ_SECONDS) -> Parts:
-    """Return the first parts within the bounds; always the first, so that a slow file gives some."""
+    """Return the first parts within the bounds, and at least one: a slow file gives some text."""
     texts: list[str] = []
     left = MOST_TEXT
     until = time.monotonic() + seconds
