@@ -23,7 +23,7 @@ TOOLS = [
 TEXTS = {"steal": "\x1b[31mred\x1b[0m \x1b]52;c;AAAA\x07 clipboard", "huge": "word " * 100_000}
 
 
-BOASTS = {"tools": {}, "prompts": {}, "resources": {}}
+BOASTS: dict[str, Any] = {"tools": {}, "prompts": {}, "resources": {}}
 NO_METHOD = {"error": {"code": -32601, "message": "\x1b[2Jno such method"}}
 
 
