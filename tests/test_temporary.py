@@ -46,21 +46,22 @@ def test_the_folder_of_a_killed_process_is_removed_and_that_of_a_running_one_is_
     ) as holder:
         assert holder.stdout is not None
         folder = Path(holder.stdout.readline().strip())
-        age(folder)
+        age(folder.parent)
         assert remove_stale_folders() == 0
         assert (folder / "secret.txt").exists()
         holder.kill()
     assert folder.exists()
     assert remove_stale_folders() == 1
-    assert not folder.exists()
+    assert not folder.parent.exists()
 
 
 def test_a_folder_is_removed_at_its_end() -> None:
     with temporary_folder() as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
-        age(folder)
+        assert list(folder.iterdir()) == []
+        age(folder.parent)
         assert remove_stale_folders() == 0
-    assert not folder.exists()
+    assert not folder.parent.exists()
 
 
 def test_folders_that_are_not_ours_stay(folders: Path) -> None:

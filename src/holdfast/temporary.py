@@ -29,7 +29,7 @@ _YOUNGEST_SECONDS = 60.0
 
 @contextmanager
 def temporary_folder(purpose: str = "") -> Iterator[Path]:
-    """Yield a new folder that only this user can read, and remove it at the end."""
+    """Yield a new, empty folder that only this user can read, and remove it at the end."""
     prefix = f"{_PREFIX}{purpose}-" if purpose else _PREFIX
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
         descriptor = os.open(Path(name, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
@@ -37,7 +37,9 @@ def temporary_folder(purpose: str = "") -> Iterator[Path]:
             if _fcntl is not None:
                 with suppress(OSError):  # a file system without locks
                     _fcntl.flock(descriptor, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
-            yield Path(name)
+            folder = Path(name, "files")  # without the lock: programs start in an empty folder
+            folder.mkdir(mode=0o700)
+            yield folder
         finally:
             os.close(descriptor)
 
