@@ -159,7 +159,7 @@ class _JoinedStream:
                 self._end(status)
 
     def _add_given(self, piece: bytes) -> None:
-        """Count a piece that the client gets, and keep it if the whole answer may be given again."""
+        """Count a piece that the client gets, and keep it for the answer cache."""
         self._has_begun = True
         self._blocks += piece.count(_BLOCK_START)
         with self._faults.caught("answer cache"):
