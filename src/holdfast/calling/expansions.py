@@ -19,6 +19,7 @@ from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import parse_call, recalling
 from holdfast.expand.finding import CALLERS, FINDERS
 from holdfast.faults import Faults
+from holdfast.trim.worth import latest_question, words_of
 from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Hidden, continuation
@@ -127,6 +128,8 @@ class Expansions:
         self._make_room = make_room
         self._looked_at: list[Conversation] = []
         """Requests whose room was asked for; the first is the one that went out."""
+        self._question = ""
+        """What the user asked last: searched for where a call finds nothing."""
         self._rounds = 0
         self._tried = 0
         self._tellings = 0
@@ -138,6 +141,7 @@ class Expansions:
     ) -> OpeningStep:
         """Answer the hidden calls of a turn; where they are not alone, it is the client's."""
         self._looked_at.append(sent)
+        self._question = self._question or words_of(latest_question(sent.messages))
         if alone:
             answers, following, turn = await self._fitting(sent, turn, calls)
         else:
@@ -277,7 +281,7 @@ class Expansions:
                 return await self._recalled(recalling.parse_query(call.arguments), most)
             if self._finder is not None and call.name in FINDERS | CALLERS:
                 return _Part(await self._finder.answer(call, most))
-            ref, options = parse_call(call.arguments)
+            ref, options = parse_call(call.arguments, self._question)
             capped = msgspec.structs.replace(options, max_tokens=min(options.max_tokens, most))
             expansion = await self._engine.expand_ref(ref, capped, opener=call.name)
             return _Part(expansion.text, is_opened=not expansion.reason)

@@ -2,7 +2,7 @@
 
 Small models copy every example of a citation into one call, leave placeholders in, wrap the JSON in
 a fence or drop the prefix of a ref: of 26 calls that a model of 1.5 billion parameters made, 22
-held a literal "…" and none was understood. So nothing but a missing ref is refused here. Options that
+held a literal "…" and none was understood. So only a missing ref is refused here. Options that
 contradict each other become attempts, the most specific one first; `expand` shows the first that
 finds something. Programs are read strictly, by `ExpandOptions.parse`.
 """
@@ -36,9 +36,11 @@ _PLACEHOLDERS = frozenset(
 )  # fmt: skip
 _LONGEST_WORDS = 2_000
 """Characters of a question that are used: a longer one is a pasted document."""
+_LONGEST_NAME = 200
 _LONGEST_ARGUMENTS = 100_000
 """Characters of arguments that are searched for JSON or a ref where they are not JSON."""
-_WRAPPING = "`'\"“”‘’ \t\r\n"
+_WRAPPING = "`'\"\u201c\u201d\u2018\u2019 \t\r\n"
+"""What models put around a value: quotes of every kind, and the backticks of Markdown."""
 
 # Each begins at a fixed place and has bounded repetitions, so each is linear.
 _BARE_REF = re.compile(r"\b([a-z][a-z0-9_]{0,39}:[0-9a-f]{16,64})(?![0-9a-f])")
@@ -87,11 +89,11 @@ def _arguments(arguments: object) -> dict[str, Any]:
             arguments = value
             break
         else:
-            return {"ref_id": text}
+            return {"ref_id": _ref_shaped(text)}
     if isinstance(arguments, list) and len(arguments) == 1:
         arguments = arguments[0]
     if isinstance(arguments, str):
-        return {"ref_id": arguments[:_LONGEST_ARGUMENTS]}
+        return {"ref_id": _ref_shaped(arguments[:_LONGEST_ARGUMENTS])}
     return read_arguments(arguments)
 
 
@@ -114,16 +116,20 @@ def _take_ref(given: dict[str, Any]) -> str:
 
 
 def _ref_in(text: str) -> str:
-    """Return the ref in a text, with its prefix; a text that holds none as it is, if it is short.
+    """Return the ref in a text, with its prefix; where there is none, the text itself.
 
-    What is no ref is answered by the store's own words for it.
+    The answer then says what a ref looks like.
     """
+    return _ref_shaped(text) or text.strip(_WRAPPING + "[]()<>")[:_LONGEST_NAME]
+
+
+def _ref_shaped(text: str) -> str:
     if match := REF.search(text):
         return match[0]
     if match := _BARE_REF.search(text):
         return match[0] if parse_ref(match[0]) else f"ref:{match[1]}"
     name = text.strip(_WRAPPING + "[]()<>")
-    return name if parse_ref(name) or 0 < len(name) <= 200 else ""
+    return name if parse_ref(name) else ""
 
 
 # --- options -------------------------------------------------------------------------------------
@@ -145,7 +151,8 @@ def _options(given: dict[str, Any], question: str) -> ExpandOptions:
         msgspec.structs.replace(each, page=1 if each.around else max(page, each.page), **common)
         for each in dict.fromkeys(attempts or [ExpandOptions()])
     )
-    return msgspec.structs.replace(first, otherwise=tuple(others))
+    options: ExpandOptions = msgspec.structs.replace(first, otherwise=tuple(others))
+    return options
 
 
 def _read(given: dict[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -156,7 +163,9 @@ def _read(given: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     for raw_name, raw in given.items():
         name = raw_name.strip().lower()
         name = _SYNONYMS.get(name, name)
-        value = raw.strip(_WRAPPING) if isinstance(raw, str) else raw
+        value = raw
+        if isinstance(raw, str):  # quotes belong to a pattern, backticks hardly ever
+            value = raw.strip("`" if name == "pattern" else _WRAPPING)
         if value is None or value in ("", [], {}):
             continue
         try:
@@ -184,7 +193,8 @@ def _is_placeholder(value: object, name: str) -> bool:
     if not isinstance(value, str):
         return False
     words = value.strip("<>[]{}()" + _WRAPPING).lower()
-    return words in _PLACEHOLDERS or words == name or (value[0] == "<" and value[-1] == ">")
+    is_marked = value.startswith("<") and value.endswith(">")
+    return is_marked or words in _PLACEHOLDERS or words == name
 
 
 def _attempts(values: dict[str, Any]) -> Iterator[ExpandOptions]:
@@ -197,6 +207,8 @@ def _attempts(values: dict[str, Any]) -> Iterator[ExpandOptions]:
     for name in ("lines", "pattern", "around", "query"):
         if name in values:
             yield ExpandOptions(**{name: values[name]})
+        if name == "pattern" and name in values:  # `foo(` was meant as it stands
+            yield ExpandOptions(around=values[name].strip())
 
 
 def _attempts_for(find: str) -> Iterator[ExpandOptions]:

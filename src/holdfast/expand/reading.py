@@ -85,7 +85,7 @@ def expand(  # noqa: PLR0913 what to open, and how to say it, by name
 def _in_order(opened: Opened, options: ExpandOptions) -> list[ExpandOptions]:
     """Return what to try, copies of the citation's own examples last.
 
-    Models that guess copy every example into one call; what they wrote themselves is what they want.
+    Models that guess copy every example into one call, beside the words that they mean.
     """
     most = options.max_tokens
     attempts = [msgspec.structs.replace(options, otherwise=())]
@@ -99,11 +99,10 @@ def _used(
     attempt: ExpandOptions, attempts: list[ExpandOptions], failure: ExpandError | Nothing | None
 ) -> str:
     """Return which way of several was taken, and why; nothing if there was only one."""
-    if len(attempts) == 1:
+    if len({_way(each) for each in attempts}) == 1:
         return ""
-    if failure is None:
-        return f"by {_way(attempt)}" if len({_way(each) for each in attempts}) > 2 else ""
-    return f"by {_way(attempt)}, because {_way(attempts[0])} finds nothing"
+    why = f", because {_way(attempts[0])} finds nothing" if failure is not None else ""
+    return f"by {_way(attempt)}{why}"
 
 
 def _way(options: ExpandOptions) -> str:
