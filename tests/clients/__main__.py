@@ -11,7 +11,9 @@ left out, with the reason.
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -220,13 +222,28 @@ def run(
     """Run a program against the upstream: directly, or through a proxy with these settings."""
     reader = reader_of(program)
     reader.opens_early = bool(settings)
-    with Upstream(window=window) as upstream, tempfile.TemporaryDirectory() as folder:
+    with Upstream(window=window) as upstream, same_folder() as folder:
         upstream.always = reader
         with address(upstream, settings) as (url, proxy):
             printed = talk(Launch(program, url, Path(folder)), prompts(questions))
             split = sessions_trouble(proxy) if proxy is not None else ""
     outcome = judged(printed, questions, upstream, window, reader)
     return outcome if outcome.trouble else replace(outcome, trouble=split)
+
+
+@contextmanager
+def same_folder() -> Iterator[str]:
+    """Yield an empty folder that has the same name in every run.
+
+    Programs write their folder into each request, and random names differ in tokens: by chance a
+    run through the proxy had 257 tokens more than the one without it.
+    """
+    folder = Path(tempfile.gettempdir()) / f"holdfast-clients-{os.getpid()}"
+    folder.mkdir()
+    try:
+        yield str(folder)
+    finally:
+        shutil.rmtree(folder)
 
 
 def prompts(questions: list[int]) -> list[str]:
@@ -268,7 +285,7 @@ def judged(
 def run_wrapped(program: Program, questions: list[int]) -> Outcome:
     """Run a program as `holdfast wrap` does; the upstream stands where the vendor would."""
     reader = reader_of(program)
-    with Upstream(window=NATIVE) as upstream, tempfile.TemporaryDirectory() as folder:
+    with Upstream(window=NATIVE) as upstream, same_folder() as folder:
         upstream.always = reader
         settings = {f"HOLDFAST_{family.upper()}_UPSTREAM": upstream.url for family in FAMILIES}
         settings["HOLDFAST_STORE_URL"] = f"sqlite:{folder}/store.db"
