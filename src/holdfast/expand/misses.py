@@ -25,7 +25,7 @@ def missing(ref: str, info: RefInfo | None, *, count: Count) -> Expansion:
         step = f"{_what(info)}Call {_origin(info)} again to get it anew."
     elif parse(ref) is None:
         reason = "this is not a ref"
-        step = f"A ref looks like {_FORM}; copy it from the conversation as it stands."
+        step = f'Copy a ref from the conversation as it stands: {{"ref_id": "{_FORM}"}}.'
     else:
         reason = "no content is stored under this ref"
         step = "Check it against the conversation; if it is right, call the original tool again."
