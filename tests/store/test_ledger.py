@@ -22,14 +22,8 @@ def call(token: str, tokens: int, *, day: int = 7, least: int = 0) -> Reservatio
     )
 
 
-async def use_of(store: Store, scope: Scope = HERE, day: int = 7, now: float = 0.0) -> DayUse:
-    """Look at a day's use: what no limit admits is not reserved."""
-    wanted = call("look", 1, day=day)
-    full = Amount(1, 0.0)
-    admitted, use = await store.ledger.reserve(scope, wanted, full, now)
-    if admitted:
-        await store.ledger.settle(scope, wanted, Amount())
-    return use
+async def use_of(store: Store, scope: Scope = HERE, day: int = 7) -> DayUse:
+    return await store.ledger.day_use(scope, day)
 
 
 def test_of_many_at_once_only_those_go_that_fit_together(opener: Opener) -> None:
@@ -96,8 +90,12 @@ def test_what_a_process_left_when_it_died_counts_with_its_least(opener: Opener) 
         assert (await store.ledger.reserve(HERE, lost, LIMITS, 0.0))[0]
         assert (await store.ledger.reserve(HERE, held, LIMITS, 0.0))[0]
         await store.ledger.renew(HERE, "held", LATER * 2)
-        use = await use_of(store, now=LATER)
-        assert (use.used, use.reserved, use.open_calls) == (Amount(4), Amount(40), 1)
+        assert (await use_of(store)).reserved == Amount(80)
+        next_call = call("next", 1)
+        assert (await store.ledger.reserve(HERE, next_call, LIMITS, LATER))[0]
+        use = await use_of(store)
+        assert (use.used, use.reserved, use.open_calls) == (Amount(4), Amount(41), 2)
+        await store.ledger.settle(HERE, next_call, Amount())
         # It was only slow: what it used beyond its least is added, once.
         await store.ledger.settle(HERE, lost, Amount(10))
         await store.ledger.settle(HERE, held, Amount(1))

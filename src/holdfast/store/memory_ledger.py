@@ -5,6 +5,8 @@ memory_ledger: after usage_ledger, before memory. The other ledgers are tested a
 
 from __future__ import annotations
 
+from functools import reduce
+
 import msgspec
 
 from holdfast.store.scope import Scope
@@ -28,6 +30,14 @@ class MemoryLedger(UsageLedger):
         self._used: dict[tuple[_Owner, int], Amount] = {}
         self._open: dict[_Owner, dict[str, Reservation]] = {}
 
+    async def day_use(self, scope: Scope, day: int) -> DayUse:
+        """Return the use of one day."""
+        owner = _owner(scope)
+        today = [one.most for one in self._open.get(owner, {}).values() if one.day == day]
+        reserved = reduce(Amount.plus, today, Amount())
+        used = self._used.get((owner, day), Amount())
+        return DayUse(used=used, reserved=reserved, open_calls=len(today))
+
     async def reserve(
         self, scope: Scope, wanted: Reservation, limits: Amount, now: float
     ) -> tuple[bool, DayUse]:
@@ -38,12 +48,7 @@ class MemoryLedger(UsageLedger):
             await self.settle(scope, one, one.least)
         for key in [key for key in self._used if key[1] < wanted.day - KEPT_DAYS]:
             del self._used[key]
-        today = [one.most for one in mine.values() if one.day == wanted.day]
-        reserved = Amount()
-        for amount in today:
-            reserved = reserved.plus(amount)
-        used = self._used.get((owner, wanted.day), Amount())
-        use = DayUse(used=used, reserved=reserved, open_calls=len(today))
+        use = await self.day_use(scope, wanted.day)
         admitted = admits(use, wanted.most, limits)
         if admitted:
             mine[wanted.token] = wanted

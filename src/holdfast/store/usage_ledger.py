@@ -87,6 +87,10 @@ class UsageLedger(ABC):
     """The calls on the ledger; each store has one that makes them true."""
 
     @abstractmethod
+    async def day_use(self, scope: Scope, day: int) -> DayUse:
+        """Return the use of one day."""
+
+    @abstractmethod
     async def reserve(
         self, scope: Scope, wanted: Reservation, limits: Amount, now: float
     ) -> tuple[bool, DayUse]:

@@ -71,6 +71,15 @@ class PostgresLedger(UsageLedger):
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    async def day_use(self, scope: Scope, day: int) -> DayUse:
+        """Return the use of one day."""
+        owner = (scope.workspace, scope.user)
+
+        async def work(connection: Connection) -> DayUse:
+            return await _day_use(connection, owner, day)
+
+        return await self._database.transact(work)
+
     async def reserve(
         self, scope: Scope, wanted: Reservation, limits: Amount, now: float
     ) -> tuple[bool, DayUse]:

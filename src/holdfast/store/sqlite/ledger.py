@@ -6,10 +6,12 @@ for a reservation is still true when it is written, whatever other processes do.
 
 from __future__ import annotations
 
+from typing import Any
+
 import apsw
 
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite.writer import Writer
+from holdfast.store.sqlite.writer import Readers, Writer
 from holdfast.store.usage_ledger import (
     KEPT_DAYS,
     Amount,
@@ -23,8 +25,14 @@ from holdfast.store.usage_ledger import (
 class SqliteLedger(UsageLedger):
     """Keeps daily use in the file of the store."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, readers: Readers) -> None:
         self._writer = writer
+        self._readers = readers
+
+    async def day_use(self, scope: Scope, day: int) -> DayUse:
+        """Return the use of one day."""
+        owner = (scope.workspace, scope.user)
+        return await self._readers.read(lambda db: _day_use(db, owner, day))
 
     async def reserve(
         self, scope: Scope, wanted: Reservation, limits: Amount, now: float
@@ -76,7 +84,7 @@ class SqliteLedger(UsageLedger):
 
 def _settle_expired(db: apsw.Connection, owner: tuple[str, str], now: float) -> None:
     """Count the reservations of processes that died with their least."""
-    rows = db.execute(
+    rows: list[Any] = db.execute(
         "DELETE FROM reservations WHERE workspace = ? AND owner = ? AND expires_at <= ?"
         " RETURNING day, least_tokens, least_dollars",
         (*owner, now),
@@ -86,15 +94,16 @@ def _settle_expired(db: apsw.Connection, owner: tuple[str, str], now: float) -> 
 
 
 def _day_use(db: apsw.Connection, owner: tuple[str, str], day: int) -> DayUse:
-    used = db.execute(
+    used: Any = db.execute(
         "SELECT tokens, dollars FROM daily_usage WHERE workspace = ? AND owner = ? AND day = ?",
         (*owner, day),
     ).fetchone()
-    calls, tokens, dollars = db.execute(
+    reserved: Any = db.execute(
         "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(dollars), 0.0) FROM reservations"
         " WHERE workspace = ? AND owner = ? AND day = ?",
         (*owner, day),
     ).fetchone()
+    calls, tokens, dollars = reserved
     return DayUse(
         used=Amount(*used) if used else Amount(),
         reserved=Amount(tokens, dollars),

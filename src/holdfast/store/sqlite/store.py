@@ -110,7 +110,7 @@ class SqliteStore:
         """Tools and their schemas."""
         self.journal: JournalShelf = journal.SqliteJournal(writer, readers, clock)
         """What was done, entry behind entry."""
-        self.ledger: UsageLedger = SqliteLedger(writer)
+        self.ledger: UsageLedger = SqliteLedger(writer, readers)
         """Daily use of tenants."""
         self._noting: asyncio.Future[None] | None = None
         """The access noted last, until it is written."""
