@@ -202,7 +202,7 @@ def references(value: Any, family: Family) -> Iterator[str]:
         if isinstance(one, list):
             pending += one
         elif isinstance(one, dict):
-            if family == "openai" and _is_reference(one):
+            if _is_reference(one):
                 yield from _texts(one.get("id"))
             skipped = _CALLS.get(family, frozenset())
             for name, inside in one.items():
@@ -211,7 +211,7 @@ def references(value: Any, family: Family) -> Iterator[str]:
                     continue
                 if key == "input" and one.get("type") in skipped:
                     continue
-                yield from _named(key, inside, family)
+                yield from _named(key, inside)
                 pending.append(inside)
 
 
@@ -227,7 +227,7 @@ def _is_reference(item: dict[str, Any]) -> bool:
     return False
 
 
-def _named(key: str, value: Any, family: Family) -> Iterator[str]:
+def _named(key: str, value: Any) -> Iterator[str]:
     if key == "s3location" or (key == "fileuri" and _is_bucket(value)):
         yield "bucket"  # the account's own storage: nobody's object, so it is always refused
     elif key == "skillid":
@@ -238,10 +238,9 @@ def _named(key: str, value: Any, family: Family) -> Iterator[str]:
         return  # a text, of completions and images
     elif key in _ID_KEYS or key.endswith(_ID_ENDS):
         for text in _texts(value):
-            if family == "gemini" or key in ("fileuri", "cachedcontent"):
-                yield from _GEMINI_NAME.findall(text)
-            else:
-                yield text
+            names = _GEMINI_NAME.findall(text)
+            if names or not (key == "fileuri" and "://" in text):  # an address of the web is none
+                yield from names or [text]
 
 
 def _is_bucket(value: Any) -> bool:

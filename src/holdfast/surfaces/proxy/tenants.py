@@ -86,8 +86,15 @@ def credentials(headers: Collection[tuple[str, str]], query: str = "") -> frozen
 
 def plain_key(value: str) -> str:
     """The key in a header; the scheme before it is written in any case (RFC 9110, 11.1)."""
-    scheme, _, rest = value.strip().partition(" ")
-    return rest.strip() if scheme.lower() == "bearer" else value.strip()
+    words = value.split(None, 1)
+    return words[1].strip() if len(words) > 1 and words[0].lower() == "bearer" else value.strip()
+
+
+def presented(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
+    """Return all that a request's headers show as a token or key, as ASGI gives them."""
+    listed = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+    tokens = [value.strip() for name, value in listed if name == TOKEN_HEADER]
+    return [*filter(None, tokens), *credentials(listed)]
 
 
 def token_names(given: Iterable[str], settings: Settings) -> frozenset[str]:
