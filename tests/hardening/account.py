@@ -29,7 +29,7 @@ _OBJECTS = re.compile(
     r"|cachedcontents|responses|chat/completions|assistants|threads)(?:/([^/]+))?(?:/.*)?$"
 )
 _BILLED = re.compile(
-    r"(?:/(?:chat/completions|completions|responses|messages|embeddings|embed|complete|invoke|chat"
+    r"(?:/(?:chat/completions|completions|responses|messages|embeddings|embed|v1/complete|invoke|chat"
     r"|converse|generations|batches|rerank)"
     r"|:(?:generatecontent|streamgeneratecontent|embedcontent|batchembedcontents|predict))$"
 )
@@ -82,7 +82,10 @@ class Account(HttpSending):
             self.breaches.append(f"{tenant} chose the project")
         await self._pause()
         path = _lenient(url)
-        yield await self._reply(method, path, tenant, _body(body, names))
+        is_form = names.get("content-type", "").startswith("multipart/")
+        takes_form = path.endswith(("/files", "/parts", "s/edits", "s/variations", "scriptions"))
+        value = None if is_form and takes_form else _body(body)
+        yield await self._reply(method, path, tenant, value)
 
     async def _pause(self) -> None:
         for _ in range(self.chance.randrange(6)):
@@ -119,7 +122,7 @@ class Account(HttpSending):
 
     def _answered(self, path: str, tenant: str, body: dict[str, Any]) -> Reply:
         held = self.held.get(str(body.get("previous_response_id")), 0)
-        taken = len(json.dumps(body)) // 4 + held
+        taken = 1 + json.dumps(body).count("word") + held
         output = 0 if "embed" in path or "rerank" in path else self._length(body)
         value: dict[str, Any] = {}
         if path.endswith("/responses"):
@@ -155,14 +158,13 @@ def _lenient(url: str) -> str:
     return posixpath.normpath(re.sub("/+", "/", path)).lower()
 
 
-def _body(body: bytes, names: Mapping[str, str]) -> Any:
+def _body(body: bytes) -> Any:
     """Read a body whatever its type says; objects as lists of pairs."""
     for unpack in (lambda data: data, gzip.decompress, zlib.decompress):
         try:
             return json.loads(unpack(body), object_pairs_hook=lambda pairs: [*pairs, None])
         except (ValueError, OSError, zlib.error, UnicodeDecodeError, EOFError):
             continue
-    del names
     return None
 
 

@@ -228,8 +228,8 @@ class Meter:
         used = self._used()
         if not self._holds or used == self._settled:
             return
-        self._settled = used
         self._holds = await self._allowances.settle(self._holds, used)
+        self._settled = used
 
     def close(self) -> None:
         """Settle behind the answer, if that was not done before."""
