@@ -80,18 +80,19 @@ class Account(HttpSending):
         method = names.get("x-http-method-override", method).upper()
         if "openai-project" in names:
             self.breaches.append(f"{tenant} chose the project")
-        await self._pause()
         path = _lenient(url)
         is_form = names.get("content-type", "").startswith("multipart/")
         takes_form = path.endswith(("/files", "/parts", "s/edits", "s/variations", "scriptions"))
         value = None if is_form and takes_form else _body(body)
-        yield await self._reply(method, path, tenant, value)
+        reply = self._reply(method, path, tenant, value)
+        await self._pause()  # who leaves now has had its request billed
+        yield reply
 
     async def _pause(self) -> None:
         for _ in range(self.chance.randrange(6)):
             await asyncio.sleep(0)
 
-    async def _reply(self, method: str, path: str, tenant: str, pairs: Any) -> Reply:
+    def _reply(self, method: str, path: str, tenant: str, pairs: Any) -> Reply:
         last = _last(pairs)
         for name in {*_strings(pairs), *path.split("/"), "/".join(path.split("/")[-2:])}:
             known = self._known(name)

@@ -61,7 +61,7 @@ def passing_call(service: Service, request: ClientRequest, upstream: Upstream) -
     if has_body and length:
         out["content-length"] = length  # without it the upstream would get chunks
     pieces = request.upload.pieces() if has_body else b""
-    return UpstreamCall(upstream, scope["method"], normal_path(scope["path"]), url, out, pieces)
+    return UpstreamCall(upstream, scope["method"], scope["path"], url, out, pieces)
 
 
 async def guarded_call(
@@ -74,6 +74,7 @@ async def guarded_call(
     """
     there = request.route
     call = passing_call(service, request, upstream)
+    call = call._replace(path=normal_path(call.path))
     is_form = request.by_name.get("content-type", "").lower().startswith("multipart/")
     passes = is_form and is_free(call.method, call.path, has_body=True)
     if calls.is_shared(upstream):

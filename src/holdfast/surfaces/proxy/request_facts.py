@@ -29,7 +29,7 @@ _NO_ANSWER = re.compile(
 )
 _FREE = re.compile(
     r"/(?:v1|openai/v1|api/v1|v1beta|v1alpha|upload/v1|upload/v1beta|v2)/(?:"
-    r"(?:files|uploads|conversations|containers|cachedContents)(?:/[\w.-]+)*"
+    r"(?:files|uploads|conversations|containers|cachedContents)(?:/[\w-][\w.-]*)*"
     r"|vector_stores(?:/[\w-]+(?:/(?:files|file_batches)(?:/[\w-]+)*)?)?"
     r"|responses/[\w-]+/cancel|messages/batches/[\w-]+/cancel"
     r"|moderations|tokenize|detokenize|messages/count_tokens|responses/input_tokens"

@@ -120,15 +120,7 @@ def asking(headers: Iterable[tuple[str, str]], query: str, settings: Settings) -
     given = credentials(listed, query)
     named = {value.strip() for name, value in listed if name == TOKEN_HEADER}
     keys = frozenset(key for key in given if not token_names([key], settings))
-    named_tenants = [value.strip() for name, value in listed if name == TENANT_HEADER]
-    if len(named_tenants) > 1 and settings.tenant_by == "header":
-        # A gateway that adds its own header behind a client's: either could be meant.
-        raise ShapeError(
-            "a header of the request comes twice",
-            where=TENANT_HEADER,
-            fix="Have the gateway replace the header that a client sends, not add to it.",
-        )
-    header = next(iter(named_tenants), "")
+    header = next((value.strip() for name, value in listed if name == TENANT_HEADER), "")
     signer = _SIGNER.search(signature_of(listed))
     return Asking(keys, token_names(given | named, settings), header, signer[1] if signer else "")
 
