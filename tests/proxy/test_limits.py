@@ -174,6 +174,14 @@ def test_junk_beside_ones_own_key_counts_for_the_key() -> None:
         assert posted(proxy, "/v1/completions", {"authorization": "Bearer sk-2"}).status == 200
 
 
+def test_whatever_header_a_gateway_reads_the_key_from_it_counts() -> None:
+    settings = {"tenant_by": "key", "daily_tokens": 100}
+    with provider() as double, running_proxy(settings, upstream=double.url) as proxy:
+        for n in range(6):
+            posted(proxy, f"/v1/completions?key=junk-{n}", {"x-api-key": "own"})
+        assert len(double.paths) == 3
+
+
 def test_of_thirty_at_once_only_those_go_out_that_fit() -> None:
     with limited(daily_tokens=1_000) as (proxy, double):
         double.answering.clear()
@@ -325,6 +333,14 @@ def test_other_paths_are_closed_where_the_key_is_shared(method: str, path: str) 
         assert answered.status == 403, answered.body
         assert "error" in answered.json
         assert double.paths == []
+
+
+def test_without_tokens_all_tenants_are_one_persons() -> None:
+    settings = {"tenant_by": "key", "openai_key": "sk-settings"}
+    with provider() as double, running_proxy(settings, upstream=double.url) as proxy:
+        assert ask(f"{proxy.url}/v1/files").status == 200
+        assert ask(f"{proxy.url}/v1/responses/resp_1").status == 200
+        assert len(double.paths) == 2
 
 
 def test_with_the_clients_own_key_nothing_is_refused() -> None:

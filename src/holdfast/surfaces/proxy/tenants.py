@@ -185,8 +185,11 @@ class Tenants:
         elif not is_named:
             read = _KEYS_READ[upstream.family]
             sent = [pair for pair in headers if pair[0].lower() in read]
-            keys = asking(sent, query, self._settings).keys
-            names = [await self.name(Asking(frozenset({key}))) for key in sorted(keys)] or names
+            asked_in = query if upstream.family == "gemini" else ""
+            keys = asking(sent, asked_in, self._settings).keys or who.keys
+            payers = [Asking(frozenset({key})) for key in sorted(keys)]
+            payers += [Asking(signer=who.signer)] * bool(who.signer)
+            names = [await self.name(payer) for payer in payers] or names
         return [Scope(self._root.scope.user, name) for name in names]
 
     async def name(self, who: Asking) -> str:

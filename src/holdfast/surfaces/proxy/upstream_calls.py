@@ -31,7 +31,8 @@ from holdfast.surfaces.proxy.request_facts import (
     read_facts,
 )
 from holdfast.surfaces.proxy.seen import RequestSeen
-from holdfast.surfaces.proxy.service import READING, Service
+from holdfast.surfaces.proxy.service import Service
+from holdfast.surfaces.proxy.tenants import own_tokens
 from holdfast.surfaces.proxy.usage_reader import UsageReader
 
 _STREAM_BYTES_PER_TOKEN = 2
@@ -40,6 +41,8 @@ alone has a hundred bytes, so that more is counted than was shown."""
 _STORE_SECONDS = 5.0
 """How long the store may take to reserve; then `on_store_failure` applies."""
 _OK = range(200, 300)
+_READING = 4
+"""How many times faster a body is read and walked than what it holds is cited."""
 
 
 class UpstreamCall(NamedTuple):
@@ -76,8 +79,13 @@ class UpstreamCalls:
         self._faults = service.faults(seen.id)
 
     def is_shared(self, upstream: Upstream) -> bool:
-        """Return whether several tenants reach one account at an upstream."""
-        return not upstream.takes_clients_key and self._service.settings.tenant_by != "none"
+        """Return whether several tenants reach one account at an upstream.
+
+        Without tokens only this machine gets in, and all tenants are one person's.
+        """
+        settings = self._service.settings
+        has_tenants = settings.tenant_by != "none" and bool(own_tokens(settings))
+        return has_tenants and not upstream.takes_clients_key
 
     def is_guarded(self, upstream: Upstream) -> bool:
         """Return whether calls to an upstream are looked at before they are sent."""
@@ -129,7 +137,7 @@ class UpstreamCalls:
         work = partial(read_facts, call.body, call.upstream.family)
         size = len(call.body)
         try:
-            return await self._service.engine.workers.off_loop(size // READING, work)
+            return await self._service.engine.workers.off_loop(size // _READING, work)
         except WireError:
             # Another parser might read ids in what ours refuses: the second of two equal keys, say.
             if is_strict:
@@ -317,11 +325,16 @@ class _Watched:
         except UpstreamError:
             self._meter.broke_off()
             raise
-        self._reader.finish()
-        await self._take_names()
+        await self._finish()
         await self._settle()
         if held:
             yield held
+
+    async def _finish(self) -> None:
+        with self._calls._faults.caught("usage"):
+            off_loop = self._calls._service.engine.workers.off_loop
+            await off_loop(self._reader.received // _READING, self._reader.finish)
+            await self._take_names()
 
     async def _read(self, piece: bytes) -> None:
         with self._calls._faults.caught("usage"):

@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.engine.accounting import read_report
 from holdfast.engine.vendor_cache import CallTokens
+from holdfast.errors import ProviderError
 from holdfast.surfaces.proxy.provider_objects import created_names
 from holdfast.wire.answers import EventParser, watch
 
@@ -101,7 +102,12 @@ class UsageReader:
             self._add(self._watch.usage)
             self.is_final = self._watch.ended
         elif self._parser is not None:
-            for event in self._parser.feed(chunk):
+            try:
+                events = self._parser.feed(chunk)
+            except ProviderError:  # an event without an end: whoever relays the stream says so
+                self._is_good = False
+                return
+            for event in events:
                 if event.data:
                     self._read_event(event.data)
         elif len(self._body) + len(chunk) <= _MOST_BYTES:
