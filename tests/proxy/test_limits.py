@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -15,7 +16,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from holdfast.calling.upstreams import Upstream as UpstreamSettings
+from holdfast.settings import Settings
 from holdfast.store import Scope
+from holdfast.store.memory import MemoryStore
+from holdfast.store.usage_ledger import Amount
+from holdfast.surfaces.proxy import upstream_calls
+from holdfast.surfaces.proxy.allowance import LEASE_SECONDS, AllowanceError, Allowances
 from holdfast.surfaces.proxy.provider_objects import (
     NotSharedError,
     created_names,
@@ -35,6 +41,7 @@ TEAMS: dict[str, Any] = {
     "anthropic_key": "sk-settings",
     "gemini_key": "sk-settings",
 }
+NOON = 1_800_014_400.0
 ANN, BEN = {"x-holdfast-token": "of-ann"}, {"x-holdfast-token": "of-ben"}
 CHAT = {"model": "gpt-4o", "max_tokens": 20, "messages": [{"role": "user", "content": "Hello?"}]}
 
@@ -228,6 +235,45 @@ def test_who_leaves_before_the_answer_pays_what_it_may_have_been() -> None:
             proxy.settled()
         proxy.settled()
         assert used(proxy, "team-ann") == (len(body) + 20, 0)
+
+
+def test_a_call_that_lasts_keeps_its_reservation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else who reads slowly for as long as a reservation lives could begin the day anew."""
+    monkeypatch.setattr(upstream_calls, "RENEW_SECONDS", 0.001)
+    with limited(daily_tokens=1_000) as (proxy, double):
+        double.answering.clear()
+        allowances, now = proxy.service.allowances, [NOON]
+        allowances._clock = lambda: now[0]
+        with ThreadPoolExecutor(1) as client:
+            slow = client.submit(posted, proxy, "/v1/completions", ANN)
+            assert double.arrived.acquire(timeout=20)
+            now[0] += LEASE_SECONDS - 1
+            open_calls = proxy.service.engine.store.ledger._open["team-ann", "local"]  # type: ignore[attr-defined]
+            while min(one.expires_at for one in open_calls.values()) < now[0] + 2:
+                proxy.settled()
+            now[0] += 2
+            refused = posted(proxy, "/v1/completions", ANN, max_tokens=900)
+            assert refused.status == 429
+            double.answering.set()
+            assert slow.result(20).status == 200
+        assert used(proxy, "team-ann") == (40, 0)
+
+
+def test_what_a_dead_process_had_reserved_counts_with_its_input() -> None:
+    async def main() -> None:
+        store, now, scopes = MemoryStore(), [NOON], [Scope("u", "w")]
+        dead = Allowances(Settings(daily_tokens=100), store, lambda: now[0])
+        await dead.reserve(scopes, Amount(100), Amount(30))
+        living = Allowances(Settings(daily_tokens=100), store, lambda: now[0])
+        with pytest.raises(AllowanceError, match="under way"):
+            await living.reserve(scopes, Amount(1), Amount())
+        now[0] += LEASE_SECONDS
+        [hold] = await living.reserve(scopes, Amount(60), Amount())
+        await living.settle([hold], Amount(10))
+        use = await store.ledger.day_use(scopes[0], hold.reservation.day)
+        assert (use.used, use.open_calls) == (Amount(40), 0)
+
+    asyncio.run(main())
 
 
 def test_what_a_provider_refuses_costs_nothing() -> None:
