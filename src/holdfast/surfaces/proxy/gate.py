@@ -82,11 +82,8 @@ class Gate:
         if sum(name == _TENANT for name, _ in scope["headers"]) > 1:
             return _BAD_REQUEST, _TWO_TENANTS
         refused = refusal(headers, self.settings)
-        if own_tokens(self.settings) and (refused is None or refused[0] == TOKEN_MISSING):
-            client = scope.get("client") or ("",)
-            sent = presented(scope["headers"])
-            if self.logins.refuses_guess(client[0], sent):
-                return _TOO_MANY, _WRONG_TOKENS
+        if (refused is None or refused[0] == TOKEN_MISSING) and self._is_guess(scope):
+            return _TOO_MANY, _WRONG_TOKENS
         if refused is not None and refused[0] == TOKEN_MISSING and scope["type"] == "http":
             path, method = scope["path"], scope["method"]
             cookie = headers.get("cookie", "")
@@ -98,6 +95,16 @@ class Gate:
         if refused is None and upgrades and wants_websocket(scope["type"], headers):
             refused = (UPGRADE_REQUIRED, _NO_WEBSOCKETS)
         return refused
+
+    def _is_guess(self, scope: Scope) -> bool:
+        """Return whether a token is one of too many; what is open to all takes none."""
+        if not own_tokens(self.settings):
+            return False
+        path, method = scope["path"], scope.get("method", "")
+        if path == HEALTH or self.logins.lets_in(path, method, ""):
+            return False
+        client = scope.get("client") or ("",)
+        return self.logins.refuses_guess(client[0], presented(scope["headers"]))
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
