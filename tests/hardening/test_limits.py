@@ -23,7 +23,7 @@ from tests.hardening.asks import Asked
 from tests.hardening.campaign import Campaign
 from tests.hardening.driving import Answer, Era, era
 
-TRIES = 10_000
+TRIES = 10_020
 SHORT = 480
 BURST = 30
 BURSTS = 8
