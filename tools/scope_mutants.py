@@ -19,7 +19,7 @@ _COMPARED = re.compile(
     rf"(?<![\w.])\+?{_COLUMN}\s*(?:"
     rf"=\s*(?P<value>(?:{_PARAMETER})(?:::text)?(?![\w:]))"
     rf"|=\s*ANY\s*\((?P<array>\$\d+)(?:::text\[\])?\)"
-    rf"|IN\s*\(SELECT value FROM json_each\((?P<json>{_PARAMETER})\)\)"
+    rf"|IN\s*\((?:SELECT) value FROM json_each\((?P<json>{_PARAMETER})\)\)"
     rf"|=\s*(?P<other>(?!excluded\.)\w+\.\w+(?:\s*->>\s*\d)?)"
     r")"
 )

@@ -41,7 +41,9 @@ def fact(id_: str, text: str, ref: str, in_session: str, **more: Any) -> NewFact
     return NewFact(fact=made, embedder="e", vector=b"v")
 
 
-def answer(id_: str, prompt: str, text: str, refs: tuple[str, ...], in_session: str) -> StoredAnswer:
+def answer(
+    id_: str, prompt: str, text: str, refs: tuple[str, ...], in_session: str
+) -> StoredAnswer:
     return StoredAnswer(id=id_, prompt=prompt, signature="sig", answer=text.encode(), refs=refs,
                         vector=b"\1", embedder="e", session=in_session, created_at=AT)  # fmt: skip
 
@@ -88,9 +90,7 @@ async def fill(store: Store, scope: Scope, say: Say) -> list[str]:
     await store.answers.put(
         scope, answer("a1", say("prompt"), say("answer"), (shared.ref_id,), name)
     )
-    await store.answers.put(
-        scope, answer(f"a2 {name}", say("prompt"), say("answer"), (), name)
-    )
+    await store.answers.put(scope, answer(f"a2 {name}", say("prompt"), say("answer"), (), name))
     await store.put_summary(scope, "k1", say("of the shared").encode(), source=shared.sha256)
     await store.put_summary(scope, "no content", say("of nothing").encode(), 1e6)
     await store.journal.append(scope, "j", [say("entry").encode(), say("entry").encode()])
@@ -123,6 +123,17 @@ async def do_jobs(store: Store) -> None:
 async def observe(store: Store, scope: Scope, sessions: tuple[str, ...]) -> dict[str, Any]:
     """Read all that a user can read, by every call, with the store's own numbers left out."""
     user = scope.of("")
+    seen = await _of_sessions(store, scope, sessions)
+    return (
+        seen
+        | await _of_user(store, user)
+        | await _of_shelves(store, user)
+        | {"all usage": await store.across.usage_of_sessions([scope.of(each) for each in sessions])}
+    )
+
+
+async def _of_sessions(store: Store, scope: Scope, sessions: tuple[str, ...]) -> dict[str, Any]:
+    user = scope.of("")
     seen: dict[str, Any] = {}
     hashes = [digest(data) for data in (b"frame", b"everybody's")]
     for name in ("", *sessions):
@@ -137,8 +148,8 @@ async def observe(store: Store, scope: Scope, sessions: tuple[str, ...]) -> dict
         seen[f"answers {name}"] = [await store.answers.latest(here),
                                    await store.answers.latest(here, ref=_first(infos))]  # fmt: skip
         seen[f"jobs {name}"] = [_job(job) for job in await store.jobs.latest(here)]
-        seen[f"words {name}"] = [_indexed(each) for each in
-                                 await store.remembered.with_words(here, ["spoke"], limit=50)]  # fmt: skip
+        holding = await store.remembered.with_words(here, ["spoke"], limit=50)
+        seen[f"words {name}"] = [_indexed(each) for each in holding]
         seen[f"journals {name}"] = await store.journal.names(here)
         seen[f"entries {name}"] = await store.journal.read(here, "j")
         if name:
@@ -157,14 +168,39 @@ async def observe(store: Store, scope: Scope, sessions: tuple[str, ...]) -> dict
             seen[f"selected {name}"] = [
                 turn_ for _, turn_ in await store.remembered.select(user, wanted)
             ]
+    return seen
+
+
+async def _of_user(store: Store, user: Scope) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
     seen["contents"] = [[info, stored and stored.data] for info in await store.refs(user)
                         for stored in [await store.get(user, info.ref_id, peek=True)]]  # fmt: skip
     listed = await store.sessions(user)
-    seen["sessions"] = [listed, await store.sessions(user, client_session="c", limit=1),
-                        await store.session_with_head(user, ["the same head"]),
-                        await store.session_with_head(user, ["the same head"], client=("c", ""))]  # fmt: skip
+    seen["sessions"] = [listed, await store.sessions(user, client_session="c", limit=1)]
+    heads = ["the same head"]
+    seen["with head"] = [
+        await store.session_with_head(user, heads),
+        await store.session_with_head(user, heads, client=("c", "")),
+    ]
     seen["older"] = [await store.sessions(user, before=record.session) for record in listed]
     seen["summaries"] = [await store.summary(user, key) for key in KEYS]
+    seen["calibration"] = await store.calibration(user)
+    seen["audit"] = sorted(map(repr, await store.audit(user)))
+    stats = await store.stats(user)
+    seen["stats"] = msgspec.structs.replace(stats, stored=0)
+    seen["spent"] = await store.jobs.spent(user)
+    seen["all sessions"] = await store.across.sessions([user], limit=50)
+    seen["all days"] = await store.across.usage_by_day([user])
+    seen["all failures"] = await store.across.failures([user], limit=50)
+    seen["all refs"] = await store.across.refs([user], limit=50)
+    seen["all stats"] = msgspec.structs.replace(await store.across.stats([user]), stored=0)
+    # The order of the lines is the store's own, and so are the revisions of tools.
+    seen["export"] = sorted([_line(line) async for line in store.export(user)], key=repr)
+    return seen
+
+
+async def _of_shelves(store: Store, user: Scope) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
     seen["facts by id"] = await store.facts.get(user, ["f1", "f2 s1", "f3 s1"])
     seen["facts before"] = await store.facts.before(user, ["f1", "f2 s1", "f2 s2"])
     seen["facts paged"] = await store.facts.page(user)
@@ -187,19 +223,6 @@ async def observe(store: Store, scope: Scope, sessions: tuple[str, ...]) -> dict
     one = await store.tools.get(user, TOOL)
     seen["tool"] = one and msgspec.structs.replace(one, revision=0)
     seen["stamp"] = (await store.tools.stamp(user)).tools
-    seen["calibration"] = await store.calibration(user)
-    seen["audit"] = sorted(map(repr, await store.audit(user)))
-    stats = await store.stats(user)
-    seen["stats"] = msgspec.structs.replace(stats, stored=0)
-    seen["spent"] = await store.jobs.spent(user)
-    seen["all sessions"] = await store.across.sessions([user], limit=50)
-    seen["all days"] = await store.across.usage_by_day([user])
-    seen["all usage"] = await store.across.usage_of_sessions([scope.of(each) for each in sessions])
-    seen["all failures"] = await store.across.failures([user], limit=50)
-    seen["all refs"] = await store.across.refs([user], limit=50)
-    seen["all stats"] = msgspec.structs.replace(await store.across.stats([user]), stored=0)
-    # The order of the lines is the store's own, and so are the revisions of tools.
-    seen["export"] = sorted([_line(line) async for line in store.export(user)], key=repr)
     return seen
 
 

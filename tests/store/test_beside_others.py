@@ -72,6 +72,32 @@ async def _clean(store: Store) -> object:
     return (await store.gc(HERE, grace_seconds=-1e7)).refs
 
 
+async def _expire_all(store: Store) -> object:
+    return await store.expire(HERE, 1e12)
+
+
+async def _expire_one_session(store: Store) -> object:
+    record = session("s2", updated_at=AT + 1000)
+    await store.add_turn(HERE.of("s2"), turn(3, [b"new"]), record, named(b"new"))
+    return await store.expire(HERE, AT + 500)
+
+
+async def _expire_of_no_session(store: Store) -> object:
+    for name in SESSIONS:
+        scope = HERE.of(name)
+        await store.delete_session(scope)
+        await store.put(HERE.of("gone"), [SHARED])
+        await store.remembered.add(HERE.of("gone"), [said("t1", "of no session")])
+        await store.facts.add(HERE, [fact("f5", "Of no session.", "m1", "gone")])
+        await store.answers.put(HERE.of("gone"), answer("a1", "p", "t", (), "gone"))
+        await store.journal.append(HERE.of("gone"), "j", [b"entry"])
+    return await store.expire(HERE, AT + 500)
+
+
+async def _erase(store: Store) -> object:
+    return await store.erase(HERE)
+
+
 async def _open(store: Store) -> object:
     opened = await store.get(HERE.of("s2"), content("of s1").ref_id)
     assert opened is not None
@@ -170,7 +196,11 @@ async def _supersede(store: Store) -> object:
     new = fact("f9", "The other way.", "m9", "s1", subject=_say(HERE)("subject"), said_by="x")
     added = await store.facts.add(HERE, [new])
     named_ = msgspec.structs.replace(fact("f7", "By name.", "m9", "s1"), supersedes=("f1",))
-    return added, await store.facts.add(HERE, [named_]), await store.facts.before(HERE, ["f9", "f7"])
+    return (
+        added,
+        await store.facts.add(HERE, [named_]),
+        await store.facts.before(HERE, ["f9", "f7"]),
+    )
 
 
 async def _remove_facts(store: Store) -> object:
@@ -248,7 +278,9 @@ async def _restore_twice(store: Store) -> object:
 CALLS: dict[str, Call] = {
     name.removeprefix("_"): function
     for name, function in list(globals().items())
-    if name.startswith("_") and asyncio.iscoroutinefunction(function) and name not in ("_fill_all", "_places_around")
+    if name.startswith("_")
+    and asyncio.iscoroutinefunction(function)
+    and name not in ("_fill_all", "_places_around")
 }
 
 
