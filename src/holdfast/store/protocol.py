@@ -259,9 +259,10 @@ class Store(Protocol):
     async def scrub(self, *, whole: bool = False) -> bool:
         """Overwrite removed records in the database's own files; return whether that succeeded.
 
-        Calls that remove records for good do this themselves; where another process was in the
-        way, or the tables are large, something may be left. `whole` rewrites large tables too,
-        which may take minutes, and others wait for it.
+        Calls that forget, delete and erase begin this themselves, and nobody waits for it; after
+        `gc` and `expire`, which are called for many users in turn, the caller does. Where another
+        process was in the way, or the file or a table is large, something may be left. `whole`
+        rewrites large ones too, which may take minutes, and others wait for it.
         """
 
     async def removals(self) -> int:

@@ -268,9 +268,7 @@ class PostgresStore:
 
     async def expire(self, scope: Scope, before: float) -> Erased:
         """Remove the sessions last used before a time, and what no session has used since."""
-        erased = await erasing.expire(self._database, scope, before, self._clock())
-        self._scrubber.begin(scrubbing.TABLES if erased else ())
-        return erased
+        return await erasing.expire(self._database, scope, before, self._clock())
 
     async def erase(self, scope: Scope) -> Erased:
         """Remove every record of this user and workspace."""

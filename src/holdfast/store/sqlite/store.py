@@ -395,21 +395,17 @@ class SqliteStore:
             )
             refs, removed, size = refs + part.refs, removed + part.contents, size + part.bytes
             after = ids[-1]
-        await self.scrub()
         return Cleaned(refs, removed, size)
 
     async def expire(self, scope: Scope, before: float) -> Erased:
         """Remove the sessions last used before a time, and what no session has used since."""
         now = self._clock()
-        erased = await self._in_parts(lambda db: erasing.expire(db, scope, before=before, now=now))
-        if erased:
-            await self.scrub()
-        return erased
+        return await self._in_parts(lambda db: erasing.expire(db, scope, before=before, now=now))
 
     async def erase(self, scope: Scope) -> Erased:
         """Remove every record of this user and workspace."""
         erased = await self._erase(scope)
-        await self.scrub()
+        self._writer.scrubber.begin()
         return erased
 
     async def erase_all(self) -> Erased:
@@ -417,7 +413,7 @@ class SqliteStore:
         erased = Erased()
         for scope in await self._read(erasing.owners):
             erased += await self._erase(scope)
-        await self.scrub()
+        self._writer.scrubber.begin()
         return erased
 
     async def _erase(self, scope: Scope) -> Erased:
@@ -435,9 +431,8 @@ class SqliteStore:
         return erased
 
     async def scrub(self, *, whole: bool = False) -> bool:
-        """Overwrite removed records in the file and its log; `whole` makes no difference here."""
-        del whole
-        return await self._writer.scrub()
+        """Overwrite removed records in the file and its log."""
+        return await asyncio.to_thread(self._writer.scrubber.scrub, whole=whole)
 
     async def removals(self) -> int:
         """Return how often records were removed for good."""

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from holdfast.errors import StoreError, StoreUnavailableError
+from holdfast.errors import StoreUnavailableError
 from holdfast.store.sqlite import scrubbing
 from holdfast.store.sqlite.driver import (
     Job,
@@ -36,7 +36,7 @@ class Writer:
 
     def __init__(self, connect: _Connect, path: Path) -> None:
         self._where = str(path)
-        self._connect = connect
+        self.scrubber = scrubbing.Scrubber(connect, path)
         db = connect()
         self._files = Whereabouts(path)
         self._lane = Lane(db, self._written, self._where, "holdfast-writer")
@@ -46,7 +46,7 @@ class Writer:
         return self._lane.submit(job)
 
     async def remove(self, job: Job[_T]) -> _T:
-        """Run a job that removes records for good, and overwrite in the files what it removed.
+        """Run a job that removes records for good; soon after, their bytes are overwritten.
 
         `job` returns something false if it removed nothing.
         """
@@ -59,31 +59,12 @@ class Writer:
 
         removed = await self.submit(counted)
         if removed:
-            await self.scrub()
+            self.scrubber.begin()
         return removed
-
-    async def scrub(self) -> bool:
-        """Overwrite removed records in the store's files; return whether nothing was in the way.
-
-        A failure is not raised: the records are removed, and the next call tries again.
-        """
-        try:
-            while await self.submit(scrubbing.shrink):
-                pass
-            return await asyncio.to_thread(self._empty_log)
-        except StoreError:
-            return False
-
-    def _empty_log(self) -> bool:
-        with in_our_words(self._where):
-            db = self._connect()
-            try:
-                return scrubbing.empty_log(db)
-            finally:
-                db.close()
 
     def close(self) -> None:
         """Finish what is queued, then end."""
+        self.scrubber.wait()
         self._lane.close()
 
     def _written(self, db: apsw.Connection, together: list[Queued]) -> list[Outcome]:
