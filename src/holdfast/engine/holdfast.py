@@ -34,9 +34,9 @@ from holdfast.engine.chains import Chains
 from holdfast.engine.finding import SessionFinder
 from holdfast.engine.identity import UNKNOWN, OpenRequest, Sender
 from holdfast.engine.live import LiveSessions
-from holdfast.engine.removals import RemovalWatch
 from holdfast.engine.options import assemble_options, fit_options, work_limits
 from holdfast.engine.remembering import Histories
+from holdfast.engine.removals import RemovalWatch
 from holdfast.engine.session import (
     Session,
     fit_and_store,

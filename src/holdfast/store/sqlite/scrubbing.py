@@ -90,7 +90,7 @@ class Scrubber:
                     is_small = self._path.stat().st_size <= SMALL_BYTES
                     is_anew = (whole or is_small) and _insist(lambda: _write_anew(db))
                     if not is_anew:
-                        _insist(lambda: _shrink(db))
+                        _insist(lambda: shrink(db))
                     return _insist(lambda: _empty_log(db)) and is_anew
                 finally:
                     db.close()
@@ -117,8 +117,8 @@ def _write_anew(db: apsw.Connection) -> bool:
     return True
 
 
-def _shrink(db: apsw.Connection) -> bool:
-    """Give free pages back to the disk; return whether none is left."""
+def shrink(db: apsw.Connection) -> bool:
+    """Give a part of the free pages back to the disk; return whether none is left."""
     db.execute(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})").fetchall()
     return int(db.execute("PRAGMA freelist_count").get) == 0
 

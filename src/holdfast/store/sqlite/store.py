@@ -395,6 +395,8 @@ class SqliteStore:
             )
             refs, removed, size = refs + part.refs, removed + part.contents, size + part.bytes
             after = ids[-1]
+        while not await self._write(scrubbing.shrink):
+            pass
         return Cleaned(refs, removed, size)
 
     async def expire(self, scope: Scope, before: float) -> Erased:

@@ -96,8 +96,13 @@ def _meant(session: str, tenant: str) -> str:
     return f"everything of tenant {tenant}" if tenant else "everything of everybody"
 
 
+def is_terminal() -> bool:
+    """Return whether a person can be asked."""
+    return sys.stdin.isatty()
+
+
 def _ask(what: str) -> None:
-    if not sys.stdin.isatty():
+    if not is_terminal():
         raise HoldfastError(
             "nobody can be asked whether to erase", where="standard input", fix="Add --yes."
         )
