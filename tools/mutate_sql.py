@@ -57,6 +57,8 @@ class Statements:
 
     def pass_on(self, database: str, statement: str) -> str:
         """Return the statement to run in the place of this one."""
+        if statement.startswith("EXPLAIN"):  # a test that looks at a plan, and at no records
+            return statement
         if self.mutant is not None:
             return self.mutant.mutated if statement == self.mutant.statement else statement
         self.seen.add((database, statement))

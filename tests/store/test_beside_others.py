@@ -15,7 +15,9 @@ import msgspec
 import pytest
 
 from holdfast.store import Scope, Store, open_store
-from holdfast.store.queue import NewJob
+from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.queue import Claim, NewJob, Quotas
+from holdfast.store.sqlite import SqliteStore
 from holdfast.store.turn_shelf import TurnFilter
 from tests.store.everything import (
     AT,
@@ -316,6 +318,66 @@ def test_a_call_does_the_same_beside_others_as_alone_and_changes_nothing_of_thei
         expected, mine = await alone()
         assert result == expected
         assert _differing(await observe(store, HERE, SESSIONS), mine) == {}
+
+    opener.clock.now = AT
+    opener.run(work)
+
+
+async def _damage_everybody(store: Store) -> None:
+    """Make answers and summaries unreadable, those of everybody alike."""
+    if isinstance(store, SqliteStore):
+        for table in ("answers", "summaries"):
+            sql = f"UPDATE {table} SET data = x'00'"
+            await store._write(lambda db, sql=sql: db.execute(sql).fetchall())  # type: ignore[misc]
+    elif isinstance(store, PostgresStore):
+        for sql in (
+            "UPDATE holdfast.answers SET data = '\\x00'",
+            "UPDATE holdfast.summaries SET data = '\\x00'",
+        ):
+            await store._database.fetch(sql)
+
+
+def test_damaged_records_are_removed_only_of_who_looks_for_them(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        if opener.kind == "memory":
+            pytest.skip("nothing in memory can be damaged")
+        people = [HERE, *OTHERS]
+        for person in people:
+            await store.answers.put(person, answer("same", "a prompt", "an answer", (), "s1"))
+            await store.put_summary(person, "same", b"the same summary")
+        await _damage_everybody(store)
+        for person in people:
+            assert len(await store.verify(person)) == 2, person
+            assert await store.verify(person) == []
+
+    opener.clock.now = AT
+    opener.run(work)
+
+
+def test_who_has_forgotten_everything_is_not_listed_for_what_others_hold(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        for person in (HERE, *OTHERS):
+            await store.remembered.add(person, [said("t1", "words")])
+            await store.facts.add(person, [fact("f1", "A fact.", "m1", "s1")])
+        places = [each.place for each in await store.remembered.indexed(HERE)]
+        await store.remembered.forget(HERE, places)
+        await store.facts.remove(HERE, ["f1"])
+        listed = {(scope.user, scope.workspace) for scope in await store.scopes()}
+        assert listed == {(scope.user, scope.workspace) for scope in OTHERS}
+
+    opener.run(work)
+
+
+def test_a_job_over_its_sessions_quota_gives_back_only_its_owners_day(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        for person in (HERE, *OTHERS):
+            jobs = [NewJob(kind="x", key=key, most_cost=10) for key in ("one", "two")]
+            await store.jobs.enqueue(person, jobs)
+        quotas = Quotas(session=15, day=100, artifact=50)
+        claimed = await store.jobs.claim(Claim(kinds=("x",), limit=100, quotas=quotas))
+        assert len(claimed) == 4
+        for person in (HERE, *OTHERS):
+            assert sorted((await store.jobs.spent(person)).values()) == [10, 10], person
 
     opener.clock.now = AT
     opener.run(work)

@@ -10,6 +10,7 @@ import asyncio
 
 from holdfast.engine.live import LiveSessions
 from holdfast.errors import StoreError
+from holdfast.faults import logged_faults
 from holdfast.store import Store
 from holdfast.workers import Workers
 
@@ -38,6 +39,8 @@ class RemovalWatch:
 
     async def run(self) -> None:
         """Look from time to time, without end."""
+        faults = logged_faults("holdfast.engine")
         while True:
-            await self.look()
+            with faults.caught("removals"):
+                await self.look()
             await asyncio.sleep(LOOK_SECONDS)
