@@ -31,12 +31,12 @@ _PAGES_AT_ONCE = 1000
 
 def count_removal(db: apsw.Connection) -> None:
     """Count a removal, so that other processes drop their copies."""
-    db.execute("UPDATE removals SET number = number + 1")
+    db.execute("UPDATE removals SET number = number + 1 WHERE id = 1")
 
 
 def removals(db: apsw.Connection) -> int:
     """Return how often records were removed for good."""
-    return int(db.execute("SELECT number FROM removals").get)
+    return int(db.execute("SELECT number FROM removals WHERE id = 1").get)
 
 
 class Scrubber:
