@@ -386,3 +386,48 @@ def test_a_job_over_its_sessions_quota_gives_back_only_its_owners_day(opener: Op
 
     opener.clock.now = AT
     opener.run(work)
+
+
+def test_a_subject_of_everybody_is_superseded_for_one(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        for person in (*OTHERS, HERE):
+            old = fact("f1", "It is May.", "m1", "s1", subject="deadline", said_by="x")
+            await store.facts.add(person, [old])
+        new = fact("f2", "It is June.", "m2", "s1", subject="deadline", said_by="x")
+        await store.facts.add(HERE, [new])
+        assert [each.text for each in await store.facts.latest(HERE)] == ["It is June."]
+        for person in OTHERS:
+            assert [each.text for each in await store.facts.latest(person)] == ["It is May."]
+
+    opener.run(work)
+
+
+def test_the_end_of_a_session_is_known_whatever_others_said_in_theirs(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await store.remembered.add(HERE, [said(word, word) for word in ("a", "b", "c")])
+        for person in OTHERS:
+            await store.remembered.add(person, [said(f"{n}", "other") for n in range(9)])
+        again = [
+            msgspec.structs.replace(said("", word), print=word, id="") for word in ("b", "c", "d")
+        ]
+        known = await store.remembered.known(HERE, again)
+        assert [each.is_here for each in known] == [True, True, False]
+
+    opener.run(work)
+
+
+def test_a_name_that_another_user_gave_to_another_content_is_free(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        made = content("a")
+        await store.put(HERE, [made])
+        lines = [line async for line in store.export(HERE)]
+        other = [line.replace(made.sha256.encode(), made.sha256[:16].encode() + b"0" * 48)
+                 for line in lines if b'"type":"ref"' in line]  # fmt: skip
+        gone = [msgspec.json.encode({**msgspec.json.decode(line), "data": None}) for line in other]
+        for person in OTHERS:
+            assert await store.restore(person, lines_of([lines[0], *gone])) == 1
+        await store.forget(HERE, [made.ref_id])
+        await store.put(HERE, [made])
+        assert await store.get(HERE, made.ref_id)
+
+    opener.run(work)
