@@ -392,7 +392,11 @@ def test_a_subject_of_everybody_is_superseded_for_one(opener: Opener) -> None:
     async def work(store: Store) -> None:
         for person in (*OTHERS, HERE):
             old = fact("f1", "It is May.", "m1", "s1", subject="deadline", said_by="x")
-            await store.facts.add(person, [old])
+            # What others said is newer: to be compared with it would make this one outdated.
+            later = msgspec.structs.replace(old.fact, id=f"f of {person.user}", created_at=AT + 9)
+            is_here = person == HERE
+            added = old if is_here else msgspec.structs.replace(old, fact=later)
+            await store.facts.add(person, [added])
         new = fact("f2", "It is June.", "m2", "s1", subject="deadline", said_by="x")
         await store.facts.add(HERE, [new])
         assert [each.text for each in await store.facts.latest(HERE)] == ["It is June."]
