@@ -435,3 +435,23 @@ def test_a_name_that_another_user_gave_to_another_content_is_free(opener: Opener
         assert await store.get(HERE, made.ref_id)
 
     opener.run(work)
+
+
+def test_damage_is_seen_though_another_workspace_has_the_content_whole(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        if not isinstance(store, SqliteStore):
+            pytest.skip("PostgreSQL compares the bytes themselves, and memory is not damaged")
+        for person in (*OTHERS, HERE):
+            await store.put(person, [SHARED])
+        sql = "UPDATE contents SET data = CASE workspace WHEN ? THEN x'00' ELSE ? END"
+        for workspace, others in (("blue", "red"), ("red", "blue")):
+            values = (workspace, SHARED.data)
+            await store._write(lambda db, v=values: db.execute(sql, v).fetchall())  # type: ignore[misc]
+            await store._write(
+                lambda db: db.execute("UPDATE contents SET damage = NULL").fetchall()
+            )
+            assert len(await store.verify(Scope("ann", workspace))) == 1
+            assert await store.verify(Scope("ann", others)) == []
+
+    opener.clock.now = AT
+    opener.run(work)
