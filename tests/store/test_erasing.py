@@ -178,5 +178,7 @@ def test_every_removal_is_counted(opener: Opener) -> None:
         await store.expire(HERE, 1e12)
         counts.append(await store.removals())
         assert counts[1:] == sorted(set(counts[1:]))
+        assert not await store.expire(HERE, 1e12)
+        assert await store.removals() == counts[-1]
 
     opener.run(work)

@@ -96,7 +96,13 @@ async def expire(database: Database, scope: Scope, before: float, now: float) ->
 async def _expire(connection: Connection, scope: Scope, before: float, now: float) -> Erased:
     """Remove a part; nothing removed means none is left."""
     await blobs.lock_to_remove(connection, scope)
-    await connection.execute(scrubbing.COUNT)
+    erased = await _remove_old(connection, scope, before, now)
+    if erased:  # else every sweep would make all proxies replace their workers
+        await connection.execute(scrubbing.COUNT)
+    return erased
+
+
+async def _remove_old(connection: Connection, scope: Scope, before: float, now: float) -> Erased:
     old = (scope.workspace, scope.user, before)
     rows = await connection.fetch(_OLD_SESSIONS, *old, SESSIONS_AT_ONCE)
     if rows:
