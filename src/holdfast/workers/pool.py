@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast import errors
@@ -110,6 +110,32 @@ class Workers:
         except queue.Empty:
             return
         self._places.put(self._worker(place))
+
+    def recycle(self) -> None:
+        """Replace all workers, those at work once they are done.
+
+        Freed memory keeps the contents that a worker has read, also such as were forgotten since.
+        """
+        with self._lock:
+            for worker in self._alive:
+                worker.is_retired = True
+        idle = []
+        with suppress(queue.Empty):
+            while True:
+                idle.append(self._places.get_nowait())
+        for place in idle:
+            self._places.put(self._ended(place))
+        if any(place is not None for place in idle):
+            self.warm()  # the next request does not wait for its imports
+
+    def _ended(self, place: WorkerProcess | None) -> WorkerProcess | None:
+        """Return the worker of a place, unless it is retired: then it ends."""
+        if place is None or not place.is_retired:
+            return place
+        with self._lock:
+            self._alive.discard(place)
+        place.close()
+        return None
 
     def close(self) -> None:
         """End all workers; a content that one was at is cited by its ends."""
@@ -238,7 +264,7 @@ class Workers:
         except UnicodeEncodeError:  # options with a lone surrogate
             return None
         finally:
-            self._places.put(worker)
+            self._places.put(self._ended(worker))
 
     def _worker(self, place: WorkerProcess | None) -> WorkerProcess | None:
         """The worker of a place, a new one if it is gone; None if there can be none."""
