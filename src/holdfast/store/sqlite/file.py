@@ -1,0 +1,230 @@
+"""file: which file the connections of an open store belong to, and whether it is sound.
+
+file: after driver, before lane. SQLite goes on writing to a file that was deleted or moved away, and
+to a new log beside another database, as if nothing had happened: what it acknowledges then is lost.
+So the file is looked at before every job and after every commit. Where another file bears the name,
+connections are opened anew, after a check of its integrity.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from holdfast.errors import StoreError, StoreUnavailableError
+from holdfast.store.sqlite.driver import connect, in_our_words, migrate, prepare
+
+ABSENT_SECONDS = 5.0
+"""How long a file must be gone before a new store is made: it may just be moved away and back."""
+
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
+"""Errors of a file that was truncated or written over. A short read is an IOError."""
+
+
+class _Look(NamedTuple):
+    """What the system says of a file."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+    def is_same_file(self, other: _Look | None) -> bool:
+        return other is not None and self[:2] == other[:2]
+
+
+def _look_at(path: Path) -> _Look | None:
+    # Never opened: closing a descriptor drops SQLite's locks (https://sqlite.org/howtocorrupt.html).
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return _Look(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+class StoreFile:
+    """The file of an open store. Threads may use it at the same time."""
+
+    def __init__(self, path: Path, busy_seconds: float) -> None:
+        """Make the file if it is missing, and bring it to this version's schema."""
+        self.path = path
+        self._log = path.with_name(path.name + "-wal")
+        self._busy_seconds = busy_seconds
+        self._lock = threading.Lock()
+        self.generation = 0
+        """Connections of an earlier one belong to another file, or to a damaged one."""
+        self._is_suspect = False
+        """A job has met damage."""
+        self._unsound: tuple[_Look | None, _Look | None] | None = None
+        """The file and its log when they were last found damaged: they are not read again."""
+        self._absent_since: float | None = None
+        prepare(path)
+        migrate(path, busy_seconds)
+        self._main = _look_at(path)
+        self._log_seen: _Look | None = None
+        """The log; None until there is one. It stays from the first commit to the last close."""
+
+    def connect(self, *, read_only: bool) -> apsw.Connection:
+        """Open a connection."""
+        return connect(self.path, busy_seconds=self._busy_seconds, read_only=read_only)
+
+    def suspect(self, error: BaseException) -> None:
+        """Have the file checked before the next job, if an error is a sign of damage."""
+        if isinstance(error, _DAMAGE):
+            self._is_suspect = True
+
+    def check_commit(self, db: apsw.Connection) -> None:
+        """Raise unless what was just committed is in the files of these names."""
+        main, log = _look_at(self.path), _look_at(self._log)
+        if self._log_seen is None:
+            self._log_seen = log
+        if main is None or log is None or self._was_swapped(main, log):
+            raise self._gone()
+        if self._has_shrunk(main) and self._lacks_pages(main, db):
+            self._check_integrity()
+        self._main = main
+
+    def renew(self, old: apsw.Connection) -> None:
+        """Make sure that the file of this name can be used; `old` is a connection of the caller.
+
+        Raises:
+            StoreUnavailableError: it is gone, damaged, or the log beside it is another file's.
+        """
+        main, log = _look_at(self.path), _look_at(self._log)
+        if main is not None and not self._is_suspect:
+            if self._log_seen is None:
+                self._log_seen = log
+            if not (self._was_swapped(main, log) or self._has_shrunk(main)):
+                self._main, self._absent_since = main, None
+                return
+        with self._lock:
+            self._renew(old)
+
+    def _was_swapped(self, main: _Look, log: _Look | None) -> bool:
+        if not main.is_same_file(self._main):
+            return True
+        return self._log_seen is not None and not self._log_seen.is_same_file(log)
+
+    def _has_shrunk(self, main: _Look) -> bool:
+        return self._main is not None and main.size < self._main.size
+
+    def _renew(self, old: apsw.Connection) -> None:
+        main, log = _look_at(self.path), _look_at(self._log)
+        if main is not None and main.is_same_file(self._main):
+            if self._was_swapped(main, log):
+                raise self._gone()  # its log is gone: other connections still use the one we had
+            if not self._is_suspect and not self._lacks_pages(main, old):
+                self._main = main
+                return
+        elif log is not None and log.is_same_file(self._log_seen):
+            self._leave_log(old)
+            log = _look_at(self._log)
+        has_log = log is not None and log.size > 0
+        if main is None:
+            self._wait_for_file(has_log)
+        elif not main.size and has_log:
+            # SQLite would remove the log beside an empty file, and with it what was acknowledged.
+            raise self._damaged("the file of the store was truncated")
+        if self._unsound is not None and self._unsound == (main, log):
+            raise self._damaged("the file of the store is damaged")
+        self._open_checked(main, log)
+
+    def _lacks_pages(self, main: _Look, db: apsw.Connection) -> bool:
+        """Return whether a file that shrank is shorter than its database: no vacuum does that."""
+        with suppress(apsw.Error):
+            pages, size = db.execute("PRAGMA page_count").get, db.execute("PRAGMA page_size").get
+            return bool(main.size < pages * size)
+        return True
+
+    def _leave_log(self, old: apsw.Connection) -> None:
+        """Complete the file that was replaced or moved away, so that its log holds nothing.
+
+        Another database that is opened beside this log would be overwritten with its pages.
+        """
+        with suppress(apsw.Error):
+            old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        with suppress(OSError):
+            # The index of the log is mapped by the old connections; the new ones need their own.
+            self._log.with_name(self.path.name + "-shm").unlink()
+
+    def _wait_for_file(self, has_log: bool) -> None:
+        """Raise unless the file has been gone for long enough for a new one to be made."""
+        now = time.monotonic()
+        self._absent_since = now if self._absent_since is None else self._absent_since
+        is_moving = now - self._absent_since < ABSENT_SECONDS
+        if is_moving or has_log or not self.path.parent.is_dir():
+            raise self._gone()
+
+    def _open_checked(self, main: _Look | None, log: _Look | None) -> None:
+        try:
+            with in_our_words(str(self.path)):
+                prepare(self.path)
+                if main is not None:
+                    self._check_integrity()
+                migrate(self.path, self._busy_seconds)
+        except StoreError as error:
+            if isinstance(error.__cause__, _DAMAGE):
+                self._unsound = (main, log)
+            raise
+        self._main, self._log_seen = _look_at(self.path), None
+        self._unsound = self._absent_since = None
+        self._is_suspect = False
+        self.generation += 1
+
+    def _check_integrity(self) -> None:
+        db = self.connect(read_only=True)
+        try:
+            if db.execute("PRAGMA quick_check(1)").get != "ok":
+                raise apsw.CorruptError("quick_check")
+        finally:
+            db.close()
+
+    def _gone(self) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            "the store's file was deleted, moved or replaced while it was open; nothing was stored",
+            where=str(self.path),
+            fix=f"Put it back, with its {self._log.name} if it had one: it is used at once. "
+            "A restart makes a new store.",
+        )
+
+    def _damaged(self, what: str) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            what,
+            where=str(self.path),
+            fix=f"Replace it and its {self._log.name} by a backup: it is used at once.",
+        )
+
+
+class FileConnection:
+    """A connection to whichever file bears the store's name. One thread at a time uses it."""
+
+    def __init__(self, file: StoreFile, *, read_only: bool) -> None:
+        self._file = file
+        self._read_only = read_only
+        self._generation = file.generation
+        self._db = file.connect(read_only=read_only)
+
+    def use(self) -> apsw.Connection:
+        """Return the connection for one job.
+
+        Raises:
+            StoreUnavailableError: there is no sound file of that name.
+        """
+        self._file.renew(self._db)
+        if self._generation != self._file.generation:
+            generation = self._file.generation
+            fresh = self._file.connect(read_only=self._read_only)
+            self.close()
+            self._db, self._generation = fresh, generation
+        return self._db
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(apsw.Error):
+            self._db.close()
