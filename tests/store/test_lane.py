@@ -214,7 +214,9 @@ def test_nothing_is_queued_behind_the_end(lane: Lane[apsw.Connection]) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_forked_process_is_told_that_the_lane_did_not_come_along(lane: Lane[apsw.Connection]) -> None:
+def test_forked_process_is_told_that_the_lane_did_not_come_along(
+    lane: Lane[apsw.Connection],
+) -> None:
     child = os.fork()
     if not child:
         told = 1

@@ -19,6 +19,7 @@ from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import parse_call, recalling
 from holdfast.expand.finding import CALLERS, FINDERS
 from holdfast.faults import Faults
+from holdfast.store.deadline import store_deadline
 from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Hidden, continuation
@@ -138,10 +139,11 @@ class Expansions:
     ) -> OpeningStep:
         """Answer the hidden calls of a turn; where they are not alone, it is the client's."""
         self._looked_at.append(sent)
-        if alone:
-            answers, following, turn = await self._fitting(sent, turn, calls)
-        else:
-            answers, following = await self._answers(calls, self._room(sent) // 2), None
+        with store_deadline():  # each round has its own: models may take a minute between two
+            if alone:
+                answers, following, turn = await self._fitting(sent, turn, calls)
+            else:
+                answers, following = await self._answers(calls, self._room(sent) // 2), None
         self._rounds += 1
         self._tried += answers.tried
         # A call that could not be understood is told what is wrong; the same again and again is

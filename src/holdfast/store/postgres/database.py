@@ -19,8 +19,9 @@ from holdfast.store.postgres.address import without_password
 
 CONNECTIONS = 10
 REQUEST_CONNECTIONS = 5
-"""Connections for work that a request waits for, beside the others. They are apart because the server
-itself ends their statements at the deadline, and a record that waits for a lock keeps none of them."""
+"""Connections for work that a request waits for, beside the others. They are apart because the
+server itself ends their statements at the deadline; and a record that waits for a lock keeps none
+of them."""
 _CONNECT_SECONDS = 10.0
 _STATEMENT_SECONDS = 300.0
 _CLOSE_SECONDS = 10.0

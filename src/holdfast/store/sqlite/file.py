@@ -1,14 +1,13 @@
 """file: which file the connections of an open store belong to, and whether it is sound.
 
-file: after driver, before lane. SQLite goes on writing to a file that was deleted or moved away, and
-to a new log beside another database, as if nothing had happened: what it acknowledges then is lost.
-So the file is looked at before every job and after every commit. Where another file bears the name,
-connections are opened anew, after a check of its integrity.
+file: after driver, before lane. SQLite goes on writing to a file that was deleted or moved away,
+and to a new log beside another database, as if nothing had happened: what it acknowledges then is
+lost. So the file is looked at before every job and after every commit. Where another file bears
+the name, connections are opened anew, after a check of its integrity.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from contextlib import suppress
@@ -23,8 +22,8 @@ from holdfast.store.sqlite.driver import connect, in_our_words, migrate, prepare
 ABSENT_SECONDS = 5.0
 """How long a file must be gone before a new store is made: it may just be moved away and back."""
 
-_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
-"""Errors of a file that was truncated or written over. A short read is an IOError."""
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError)
+"""Errors of a file that was truncated or written over."""
 
 
 class _Look(NamedTuple):
@@ -76,7 +75,8 @@ class StoreFile:
 
     def suspect(self, error: BaseException) -> None:
         """Have the file checked before the next job, if an error is a sign of damage."""
-        if isinstance(error, _DAMAGE):
+        is_short = getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHORT_READ
+        if is_short or isinstance(error, _DAMAGE):
             self._is_suspect = True
 
     def check_commit(self, db: apsw.Connection) -> None:

@@ -73,6 +73,7 @@ async def opened(settings: Settings, peers: Peers | None = None) -> AsyncIterato
         service = Service(engine, settings, http, OfflineSending(limits=limits), peers)
         asyncio.get_running_loop().set_exception_handler(service.contain)
         try:
+            await service.tenants.load_secret()
             yield service
         finally:
             await service.close()
@@ -106,7 +107,7 @@ class _Providers:
 
 async def _health(service: Service, _: Request) -> PlainTextResponse:
     """Whether requests are answered; with a store that fails, only if that is the setting."""
-    if not service.telemetry.store_fails:
+    if await service.health.is_available():
         return PlainTextResponse("ok\n", headers=HEADERS)
     answers = service.settings.on_store_failure == "pass"
     text = "ok, but the store is unavailable\n" if answers else "the store is unavailable\n"
