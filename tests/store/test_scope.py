@@ -187,7 +187,7 @@ ATTACKS: dict[str, Attack] = {
     and inspect.iscoroutinefunction(function)
     and name not in ("_filled", "_refused")
 }
-WITHOUT_SCOPE = {"backup", "close", "scopes", "secret"}
+WITHOUT_SCOPE = {"backup", "check", "close", "scopes", "secret"}
 """Of the whole store: whoever may call them may read the file."""
 
 

@@ -47,6 +47,14 @@ def _look_at(path: Path) -> _Look | None:
     return _Look(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
+_State = tuple[_Look | None, tuple[int, ...]]
+
+
+def _state(main: _Look | None, log: _Look | None) -> _State:
+    """Return what changes when somebody mends a file; an attempt to open it touches its log."""
+    return main, tuple(log[:3]) if log is not None else ()
+
+
 class StoreFile:
     """The file of an open store. Threads may use it at the same time."""
 
@@ -60,7 +68,7 @@ class StoreFile:
         """Connections of an earlier one belong to another file, or to a damaged one."""
         self._is_suspect = False
         """A job has met damage."""
-        self._unsound: tuple[_Look | None, _Look | None] | None = None
+        self._unsound: _State | None = None
         """The file and its log when they were last found damaged: they are not read again."""
         self._absent_since: float | None = None
         prepare(path)
@@ -68,6 +76,8 @@ class StoreFile:
         self._main = _look_at(path)
         self._log_seen: _Look | None = None
         """The log; None until there is one. It stays from the first commit to the last close."""
+        self._anchor = self.connect(read_only=True)
+        """A connection to the file in use, for what is asked of it under the lock."""
 
     def connect(self, *, read_only: bool) -> apsw.Connection:
         """Open a connection."""
@@ -79,19 +89,26 @@ class StoreFile:
         if is_short or isinstance(error, _DAMAGE):
             self._is_suspect = True
 
-    def check_commit(self, db: apsw.Connection) -> None:
+    def close(self) -> None:
+        """Let go of the file, as the last of its connections."""
+        with self._lock:
+            self._anchor.close()
+
+    def check_commit(self) -> None:
         """Raise unless what was just committed is in the files of these names."""
         main, log = _look_at(self.path), _look_at(self._log)
         if self._log_seen is None:
             self._log_seen = log
         if main is None or log is None or self._was_swapped(main, log):
             raise self._gone()
-        if self._has_shrunk(main) and self._lacks_pages(main, db):
-            self._check_integrity()
+        if self._has_shrunk(main):
+            with self._lock:
+                if self._lacks_pages(main):
+                    self._check_integrity()
         self._main = main
 
-    def renew(self, old: apsw.Connection) -> None:
-        """Make sure that the file of this name can be used; `old` is a connection of the caller.
+    def renew(self) -> None:
+        """Make sure that the file of this name can be used.
 
         Raises:
             StoreUnavailableError: it is gone, damaged, or the log beside it is another file's.
@@ -104,7 +121,7 @@ class StoreFile:
                 self._main, self._absent_since = main, None
                 return
         with self._lock:
-            self._renew(old)
+            self._renew()
 
     def _was_swapped(self, main: _Look, log: _Look | None) -> bool:
         if not main.is_same_file(self._main):
@@ -114,41 +131,42 @@ class StoreFile:
     def _has_shrunk(self, main: _Look) -> bool:
         return self._main is not None and main.size < self._main.size
 
-    def _renew(self, old: apsw.Connection) -> None:
+    def _renew(self) -> None:
         main, log = _look_at(self.path), _look_at(self._log)
-        if main is not None and main.is_same_file(self._main):
+        if self._unsound is not None and self._unsound == _state(main, log):
+            raise self._damaged("the file of the store is damaged")
+        is_same = main is not None and main.is_same_file(self._main)
+        if main is not None and is_same:
             if self._was_swapped(main, log):
                 raise self._gone()  # its log is gone: other connections still use the one we had
-            if not self._is_suspect and not self._lacks_pages(main, old):
+            if not self._is_suspect and not self._lacks_pages(main):
                 self._main = main
                 return
         elif log is not None and log.is_same_file(self._log_seen):
-            self._leave_log(old)
+            self._leave_log()
             log = _look_at(self._log)
         has_log = log is not None and log.size > 0
         if main is None:
             self._wait_for_file(has_log)
-        elif not main.size and has_log:
+        elif not main.size and (has_log or is_same):
             # SQLite would remove the log beside an empty file, and with it what was acknowledged.
             raise self._damaged("the file of the store was truncated")
-        if self._unsound is not None and self._unsound == (main, log):
-            raise self._damaged("the file of the store is damaged")
         self._open_checked(main, log)
 
-    def _lacks_pages(self, main: _Look, db: apsw.Connection) -> bool:
+    def _lacks_pages(self, main: _Look) -> bool:
         """Return whether a file that shrank is shorter than its database: no vacuum does that."""
         with suppress(apsw.Error):
-            pages, size = db.execute("PRAGMA page_count").get, db.execute("PRAGMA page_size").get
-            return bool(main.size < pages * size)
+            pages = self._anchor.execute("PRAGMA page_count").get
+            return bool(main.size < pages * self._anchor.execute("PRAGMA page_size").get)
         return True
 
-    def _leave_log(self, old: apsw.Connection) -> None:
+    def _leave_log(self) -> None:
         """Complete the file that was replaced or moved away, so that its log holds nothing.
 
         Another database that is opened beside this log would be overwritten with its pages.
         """
         with suppress(apsw.Error):
-            old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._anchor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         with suppress(OSError):
             # The index of the log is mapped by the old connections; the new ones need their own.
             self._log.with_name(self.path.name + "-shm").unlink()
@@ -168,13 +186,16 @@ class StoreFile:
                 if main is not None:
                     self._check_integrity()
                 migrate(self.path, self._busy_seconds)
+                anchor = self.connect(read_only=True)
         except StoreError as error:
             if isinstance(error.__cause__, _DAMAGE):
-                self._unsound = (main, log)
+                self._unsound = _state(main, log)
             raise
         self._main, self._log_seen = _look_at(self.path), None
         self._unsound = self._absent_since = None
         self._is_suspect = False
+        self._anchor.close()
+        self._anchor = anchor
         self.generation += 1
 
     def _check_integrity(self) -> None:
@@ -207,6 +228,7 @@ class FileConnection:
     def __init__(self, file: StoreFile, *, read_only: bool) -> None:
         self._file = file
         self._read_only = read_only
+        file.renew()  # nothing is opened beside the log of another file
         self._generation = file.generation
         self._db = file.connect(read_only=read_only)
 
@@ -216,7 +238,7 @@ class FileConnection:
         Raises:
             StoreUnavailableError: there is no sound file of that name.
         """
-        self._file.renew(self._db)
+        self._file.renew()
         if self._generation != self._file.generation:
             generation = self._file.generation
             fresh = self._file.connect(read_only=self._read_only)

@@ -39,14 +39,14 @@ class Writer:
         return self._lane.submit(job)
 
     def close(self) -> None:
-        """Finish what is queued, then end."""
+        """Finish what is queued, then let go of the file."""
         self._lane.close()
+        self._file.close()
 
     def _written(self, db: FileConnection, together: list[Queued]) -> list[Outcome]:
         try:
-            connection = db.use()
-            results = _in_one_transaction(connection, [item.job for item in together])
-            self._file.check_commit(connection)
+            results = _in_one_transaction(db.use(), [item.job for item in together])
+            self._file.check_commit()
         except BaseException as error:  # noqa: BLE001 - whoever waits must be told
             self._file.suspect(error)
             if len(together) == 1 or isinstance(error, (apsw.BusyError, StoreUnavailableError)):
