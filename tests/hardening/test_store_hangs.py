@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -195,9 +196,12 @@ class Siege:
         self.campaign = campaign
         self.acknowledged: list[tuple[str, bytes]] = []
         """Session and body of each request that was answered without a warning."""
+        self._numbers = itertools.count(1)
+        self._slowest: dict[str, float] = {}
 
-    def send(self, number: int, *, stream: bool = False) -> tuple[Answered, float]:
-        body = body_of(number, stream=stream)
+    def send(self, body: bytes = b"", *, stream: bool = False) -> tuple[Answered, float]:
+        """Send a request, by default one that was never sent; and the seconds that it took."""
+        body = body or body_of(next(self._numbers), stream=stream)
         began = time.monotonic()
         url = self.proxy.url + path_of(DIALECT, stream=stream)
         answered = ask(url, body, KEYS, patience=PATIENCE)
@@ -208,10 +212,10 @@ class Siege:
             self.acknowledged.append((answered.headers["x-holdfast-session"], body))
         return answered, seconds
 
-    def send_at_once(self, first: int) -> float:
+    def send_at_once(self) -> float:
         """Send twelve requests at once, and return the seconds of the slowest."""
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            outcomes = list(threads.map(self.send, range(first, first + AT_ONCE)))
+            outcomes = list(threads.map(lambda _: self.send(), range(AT_ONCE)))
         for answered, _ in outcomes:
             assert "store" in answered.headers["x-holdfast-warning"]
         return max(seconds for _, seconds in outcomes)
@@ -222,33 +226,30 @@ class Siege:
         assert health.body in (b"ok\n", b"ok, but the store is unavailable\n")
         return health.body == b"ok\n"
 
-    def works_again(self, number: int) -> bool:
-        answered, _ = self.send(number)
+    def works_again(self) -> bool:
+        answered, _ = self.send()
         return "x-holdfast-warning" not in answered.headers
 
     def endure(self, trouble: AbstractContextManager[None], *, hangs: bool) -> None:
         """Ask before, during and after a trouble."""
-        assert self.works_again(1)
+        until(self.works_again)
         self.proxy.settled()
-        assert self.is_healthy()
+        until(self.is_healthy)
         with trouble:  # all inside is answered while the trouble lasts
-            first = self.send_at_once(100)
-            told = until(lambda: not self.is_healthy())
-            later = max(self.send(200 + n)[1] for n in range(3))
+            self.note("slowest of 12 at once", self.send_at_once())
+            self.note("health told after", until(lambda: not self.is_healthy()))
+            self.note("slowest of 3 later", max(self.send()[1] for _ in range(3)))
             if hangs:  # so that they did not wait for the deadline again
                 assert self.breaker_is_open()
-        number = iter(range(300, 10_000))
-        back = until(lambda: self.works_again(next(number)))
-        healthy = until(self.is_healthy)
+        self.note("recovered after", until(self.works_again))
+        self.note("healthy after that", until(self.is_healthy))
         self.proxy.settled()
         self.look_for_acknowledged()
-        self.campaign.figures |= {
-            "slowest of 12 at once": f"{first:.2f} s",
-            "slowest of 3 later": f"{later:.2f} s",
-            "health told after": f"{told:.2f} s",
-            "recovered after": f"{back:.2f} s",
-            "healthy after": f"{healthy:.2f} s",
-        }
+
+    def note(self, name: str, seconds: float) -> None:
+        """Note the longest time of something for the table of the campaign."""
+        self._slowest[name] = max(seconds, self._slowest.get(name, 0.0))
+        self.campaign.figures[name] = f"{self._slowest[name]:.2f} s"
 
     def breaker_is_open(self) -> bool:
         store: Any = self.proxy.service.engine.store
@@ -272,40 +273,63 @@ def upstream() -> Iterator[Upstream]:
         yield running
 
 
-@pytest.fixture(params=["frozen", "locked", "killed"])
-def postgres_trouble(
-    request: pytest.FixtureRequest, postgres_server: Server, postgres_url: str
-) -> AbstractContextManager[None]:
+def troubled_postgres(
+    name: str, rounds: int, campaign: Campaign, upstream: Upstream, server: Server, url: str
+) -> None:
     troubles: dict[str, Callable[[], AbstractContextManager[None]]] = {
-        "frozen": postgres_server.frozen,
-        "locked": lambda: tables_locked(postgres_url),
-        "killed": lambda: killed(postgres_server),
+        "frozen": server.frozen,
+        "locked": lambda: tables_locked(url),
+        "killed": lambda: killed(server),
     }
-    return troubles[request.param]()
+    with running_proxy({"store_url": url, "tenant_by": "key"}, upstream.url) as proxy:
+        siege = Siege(proxy, campaign)
+        for _ in campaign.rounds(rounds):
+            siege.endure(troubles[name](), hangs=name != "killed")
+
+
+def troubled_sqlite(
+    name: str, rounds: int, campaign: Campaign, upstream: Upstream, folder: Path
+) -> None:
+    for number in campaign.rounds(rounds):
+        path = folder / str(number) / "store.db"
+        with running_proxy({"store_url": f"sqlite:///{path}"}, upstream.url) as proxy:
+            trouble = SQLITE[name](proxy, path)
+            Siege(proxy, campaign).endure(trouble, hangs=name == "locked")
+
+
+POSTGRES = ("frozen", "locked", "killed")
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", POSTGRES)
 def test_nobody_waits_for_a_postgresql_that_is(
-    campaign: Campaign,
-    upstream: Upstream,
-    postgres_url: str,
-    postgres_trouble: AbstractContextManager[None],
-    request: pytest.FixtureRequest,
+    name: str, campaign: Campaign, upstream: Upstream, postgres_server: Server, postgres_url: str
 ) -> None:
-    hangs = "killed" not in request.node.name
-    with running_proxy({"store_url": postgres_url, "tenant_by": "key"}, upstream.url) as proxy:
-        Siege(proxy, campaign).endure(postgres_trouble, hangs=hangs)
+    troubled_postgres(name, 1, campaign, upstream, postgres_server, postgres_url)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", POSTGRES)
+def test_nobody_waits_for_a_postgresql_that_is_again_and_again(
+    name: str, campaign: Campaign, upstream: Upstream, postgres_server: Server, postgres_url: str
+) -> None:
+    troubled_postgres(name, 10, campaign, upstream, postgres_server, postgres_url)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SQLITE)
 def test_nobody_waits_for_a_sqlite_file_that_is(
-    campaign: Campaign, upstream: Upstream, tmp_path: Path, name: str
+    name: str, campaign: Campaign, upstream: Upstream, tmp_path: Path
 ) -> None:
-    path = tmp_path / "store.db"
-    with running_proxy({"store_url": f"sqlite:///{path}"}, upstream.url) as proxy:
-        siege = Siege(proxy, campaign)
-        siege.endure(SQLITE[name](proxy, path), hangs=name == "locked")
+    troubled_sqlite(name, 1, campaign, upstream, tmp_path)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", SQLITE)
+def test_nobody_waits_for_a_sqlite_file_that_is_again_and_again(
+    name: str, campaign: Campaign, upstream: Upstream, tmp_path: Path
+) -> None:
+    troubled_sqlite(name, 10, campaign, upstream, tmp_path)
 
 
 # --- answers that are on their way ---------------------------------------------------------------
@@ -336,10 +360,11 @@ def test_an_answer_ends_while_the_store_is_frozen_and_its_turn_is_written_later(
     held = HeldAnswer()
     with running_proxy({"store_url": postgres_url}, upstream.url) as proxy:
         siege = Siege(proxy, campaign)
-        assert siege.works_again(1)
+        assert siege.works_again()
+        body = body_of(0, stream=stream)
         upstream.turns.append(Fault(held.spoil))
         with ThreadPoolExecutor(1) as threads:
-            sending = threads.submit(siege.send, 2, stream=stream)
+            sending = threads.submit(siege.send, body, stream=stream)
             assert held.asked.wait(PATIENCE)
             with postgres_server.frozen():
                 held.released.set()
@@ -347,11 +372,9 @@ def test_an_answer_ends_while_the_store_is_frozen_and_its_turn_is_written_later(
                 if not stream:  # the headers of a stream are gone when its turn is written
                     assert "not written" in answered.headers["x-holdfast-warning"]
         proxy.settled()
-        siege.acknowledged.append(
-            (answered.headers["x-holdfast-session"], body_of(2, stream=stream))
-        )
+        siege.acknowledged.append((answered.headers["x-holdfast-session"], body))
         siege.look_for_acknowledged()
-        campaign.figures["end of the answer"] = f"{seconds:.2f} s"
+        siege.note("end of the answer", seconds)
 
 
 @pytest.mark.slow
