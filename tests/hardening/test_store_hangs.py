@@ -241,6 +241,8 @@ class Siege:
             self.note("slowest of 3 later", max(self.send()[1] for _ in range(3)))
             if hangs:  # so that they did not wait for the deadline again
                 assert self.breaker_is_open()
+                assert ask(f"{self.proxy.url}/stats", patience=PATIENCE).status == 503
+                assert ask(f"{self.proxy.url}/metrics", patience=PATIENCE).status == 200
         self.note("recovered after", until(self.works_again))
         self.note("healthy after that", until(self.is_healthy))
         self.proxy.settled()

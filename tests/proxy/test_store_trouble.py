@@ -121,6 +121,20 @@ def test_once_there_is_room_again_results_are_cited_again(
         assert stored.data.decode() == LONG
 
 
+@pytest.mark.parametrize(("then", "status"), [("pass", 200), ("refuse", 503)])
+def test_a_client_that_asks_for_a_count_is_told_that_of_its_own_request(
+    upstream: Upstream, tmp_path: Path, then: str, status: int
+) -> None:
+    with running_proxy(settings(tmp_path, then), upstream.url) as proxy:
+        url, body = f"{proxy.url}/v1/messages/count_tokens", request_in("anthropic", chat(LONG))
+        with_store = ask(url, body, KEYS).json["input_tokens"]
+        gone(proxy)
+        answered = ask(url, body, KEYS)
+        assert answered.status == status
+        if status == 200:
+            assert answered.json["input_tokens"] > with_store  # nothing is cited in it
+
+
 def replaced(folder: Path) -> None:
     copy = folder.with_name("copy")
     shutil.copytree(folder, copy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -159,6 +160,22 @@ def test_work_without_a_deadline_waits_even_while_the_breaker_is_open() -> None:
             task = asyncio.create_task(store.ask(), context=without_deadline())
         await task
         assert loop.time() >= REQUEST_SECONDS * 50
+
+    run(work)
+
+
+def test_a_page_has_no_deadline_but_does_not_wait_for_a_store_that_hangs() -> None:
+    async def work(loop: Clock) -> None:
+        store = Store()
+        store.seconds = REQUEST_SECONDS * 50
+        with store_deadline(math.inf):
+            assert not deadline.has_deadline()
+            await store.ask()
+            store.breaker.is_open = True
+            began = loop.time()
+            with pytest.raises(StoreUnavailableError):
+                await store.ask()
+            assert loop.time() == began
 
     run(work)
 

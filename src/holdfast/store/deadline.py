@@ -9,6 +9,7 @@ commands) has no deadline here: it may wait, because nobody waits for it.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar, copy_context
@@ -59,7 +60,10 @@ _budget: ContextVar[StoreBudget | None] = ContextVar("holdfast_store_budget", de
 
 @contextmanager
 def store_deadline(seconds: float = REQUEST_SECONDS, *, is_probe: bool = False) -> Iterator[None]:
-    """Give all store operations inside so many seconds together."""
+    """Give all store operations inside so many seconds together.
+
+    With `math.inf` they only fail fast while the breaker is open.
+    """
     token = _budget.set(StoreBudget(seconds, is_probe=is_probe))
     try:
         yield
@@ -68,8 +72,9 @@ def store_deadline(seconds: float = REQUEST_SECONDS, *, is_probe: bool = False) 
 
 
 def has_deadline() -> bool:
-    """Return whether the caller works on a request's path."""
-    return _budget.get() is not None
+    """Return whether the caller may wait for the store for a limited time only."""
+    budget = _budget.get()
+    return budget is not None and budget.seconds < math.inf
 
 
 def without_deadline() -> Context:
@@ -108,7 +113,7 @@ class Breaker:
         `abandon` is called then: it stops the work behind the future.
         """
         budget = _budget.get()
-        if budget is None:
+        if budget is None or budget.seconds == math.inf:
             return
         loop = future.get_loop()
         began = loop.time()

@@ -126,9 +126,9 @@ class Database:
 
     async def _run(self, work: Work[Result], isolation: str | None) -> Result:
         self._check_open()
+        self._breaker.admit()
         if not has_deadline():
             return await self._try(self._pool, work, isolation, _Attempt())
-        self._breaker.admit()
         attempt = _Attempt()
         task = asyncio.create_task(self._try(self._request_pool, work, isolation, attempt))
         return await self._breaker.run(task, attempt.abandon)
