@@ -237,16 +237,25 @@ class Siege:
         until(self.is_healthy)
         with trouble:  # all inside is answered while the trouble lasts
             self.note("slowest of 12 at once", self.send_at_once())
-            self.note("health told after", until(lambda: not self.is_healthy()))
+            until(lambda: not self.is_healthy())
             self.note("slowest of 3 later", max(self.send()[1] for _ in range(3)))
             if hangs:  # so that they did not wait for the deadline again
                 assert self.breaker_is_open()
                 assert ask(f"{self.proxy.url}/stats", patience=PATIENCE).status == 503
                 assert ask(f"{self.proxy.url}/metrics", patience=PATIENCE).status == 200
         self.note("recovered after", until(self.works_again))
-        self.note("healthy after that", until(self.is_healthy))
+        until(self.is_healthy)
         self.proxy.settled()
         self.look_for_acknowledged()
+
+    def look_at_health(self, trouble: AbstractContextManager[None]) -> None:
+        """Have health tell of a trouble that no request has met."""
+        assert self.works_again()
+        self.proxy.settled()
+        assert self.is_healthy()
+        with trouble:
+            self.note("health told after", until(lambda: not self.is_healthy()))
+        self.note("healthy after", until(self.is_healthy))
 
     def note(self, name: str, seconds: float) -> None:
         """Note the longest time of something for the table of the campaign."""
@@ -275,14 +284,20 @@ def upstream() -> Iterator[Upstream]:
         yield running
 
 
-def troubled_postgres(
-    name: str, rounds: int, campaign: Campaign, upstream: Upstream, server: Server, url: str
-) -> None:
-    troubles: dict[str, Callable[[], AbstractContextManager[None]]] = {
+def postgres_troubles(
+    server: Server, url: str
+) -> dict[str, Callable[[], AbstractContextManager[None]]]:
+    return {
         "frozen": server.frozen,
         "locked": lambda: tables_locked(url),
         "killed": lambda: killed(server),
     }
+
+
+def troubled_postgres(
+    name: str, rounds: int, campaign: Campaign, upstream: Upstream, server: Server, url: str
+) -> None:
+    troubles = postgres_troubles(server, url)
     with running_proxy({"store_url": url, "tenant_by": "key"}, upstream.url) as proxy:
         siege = Siege(proxy, campaign)
         for _ in campaign.rounds(rounds):
@@ -332,6 +347,26 @@ def test_nobody_waits_for_a_sqlite_file_that_is_again_and_again(
     name: str, campaign: Campaign, upstream: Upstream, tmp_path: Path
 ) -> None:
     troubled_sqlite(name, 10, campaign, upstream, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", POSTGRES)
+def test_health_tells_without_a_request_of_a_postgresql_that_is(
+    name: str, campaign: Campaign, upstream: Upstream, postgres_server: Server, postgres_url: str
+) -> None:
+    troubles = postgres_troubles(postgres_server, postgres_url)
+    with running_proxy({"store_url": postgres_url}, upstream.url) as proxy:
+        Siege(proxy, campaign).look_at_health(troubles[name]())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in SQLITE if name != "full"])
+def test_health_tells_without_a_request_of_a_sqlite_file_that_is(
+    name: str, campaign: Campaign, upstream: Upstream, tmp_path: Path
+) -> None:
+    path = tmp_path / "store.db"
+    with running_proxy({"store_url": f"sqlite:///{path}"}, upstream.url) as proxy:
+        Siege(proxy, campaign).look_at_health(SQLITE[name](proxy, path))
 
 
 # --- answers that are on their way ---------------------------------------------------------------

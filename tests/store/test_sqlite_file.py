@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from holdfast.store.sqlite import file as store_file
 from tests.store.harness import content
 
 HERE = Scope("ann", "here")
+ROOT = Path(__file__).parents[2]
 GONE = "deleted, moved or replaced"
 
 
@@ -210,3 +213,69 @@ def test_a_vacuum_is_no_damage(tmp_path: Path) -> None:
         assert await store.calibration(HERE) == b"after"
 
     run(path, work)
+
+
+_OTHER = """
+import asyncio, sys
+from holdfast.errors import StoreUnavailableError
+from holdfast.store.sqlite import SqliteStore
+from tests.store.harness import content
+from tests.store.test_sqlite_file import HERE
+
+async def main():
+    store = await SqliteStore.open(sys.argv[1])
+    print("open", flush=True)
+    while line := (await asyncio.to_thread(sys.stdin.readline)).strip():
+        await store.put(HERE, [content(line)])
+        print(line, flush=True)
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+def test_two_processes_that_find_their_file_replaced_lose_nothing_to_each_other(
+    tmp_path: Path,
+) -> None:
+    path, backup = tmp_path / "store.db", tmp_path / "backup.db"
+    command = [sys.executable, "-c", _OTHER, str(path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as other:
+        stdin, stdout = other.stdin, other.stdout
+        assert stdin
+        assert stdout
+
+        def put_there(words: str) -> None:
+            stdin.write(f"{words}\n")
+            stdin.flush()
+            assert stdout.readline() == f"{words}\n"
+
+        async def work(store: SqliteStore) -> None:
+            await store.save_calibration(HERE, b"before")
+            assert stdout.readline() == "open\n"
+            put_there("before")
+            for number in range(5):
+                await store.backup(str(backup))
+                backup.rename(path)
+                for turn in range(3):
+                    if number % 2 or turn:
+                        await store.put(HERE, [content(f"here {number} {turn}")])
+                    put_there(f"there {number} {turn}")
+                    await store.put(HERE, [content(f"here {number} {turn} again")])
+            stdin.close()
+            other.wait()
+
+        run(path, work)
+
+    async def look(store: SqliteStore) -> None:
+        for number in range(5):
+            for turn in range(3):
+                for words in (f"there {number} {turn}", f"here {number} {turn} again"):
+                    assert await store.get(HERE, content(words).ref_id), words
+        assert await store.verify(HERE) == []
+
+    run(path, look)
+    db = apsw.Connection(str(path))
+    assert db.execute("PRAGMA integrity_check").get == "ok"
+    db.close()

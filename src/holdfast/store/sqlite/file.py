@@ -8,9 +8,11 @@ the name, connections are opened anew, after a check of its integrity.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +47,22 @@ def _look_at(path: Path) -> _Look | None:
     except OSError:
         return None
     return _Look(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@contextmanager
+def _folder_lock(folder: Path) -> Iterator[None]:
+    """Let one process at a time put things in order, on Unix."""
+    handle = None
+    with suppress(ImportError, OSError):
+        import fcntl  # noqa: PLC0415 - Unix has it
+
+        handle = os.open(folder, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 _State = tuple[_Look | None, tuple[int, ...]]
@@ -120,7 +138,7 @@ class StoreFile:
             if not (self._was_swapped(main, log) or self._has_shrunk(main)):
                 self._main, self._absent_since = main, None
                 return
-        with self._lock:
+        with self._lock, _folder_lock(self.path.parent):
             self._renew()
 
     def _was_swapped(self, main: _Look, log: _Look | None) -> bool:
@@ -142,12 +160,15 @@ class StoreFile:
             if not self._is_suspect and not self._lacks_pages(main):
                 self._main = main
                 return
-        elif log is not None and log.is_same_file(self._log_seen):
+        elif main is None:
+            self._wait_for_file()
+        if not is_same and log is not None and log.is_same_file(self._log_seen):
             self._leave_log()
             log = _look_at(self._log)
         has_log = log is not None and log.size > 0
         if main is None:
-            self._wait_for_file(has_log)
+            if has_log:
+                raise self._gone()
         elif not main.size and (has_log or is_same):
             # SQLite would remove the log beside an empty file, and with it what was acknowledged.
             raise self._damaged("the file of the store was truncated")
@@ -161,22 +182,24 @@ class StoreFile:
         return True
 
     def _leave_log(self) -> None:
-        """Complete the file that was replaced or moved away, so that its log holds nothing.
+        """Complete the file that was replaced or moved away, and remove its log.
 
-        Another database that is opened beside this log would be overwritten with its pages.
+        Another database that is opened beside this log would be overwritten with its pages. Old
+        connections, of other processes too, still have the log open, and must never share it with
+        new ones: whoever comes second would cut off what the first has written.
         """
         with suppress(apsw.Error):
-            self._anchor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        with suppress(OSError):
-            # The index of the log is mapped by the old connections; the new ones need their own.
-            self._log.with_name(self.path.name + "-shm").unlink()
+            busy, *_ = self._anchor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
+            if not busy:
+                self._log.unlink(missing_ok=True)
+                self._log.with_name(self.path.name + "-shm").unlink(missing_ok=True)
 
-    def _wait_for_file(self, has_log: bool) -> None:
+    def _wait_for_file(self) -> None:
         """Raise unless the file has been gone for long enough for a new one to be made."""
         now = time.monotonic()
         self._absent_since = now if self._absent_since is None else self._absent_since
         is_moving = now - self._absent_since < ABSENT_SECONDS
-        if is_moving or has_log or not self.path.parent.is_dir():
+        if is_moving or not self.path.parent.is_dir():
             raise self._gone()
 
     def _open_checked(self, main: _Look | None, log: _Look | None) -> None:
@@ -232,6 +255,11 @@ class FileConnection:
         self._generation = file.generation
         self._db = file.connect(read_only=read_only)
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether the file that it belongs to is no longer in use."""
+        return self._generation != self._file.generation
+
     def use(self) -> apsw.Connection:
         """Return the connection for one job.
 
@@ -239,7 +267,7 @@ class FileConnection:
             StoreUnavailableError: there is no sound file of that name.
         """
         self._file.renew()
-        if self._generation != self._file.generation:
+        if self.is_stale:
             generation = self._file.generation
             fresh = self._file.connect(read_only=self._read_only)
             self.close()

@@ -130,10 +130,7 @@ class Readers:
 
     def _read(self, job: Job[_T]) -> _T:
         with in_our_words(self._where):
-            try:
-                idle = self._idle.get_nowait()
-            except queue.Empty:
-                idle = FileConnection(self._file, read_only=True)
+            idle = self._idle_connection()
             try:
                 db = idle.use()
                 _leave_transaction(db)
@@ -147,6 +144,17 @@ class Readers:
             finally:
                 self._idle.put(idle)
         return result
+
+    def _idle_connection(self) -> FileConnection:
+        """Return a connection that nobody uses; those to a file that was replaced are closed."""
+        while True:
+            try:
+                idle = self._idle.get_nowait()
+            except queue.Empty:
+                return FileConnection(self._file, read_only=True)
+            if not idle.is_stale:
+                return idle
+            idle.close()
 
     def close(self) -> None:
         """Finish what is being read, then let go."""

@@ -13,7 +13,7 @@ from holdfast.store import Store
 from holdfast.store.deadline import REQUEST_SECONDS, store_deadline, without_deadline
 from holdfast.surfaces.proxy.telemetry import Telemetry
 
-_PAUSE_SECONDS = 1.0
+_PAUSE_SECONDS = 0.5
 _OLD_SECONDS = REQUEST_SECONDS + _PAUSE_SECONDS
 """A look that is older is not believed: the truth is told within three seconds."""
 _WATCH_SECONDS = 90.0
