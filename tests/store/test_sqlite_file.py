@@ -279,3 +279,31 @@ def test_two_processes_that_find_their_file_replaced_lose_nothing_to_each_other(
     db = apsw.Connection(str(path))
     assert db.execute("PRAGMA integrity_check").get == "ok"
     db.close()
+
+
+def test_threads_that_find_their_file_replaced_at_the_same_time_move_on_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, backup, moves = tmp_path / "store.db", tmp_path / "backup.db", 0
+    open_checked = store_file.StoreFile._open_checked
+
+    def counted(self: store_file.StoreFile, *args: Any) -> None:
+        nonlocal moves
+        moves += 1
+        open_checked(self, *args)
+
+    monkeypatch.setattr(store_file.StoreFile, "_open_checked", counted)
+
+    async def work(store: SqliteStore) -> None:
+        for number in range(20):
+            await store.put(HERE, [content(f"before {number}")])
+            await store.backup(str(backup))
+            backup.rename(path)
+            reads = [store.stats(HERE) for _ in range(8)]
+            looks = [store.session(HERE.of("none")) for _ in range(8)]
+            writes = [store.put(HERE, [content(f"after {number} {n}")]) for n in range(8)]
+            await asyncio.gather(*reads, *looks, *writes)
+            assert moves == number + 1
+        assert (await store.stats(HERE)).refs == 20 * 9
+
+    run(path, work)

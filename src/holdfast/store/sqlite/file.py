@@ -91,15 +91,23 @@ class StoreFile:
         self._absent_since: float | None = None
         prepare(path)
         migrate(path, busy_seconds)
-        self._main = _look_at(path)
-        self._log_seen: _Look | None = None
-        """The log; None until there is one. It stays from the first commit to the last close."""
-        self._anchor = self.connect(read_only=True)
-        """A connection to the file in use, for what is asked of it under the lock."""
+        self._anchor = self._connect_and_read()
+        """A connection to the file in use, for questions about it under the lock."""
+        # Which files are in use changes only under the lock: a thread that looked at them before
+        # another one has moved on must not bring the old ones back.
+        self._main, self._log_in_use = _look_at(path), _look_at(self._log)
+        self._size = self._main.size if self._main is not None else 0
+        """Bytes of the file when it was last looked at."""
 
     def connect(self, *, read_only: bool) -> apsw.Connection:
         """Open a connection."""
         return connect(self.path, busy_seconds=self._busy_seconds, read_only=read_only)
+
+    def _connect_and_read(self) -> apsw.Connection:
+        """Open a connection, with a log beside the file: that is made by the first who reads."""
+        db = self.connect(read_only=True)
+        db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+        return db
 
     def suspect(self, error: BaseException) -> None:
         """Have the file checked before the next job, if an error is a sign of damage."""
@@ -115,15 +123,13 @@ class StoreFile:
     def check_commit(self) -> None:
         """Raise unless what was just committed is in the files of these names."""
         main, log = _look_at(self.path), _look_at(self._log)
-        if self._log_seen is None:
-            self._log_seen = log
-        if main is None or log is None or self._was_swapped(main, log):
+        if main is None or self._was_swapped(main, log):
             raise self._gone()
-        if self._has_shrunk(main):
+        if main.size < self._size:
             with self._lock:
                 if self._lacks_pages(main):
                     self._check_integrity()
-        self._main = main
+        self._size = main.size
 
     def renew(self) -> None:
         """Make sure that the file of this name can be used.
@@ -132,22 +138,16 @@ class StoreFile:
             StoreUnavailableError: it is gone, damaged, or the log beside it is another file's.
         """
         main, log = _look_at(self.path), _look_at(self._log)
-        if main is not None and not self._is_suspect:
-            if self._log_seen is None:
-                self._log_seen = log
-            if not (self._was_swapped(main, log) or self._has_shrunk(main)):
-                self._main, self._absent_since = main, None
-                return
+        is_usable = main is not None and not self._was_swapped(main, log) and not self._is_suspect
+        if main is not None and is_usable and main.size >= self._size:
+            self._size, self._absent_since = main.size, None
+            return
         with self._lock, _folder_lock(self.path.parent):
             self._renew()
 
     def _was_swapped(self, main: _Look, log: _Look | None) -> bool:
-        if not main.is_same_file(self._main):
-            return True
-        return self._log_seen is not None and not self._log_seen.is_same_file(log)
-
-    def _has_shrunk(self, main: _Look) -> bool:
-        return self._main is not None and main.size < self._main.size
+        in_use, log_in_use = self._main, self._log_in_use
+        return not (main.is_same_file(in_use) and log is not None and log.is_same_file(log_in_use))
 
     def _renew(self) -> None:
         main, log = _look_at(self.path), _look_at(self._log)
@@ -157,12 +157,13 @@ class StoreFile:
         if main is not None and is_same:
             if self._was_swapped(main, log):
                 raise self._gone()  # its log is gone: other connections still use the one we had
-            if not self._is_suspect and not self._lacks_pages(main):
-                self._main = main
+            has_shrunk = main.size < self._size
+            if not self._is_suspect and not (has_shrunk and self._lacks_pages(main)):
+                self._size = main.size
                 return
         elif main is None:
             self._wait_for_file()
-        if not is_same and log is not None and log.is_same_file(self._log_seen):
+        if not is_same and log is not None and log.is_same_file(self._log_in_use):
             self._leave_log()
             log = _look_at(self._log)
         has_log = log is not None and log.size > 0
@@ -209,12 +210,14 @@ class StoreFile:
                 if main is not None:
                     self._check_integrity()
                 migrate(self.path, self._busy_seconds)
-                anchor = self.connect(read_only=True)
+                anchor = self._connect_and_read()
         except StoreError as error:
             if isinstance(error.__cause__, _DAMAGE):
                 self._unsound = _state(main, log)
             raise
-        self._main, self._log_seen = _look_at(self.path), None
+        fresh = _look_at(self.path)
+        self._size = fresh.size if fresh is not None else 0
+        self._main, self._log_in_use = fresh, _look_at(self._log)
         self._unsound = self._absent_since = None
         self._is_suspect = False
         self._anchor.close()
