@@ -36,9 +36,7 @@ class StoreHealth:
         loop = asyncio.get_running_loop()
         self._asked_at = loop.time()
         if self._asked_at - self._looked_at > _OLD_SECONDS:
-            if self._look is None or self._look.done():  # all who ask meanwhile share one look
-                self._look = loop.create_task(self._look_once(), context=without_deadline())
-            await asyncio.wait({self._look})
+            await self._look_together()
         if self._watch is None or self._watch.done():
             self._watch = loop.create_task(self._keep_watching(), context=without_deadline())
         return not self._telemetry.store_fails
@@ -49,6 +47,16 @@ class StoreHealth:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look_together(self) -> None:
+        """Wait for the look that is under way, or begin one.
+
+        One that began beside it would wait for its own two seconds after the first had failed.
+        """
+        if self._look is None or self._look.done():
+            loop = asyncio.get_running_loop()
+            self._look = loop.create_task(self._look_once(), context=without_deadline())
+        await asyncio.wait({self._look})
 
     async def _look_once(self) -> None:
         failure = ""
@@ -64,4 +72,4 @@ class StoreHealth:
         loop = asyncio.get_running_loop()
         while loop.time() - self._asked_at < _WATCH_SECONDS:
             await asyncio.sleep(_PAUSE_SECONDS)
-            await self._look_once()
+            await self._look_together()
