@@ -149,7 +149,17 @@ LONG_TEXTS = {
 
 @pytest.mark.parametrize(
     "vocabulary",
-    ["o200k_base", "cl100k_base", "llama3", "qwen3", "deepseek_v3", "glm4.5", "kimi_k2", "phi4"],
+    [
+        "o200k_base",
+        "cl100k_base",
+        "llama3",
+        "qwen3",
+        "mistral_v3",
+        "deepseek_v3",
+        "glm4.5",
+        "kimi_k2",
+        "phi4",
+    ],
 )
 @pytest.mark.parametrize("kind", LONG_TEXTS)
 def test_a_long_text_counted_in_pieces_has_the_tokens_of_the_whole(

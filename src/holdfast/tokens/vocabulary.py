@@ -130,8 +130,8 @@ def _count_to_token_end(vocabulary: str, piece: str) -> tuple[int, int]:
 
 
 # Two vocabularies have a slow encoder (3 MB/s), but no token that goes on behind a space: they are
-# counted word by word, and words repeat. Of 1,000 texts that agents read, two differ from the
-# whole by 0.1 %.
+# counted word by word, and words repeat. Of 1,472 texts of more than 16,000 characters, 44 differ
+# from the whole in gemma3, by 0.44 % at most.
 _LONG_WORD = 200
 _LONG_RUN = 4_000
 _SPACED_WORD = re.compile(r" +[^ ]*|[^ ]+")
