@@ -228,6 +228,7 @@ def _speed(console: Console, texts: list[str], encodings: dict[str, Any]) -> Non
         table.add_column(column, justify="left" if not column else "right")
     encode = encodings["o200k_base"].encode_ordinary
     tokenizer = splintr.Tokenizer.from_pretrained("o200k_base")
+    lines = []
     halves = {"a fresh process": texts[::2], "one that has counted as much before": texts[1::2]}
     for name, half in halves.items():
         parts = [half[n::_TURNS] for n in range(_TURNS)]
@@ -243,8 +244,9 @@ def _speed(console: Console, texts: list[str], encodings: dict[str, Any]) -> Non
         speed = f"{size / ours * 1000:.1f}", f"{ours / size:.0f}", f"{size / theirs * 1000:.1f}"
         table.add_row(name, *speed, f"{compared.ratio:.1f}")
         ratios.note_ratio(f"count: new text, tiktoken, {name}", compared.ratio)
+        lines.append(f"New text in {name}: {compared.ratio:.1f} times as fast as tiktoken.")
     console.print(table)
-    _incremental(console)
+    figures.record("counting-speed", [*lines, "", *_incremental(console)])
     memory = Memory()
     used = peak_bytes(
         lambda: [memory.count("o200k_base", f"text number {n}") for n in range(100_000)]
@@ -267,7 +269,8 @@ def _rounds(
         yield peer, lambda batch=batch: [count(each, model="gpt-4o") for each in batch]  # type: ignore[misc]
 
 
-def _incremental(console: Console) -> None:
+def _incremental(console: Console) -> list[str]:
+    """Print the table, and return that of docs/discussions/counting.md."""
     import litellm  # noqa: PLC0415
     from langchain_core.messages import convert_to_messages  # noqa: PLC0415
     from langchain_core.messages.utils import count_tokens_approximately  # noqa: PLC0415
@@ -284,6 +287,7 @@ def _incremental(console: Console) -> None:
         "x litellm",
     ):
         table.add_column(column, justify="right")
+    rows = []
     for number in (100, 1000, 10_000):
         messages = conversation(number * 600, 1100)[:number]
         if "tool_calls" in messages[-1]:
@@ -324,4 +328,13 @@ def _incremental(console: Console) -> None:
             f"{langchain:.1f} (guess)",
             f"{from_bytes.ratio:,.0f} / {from_view.ratio:,.0f}",
         )
+        rows.append(
+            (
+                f"{number:,}",
+                *(f"{from_bytes.ours:.2f}", f"{float(f'{from_bytes.ratio:.3g}'):,g}"),
+                *(f"{from_view.ours:.3f}", f"{float(f'{from_view.ratio:.3g}'):,g}"),
+            )
+        )
     console.print(table)
+    head = ("one message added to", "from bytes, CPU ms", "times litellm")
+    return figures.table((*head, "from a view, CPU ms", "times litellm"), rows)

@@ -30,6 +30,7 @@ import msgspec
 ROOT = Path(__file__).parents[1]
 FILE = Path(__file__).with_name("figures.json")
 DATA = Path(os.environ.get("HOLDFAST_DATA") or ROOT.parent / "shared" / "data")
+MARK = re.compile(r"<!-- figures: ([a-z0-9-]+) -->")
 BLOCK = re.compile(r"<!-- figures: ([a-z0-9-]+) -->\n.*?<!-- end of figures -->", re.DOTALL)
 """The place of a record in a page, filled by `make docs`."""
 
@@ -54,13 +55,16 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
         """Return whether the measured code has changed and the figures are not history."""
         return not self.history and self.sources_hash != hash_sources(self.sources)
 
+    def stamp(self) -> str:
+        """Return commit and day, and whether the figures are history."""
+        return f"{self.commit}, {self.date}" + (", history" if self.history else "")
+
     def origin(self) -> str:
         """Return the line below the figures that says where they come from."""
-        machine = f", {self.machine}" if self.machine else ""
-        where = f"{self.date} at {self.commit} with `{self.command}`{machine}"
+        how = self.command if self.command == "by hand" else f"with `{self.command}`"
         if self.history:
-            return f"*History: measured {where}; not repeated since.*"
-        return f"*Measured {where}.*"
+            return f"*History: {self.date}, {self.commit}, {how}; not measured again since.*"
+        return f"*Measured {self.date} at {self.commit} {how}, {self.machine}.*"
 
 
 def load() -> dict[str, Record]:
@@ -83,8 +87,10 @@ def record(name: str, text: Sequence[str] = ()) -> None:
     known.text = list(text) or known.text
     known.commit = _git("rev-parse", "--short=7", "HEAD")
     known.date = datetime.now(UTC).date().isoformat()
-    known.machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
-    known.data = {path: _hash_bytes(DATA / path) for path in known.data}
+    known.machine = (
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}, Python {platform.python_version()}"
+    )
+    known.data = {path: _hash_data(DATA / path) for path in known.data}
     known.sources_hash = hash_sources(known.sources)
     known.history = False
     save(records)
@@ -110,12 +116,35 @@ def fill(page: str, records: dict[str, Record]) -> str:
 
     def block(match: re.Match[str]) -> str:
         known = records[match[1]]
-        lines = [*known.text, ""] if known.text else []
+        lines = [*known.text, "", known.origin()] if known.text else [known.origin()]
+        # Blank lines, for Python-Markdown reads no table beside a comment.
         return "\n".join(
-            [f"<!-- figures: {match[1]} -->", *lines, known.origin(), "<!-- end of figures -->"]
+            [f"<!-- figures: {match[1]} -->", "", *lines, "", "<!-- end of figures -->"]
         )
 
     return BLOCK.sub(block, page)
+
+
+def pages() -> Iterator[Path]:
+    """Yield the pages that hold figures of records."""
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        if MARK.search(path.read_text("utf-8")):
+            yield path
+
+
+def stale_pages() -> list[Path]:
+    """Return the pages that do not show what the records say."""
+    records = load()
+    texts = ((path, path.read_text("utf-8")) for path in pages())
+    return [path for path, text in texts if fill(text, records) != text]
+
+
+def write_pages() -> list[Path]:
+    """Fill the stale pages, and return them."""
+    stale, records = stale_pages(), load()
+    for path in stale:
+        path.write_text(fill(path.read_text("utf-8"), records), "utf-8")
+    return stale
 
 
 def hash_sources(sources: Sequence[str]) -> str:
@@ -161,8 +190,11 @@ def _is_docstring(node: Any) -> bool:
     )
 
 
-def _hash_bytes(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+def _hash_data(path: Path) -> str:
+    digest = hashlib.sha256()
+    for file in [path] if path.is_file() else sorted(path.rglob("*.gz")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _git(*arguments: str) -> str:
