@@ -40,7 +40,7 @@ def run(console: Console) -> None:
     if (DATA / "usage" / "dev.jsonl.gz").exists():
         scored = _scored()
         _accuracy(console, scored)
-        _calibration(console, scored)
+        figures.record("calibration", [_calibration(console, scored)])
         figures.record("counting-accuracy", _accuracy_page(scored))
     else:
         console.print("(recorded requests are not on this machine: set HOLDFAST_DATA)")
@@ -112,6 +112,7 @@ def _accuracy_page(scored: list[tuple[dict[str, Any], TokenCount]]) -> list[str]
         error = abs(counted.tokens - reported) / reported * 100
         for name in (record["provider"], "all"):
             groups[name].append((error, reported, counted.upper >= reported))
+    above = [c.upper / c.tokens - 1 for _, c in scored if c.tokens > 200]
     rows = []
     for provider in sorted(groups, key=lambda name: (name == "all", -len(groups[name]))):
         errors = groups[provider]
@@ -125,9 +126,12 @@ def _accuracy_page(scored: list[tuple[dict[str, Any], TokenCount]]) -> list[str]
                 f"{100 * statistics.fmean(holds for _, _, holds in errors):.1f} %",
             )
         )
-    return figures.table(
-        ("provider", "requests", "median / p95", "1,000 tokens and more", "bound holds"), rows
+    head = ("provider", "requests", "median / p95", "1,000 tokens and more", "bound holds")
+    bound = (
+        f"The upper bound is {100 * statistics.median(above):.1f} % above the count at the median "
+        "(requests of more than 200 tokens)."
     )
+    return [*figures.table(head, rows), "", bound]
 
 
 _PROVIDERS = {"other": "gateways, local servers"}
@@ -140,8 +144,8 @@ def _pair(errors: list[float]) -> str:
     return f"{statistics.median(errors):.2f} / {p95:.1f}"
 
 
-def _calibration(console: Console, scored: list[tuple[dict[str, Any], TokenCount]]) -> None:
-    """Replay the reports of every model as if it had never been seen."""
+def _calibration(console: Console, scored: list[tuple[dict[str, Any], TokenCount]]) -> str:
+    """Replay the reports of every model as if it had never been seen, and say what it brought."""
     groups = defaultdict(list)
     for record, _ in scored:
         groups[record["provider"], record["model"]].append(record)
@@ -167,11 +171,13 @@ def _calibration(console: Console, scored: list[tuple[dict[str, Any], TokenCount
                 plain.append(statistics.median(before))
                 corrected.append(statistics.median(after))
                 halved += corrected[-1] <= plain[-1] / 2
-    console.print(
-        f"Calibration, {models} models as if never seen: median error after 20 reports "
-        f"{100 * statistics.median(plain):.1f} % → {100 * statistics.median(corrected):.1f} %, "
-        f"at least halved for {halved}.\n"
+    line = (
+        f"Recorded requests of {models} models, replayed as if the models had never been seen: the "
+        f"median error after 20 reports falls from {100 * statistics.median(plain):.1f} % to "
+        f"{100 * statistics.median(corrected):.1f} %, and is at least halved for {halved} of them."
     )
+    console.print(line + "\n")
+    return line
 
 
 # --- speed -------------------------------------------------------------------------------------

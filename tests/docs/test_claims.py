@@ -13,11 +13,29 @@ from holdfast.assemble.packs import TOKEN_BUDGET
 from holdfast.budget import manager as budget
 from holdfast.cite.allowance import BRIEF, allowance
 from holdfast.engine import live
-from holdfast.fitting import HIGH_WATER, LOW_WATER, deferring, offering, policy
+from holdfast.fitting import (
+    HIGH_WATER,
+    LOW_WATER,
+    arrival,
+    deferring,
+    offering,
+    pointing,
+    policy,
+    repeats,
+)
 from holdfast.researching.walking import WalkLimits
 from holdfast.settings import Settings
 from holdfast.surfaces.mcp import cards
-from holdfast.surfaces.proxy import connections, counting, incoming, recent, remembering
+from holdfast.surfaces.proxy import (
+    connections,
+    counting,
+    dispatch,
+    incoming,
+    metrics,
+    recent,
+    remembering,
+    report,
+)
 from holdfast.surfaces.proxy.dashboard import comparing
 from holdfast.tokens import calibration, vocabulary
 from holdfast.workers import pool
@@ -27,6 +45,9 @@ _EFFORT: dict[str, int] = json.loads((ROOT / "benchmarks" / "effort.json").read_
 _DEFAULTS = Settings()
 _NUMBERS = policy.COEFFICIENTS
 _MILLION = 1_000_000
+_STATUSES = sorted(dispatch._NEXT)
+_BUSY = f"answers {', '.join(map(str, _STATUSES[:-1]))} or {_STATUSES[-1]}"
+"""Answers after which the next upstream is asked."""
 
 
 def _percent(share: float) -> str:
@@ -91,8 +112,13 @@ CLAIMS: dict[str, list[str]] = {
         f"{_worth('read')} tokens for a file, {_worth('test')} for a test run, "
         f"{_worth('rows')} for rows",
         f"`cite_threshold` ({_DEFAULTS.cite_threshold:,} characters)",
+        *(f"| {need:.2f} |" for need in _NUMBERS.needs.values()),
+        f"has {repeats.LEAST_RUN} characters or more",
+        f"save {pointing.LEAST_SAVED} tokens together",
+        f"error messages up to {arrival._LONG_ERROR:,} characters",
     ],
     "docs/discussions/proxy.md": [
+        f"{_BUSY}, the request goes to the next",
         f"Above {_percent(HIGH_WATER)} of the window",
         f"does not bring it to {_percent(_NUMBERS.calm)}",
         f"is folded to {_percent(LOW_WATER)}",
@@ -114,6 +140,16 @@ CLAIMS: dict[str, list[str]] = {
         f"took longer than {_DEFAULTS.work_seconds} seconds",
         f"`count_tokens` of more than {counting._COUNTED_AS_IS // _MILLION} MB",
     ],
+    "docs/how-to/jobs.md": [
+        f"| `summary_tokens_per_artifact` | one job | {_DEFAULTS.summary_tokens_per_artifact} |",
+        f"| a session | {_DEFAULTS.summary_tokens_per_session:,} |",
+        f"a day (UTC) | {_DEFAULTS.summary_tokens_per_day:,} |",
+    ],
+    "docs/how-to/mcp.md": [f"`mcp_listed_tokens` ({_DEFAULTS.mcp_listed_tokens:,})"],
+    "docs/how-to/watch.md": [
+        f"`by_session` (the {report.MOST_SESSIONS} last used)",
+        f"After {metrics.MOST_MODELS} models",
+    ],
     "docs/how-to/answers.md": [f"nothing over {remembering.MOST_BYTES // _MILLION} MB"],
     "docs/how-to/budget.md": [f"From {budget.WARN_PERCENT} % on"],
     "docs/how-to/dashboard.md": [f"up to {comparing.MOST_BYTES // _MILLION} MB"],
@@ -123,8 +159,9 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "docs/how-to/research.md": [f"Files over {WalkLimits().bytes // _MILLION} MB"],
     "docs/how-to/serve.md": [
+        f"{_BUSY}, gives way to the next",
         f"within {connections.HEADER_SECONDS:g} seconds, or the body within "
-        f"{incoming.BODY_SECONDS:g}"
+        f"{incoming.BODY_SECONDS:g}",
     ],
 }
 """Phrases by page, with the numbers that the code has now."""
