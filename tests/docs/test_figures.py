@@ -7,6 +7,7 @@ were measured. Numbers that are properties of the code are compared with it in t
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +101,22 @@ def test_every_record_says_when_where_and_how() -> None:
         assert known.command, name
         assert known.history or (known.sources and known.machine), name
         assert all(known.data.values()), name
+
+
+def test_every_commit_of_a_record_is_in_the_history() -> None:
+    if _git("rev-parse", "--is-shallow-repository").strip() != "false":
+        pytest.skip("the history is not here")
+    commits = sorted({known.commit for known in figures.load().values()})
+    kinds = _git("cat-file", "--batch-check=%(objecttype)", stdin="\n".join(commits)).split("\n")
+    assert [c for c, kind in zip(commits, kinds, strict=False) if kind != "commit"] == []
+
+
+def _git(*arguments: str, stdin: str = "") -> str:
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=ROOT, input=stdin, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stdout
 
 
 def _record(**values: object) -> Record:
