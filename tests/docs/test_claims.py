@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -25,6 +26,7 @@ from holdfast.fitting import (
 )
 from holdfast.researching.walking import WalkLimits
 from holdfast.settings import Settings
+from holdfast.store.records import EditAction
 from holdfast.surfaces.mcp import cards
 from holdfast.surfaces.proxy import (
     connections,
@@ -165,6 +167,14 @@ CLAIMS: dict[str, list[str]] = {
     ],
 }
 """Phrases by page, with the numbers that the code has now."""
+
+
+def test_proxy_page_explains_every_kind_of_edit() -> None:
+    page = (ROOT / "docs/discussions/proxy.md").read_text("utf-8")
+    _, _, table = page.partition("| action | what was done |")
+    cells = [row.split("|")[1] for row in table.split("\n\n")[0].splitlines()[2:]]
+    named = re.findall(r"`([a-z]+)`", " ".join(cells))
+    assert sorted(named) == sorted(get_args(EditAction))
 
 
 def without_claims(page: str, section: str) -> str:
