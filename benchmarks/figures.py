@@ -5,6 +5,9 @@ source paths that the result depends on, with their hash. A page holds `<!-- fig
 `make docs` writes the record's text and origin below it. `make check` fails on a record whose
 sources have changed since. Then either measure again or mark the figures as history:
 
+History from before this file existed has the commit that its page names, else the one that last
+changed the section: the figures are at least as old as that.
+
     python -m benchmarks.figures                   list the records and their state
     python -m benchmarks.figures --record NAME     figures on the page were measured just now
     python -m benchmarks.figures --history NAME    keep the figures, and show them as history
@@ -35,6 +38,9 @@ BLOCK = re.compile(r"<!-- figures: ([a-z0-9-]+) -->\n.*?<!-- end of figures -->"
 """The place of a record in a page, filled by `make docs`."""
 
 
+_NO_COMMAND = ("by hand", "command not recorded")
+
+
 class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Figures that one command measured at one commit."""
 
@@ -61,7 +67,7 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     def origin(self) -> str:
         """Return the line below the figures that says where they come from."""
-        how = self.command if self.command == "by hand" else f"with `{self.command}`"
+        how = self.command if self.command in _NO_COMMAND else f"with `{self.command}`"
         if self.history:
             return f"*History: {self.date}, {self.commit}, {how}; not measured again since.*"
         return f"*Measured {self.date} at {self.commit} {how}, {self.machine}.*"
