@@ -14,6 +14,7 @@ from holdfast.assemble.packs import TOKEN_BUDGET
 from holdfast.budget import manager as budget
 from holdfast.cite.allowance import BRIEF, allowance
 from holdfast.engine import live
+from holdfast.extract import bounds
 from holdfast.fitting import (
     HIGH_WATER,
     LOW_WATER,
@@ -27,6 +28,7 @@ from holdfast.fitting import (
 from holdfast.researching.walking import WalkLimits
 from holdfast.settings import Settings
 from holdfast.store.records import EditAction
+from holdfast.store.sqlite import scrubbing
 from holdfast.surfaces.mcp import cards
 from holdfast.surfaces.proxy import (
     connections,
@@ -128,6 +130,12 @@ CLAIMS: dict[str, list[str]] = {
         f"{recent._MOST_BEGINNINGS} conversations as they were read or "
         f"{recent._MOST_BYTES // _MILLION} MB, counts of {2 * vocabulary.shared._half:,} texts",
     ],
+    "docs/discussions/research.md": [
+        f"at most {bounds.MOST_TEXT:,} characters",
+        f"unpacks to at most {bounds.MOST_UNPACKED // _MILLION} MB",
+        f"Pages are read for {_percent(pool._READING_SHARE)} of `work_seconds`",
+    ],
+    "docs/discussions/stored.md": [f"a large file (over {scrubbing.SMALL_BYTES // _MILLION} MB)"],
     "docs/discussions/speed.md": [
         f"takes {_EFFORT['session, next request: 200 messages']} behind 200 messages and "
         f"{_EFFORT['session, next request: 1,600 messages']} behind 1,600",
