@@ -413,6 +413,24 @@ def test_a_tool_that_fails_three_times_with_the_same_arguments_is_a_clear_error(
         assert "RuntimeError: no disk" in agent.messages[-1]["content"]
 
 
+def test_after_a_tool_that_failed_the_same_agent_resumes_and_counts_nothing_twice() -> None:
+    failing = (calls(call("fails", why="no disk")) for _ in range(3))
+    with Upstream(*failing, says("Done.")) as upstream:
+
+        async def work() -> tuple[Agent, Outcome]:
+            async with agent_of(upstream, tools=[fails]) as agent:
+                with pytest.raises(ToolFailureError):
+                    await agent.run("Do it.")
+                # The last result is counted, and no request has gone out with it.
+                assert agent.guard.counters.pending + agent.guard.counters.new > 0
+                return agent, await agent.resume()
+
+        agent, outcome = run(work)
+        assert outcome.text == "Done."
+        assert outcome.turns == 4
+        assert agent.budget.budget.input.used == sum(got.tokens for got in upstream.requests)
+
+
 def test_an_unknown_tool_and_bad_arguments_are_told_to_the_model() -> None:
     script = (calls(call("add", numbers="three")), says("Sorry."))
     with Upstream(*script) as upstream:

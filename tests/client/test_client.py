@@ -167,6 +167,10 @@ def test_what_the_model_opens_is_answered_inside(dialect: str, streams: bool) ->
         # The hidden call is brought back into the next request, where the model wrote it.
         assert "expand_ref" in json.dumps(upstream.requests[2].value)
         assert all(got.tokens <= 6_000 for got in upstream.requests)
+        # Both requests are paid for, and the request itself was as long as the first one only.
+        first, second = (got.tokens for got in upstream.requests[:2])
+        assert reply.usage.input == first + second
+        assert reply.context_tokens == reply.predicted
 
 
 def test_calls_of_the_programs_own_tools_come_back_in_its_own_dialect() -> None:

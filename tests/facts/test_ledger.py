@@ -110,6 +110,16 @@ def test_a_session_limits_what_is_found() -> None:
     with_ledger(work)
 
 
+def test_a_superseded_fact_is_not_found_in_its_session_either() -> None:
+    async def work(ledger: Ledger) -> None:
+        told = {"subject": "Deadline", "said_by": "Ann", "session": "a"}
+        await noted(ledger, "The deadline is 1 May", at=1.0, **told)
+        await noted(ledger, "The deadline is 2 May", at=2.0, **told)
+        assert texts(await ledger.top("deadline", "a")) == ["The deadline is 2 May"]
+
+    with_ledger(work)
+
+
 def test_a_newer_value_supersedes_and_contradictions_are_shown() -> None:
     async def work(ledger: Ledger) -> None:
         told = {"subject": "Deadline ", "said_by": "Ann"}

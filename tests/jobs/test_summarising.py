@@ -129,6 +129,27 @@ def test_a_short_content_is_never_worth_it(tokens: int) -> None:
     asyncio.run(work())
 
 
+def test_a_content_that_is_no_longer_there_is_not_queued() -> None:
+    async def work() -> None:
+        clock = Clock()
+        store = MemoryStore(clock=clock)
+        await store.put(HERE, [content(TEXT, tokens=3_000, ttl_seconds=60.0)])
+        fresh = await store.info(HERE, content(TEXT).ref_id)
+        clock.now += 61.0
+        expired = await store.info(HERE, content(TEXT).ref_id)
+        summaries = summary_queue(store, MODEL)
+        assert fresh is not None
+        assert expired is not None
+        assert summaries is not None
+        assert expired.state == "stale"
+        await summaries.listed(HERE, expired)
+        assert await store.jobs.latest(None) == []
+        await summaries.listed(HERE, fresh)
+        assert len(await store.jobs.latest(None)) == 1
+
+    asyncio.run(work())
+
+
 def test_a_provider_that_fails_leaves_the_extract_and_is_asked_later() -> None:
     async def work() -> None:
         clock = Clock()
