@@ -84,7 +84,7 @@ def _replaced(source: str, function: str, old: str, new: str) -> str:
 
 
 def put_in(fault: Fault, source: str) -> None:
-    """Replace the code of the faulty function, wherever it is referenced, or the faulty constant."""
+    """Replace the code of a function wherever it is referenced, or a constant of a module."""
     file = str(ROOT / fault.path)
     code = compile(fault.faulty(source), file, "exec", dont_inherit=True)
     if not fault.mutation.function:

@@ -156,7 +156,7 @@ class Session:
         return True
 
     def _known(self, items: list[pytest.Item]) -> Known:
-        """Return what each test enters: from an earlier run of the same files, or by running all."""
+        """Return what each test enters: as an earlier run of the same files noted, or by a run."""
         digest = _digest({item.path for item in items})
         kept = self._out.parent / "mutants-entered" / f"{digest}.json"
         if kept.exists():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from holdfast.answers.guards import GUARDS, disagreement
 from holdfast.answers.reading import MOST_CHARACTERS, read
 from holdfast.answers.sharing import unshared_because
+from tests.steps import steps
 
 SAME = [
     ("How can I lose weight fast?", "What is the best way to reduce weight quickly?"),
@@ -121,13 +120,8 @@ def test_other_questions_may_share_one(prompt: str) -> None:
         "\ud800",
     ],
 )
-def test_hostile_questions_are_read_in_time(piece: str) -> None:
-    """The longest question of one piece over and over takes no longer than any other."""
+def test_hostile_questions_take_a_bounded_number_of_steps(piece: str) -> None:
+    """The longest question of one piece over and over takes a few milliseconds."""
     prompt = (piece * MOST_CHARACTERS)[:MOST_CHARACTERS]
-    began = time.process_time()
-    for _ in range(5):
-        read.__wrapped__(prompt)
-        unshared_because(prompt)
-    # A second is a hundred times what it takes: only what grows faster than its length gets there.
-    assert time.process_time() - began < 1.0
+    assert steps(lambda: (read.__wrapped__(prompt), unshared_because(prompt))) < 100_000
     assert read("b" * 10_000_000) is None

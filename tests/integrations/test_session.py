@@ -88,7 +88,7 @@ class Notes:
         return [message if isinstance(message, dict) else {"role": "user", **vars(message)}]
 
     def read(self, parts: Sequence[tuple[Any, Any]]) -> Sequence[Any]:
-        raise AssertionError("nothing is edited here")
+        raise AssertionError(f"nothing is edited here: {parts!r}")
 
 
 def edit_text(message: Note) -> None:

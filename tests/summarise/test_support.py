@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.summarise.support import sentences_of, shared_words, supported
+from tests.steps import is_linear
 
 SOURCE = """\
 Order A-1042 of 12 March 2024 cost 1,250.50 EUR and was shipped by maria_k on 2024-03-15.
@@ -149,14 +150,11 @@ def test_scripts_without_spaces_are_judged_like_others() -> None:
     ["not ", "5 ", "-5", "$", "May 5 ", "'a' ", "1,000", "１", "n't word ", "数", "5 ms\n"],  # noqa: RUF001
 )
 def test_hostile_sources_take_linear_time(filling: str) -> None:
-    def seconds(size: int) -> float:
+    def work(size: int) -> Callable[[], object]:
         source = filling * (size // len(filling))
-        start = time.process_time()
-        supported("It was 6 ms on 7 May, and it was a word.", source)
-        return time.process_time() - start
+        return lambda: supported("It was 6 ms on 7 May, and it was a word.", source)
 
-    seconds(1_000)
-    assert seconds(100_000) < 40 * max(seconds(10_000), 0.005)
+    assert is_linear(work, 10_000)
 
 
 NUMBERS = st.integers(10, 99_999)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from holdfast.budget.usage import Usage, reported_usage
 from holdfast.errors import ProviderError, ShapeError
 from holdfast.wire.answers import NOTHING_SAID, ArrayWriter, Relay
+from tests.steps import is_linear
 from tests.wire.answers.streams import (
     DIALECTS,
     HIDDEN,
@@ -626,18 +626,18 @@ def _chunk(text: str) -> bytes:
     ],
     ids=("many events", "one long event", "an event without end", "line ends alone"),
 )
-def test_an_answer_that_comes_byte_by_byte_takes_time_in_proportion(
+def test_an_answer_that_comes_byte_by_byte_takes_steps_in_proportion(
     stream: Callable[[int], bytes],
 ) -> None:
-    """The square of four times as much is sixteen; of three tries one may be disturbed."""
-
-    def seconds(size: int) -> float:
+    def work(size: int) -> Callable[[], object]:
         data = stream(size)
         relay = Relay("openai-chat", hidden)
-        begin = time.thread_time()
-        for at in range(len(data)):
-            relay.feed(data[at : at + 1])
-        relay.finish()
-        return time.thread_time() - begin
 
-    assert min(seconds(40_000) / seconds(10_000) for _ in range(3)) < 9
+        def relayed() -> None:
+            for at in range(len(data)):
+                relay.feed(data[at : at + 1])
+            relay.finish()
+
+        return relayed
+
+    assert is_linear(work, 5_000)
