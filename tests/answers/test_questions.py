@@ -7,6 +7,8 @@ import pytest
 from holdfast.answers.guards import GUARDS, disagreement
 from holdfast.answers.reading import MOST_CHARACTERS, read
 from holdfast.answers.sharing import unshared_because
+from holdfast.answers.signing import sign
+from holdfast.wire import read as wire_read
 from tests.steps import steps
 
 SAME = [
@@ -125,3 +127,13 @@ def test_hostile_questions_take_a_bounded_number_of_steps(piece: str) -> None:
     prompt = (piece * MOST_CHARACTERS)[:MOST_CHARACTERS]
     assert steps(lambda: (read.__wrapped__(prompt), unshared_because(prompt))) < 100_000
     assert read("b" * 10_000_000) is None
+
+
+def test_a_request_for_several_answers_is_never_signed() -> None:
+    chat = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Why?"}]}
+    asked = {"contents": [{"role": "user", "parts": [{"text": "Why?"}]}]}
+    for number, is_signed in ((None, True), (1, True), (2, False)):
+        several = {} if number is None else {"n": number}
+        config = {} if number is None else {"generationConfig": {"candidateCount": number}}
+        assert (sign(wire_read({**chat, **several}, "openai-chat")) is not None) == is_signed
+        assert (sign(wire_read({**asked, **config}, "gemini")) is not None) == is_signed

@@ -207,6 +207,18 @@ def test_a_budget_says_no_before_anything_is_sent_and_can_be_raised() -> None:
         run(work)
 
 
+def test_a_limit_that_does_not_exist_is_refused() -> None:
+    with Upstream() as upstream:
+
+        async def work() -> None:
+            async with client_of(upstream) as client:
+                with pytest.raises(SettingsError, match=r"budget\.cost"):
+                    client.set_token_budget({"cost": 5, "total": 100})
+                assert client.budget.budget.total.limit is None, "nothing of it was taken"
+
+        run(work)
+
+
 def test_a_refusal_gives_its_room_back_and_is_typed() -> None:
     with Upstream(status(500), says("hello")) as upstream:
 

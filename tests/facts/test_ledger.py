@@ -251,3 +251,13 @@ def test_nobody_finds_the_facts_of_others() -> None:
         assert texts(await mine.top("Rome")) == ["Ann lives in Rome"]
 
     asyncio.run(work())
+
+
+def test_extracted_facts_have_the_tags_that_were_given() -> None:
+    async def work(ledger: Ledger) -> None:
+        said = [{"role": "user", "content": "I moved to Oslo last week.", "id": "m1", "at": 1e9}]
+        (fact,) = await ledger.extract(said, session="a", tags=("travel",))
+        assert fact.tags == ("travel",)
+        assert [each.text for each in await ledger.latest(tag="travel")] == [fact.text]
+
+    with_ledger(work)

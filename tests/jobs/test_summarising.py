@@ -215,3 +215,17 @@ def test_over_the_quota_the_provider_is_not_asked_before_the_next_day() -> None:
         assert (job.state, job.error) == ("skipped", "quota_exceeded: session")
 
     asyncio.run(work())
+
+
+def test_a_look_of_a_person_queues_nothing() -> None:
+    async def work() -> None:
+        async with Holdfast.open(settings=MODEL) as engine:
+            cited = await engine.cite(TEXT)
+            queue, engine.summary_queue = engine.summary_queue, None
+            for _ in range(OPENINGS):
+                await engine.expand_ref(cited.ref_id)
+            engine.summary_queue = queue
+            await engine.expand_ref(cited.ref_id, peek=True)
+            assert await engine.store.jobs.latest(engine.scope, kind=KIND) == []
+
+    asyncio.run(work())

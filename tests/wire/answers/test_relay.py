@@ -270,6 +270,14 @@ def test_visible_calls_of_the_same_turn_are_handed_over(dialect: str) -> None:
 
 
 @every_dialect
+def test_an_end_is_given_once(dialect: str) -> None:
+    relay = Relay(dialect, hidden)
+    run(relay, write(Script((HELLO, EXPAND)), dialect))
+    relay.close()
+    assert relay.close() == []
+
+
+@every_dialect
 def test_a_turn_that_was_all_hidden_says_so(dialect: str) -> None:
     seen, relay = relay_all(dialect, Script((EXPAND,)))
     assert seen.text == NOTHING_SAID
