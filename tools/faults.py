@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import importlib
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -86,6 +87,8 @@ def _replaced(source: str, function: str, old: str, new: str) -> str:
 def put_in(fault: Fault, source: str) -> None:
     """Replace the code of a function wherever it is referenced, or a constant of a module."""
     file = str(ROOT / fault.path)
+    # Commands and other rooms are imported when they are first used, which may be in the test.
+    importlib.import_module(fault.path.removeprefix("src/").removesuffix(".py").replace("/", "."))
     code = compile(fault.faulty(source), file, "exec", dont_inherit=True)
     if not fault.mutation.function:
         _set_constant(file, code, fault.mutation, source)
