@@ -67,7 +67,7 @@ def test_it_says_something() -> None:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "tools").mkdir()
-    for name in ("mutate.py", "faults.py", "mutations.py"):
+    for name in ("mutate.py", "faults.py", "mutations.py", "survivors.py"):
         shutil.copy(TOOLS / name, tmp_path / "tools" / name)
     files = {"src/small.py": SMALL, "tests/test_strong.py": STRONG, "tests/test_weak.py": WEAK}
     files["pyproject.toml"] = (

@@ -62,14 +62,15 @@ EXCEPT: dict[str, tuple[float, int]] = {
 any may take in all, the worker that it is read in limits."""
 
 
-def condensed(content: bytes) -> None:
-    """All that a citation asks of the condensers."""
+def condensed(content: bytes) -> str:
+    """Do all that a citation asks of the condensers; return the title."""
     source = Source(content)
     condenser = condenser_for(source)
-    condenser.condense(source)
+    title = condenser.condense(source).title
     glance(source)
     fields(source, QUESTION)
     rank(QUESTION, condenser.passages(source))
+    return title
 
 
 def seconds(content: bytes) -> float:
@@ -121,7 +122,7 @@ STOPPED = {
 @pytest.mark.usefixtures("stopped_in_time")
 @pytest.mark.parametrize("name", STOPPED)
 def test_the_very_bytes_that_stopped_the_proxy_are_condensed(name: str) -> None:
-    condensed(STOPPED[name])
+    assert condensed(STOPPED[name])
 
 
 @pytest.mark.campaign
