@@ -71,6 +71,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "surfaces/cli": ("tests/surfaces",),
     "surfaces/mcp": ("tests/surfaces/mcp",),
     "surfaces/proxy": ("tests/proxy",),
+    "trim": ("tests/trim", "tests/fitting/test_budgets.py"),
     "toolbox": ("tests/toolbox", "tests/surfaces/test_cli_tools.py", "tests/store/test_tools.py"),
     "wire": ("tests/wire", "tests/provider/test_rules.py"),
 }
@@ -341,7 +342,7 @@ def summary(tried: Iterable[dict[str, Any]], reasons: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def tests_of(path: str) -> tuple[str, ...]:
+def covering_tests(path: str) -> tuple[str, ...]:
     """Return the tests of the package that a file of the source belongs to."""
     inner = path.removeprefix(f"{PACKAGE}/").removesuffix(".py")
     for length in range(inner.count("/") + 1, 0, -1):
@@ -407,7 +408,7 @@ def main() -> int:
     packages: dict[tuple[str, ...], list[Fault]] = {}
     for fault in chosen:
         if fault.name not in tried:
-            tests = tuple(options.tests or tests_of(fault.path))
+            tests = tuple(options.tests or covering_tests(fault.path))
             packages.setdefault(tests, []).append(fault)
     codes = [run(part, tests, options) for tests, part in packages.items()]
     names = {fault.name for fault in chosen}

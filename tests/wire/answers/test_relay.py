@@ -269,6 +269,18 @@ def test_visible_calls_of_the_same_turn_are_handed_over(dialect: str) -> None:
     assert seen.stop in ("tool_calls", "tool_use", "completed", "STOP")
 
 
+def test_a_hidden_call_that_only_the_end_tells_of_is_hidden() -> None:
+    """Some services of Responses send no event for an item, and tell of it with the end."""
+    item = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": HIDDEN,
+            "arguments": "{}", "status": "completed"}  # fmt: skip
+    ends = {"id": "r", "object": "response", "status": "completed", "output": [item]}
+    stream = sse({"type": "response.completed", "response": ends}, "response.completed")
+    relay = Relay("openai-responses", hidden)
+    shown = run(relay, [stream])
+    assert HIDDEN.encode() not in shown
+    assert [call.name for call in relay.hidden_calls] == [HIDDEN]
+
+
 @every_dialect
 def test_an_end_is_given_once(dialect: str) -> None:
     relay = Relay(dialect, hidden)
