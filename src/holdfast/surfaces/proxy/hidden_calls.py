@@ -87,9 +87,7 @@ class HiddenCalls:
     ) -> Conversation | None:
         if not any(self.is_hidden(call.name) for call in asked):
             self._count_uses(asked)
-            if self.hops:
-                self.hops.append(Hop(turn_of()))
-            return None
+            return self._last_turn(turn_of()) if self.hops else None
         turn = with_own_ids(turn_of(), sent, self.is_hidden)
         calls = turn_calls(turn, sent.dialect)
         expansions = self.expansions = self.expansions or self._begin()
@@ -101,8 +99,20 @@ class HiddenCalls:
             self.hops.append(Hop(turn, handed=dict(handed)))
             return None
         step = await expansions.step(sent, turn, hidden, alone=len(hidden) == len(calls))
-        self.hops.append(Hop(step.turn, step.results, dict(handed)))
+        if expansions.is_asked_again:
+            self.hops.clear()
+        else:
+            self.hops.append(Hop(step.turn, step.results, dict(handed)))
         return step.following
+
+    def _last_turn(self, turn: tuple[bytes, ...]) -> Conversation | None:
+        """Keep the turn that ends an answer; return the first request again if it is empty."""
+        again = self.expansions.ask_again(turn) if self.expansions is not None else None
+        if again is not None:
+            self.hops.clear()
+        else:
+            self.hops.append(Hop(turn))
+        return again
 
     def _count_uses(self, calls: Sequence[Call], hidden: Sequence[Call] = ()) -> None:
         """Count the calls that the client gets, and the searches for tools that were set aside."""
