@@ -23,6 +23,7 @@ from holdfast.store.memory_across import MemoryAcross
 from holdfast.store.memory_answers import MemoryAnswers
 from holdfast.store.memory_facts import MemoryFacts
 from holdfast.store.memory_journal import MemoryJournal
+from holdfast.store.memory_ledger import MemoryLedger
 from holdfast.store.memory_queue import MemoryQueue
 from holdfast.store.memory_tools import MemoryTools
 from holdfast.store.memory_turns import MemoryTurns
@@ -48,6 +49,7 @@ from holdfast.store.scope import Scope
 from holdfast.store.shelf import Ref, Shelf, Workspace
 from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
+from holdfast.store.usage_ledger import UsageLedger
 
 
 class MemoryStore:
@@ -79,6 +81,8 @@ class MemoryStore:
         self._journal = MemoryJournal(clock)
         self.journal: JournalShelf = self._journal
         """What was done, entry behind entry."""
+        self.ledger: UsageLedger = MemoryLedger()
+        """Daily use of tenants."""
         self._secret = secrets.token_bytes(rules.SECRET_BYTES)
 
     def _hand_set(self) -> Moment:

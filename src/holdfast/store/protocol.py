@@ -36,6 +36,7 @@ from holdfast.store.records import (
 from holdfast.store.scope import Scope
 from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
+from holdfast.store.usage_ledger import UsageLedger
 
 GRACE_SECONDS = 3600.0
 """How long what is out of date stays: nothing that is being written or was just used goes."""
@@ -63,6 +64,8 @@ class Store(Protocol):
     """Tools and their schemas, as they were pinned."""
     journal: JournalShelf
     """What was done, entry behind entry, to be gone on from."""
+    ledger: UsageLedger
+    """Daily use of tenants, for limits."""
 
     # Contents and refs. Equal content is stored once per workspace.
 

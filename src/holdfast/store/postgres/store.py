@@ -22,6 +22,7 @@ from holdfast.store.postgres.answers import PostgresAnswers
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.facts import PostgresFacts
 from holdfast.store.postgres.journal import PostgresJournal
+from holdfast.store.postgres.ledger import PostgresLedger
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.postgres.shelf import PostgresTurns
@@ -45,6 +46,7 @@ from holdfast.store.records import (
 from holdfast.store.scope import Scope
 from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
+from holdfast.store.usage_ledger import UsageLedger
 
 _SAVE_CALIBRATION: LiteralString = """
 INSERT INTO holdfast.calibrations (workspace, username, data) VALUES ($1, $2, $3)
@@ -82,6 +84,8 @@ class PostgresStore:
         """Tools and their schemas."""
         self.journal: JournalShelf = PostgresJournal(database, clock)
         """What was done, entry behind entry."""
+        self.ledger: UsageLedger = PostgresLedger(database)
+        """Daily use of tenants."""
 
     @classmethod
     async def open(

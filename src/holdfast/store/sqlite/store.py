@@ -62,12 +62,14 @@ from holdfast.store.sqlite.driver import (
     secret_beside,
 )
 from holdfast.store.sqlite.facts import SqliteFacts
+from holdfast.store.sqlite.ledger import SqliteLedger
 from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.shelf import SqliteTurns
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Readers, Writer
 from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
+from holdfast.store.usage_ledger import UsageLedger
 
 _PART = 100
 """Contents that are read, and refs that are removed, in one go."""
@@ -108,6 +110,8 @@ class SqliteStore:
         """Tools and their schemas."""
         self.journal: JournalShelf = journal.SqliteJournal(writer, readers, clock)
         """What was done, entry behind entry."""
+        self.ledger: UsageLedger = SqliteLedger(writer, readers)
+        """Daily use of tenants."""
         self._noting: asyncio.Future[None] | None = None
         """The access noted last, until it is written."""
 

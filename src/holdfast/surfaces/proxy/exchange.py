@@ -121,7 +121,9 @@ class Handling:
         warning = ""
         with self.faults.caught("allowance"):
             try:
-                warning = await self.service.allowances.check(self._engine)
+                if self.dispatch.target is not None:
+                    upstream = self.dispatch.target.upstream
+                    warning = await self.dispatch.calls.check_allowance(upstream)
             except StoreError as error:
                 self.incoming.seen.store_failed_with(error)
         return (warning,) if warning else ()
@@ -169,7 +171,8 @@ class Handling:
             headers[f"{PREFIX}worker"] = str(self.service.peers.number)
         calls = AsyncExitStack()
         try:
-            sending = self.dispatch.send(prepared.sent, prepared.body)
+            tokens = prepared.fitted.count.upper if prepared.fitted is not None else None
+            sending = self.dispatch.send(prepared.sent, prepared.body, tokens)
             reply = await calls.enter_async_context(sending)
             headers |= self.dispatch.headers
             if reply.status < 400 and is_stream(reply):

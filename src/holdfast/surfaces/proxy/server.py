@@ -127,6 +127,9 @@ class Server(uvicorn.Server):
                 log_level="critical",  # its tracebacks might hold content; ours do not
                 access_log=False,
                 server_header=False,
+                # uvicorn believes every local client what x-forwarded-for says: with another
+                # address in each request nobody would ever have to wait after wrong tokens.
+                proxy_headers=False,
                 # Its type is int, and it is handed to asyncio as it is.
                 timeout_graceful_shutdown=service.settings.serve_drain_seconds,  # type: ignore[arg-type]
             )

@@ -59,7 +59,7 @@ class Service:
         self.upstreams = Upstreams(settings)
         self.labels = Labels(engine.store, engine.scope.user, settings, self.upstreams)
         self.tenants = Tenants(engine, settings, self._label)
-        self.allowances = Allowances(settings)
+        self.allowances = Allowances(settings, engine.store)
         self.logins = Logins(settings, peers=peers)
         self.settings = settings
         self.http = http

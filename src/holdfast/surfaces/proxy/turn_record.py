@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
 
 from holdfast.engine import Holdfast, ReusedAnswer
 from holdfast.faults import Faults
-from holdfast.store import Turn
 from holdfast.surfaces.proxy.dispatch import HELD_BY_PROVIDERS, Dispatch
 from holdfast.surfaces.proxy.hidden_calls import HiddenCalls
 from holdfast.surfaces.proxy.incoming import Incoming
@@ -136,13 +134,7 @@ class TurnRecord:
             first=prepared.fitted.count if prepared.fitted is not None else None,
             error=self.error,
         )
-        self._seen.turn = self._service.later(self._counted(observed), self._faults)
-
-    async def _counted(self, observed: Awaitable[Turn]) -> Turn:
-        """Count a turn that is written down for who asked."""
-        turn = await observed
-        self._service.allowances.add(self._engine, turn.usage)
-        return turn
+        self._seen.turn = self._service.later(observed, self._faults)
 
     async def written(self) -> None:
         """Wait until the turn is written down, before the client has the end of its answer."""
