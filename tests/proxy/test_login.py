@@ -12,23 +12,15 @@ from starlette.routing import Route
 
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.login import (
-<<<<<<< HEAD
     _MOST_ADDRESSES,
     COOKIE,
     LIFE_SECONDS,
-=======
-    COOKIE,
-    LIFE_SECONDS,
     MOST_HEADER_TRIES,
->>>>>>> main
     MOST_TRIES,
     Logins,
     cookie_header,
 )
-<<<<<<< HEAD
-=======
 from holdfast.surfaces.proxy.server import application
->>>>>>> main
 from tests.fitting.test_citing import chat
 from tests.proxy.harness import Answered, Running, ask, path_of, request_in, running_proxy
 
@@ -223,7 +215,6 @@ def test_tries_are_forgotten_after_a_minute_and_for_many_addresses() -> None:
     assert len(logins._failed) <= 1_000
 
 
-<<<<<<< HEAD
 def test_of_very_many_addresses_the_latest_that_guessed_still_has_to_wait() -> None:
     """Else whoever guesses from enough addresses would never be held up."""
     logins = Logins(Settings(**TOKENS), clock=lambda: 1_000.0)
@@ -232,7 +223,8 @@ def test_of_very_many_addresses_the_latest_that_guessed_still_has_to_wait() -> N
     for _ in range(MOST_TRIES):
         logins.begin("wrong", "192.0.2.7")
     assert logins.must_wait("192.0.2.7")
-=======
+
+
 def test_a_made_up_address_gets_no_more_tries() -> None:
     with running_proxy(TOKENS) as running:
         for n in range(MOST_TRIES):
@@ -285,4 +277,3 @@ def test_a_login_opens_every_page(proxy: Running) -> None:
         answered = ask(proxy.url + address, headers=admin)
         assert answered.status != 401, path
         assert answered.headers.get("location") != "/login", path
->>>>>>> main
