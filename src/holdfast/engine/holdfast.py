@@ -36,6 +36,7 @@ from holdfast.engine.identity import UNKNOWN, OpenRequest, Sender
 from holdfast.engine.live import LiveSessions
 from holdfast.engine.options import assemble_options, fit_options, work_limits
 from holdfast.engine.remembering import Histories
+from holdfast.engine.removals import RemovalWatch
 from holdfast.engine.session import (
     Session,
     fit_and_store,
@@ -175,8 +176,13 @@ class Holdfast:
                 engine.assembling = assemble_options(settings)
                 engine.embedder = recall_embedder(settings)
                 engine.tool_embedder = tool_embedder(settings)
-                yield engine
-                await engine.settle()
+                watch = asyncio.create_task(RemovalWatch(store, engine.live, workers).run())
+                try:
+                    yield engine
+                    await engine.settle()
+                finally:
+                    watch.cancel()
+                    await asyncio.wait([watch])
         finally:
             workers.close()
             await store.close()
@@ -430,6 +436,14 @@ class Holdfast:
             session = self.unkept(scope)
             self.live.add(session)
         return session
+
+    async def delete_session(self, name: str) -> int:
+        """Delete a session from the store and from memory; return how many refs went with it."""
+        scope = self.scope.of(name)
+        refs = await self.store.delete_session(scope)
+        self.live.drop(scope)
+        await asyncio.to_thread(self.workers.recycle)
+        return refs
 
     def unkept(self, scope: Scope) -> Session:
         """A session that is not kept in memory."""

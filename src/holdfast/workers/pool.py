@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast import errors
@@ -23,7 +23,7 @@ from holdfast.cite import Citation, CitingRules, count
 from holdfast.errors import ExtractError, HoldfastError
 from holdfast.expand import ExpandOptions, Expansion
 from holdfast.expand.expansion import miss
-from holdfast.extract import FORMATS, Extracted, FileKind
+from holdfast.extract import Extracted, FileKind
 from holdfast.store.refs import canonical
 from holdfast.tokens import TokenCount
 from holdfast.wire.strict import Limits
@@ -54,6 +54,8 @@ _THREADS = 64
 _LONG_LANE_BYTES = 1_000_000
 """From here on work has a lane of its own, so that nobody's short work waits behind it."""
 _LEAST_SECONDS = 0.05
+_READING_SHARE = 0.9
+"""Of the deadline, for the pages of a file: what was read by then is returned, and not lost."""
 _OPEN_LESS = "Ask for a few lines or another page, or answer with what you have."
 _log = logging.getLogger("holdfast.workers")
 _T = TypeVar("_T")
@@ -108,6 +110,32 @@ class Workers:
         except queue.Empty:
             return
         self._places.put(self._worker(place))
+
+    def recycle(self) -> None:
+        """Replace all workers, those at work once they are done.
+
+        Freed memory keeps the contents that a worker has read, also such as were forgotten since.
+        """
+        with self._lock:
+            for worker in self._alive:
+                worker.is_retired = True
+        idle = []
+        with suppress(queue.Empty):
+            while True:
+                idle.append(self._places.get_nowait())
+        for place in idle:
+            self._places.put(self._ended(place))
+        if any(place is not None for place in idle):
+            self.warm()  # the next request does not wait for its imports
+
+    def _ended(self, place: WorkerProcess | None) -> WorkerProcess | None:
+        """Return the worker of a place, unless it is retired: then it ends."""
+        if place is None or not place.is_retired:
+            return place
+        with self._lock:
+            self._alive.discard(place)
+        place.close()
+        return None
 
     def close(self) -> None:
         """End all workers; a content that one was at is cited by its ends."""
@@ -189,16 +217,15 @@ class Workers:
         return result.count
 
     def extract(self, data: bytes, kind: FileKind, url: str = "") -> Extracted:
-        """Read the text of a file; of one that a parser takes apart, always in a worker.
+        """Return the text of a file; one that a parser takes apart is always read in a worker.
 
         Raises:
             ExtractError: it has none, or reading it took too long or too much memory.
         """
-        least = 0 if kind in FORMATS else LARGE_BYTES
+        least = LARGE_BYTES if kind == "text" else 0
+        task = ExtractTask(kind, _READING_SHARE * self.limits.seconds, url)
         try:
-            result = self.perform(
-                ExtractTask(kind, url), data, self.limits.seconds, at_once_below=least
-            )
+            result = self.perform(task, data, self.limits.seconds, at_once_below=least)
         except WorkerGoneError as gone:
             self.overran(gone.kind)
             raise ExtractError(f"reading the file {gone}") from None
@@ -237,7 +264,7 @@ class Workers:
         except UnicodeEncodeError:  # options with a lone surrogate
             return None
         finally:
-            self._places.put(worker)
+            self._places.put(self._ended(worker))
 
     def _worker(self, place: WorkerProcess | None) -> WorkerProcess | None:
         """The worker of a place, a new one if it is gone; None if there can be none."""

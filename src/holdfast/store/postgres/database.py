@@ -45,6 +45,10 @@ class Database:
         """Do the work inside a transaction, again if others were in its way."""
         return await self._run(work, "read_committed")
 
+    async def outside(self, work: Work[Result]) -> Result:
+        """Do work that cannot run inside a transaction, such as VACUUM; it may be repeated."""
+        return await self._run(work, None)
+
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Connection]:
         """A connection that sees the database as it is now, for as long as the block lasts."""

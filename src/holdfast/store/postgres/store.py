@@ -16,7 +16,15 @@ from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
-from holdfast.store.postgres import moving, originals, sessions, summaries, upkeep
+from holdfast.store.postgres import (
+    erasing,
+    moving,
+    originals,
+    scrubbing,
+    sessions,
+    summaries,
+    upkeep,
+)
 from holdfast.store.postgres.across import PostgresAcross
 from holdfast.store.postgres.answers import PostgresAnswers
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
@@ -25,6 +33,7 @@ from holdfast.store.postgres.journal import PostgresJournal
 from holdfast.store.postgres.ledger import PostgresLedger
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
+from holdfast.store.postgres.scrubbing import Scrubber
 from holdfast.store.postgres.shelf import PostgresTurns
 from holdfast.store.postgres.tools import PostgresTools
 from holdfast.store.protocol import GRACE_SECONDS, Progress
@@ -35,6 +44,7 @@ from holdfast.store.records import (
     ClientKey,
     Content,
     Damage,
+    Erased,
     RefInfo,
     SessionRecord,
     Stored,
@@ -69,20 +79,21 @@ class PostgresStore:
         self._database = database
         self._clock = clock
         self._put = 0
+        self._scrubber = scrubber = Scrubber(database)
         self.url = database.url
         self.across: AcrossScopes = PostgresAcross(database, clock)
         """Several workspaces at once."""
         self.jobs: JobQueue = PostgresQueue(database, clock)
         """Work for the background."""
-        self.remembered: TurnShelf = PostgresTurns(database)
+        self.remembered: TurnShelf = PostgresTurns(database, scrubber)
         """What was said, turn by turn."""
-        self.facts: FactShelf = PostgresFacts(database)
+        self.facts: FactShelf = PostgresFacts(database, scrubber)
         """What was said."""
-        self.answers: AnswerShelf = PostgresAnswers(database, clock)
+        self.answers: AnswerShelf = PostgresAnswers(database, clock, scrubber)
         """Answers that may be given again."""
-        self.tools: ToolShelf = PostgresTools(database, clock)
+        self.tools: ToolShelf = PostgresTools(database, clock, scrubber)
         """Tools and their schemas."""
-        self.journal: JournalShelf = PostgresJournal(database, clock)
+        self.journal: JournalShelf = PostgresJournal(database, clock, scrubber)
         """What was done, entry behind entry."""
         self.ledger: UsageLedger = PostgresLedger(database)
         """Daily use of tenants."""
@@ -136,7 +147,9 @@ class PostgresStore:
 
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
         """Remove refs without a trace."""
-        return await originals.forget(self._database, scope, refs, self._clock())
+        removed = await originals.forget(self._database, scope, refs, self._clock())
+        self._scrubber.begin(scrubbing.OF_REFS if removed else ())
+        return removed
 
     # Summaries.
 
@@ -214,7 +227,9 @@ class PostgresStore:
 
     async def delete_session(self, scope: Scope) -> int:
         """Remove a session, its turns and the refs that only it used."""
-        return await sessions.delete_session(self._database, scope, self._clock())
+        erased = await sessions.delete_session(self._database, scope, self._clock())
+        self._scrubber.begin(scrubbing.TABLES if erased else ())
+        return erased.refs
 
     # Usage, calibration, audit.
 
@@ -255,6 +270,32 @@ class PostgresStore:
         """Remove what is stale and what closed sessions left."""
         return await upkeep.gc(self._database, scope, self._clock(), grace_seconds)
 
+    async def expire(self, scope: Scope, before: float) -> Erased:
+        """Remove the sessions last used before a time, and what no session has used since."""
+        return await erasing.expire(self._database, scope, before, self._clock())
+
+    async def erase(self, scope: Scope) -> Erased:
+        """Remove every record of this user and workspace."""
+        erased = await erasing.erase(self._database, scope, self._clock())
+        self._scrubber.begin(scrubbing.TABLES)
+        return erased
+
+    async def erase_all(self) -> Erased:
+        """Remove every record of everyone."""
+        erased = Erased()
+        for scope in await erasing.owners(self._database):
+            erased += await erasing.erase(self._database, scope, self._clock())
+        self._scrubber.begin(scrubbing.TABLES)
+        return erased
+
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Write the tables anew, so that nothing of removed records is left in their files."""
+        return await self._scrubber.scrub(scrubbing.TABLES, whole=whole)
+
+    async def removals(self) -> int:
+        """Return how often records were removed for good."""
+        return int((await self._database.fetch(scrubbing.REMOVALS))[0]["number"])
+
     def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON, all of one moment."""
         return moving.export(self._database, scope)
@@ -284,4 +325,5 @@ class PostgresStore:
     async def close(self) -> None:
         """Finish what is being written and let go."""
         await self.jobs.close()
+        await self._scrubber.wait()
         await self._database.close()

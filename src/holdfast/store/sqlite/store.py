@@ -29,6 +29,7 @@ from holdfast.store.records import (
     ClientKey,
     Content,
     Damage,
+    Erased,
     RefInfo,
     SessionRecord,
     Stored,
@@ -41,10 +42,12 @@ from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
     answers,
     copying,
+    erasing,
     facts,
     journal,
     moving,
     originals,
+    scrubbing,
     sessions,
     summaries,
     tools,
@@ -204,7 +207,7 @@ class SqliteStore:
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
         """Remove refs without a trace."""
         now = self._clock()
-        return await self._write(lambda db: originals.forget(db, scope, refs, now))
+        return await self._writer.remove(lambda db: originals.forget(db, scope, refs, now))
 
     # Summaries.
 
@@ -310,7 +313,8 @@ class SqliteStore:
         """Remove a session, its turns and the refs that only it used."""
         rules.check_session(scope)
         now = self._clock()
-        return await self._write(lambda db: sessions.delete(db, scope, now))
+        erased = await self._writer.remove(lambda db: sessions.delete(db, scope, now))
+        return erased.refs
 
     # Usage, calibration, audit.
 
@@ -395,9 +399,50 @@ class SqliteStore:
             )
             refs, removed, size = refs + part.refs, removed + part.contents, size + part.bytes
             after = ids[-1]
-        while await self._write(upkeep.shrink):
+        while not await self._write(scrubbing.shrink):
             pass
         return Cleaned(refs, removed, size)
+
+    async def expire(self, scope: Scope, before: float) -> Erased:
+        """Remove the sessions last used before a time, and what no session has used since."""
+        now = self._clock()
+        return await self._in_parts(lambda db: erasing.expire(db, scope, before=before, now=now))
+
+    async def erase(self, scope: Scope) -> Erased:
+        """Remove every record of this user and workspace."""
+        erased = await self._erase(scope)
+        self._writer.scrubber.begin()
+        return erased
+
+    async def erase_all(self) -> Erased:
+        """Remove every record of everyone."""
+        erased = Erased()
+        for scope in await self._read(erasing.owners):
+            erased += await self._erase(scope)
+        self._writer.scrubber.begin()
+        return erased
+
+    async def _erase(self, scope: Scope) -> Erased:
+        now = self._clock()
+        # Sessions and other large parts go in small transactions; then what is left, in one.
+        erased = await self._in_parts(
+            lambda db: erasing.expire(db, scope, before=float("inf"), now=now)
+        )
+        return erased + await self._write(lambda db: erasing.erase_rest(db, scope))
+
+    async def _in_parts(self, job: Job[Erased]) -> Erased:
+        erased = Erased()
+        while part := await self._write(job):
+            erased += part
+        return erased
+
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Overwrite removed records in the file and its log."""
+        return await asyncio.to_thread(self._writer.scrubber.scrub, whole=whole)
+
+    async def removals(self) -> int:
+        """Return how often records were removed for good."""
+        return await self._read(scrubbing.removals)
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""

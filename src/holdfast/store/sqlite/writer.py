@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import apsw
 
 from holdfast.errors import StoreUnavailableError
+from holdfast.store.sqlite import scrubbing
 from holdfast.store.sqlite.driver import (
     Job,
     Whereabouts,
@@ -35,6 +36,7 @@ class Writer:
 
     def __init__(self, connect: _Connect, path: Path) -> None:
         self._where = str(path)
+        self.scrubber = scrubbing.Scrubber(connect, path)
         db = connect()
         self._files = Whereabouts(path)
         self._lane = Lane(db, self._written, self._where, "holdfast-writer")
@@ -43,8 +45,26 @@ class Writer:
         """Queue a job; the result is there once it is durable."""
         return self._lane.submit(job)
 
+    async def remove(self, job: Job[_T]) -> _T:
+        """Run a job that removes records for good; soon after, their bytes are overwritten.
+
+        `job` returns something false if it removed nothing.
+        """
+
+        def counted(db: apsw.Connection) -> _T:
+            removed = job(db)
+            if removed:
+                scrubbing.count_removal(db)
+            return removed
+
+        removed = await self.submit(counted)
+        if removed:
+            self.scrubber.begin()
+        return removed
+
     def close(self) -> None:
         """Finish what is queued, then end."""
+        self.scrubber.wait()
         self._lane.close()
 
     def _written(self, db: apsw.Connection, together: list[Queued]) -> list[Outcome]:
