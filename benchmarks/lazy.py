@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import holdfast
+from benchmarks import figures
 from benchmarks.fit import PRICES
 from holdfast.calling.finding import lazy_rules
 from holdfast.fitting import FitOptions, fit_request
@@ -62,6 +63,7 @@ def run(console: Console) -> None:
 def _replayed(console: Console, more: list[dict[str, Any]]) -> None:
     table = Table("dialect", "turns", "requests", "asked", "sent", "share", *PRICES, "prefix kept")
     table.title = f"recorded agents with {len(more)} tools more; cost as a share of the untouched"
+    rows: list[tuple[str, ...]] = []
     recordings = list(islice(chosen(_WINDOW, overflows=False), _CONVERSATIONS))
     for dialect, way in (*((dialect, "own") for dialect in DIALECTS), ("anthropic", "provider")):
         sums: Counter[str] = Counter()
@@ -76,14 +78,25 @@ def _replayed(console: Console, more: list[dict[str, Any]]) -> None:
                 sums += _costs("asked", [turn.asked for turn in told.turns], dialect)
                 sums += _costs("sent", [got.body for got in requests_of(told)], dialect)
                 shares += kept_shares(told)
-        table.add_row(
-            *(dialect if way == "own" else f"{dialect}, held back by the provider",),
-            *(f"{sums['asked requests']:,}", f"{sums['sent requests']:,}"),
-            *(f"{sums['asked']:,}", f"{sums['sent']:,}", f"{sums['sent'] / sums['asked']:.3f}"),
-            *(f"{sums[f'sent {vendor}'] / sums[f'asked {vendor}']:.3f}" for vendor in PRICES),
-            f"{fmean(shares):.4f}",
+        rows.append(
+            (
+                dialect if way == "own" else f"{dialect}, held back by the provider",
+                *(f"{sums['asked requests']:,}", f"{sums['sent requests']:,}"),
+                *(f"{sums['asked']:,}", f"{sums['sent']:,}", f"{sums['sent'] / sums['asked']:.3f}"),
+                *(f"{sums[f'sent {vendor}'] / sums[f'asked {vendor}']:.3f}" for vendor in PRICES),
+                f"{fmean(shares):.4f}",
+            )
         )
+        table.add_row(*rows[-1])
     console.print(table)
+    figures.record(
+        "lazy-tools",
+        figures.table(
+            ("dialect", "turns", "requests sent", "tokens asked", "tokens sent", "share",
+             *(f"cost, {vendor} cache" for vendor in PRICES), "prefix kept"),
+            rows,
+        ),
+    )  # fmt: skip
 
 
 def _costs(name: str, bodies: list[bytes], dialect: str) -> Counter[str]:

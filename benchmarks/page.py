@@ -7,21 +7,17 @@ measured and when, or from `ratios.json`; what is lost is found by comparing, no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
 
 import msgspec
 
-from benchmarks import ratios
+from benchmarks import figures, ratios
 from benchmarks.bars import Bar, drawn
 from benchmarks.peers.environment import VERSIONS
 from benchmarks.tables import ROOT, Table, number, table
 
 FILE = "benchmarks.md"
 NOTE = "<!-- Made by benchmarks/page.py from tables of the documentation: run `make docs`. -->\n"
-_ORIGIN = re.compile(r"\((?:[0-9a-f]{7,}, \d{4}-\d\d-\d\d|not committed yet)\)")
-"""Not compared: who commits a table cannot know the name of that commit."""
-
 _PEERS = ("tiktoken", "litellm", "openai's", "pydantic-ai", "json.loads")
 """Whose times stand in `ratios.json`, by words in its names; the others are of our own past."""
 
@@ -124,19 +120,18 @@ PLOTS = tuple(
 )  # fmt: skip
 
 
-def pages(origin: Callable[[Table], str] = Table.origin) -> dict[str, str]:
-    """The page and its plots, by their names below docs/; `origin` says where a table is from."""
+def pages() -> dict[str, str]:
+    """Return the page and its plots, by their names below docs/."""
     plots = {plot.file: drawn(plot.title, bars_of(plot, _table(plot))) for plot in PLOTS}
-    return {FILE: _page(origin), **plots}
+    return {FILE: _page(), **plots}
 
 
 def stale() -> list[str]:
     """Which of these files are not what the tables say now."""
     return [
         name
-        for name, text in pages(lambda _: "not committed yet").items()
-        if not (file := ROOT / "docs" / name).exists()
-        or _ORIGIN.sub("", file.read_text("utf-8")) != _ORIGIN.sub("", text)
+        for name, text in pages().items()
+        if not (file := ROOT / "docs" / name).exists() or file.read_text("utf-8") != text
     ]
 
 
@@ -177,7 +172,7 @@ def losses(plot: Plot, bars: list[Bar]) -> list[str]:
     ]
 
 
-def _page(origin: Callable[[Table], str]) -> str:
+def _page() -> str:
     compared = {
         name: ratio for name, ratio in ratios.saved().items() if any(p in name for p in _PEERS)
     }
@@ -185,8 +180,9 @@ def _page(origin: Callable[[Table], str]) -> str:
     parts = [
         f"{NOTE}# Benchmarks\n",
         "Every figure stands in a table of the documentation, which says how it was measured; in\n"
-        "brackets the commit that changed the table last. Milliseconds are of one machine: run\n"
-        "them on yours. Other peers are named with their versions where the table stands.\n",
+        "brackets its commit and day, from `benchmarks/figures.json`. *History* was not measured\n"
+        "again since. Milliseconds are of one machine: run them on yours. Other peers are named\n"
+        "with their versions where the table stands.\n",
         "`make bench` runs the benchmarks and writes this page. The peers that it installs:\n\n"
         f"{peers}",
     ]
@@ -198,7 +194,7 @@ def _page(origin: Callable[[Table], str]) -> str:
         name = plot.page.removeprefix("discussions/").removesuffix(".md")
         parts.append(
             f"![{plot.title}]({plot.file})\n\n"
-            f"[How, and the whole table]({plot.page}): {name} ({origin(_table(plot))}); "
+            f"[How, and the whole table]({plot.page}): {name} ({_table(plot).origin()}); "
             f"`{plot.command}`\n"
         )
     parts += [_ratios(compared), _lost(compared)]
@@ -206,11 +202,14 @@ def _page(origin: Callable[[Table], str]) -> str:
 
 
 def _ratios(compared: dict[str, float]) -> str:
+    records = figures.load()
     rows = "".join(f"| {name} | {ratio:,g} |\n" for name, ratio in sorted(compared.items()))
     return (
         "## Times a peer's speed\n\n"
         "From `benchmarks/ratios.json`: the peer's time over ours in one run, so that more is\n"
-        "better and below 1 is slower. `make bench` fails where one falls by a third.\n\n"
+        "better and below 1 is slower. `make bench` fails where one falls by a third. Counting\n"
+        f"({records['peers-count'].stamp()}) is compared by CPU time, by turns; the others\n"
+        f"({records['peers-wire'].stamp()}) by the fastest run.\n\n"
         f"| | times |\n|---|--:|\n{rows}"
     )
 

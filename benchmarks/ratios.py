@@ -29,6 +29,11 @@ def note(name: str, theirs: float, ours: float) -> None:
         _noted[name] = theirs / ours
 
 
+def note_ratio(name: str, ratio: float) -> None:
+    """Note a ratio that was measured by turns."""
+    _noted[name] = ratio
+
+
 def note_ms(name: str, ms: float) -> None:
     """Note what has no peer: milliseconds against those of the yardstick."""
     note(name, yardstick_ms(), ms)

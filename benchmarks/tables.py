@@ -1,15 +1,15 @@
-"""Tables in the documentation, read back: where they stand, who changed them last, their cells."""
+"""Tables in the documentation, read back: where they stand, their origin, their cells."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-from functools import cache
-from pathlib import Path
+from itertools import chain, takewhile
 
 import msgspec
 
-ROOT = Path(__file__).parents[1]
+from benchmarks import figures
+
+ROOT = figures.ROOT
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+")
 
 
@@ -31,13 +31,17 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         (row,) = (row for row in self.rows if row[0] == label)
         return list(zip(self.head, row, strict=True))[1:]
 
-    @cache  # noqa: B019 - there are a dozen, and git takes its time
     def origin(self) -> str:
-        """The commit that changed the table last, and its day."""
-        first, last = self.lines
-        log = ["git", "log", "-1", "-s", "--format=%h, %as", f"-L{first},{last}:docs/{self.page}"]
-        done = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - git
-        return done.stdout.strip() or "not committed yet"
+        """Return commit and day of the figures, by the record of the section the table is in."""
+        lines = (ROOT / "docs" / self.page).read_text("utf-8").splitlines()
+        start = self.lines[0]
+        is_outside = re.compile(r"#|<!-- end of figures -->")
+        above = takewhile(lambda line: not is_outside.match(line), reversed(lines[:start]))
+        below = takewhile(lambda line: not line.startswith("#"), lines[start:])
+        for match in map(figures.MARK.match, chain(above, below)):
+            if match:
+                return figures.load()[match[1]].stamp()
+        raise LookupError(f"docs/{self.page}:{self.lines[0]}: the table's section has no record")
 
 
 def tables(page: str) -> list[Table]:

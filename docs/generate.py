@@ -28,6 +28,7 @@ from holdfast.wire import DIALECTS, RULES
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent))  # as a script, this file sees only its own folder
 
+from benchmarks import figures  # noqa: E402
 from benchmarks import page as benchmarks_page  # noqa: E402
 from tools.patterns import inventory, proof  # noqa: E402
 
@@ -223,11 +224,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     stale = stale_files()
-    figures = benchmarks_page.stale()
     if parser.parse_args().check:
-        for name in [*stale, *figures]:
-            print(f"docs/{name} is stale: run `make docs`", file=sys.stderr)
-        return 1 if stale or figures else 0
+        quoting = (path.relative_to(DOCS.parent).as_posix() for path in figures.stale_pages())
+        names = [*(f"docs/{name}" for name in [*stale, *benchmarks_page.stale()]), *quoting]
+        for name in names:
+            print(f"{name} is stale: run `make docs`", file=sys.stderr)
+        return 1 if names else 0
+    for path in figures.write_pages():
+        print(f"wrote {path.relative_to(DOCS.parent)}")
     for name in stale:
         file = DOCS / name
         file.parent.mkdir(exist_ok=True)

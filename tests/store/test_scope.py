@@ -195,7 +195,7 @@ ATTACKS: dict[str, Attack] = {
     and inspect.iscoroutinefunction(function)
     and name not in ("_filled", "_refused")
 }
-WITHOUT_SCOPE = {"backup", "close", "erase_all", "removals", "scopes", "scrub", "secret"}
+WITHOUT_SCOPE = {"backup", "check", "close", "erase_all", "removals", "scopes", "scrub", "secret"}
 """Of the whole store: whoever may call them may read the file."""
 
 

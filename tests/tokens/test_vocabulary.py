@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from base64 import b64encode
 from functools import cache
 from pathlib import Path
+from random import Random
 
 import pytest
 import splintr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import TokenCountingError
@@ -119,15 +121,46 @@ def test_fuzzed_text_counts_as_in_tiktoken(name: str) -> None:
     check()
 
 
+def _base64_lines(size: int) -> str:
+    """Return a generated file in base64, in lines of 60 characters as GitHub's API sends it."""
+    encoded = b64encode(Random(27).randbytes(size)).decode()
+    return "\n".join(encoded[at : at + 60] for at in range(0, len(encoded), 60))
+
+
 LONG_TEXTS = {
     "log": "\n".join(f"2026-01-01 INFO worker {n} took {n * 7} ms" for n in range(2_000)),
     "json": ",".join(f'{{"id": {n}, "name": "row number {n}"}}' for n in range(2_000)),
     "prose": "It was the best of times, it was the worst of times; " * 2_000,
     "base64": "".join(f"{n:x}Zk+/" for n in range(20_000)),
+    "base64 in a JSON string": _base64_lines(60_000).replace("\n", "\\n"),
+    "base64 without line ends": _base64_lines(60_000).replace("\n", "").replace("+", ""),
+    "code that is indented in base64": b64encode(
+        "".join(f"{' ' * (n % 60)}call_{n};\n" for n in range(1_500)).encode()
+    ).decode(),
+    "Chinese": "".join(
+        Random(n).choice("数据库连接失败请求超时服务器日志文件") for n in range(60_000)
+    ),
+    "digits": "".join(str(Random(n).randrange(10**6)) for n in range(12_000)),
+    "spaces": " " * 60_000,
+    "punctuation": "=-" * 30_000,
+    "emoji": "👩‍💻🚀" * 15_000,
 }
 
 
-@pytest.mark.parametrize("vocabulary", ["o200k_base", "cl100k_base", "llama3", "qwen3"])
+@pytest.mark.parametrize(
+    "vocabulary",
+    [
+        "o200k_base",
+        "cl100k_base",
+        "llama3",
+        "qwen3",
+        "mistral_v3",
+        "deepseek_v3",
+        "glm4.5",
+        "kimi_k2",
+        "phi4",
+    ],
+)
 @pytest.mark.parametrize("kind", LONG_TEXTS)
 def test_a_long_text_counted_in_pieces_has_the_tokens_of_the_whole(
     vocabulary: str, kind: str
@@ -146,6 +179,18 @@ def test_the_pieces_of_a_text_are_the_text_and_none_is_long(unit: str, times: in
     assert max(map(len, parts)) <= PIECE_CHARACTERS
 
 
+@given(
+    unit=st.text(alphabet='aB1+= \n"漢é😀', min_size=1, max_size=40),
+    filler=st.integers(0, 2_000),
+    times=st.integers(1, 4_000),
+)
+@settings(max_examples=100)
+def test_a_repeated_unit_has_the_tokens_of_the_whole(unit: str, filler: int, times: int) -> None:
+    text = "x" * filler + unit * times
+    whole = splintr.Tokenizer.from_pretrained("o200k_base").encode_ordinary(text)
+    assert count_ordinary("o200k_base", text) == len(whole)
+
+
 @pytest.mark.parametrize("vocabulary", ["o200k_base", "gemma3", "llama2"])
 def test_no_encoder_is_given_an_endless_word_at_once(
     vocabulary: str, monkeypatch: pytest.MonkeyPatch
@@ -161,6 +206,9 @@ def test_no_encoder_is_given_an_endless_word_at_once(
         def encode_ordinary(self, text: str) -> list[int]:
             lengths.append(len(text))
             return list(self.encoder.encode_ordinary(text))
+
+        def decode_bytes(self, tokens: list[int]) -> bytes:
+            return bytes(self.encoder.decode_bytes(tokens))
 
     monkeypatch.setattr(vocabulary_module, "_tokenizer", cache(Watched))
     count_ordinary(vocabulary, "x" * 200_000)

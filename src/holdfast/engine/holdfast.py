@@ -64,6 +64,7 @@ from holdfast.memory import HeldArrays, Recalled
 from holdfast.models.embedding import open_embedder, recall_embedder, tool_embedder
 from holdfast.settings import Settings
 from holdfast.store import Content, Scope, Store, Turn, open_store
+from holdfast.store.deadline import without_deadline
 from holdfast.store.records import StoreStats, UsageTotal
 from holdfast.store.turn_shelf import Remembered
 from holdfast.tokens import Calibration
@@ -267,7 +268,8 @@ class Holdfast:
         asks = self.reading is not None
         legible = deque(each for each in contents if asks or len(each.data) <= MOST_BYTES)
         if self.learns and legible:
-            task = asyncio.create_task(self._learn_in_turn(scope, legible))
+            learning = self._learn_in_turn(scope, legible)
+            task = asyncio.create_task(learning, context=without_deadline())
             self._learning.add(task)
             task.add_done_callback(self._end_learning)
 

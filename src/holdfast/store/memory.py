@@ -428,6 +428,9 @@ class MemoryStore:
 
     # Upkeep.
 
+    async def check(self) -> None:
+        """Do nothing: memory is there."""
+
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
         return self._stats(scope)

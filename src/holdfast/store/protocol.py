@@ -226,6 +226,9 @@ class Store(Protocol):
 
     # Upkeep.
 
+    async def check(self) -> None:
+        """Raise StoreUnavailableError unless the store can be read and written now."""
+
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
 

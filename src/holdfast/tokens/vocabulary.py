@@ -37,51 +37,101 @@ def _tokenizer(vocabulary: str) -> Any:
 
 
 def count_ordinary(vocabulary: str, text: str) -> int:
-    """Count a text as ordinary text, without remembering it."""
-    if len(text) <= PIECE_CHARACTERS:
-        return _count(vocabulary, text)
-    return sum(_count(vocabulary, piece) for piece in pieces(text))
+    """Return the tokens of a text as ordinary text, without remembering the count.
+
+    A long text is counted in pieces whose tokens add up to those of the whole. Vocabularies split
+    text into words first, so a piece ends between two words. Base64, Chinese and long runs of
+    digits or spaces have no such place for thousands of characters: there a piece ends between
+    two tokens.
+    """
+    tokens = start = 0
+    while len(text) - start > PIECE_CHARACTERS:
+        limit = start + PIECE_CHARACTERS
+        end = _last_word_end(text, limit)
+        if end is None:
+            counted, length = _count_to_token_end(vocabulary, text[start:limit])
+            tokens, start = tokens + counted, start + length
+        else:
+            tokens, start = tokens + _count(vocabulary, text[start:end]), end
+    return tokens + _count(vocabulary, text[start:])
 
 
 def _count(vocabulary: str, text: str) -> int:
+    if vocabulary in _BY_WORDS:
+        return _BY_WORDS[vocabulary](text)
+    return len(_encode(vocabulary, text))
+
+
+def _encode(vocabulary: str, text: str) -> list[int]:
+    encoder = _tokenizer(vocabulary)
     try:
-        if vocabulary in _BY_WORDS:
-            return _BY_WORDS[vocabulary](text)
-        return len(_tokenizer(vocabulary).encode_ordinary(text))
+        tokens: list[int] = encoder.encode_ordinary(text)
     except UnicodeEncodeError:  # a lone surrogate: what a provider would be sent instead
-        return _count(vocabulary, text.encode(errors="replace").decode())
+        tokens = encoder.encode_ordinary(text.encode(errors="replace").decode())
+    return tokens
 
 
 PIECE_CHARACTERS = 16_000
-"""What an encoder is given at once: the slowest take 2 ms for it."""
+"""Characters that an encoder is given at once: the slowest takes 2 ms for them."""
 _LOOK_BACK = 1_000
-"""How far before its end a piece may end at a line or a word."""
+"""Characters before the limit of a piece in which the end of a word is looked for."""
+_WORD_END = re.compile(r'[A-Za-z0-9](?=[ "+,:;)}\]\n])|\n(?=[A-Za-z0-9])')
+"""Where every vocabulary splits: no token reaches over such a place."""
+
+
+def _last_word_end(text: str, limit: int) -> int | None:
+    end = None
+    for match in _WORD_END.finditer(text, limit - _LOOK_BACK, limit):
+        end = match.end()
+    return end
 
 
 def pieces(text: str) -> Iterator[str]:
-    """A long text in parts whose tokens add up to those of the whole.
+    """Yield a text in parts of at most PIECE_CHARACTERS, cut between words where that is possible.
 
-    Vocabularies cut text into words before anything else: no token reaches from a letter or digit
-    over what cannot be in its word. A run without such a place is cut anywhere, which costs at most
-    a token or two for each piece.
+    For patterns, which hold the interpreter too. Their tokens need not add up: count with
+    `count_ordinary`.
     """
     start = 0
     while len(text) - start > PIECE_CHARACTERS:
         limit = start + PIECE_CHARACTERS
-        end = limit
-        for place in _BETWEEN_WORDS.finditer(text, limit - _LOOK_BACK, limit):
-            end = place.end()
+        end = _last_word_end(text, limit) or limit
         yield text[start:end]
         start = end
     yield text[start:]
 
 
-_BETWEEN_WORDS = re.compile(r'[A-Za-z0-9](?=[ "+,:;)}\]\n])|\n(?=[A-Za-z0-9])')
+_SPARE_TOKENS = 64
+"""Tokens at the end of a piece that are counted again with the text behind it: the cut at the
+piece's limit may have changed them."""
+_CUT_ATTEMPTS = 16
+
+
+def _count_to_token_end(vocabulary: str, piece: str) -> tuple[int, int]:
+    """Return the tokens of a piece up to a place between two tokens, and the characters before it.
+
+    A byte-pair encoding of two parts is the encoding of the whole if the tokens at the seam stay
+    apart, so a place is taken only if the text behind it encodes to the same tokens on its own.
+    Inside a number it may not: digits are grouped in threes from the left.
+    """
+    if vocabulary in _BY_WORDS:
+        return _BY_WORDS[vocabulary](piece), len(piece)
+    tokens = _encode(vocabulary, piece)
+    spare = min(_SPARE_TOKENS, len(tokens) // 2)
+    for count in range(spare, min(spare + _CUT_ATTEMPTS, len(tokens))):
+        last = tokens[-count:]
+        try:
+            tail = _tokenizer(vocabulary).decode_bytes(last).decode()
+        except UnicodeDecodeError:  # the place is inside a character
+            continue
+        if piece.endswith(tail) and _encode(vocabulary, tail) == last:
+            return len(tokens) - count, len(piece) - len(tail)
+    return len(tokens), len(piece)
 
 
 # Two vocabularies have a slow encoder (3 MB/s), but no token that goes on behind a space: they are
-# counted word by word, and words repeat. Of 1,000 texts that agents read, two differ from the
-# whole by 0.1 %.
+# counted word by word, and words repeat. Of 1,472 texts of more than 16,000 characters, 44 differ
+# from the whole in gemma3, by 0.44 % at most.
 _LONG_WORD = 200
 _LONG_RUN = 4_000
 _SPACED_WORD = re.compile(r" +[^ ]*|[^ ]+")

@@ -5,6 +5,7 @@ The last of its folder: it says which file does what, and asks the clock.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from holdfast.errors import StoreError
 from holdfast.store import rules
 from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
+from holdfast.store.deadline import has_deadline, without_deadline
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
 from holdfast.store.postgres import (
@@ -80,6 +82,8 @@ class PostgresStore:
         self._clock = clock
         self._put = 0
         self._scrubber = scrubber = Scrubber(database)
+        self._looking: asyncio.Task[None] | None = None
+        """Has PostgreSQL look at its tables; held, because a loop holds its tasks weakly."""
         self.url = database.url
         self.across: AcrossScopes = PostgresAcross(database, clock)
         """Several workspaces at once."""
@@ -127,7 +131,11 @@ class PostgresStore:
         await originals.put(self._database, scope, contents, self._clock())
         before, self._put = self._put, self._put + len(contents)
         if before < _MANY <= self._put:
-            await upkeep.look_at_once(self._database)
+            looking = upkeep.look_at_once(self._database)
+            if has_deadline():  # it takes longer than a request may wait
+                self._looking = asyncio.create_task(looking, context=without_deadline())
+            else:
+                await looking
 
     async def get(self, scope: Scope, ref: str, *, peek: bool = False) -> Stored | None:
         """Open a ref."""
@@ -258,6 +266,10 @@ class PostgresStore:
 
     # Upkeep.
 
+    async def check(self) -> None:
+        """Raise unless the store can be read and written now."""
+        await self._database.check()
+
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
         return await upkeep.stats(self._database, scope.user, [scope.workspace], self._clock())
@@ -324,6 +336,8 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Finish what is being written and let go."""
+        if self._looking is not None:
+            self._looking.cancel()
         await self.jobs.close()
         await self._scrubber.wait()
         await self._database.close()

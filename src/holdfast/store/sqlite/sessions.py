@@ -58,6 +58,11 @@ def _key(scope: Scope) -> tuple[str, str, str]:
     return (scope.workspace, scope.user, scope.session)
 
 
+def read_any(db: apsw.Connection) -> None:
+    """Read from the file, whatever is there."""
+    db.execute("SELECT session FROM sessions LIMIT 1").fetchall()
+
+
 def get(db: apsw.Connection, scope: Scope) -> SessionRecord | None:
     """The session that the scope names."""
     record = db.execute(f"SELECT record FROM sessions {_OF_SESSION}", _key(scope)).get  # noqa: S608

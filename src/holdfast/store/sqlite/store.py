@@ -18,6 +18,7 @@ import apsw
 from holdfast.store import answer_shelf, rules, tool_shelf, transfer
 from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
+from holdfast.store.deadline import REQUEST_SECONDS, Breaker
 from holdfast.store.fact_shelf import FactShelf, damage_of
 from holdfast.store.journal import JournalShelf
 from holdfast.store.pack import Packed, pack
@@ -58,13 +59,11 @@ from holdfast.store.sqlite.across import SqliteAcross
 from holdfast.store.sqlite.driver import (
     BUSY_SECONDS,
     Job,
-    connect,
     in_our_words,
-    migrate,
-    prepare,
     secret_beside,
 )
 from holdfast.store.sqlite.facts import SqliteFacts
+from holdfast.store.sqlite.file import StoreFile
 from holdfast.store.sqlite.ledger import SqliteLedger
 from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.shelf import SqliteTurns
@@ -90,9 +89,16 @@ class SqliteStore:
     """Keeps everything in one file; several processes may use it at once."""
 
     def __init__(
-        self, path: Path, writer: Writer, readers: Readers, clock: Callable[[], float]
+        self,
+        path: Path,
+        writer: Writer,
+        readers: Readers,
+        clock: Callable[[], float],
+        breaker: Breaker,
     ) -> None:
         self.url = f"sqlite:///{path}"
+        self._breaker = breaker
+        breaker.check = self.check
         self._path = path
         self._writer = writer
         self._readers = readers
@@ -129,15 +135,13 @@ class SqliteStore:
         """Open the file, and make it if it is not there."""
         place = Path(path).absolute()
 
-        def work() -> tuple[Writer, Readers]:
+        def work(breaker: Breaker) -> tuple[Writer, Readers]:
             with in_our_words(str(place)):
-                prepare(place)
-                migrate(place, busy_seconds)
-                to_write = partial(connect, place, busy_seconds=busy_seconds)
-                to_read = partial(to_write, read_only=True)
-                return Writer(to_write, place), Readers(to_read, str(place))
+                file = StoreFile(place, busy_seconds)
+                return Writer(file, breaker), Readers(file, breaker)
 
-        return cls(place, *await asyncio.to_thread(work), clock)
+        breaker = Breaker(str(place))
+        return cls(place, *await asyncio.to_thread(work, breaker), clock, breaker)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
@@ -149,7 +153,7 @@ class SqliteStore:
         """Read after the accesses that were noted before."""
         noting = self._noting
         if noting is not None and noting.get_loop() is asyncio.get_running_loop():
-            await asyncio.wait([noting])
+            await asyncio.wait([noting], timeout=REQUEST_SECONDS)
         return await self._read(job)
 
     # Contents and refs.
@@ -342,6 +346,11 @@ class SqliteStore:
 
     # Upkeep.
 
+    async def check(self) -> None:
+        """Raise unless the store can be read and written now."""
+        await self._readers.look(sessions.read_any)
+        await self._write(_nothing)
+
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
         now = self._clock()
@@ -492,6 +501,7 @@ class SqliteStore:
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
+        self._breaker.close()
         self._readers.close()
         self._writer.close()
 

@@ -26,6 +26,7 @@ from holdfast.errors import (
     WireError,
 )
 from holdfast.faults import Faults
+from holdfast.store.deadline import store_deadline
 from holdfast.surfaces.proxy.allowance import AllowanceError
 from holdfast.surfaces.proxy.counting import count_answer
 from holdfast.surfaces.proxy.delivery import Outcome
@@ -148,7 +149,8 @@ class ProxyApp:
             seen.client += time.perf_counter() - began
 
         try:
-            await self._served_or_passed(asked, faults, seen_send)
+            with store_deadline():
+                await self._served_or_passed(asked, faults, seen_send)
         except BrokenOffError as error:
             seen.failed_with(error)
             why = Fields(event="broke_off", id=seen.id, upstream=error.where, why=error.what)

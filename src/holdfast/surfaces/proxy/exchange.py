@@ -42,7 +42,9 @@ from holdfast.wire.answers import (
 from holdfast.wire.tools import offered_tools
 
 PREPARE_SECONDS = 60.0
-"""How long a request is made ready before it goes out unedited: a store may hang."""
+"""How long a request is made ready before it goes out unedited. The store has a shorter deadline of
+its own: see store/deadline.py."""
+UNWRITTEN = "the turn is not written down: the store fails or does not answer"
 
 
 class Handling:
@@ -63,6 +65,8 @@ class Handling:
         self._preparing: Preparing
         self._account: dict[str, str] = {}
         """Extra response headers when the answer took several upstream calls."""
+        self._is_written = True
+        """Whether the turn was written down when the answer ended."""
 
     async def run(self) -> Outcome:
         """Answer the request; a HoldfastError says why it cannot be."""
@@ -185,6 +189,9 @@ class Handling:
         finally:
             await calls.aclose()
         last = await self._whole_answer(prepared, first)
+        if not self._is_written:
+            warnings = filter(None, (headers.get(f"{PREFIX}warning"), UNWRITTEN))
+            headers[f"{PREFIX}warning"] = "; ".join(warnings)
         return last._replace(headers=last.headers | headers | self._account)
 
     async def reply_to(self, calls: AsyncExitStack, request: Conversation, body: bytes) -> Reply:
@@ -261,7 +268,7 @@ class Handling:
         """Write the turn down before the client has the end of its answer."""
         self.begin_note(prepared, status, usages)
         with self.faults.caught("record"):
-            await self.record.written()
+            self._is_written = await self.record.written()
 
     def begin_note(self, prepared: Prepared, status: int, usages: list[dict[str, Any]]) -> None:
         """Begin to write the turn down, once."""

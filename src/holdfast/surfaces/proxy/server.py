@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import os
 import signal
 import socket
@@ -31,6 +32,7 @@ from holdfast.cite import cite
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
+from holdfast.store.deadline import store_deadline
 from holdfast.surfaces.proxy import dashboard, preflight, telemetry, tenants
 from holdfast.surfaces.proxy.app import ProxyApp
 from holdfast.surfaces.proxy.connections import (
@@ -73,6 +75,7 @@ async def opened(settings: Settings, peers: Peers | None = None) -> AsyncIterato
         service = Service(engine, settings, http, OfflineSending(limits=limits), peers)
         asyncio.get_running_loop().set_exception_handler(service.contain)
         try:
+            await service.tenants.load_secret()
             yield service
         finally:
             await service.close()
@@ -100,13 +103,17 @@ class _Providers:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        theirs = path.startswith(PREFIXES) or path in BARE
-        await (self._proxy if theirs else self._pages)(scope, receive, send)
+        if path.startswith(PREFIXES) or path in BARE:
+            await self._proxy(scope, receive, send)
+            return
+        # A page of a large store may take seconds; none of one that hangs.
+        with store_deadline(math.inf):
+            await self._pages(scope, receive, send)
 
 
 async def _health(service: Service, _: Request) -> PlainTextResponse:
     """Whether requests are answered; with a store that fails, only if that is the setting."""
-    if not service.telemetry.store_fails:
+    if await service.health.is_available():
         return PlainTextResponse("ok\n", headers=HEADERS)
     answers = service.settings.on_store_failure == "pass"
     text = "ok, but the store is unavailable\n" if answers else "the store is unavailable\n"

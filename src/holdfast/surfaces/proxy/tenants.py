@@ -206,6 +206,11 @@ class Tenants:
             return f"aws-{await self._hashed([who.signer])}"
         return "token" if who.tokens else ANONYMOUS
 
+    async def load_secret(self) -> None:
+        """Read the store's key before the first request: one that hangs later holds nobody up."""
+        if self._settings.tenant_by != "none":
+            self._secret = await self._root.store.secret()
+
     async def _hashed(self, keys: Iterable[str]) -> str:
         self._secret = self._secret or await self._root.store.secret()
         text = "\0".join(sorted(keys)).encode("utf-8", "surrogateescape")

@@ -14,9 +14,11 @@ import msgspec
 
 from holdfast.engine import Holdfast, ReusedAnswer
 from holdfast.faults import Faults
+from holdfast.store.deadline import REQUEST_SECONDS
 from holdfast.surfaces.proxy.dispatch import HELD_BY_PROVIDERS, Dispatch
 from holdfast.surfaces.proxy.hidden_calls import HiddenCalls
 from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.preparing import SIGNED, Prepared
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire import Conversation
@@ -24,7 +26,7 @@ from holdfast.wire.answers import Kept
 from holdfast.wire.chained import names_of_answer
 from holdfast.wire.places import head_of
 
-_RECORD_SECONDS = 2.0
+_RECORD_SECONDS = REQUEST_SECONDS
 """How long the end of an answer waits for its turn to be written down. Whoever has an answer can
 have its request rebuilt, even if the proxy is killed in the next moment; but a store that hangs
 must not hold answers back."""
@@ -136,10 +138,18 @@ class TurnRecord:
         )
         self._seen.turn = self._service.later(observed, self._faults)
 
-    async def written(self) -> None:
-        """Wait until the turn is written down, before the client has the end of its answer."""
-        if self._seen.turn is not None:
-            await asyncio.wait({self._seen.turn}, timeout=_RECORD_SECONDS)
+    async def written(self) -> bool:
+        """Wait until the turn is written down, before the client has the end of its answer.
+
+        Return whether it is. One that is not may be written later, when the store answers.
+        """
+        turn = self._seen.turn
+        if turn is None:
+            return True
+        await asyncio.wait({turn}, timeout=_RECORD_SECONDS)
+        if not turn.done():
+            log.warning(Fields(event="written_late", id=self._seen.id))
+        return turn.done() and not turn.cancelled() and turn.result() is not None
 
     @property
     def saved(self) -> int | None:

@@ -20,6 +20,7 @@ from holdfast.engine.accounting import call_cost, price_of
 from holdfast.engine.vendor_cache import CallTokens
 from holdfast.errors import SettingsError, StoreError, WireError
 from holdfast.store import Scope
+from holdfast.store.deadline import without_deadline
 from holdfast.store.usage_ledger import Amount
 from holdfast.surfaces.proxy.allowance import RENEW_SECONDS, Hold
 from holdfast.surfaces.proxy.provider_objects import check_own, note_own
@@ -38,8 +39,6 @@ from holdfast.surfaces.proxy.usage_reader import UsageReader
 _STREAM_BYTES_PER_TOKEN = 2
 """Of a stream that ends before its use is reported: each event brings a few tokens, and its frame
 alone has a hundred bytes, so that more is counted than was shown."""
-_STORE_SECONDS = 5.0
-"""How long the store may take to reserve; then `on_store_failure` applies."""
 _OK = range(200, 300)
 _READING = 4
 """How many times faster a body is read and walked than what it holds is cited."""
@@ -168,18 +167,13 @@ class UpstreamCalls:
             return meter
         with self._faults.caught("allowance"):
             try:
-                async with asyncio.timeout(_STORE_SECONDS):
-                    await meter.reserve(
-                        await self._service.tenants.accounts(
-                            self._headers, self._query, call.upstream
-                        ),
-                        self._estimate(call, facts),
-                    )
-            except (StoreError, TimeoutError) as error:
-                failure = error if isinstance(error, StoreError) else _too_slow()
-                self._seen.store_failed_with(failure)
+                tenants = self._service.tenants
+                accounts = await tenants.accounts(self._headers, self._query, call.upstream)
+                await meter.reserve(accounts, self._estimate(call, facts))
+            except StoreError as error:
+                self._seen.store_failed_with(error)
                 if self._service.settings.on_store_failure == "refuse":
-                    raise failure from None
+                    raise
         return meter
 
     def _estimate(self, call: UpstreamCall, facts: RequestFacts) -> CallEstimate:
@@ -189,10 +183,6 @@ class UpstreamCalls:
             return estimate(model=call.model)
         except SettingsError:  # the model's name is none
             return estimate(model="unknown:unknown")
-
-
-def _too_slow() -> StoreError:
-    return StoreError("the store took too long to reserve", where="daily limits")
 
 
 class Meter:
@@ -216,7 +206,7 @@ class Meter:
         most = self._amount(CallTokens(input=estimate.input, output=estimate.output))
         least = self._amount(CallTokens(input=estimate.likely_input))
         self._holds = await self._allowances.reserve(scopes, most, least)
-        self._renewing = asyncio.create_task(self._renew())
+        self._renewing = asyncio.create_task(self._renew(), context=without_deadline())
 
     def answered(self, status: int, reader: UsageReader) -> None:
         """Take the reader of an answer that has begun."""
@@ -351,8 +341,6 @@ class _Watched:
     async def _settle(self) -> None:
         with self._calls._faults.caught("allowance"):
             try:
-                async with asyncio.timeout(_STORE_SECONDS):
-                    await self._meter.settle()
-            except (StoreError, TimeoutError) as error:
-                if isinstance(error, StoreError):
-                    self._calls._seen.store_failed_with(error)
+                await self._meter.settle()
+            except StoreError as error:
+                self._calls._seen.store_failed_with(error)
