@@ -12,7 +12,7 @@ PORT ?= 8787
 PYTEST_WORKERS ?= auto
 FUZZ_SECONDS ?= 600
 HARDEN_SECONDS ?=
-MUTATE_SAMPLE ?= 0
+MUTATE_SAMPLE ?= 200
 ARGS ?=
 
 # Where it is set, every process of the tests would compile the package and its tests anew: half of
@@ -91,7 +91,7 @@ fuzz: $(READY) ## run the long fuzzing campaign (FUZZ_SECONDS=600)
 harden: $(READY) ## run all hardening campaigns in full, with a table (HARDEN_SECONDS=60 shortens each)
 	@HARDEN_SECONDS=$(HARDEN_SECONDS) $(BIN)/python -m pytest $(HARDENING) -m campaign $(ARGS)
 
-mutate: $(READY) ## put faults into the code and list those that no test notices (MUTATE_SAMPLE=200)
+mutate: $(READY) ## put faults into the code and list those that no test notices (MUTATE_SAMPLE=200, 0: all)
 	@$(BIN)/python tools/mutate.py --sample $(MUTATE_SAMPLE) $(ARGS)
 
 scopes: $(READY) ## drop each scope condition of the stores' SQL; a test must notice each

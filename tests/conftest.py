@@ -27,6 +27,7 @@ _ABOUT_DATA = "HOLDFAST_DATA"
 """What a reason says that has to do with the recorded data: how to bring it (recorded.py)."""
 
 
+@pytest.hookimpl(optionalhook=True)  # `make mutate` runs without xdist
 def pytest_xdist_auto_num_workers() -> int:
     """Half as many again as there are cores: many tests wait for programs that they started."""
     return max(2, (os.cpu_count() or 1) * 3 // 2)

@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.mutations import mutated, mutations
+from tools.faults import faults
+from tools.mutate import PACKAGE, ROOT, covering_tests
+from tools.mutations import MODULE, mutated, mutations
+from tools.survivors import explained
 
 TOOLS = Path(__file__).parents[1] / "tools"
 SMALL = '''"""A small module."""
@@ -67,7 +70,7 @@ def test_it_says_something() -> None:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "tools").mkdir()
-    for name in ("mutate.py", "faults.py", "mutations.py"):
+    for name in ("mutate.py", "faults.py", "mutations.py", "survivors.py"):
         shutil.copy(TOOLS / name, tmp_path / "tools" / name)
     files = {"src/small.py": SMALL, "tests/test_strong.py": STRONG, "tests/test_weak.py": WEAK}
     files["pyproject.toml"] = (
@@ -134,3 +137,40 @@ def test_every_fault_can_be_compiled_and_changes_the_code() -> None:
 def test_texts_annotations_and_defaults_are_left_alone() -> None:
     source = "def f(a: int = 1) -> 'int':\n    '''Text of 1.'''\n    b: 'list[1]'\n    return a\n"
     assert [mutation.was for mutation in mutations(source)] == ["return a"]
+
+
+@pytest.mark.slow
+def test_a_fault_written_by_hand_is_put_in(project: Path) -> None:
+    fault = {"path": "src/small.py", "function": "Gate.opens", "old": " and not known", "new": ""}
+    (project / "faults.jsonl").write_text(json.dumps(fault) + "\n", "utf-8")
+    assert outcomes(project, "test_weak.py", "--faults", "faults.jsonl") == {
+        "Gate.opens:  and not known -> ": "survived"
+    }
+    (project / "out.jsonl").unlink()
+    assert outcomes(project, "test_strong.py", "--faults", "faults.jsonl") == {
+        "Gate.opens:  and not known -> ": "killed"
+    }
+
+
+def test_names_of_faults_stay_when_lines_are_added_above() -> None:
+    names = [mutation.name for mutation in mutations(SMALL)]
+    assert len(set(names)) == len(names)
+    moved = SMALL.replace("class Gate", "# One line more.\n\n\nclass Gate")
+    assert [mutation.name for mutation in mutations(moved)] == names
+
+
+def test_the_page_of_survivors_names_functions_that_exist() -> None:
+    rows = explained()
+    assert rows
+    files = {name.partition(":")[0] for name in rows}
+    known = {(fault.path, fault.mutation.function) for fault in faults(sorted(files))}
+    for name in rows:
+        path, function = name.split(":")[:2]
+        assert (path, function.partition("#")[0].replace(MODULE, "")) in known, name
+
+
+def test_every_package_has_tests_that_exist() -> None:
+    packages = {str(file.parent.relative_to(ROOT)) for file in (ROOT / PACKAGE).rglob("*.py")}
+    for package in packages:
+        for test in covering_tests(f"{package}/any.py"):
+            assert (ROOT / test).exists(), (package, test)

@@ -37,3 +37,19 @@ def test_where_the_data_is_no_test_of_it_is_skipped(tmp_path: Path) -> None:
     ran = run(tmp_path)
     assert ran.returncode == 1, ran.stdout
     assert "is on this machine, and yet skipped" in ran.stdout
+
+
+def test_a_merge_is_judged_by_fixed_examples() -> None:
+    code = (
+        "import tests.conftest; from hypothesis import settings;"
+        "print(settings.default.derandomize, settings(max_examples=5).derandomize)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "CI": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["True", "True"]

@@ -317,3 +317,10 @@ def test_set_in_knows_every_line_of_ours() -> None:
         assert voice.set_in(f"a\n{line}") == f"a\n  {line}"
         if line.startswith("["):
             assert voice.in_one_line(f"a {line}").startswith("a (")
+
+
+@pytest.mark.parametrize(
+    "character", ["\u200b", "\u2028", "\U000e0001", "\U000e007f", "\U0010ffff"]
+)
+def test_an_escape_is_json_for_the_character(character: str) -> None:
+    assert json.loads(f'"{voice._escaped(character)}"') == character

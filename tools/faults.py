@@ -1,12 +1,15 @@
 """Faults of the files of a project, and how to put one into a running process.
 
-faults: after mutations, before mutate. Nothing is written: the code of a function is exchanged in
-memory, in every place that holds the function.
+faults: after mutations, before mutate. No file is written: the code of a function is replaced in
+memory, wherever the function is referenced.
 """
 
 from __future__ import annotations
 
+import ast
 import gc
+import importlib
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,15 +22,24 @@ ROOT = Path(__file__).parents[1]
 
 
 class Fault(NamedTuple):
-    """A mutation of a file."""
+    """A mutation of a file, generated or written by hand."""
 
     path: str
     mutation: Mutation
+    old: str = ""
+    """Source text of a fault written by hand; empty for a generated one."""
+    new: str = ""
 
     @property
     def name(self) -> str:
-        """Names it in the results."""
+        """The fault's name in the results."""
         return f"{self.path}:{self.mutation.name}"
+
+    def faulty(self, source: str) -> ast.Module:
+        """Return the module with this fault."""
+        if not self.old:
+            return mutated(source, self.mutation.number)
+        return ast.parse(_replaced(source, self.mutation.function, self.old, self.new))
 
 
 def faults(paths: Iterable[str], *, match: str = "") -> list[Fault]:
@@ -42,10 +54,42 @@ def faults(paths: Iterable[str], *, match: str = "") -> list[Fault]:
     return [f for f in listed if match in f"{f.path}:{f.mutation.function}:{f.mutation.name}"]
 
 
+def handwritten(file: Path) -> list[Fault]:
+    """Read faults from lines of JSON with `path`, `function`, `old` and `new`.
+
+    For faults that no generator makes: a setting that is ignored, arguments that are swapped, a
+    condition dropped from a query. `old` must stand exactly once in the function.
+    """
+    listed = []
+    for number, line in enumerate(file.read_text("utf-8").splitlines()):
+        path, function, old, new = (json.loads(line)[k] for k in ("path", "function", "old", "new"))
+        source = (ROOT / path).read_text("utf-8")
+        ast.parse(_replaced(source, function, old, new))
+        listed.append(Fault(path, Mutation(number, 0, function, old, new), old, new))
+    return listed
+
+
+def _replaced(source: str, function: str, old: str, new: str) -> str:
+    """Return the source with `new` for `old` in one function, with as many lines as before."""
+    node: Any = ast.parse(source)
+    for name in function.split("."):
+        node = next(n for n in node.body if getattr(n, "name", "") == name)
+    lines = source.splitlines(keepends=True)
+    text = "".join(lines[node.lineno - 1 : node.end_lineno])
+    if text.count(old) != 1:
+        raise ValueError(f"{function} has {text.count(old)} times: {old}")
+    behind = "".join(lines[node.end_lineno :])
+    # Functions are found by their first line, so those that follow must stay where they are.
+    behind = "\n" * max(0, old.count("\n") - new.count("\n")) + behind
+    return "".join(lines[: node.lineno - 1]) + text.replace(old, new) + behind
+
+
 def put_in(fault: Fault, source: str) -> None:
-    """Exchange the code of the faulty function, wherever it is held, or the faulty constant."""
+    """Replace the code of a function wherever it is referenced, or a constant of a module."""
     file = str(ROOT / fault.path)
-    code = compile(mutated(source, fault.mutation.number), file, "exec", dont_inherit=True)
+    # Commands and other rooms are imported when they are first used, which may be in the test.
+    importlib.import_module(fault.path.removeprefix("src/").removesuffix(".py").replace("/", "."))
+    code = compile(fault.faulty(source), file, "exec", dont_inherit=True)
     if not fault.mutation.function:
         _set_constant(file, code, fault.mutation, source)
         return

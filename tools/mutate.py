@@ -1,20 +1,23 @@
-"""Put small faults into the code, one at a time, and see which ones no test notices.
+"""Put small faults into the code, one at a time, and list those that no test notices.
 
-    python tools/mutate.py --sample 200 --seed 1 --out build/mutants.jsonl src/holdfast/fitting
+    python tools/mutate.py --sample 200 --seed 1             # 200 faults of the whole package
+    python tools/mutate.py src/holdfast/fitting              # every fault of one package
+    python tools/mutate.py --faults faults.jsonl             # faults written by hand
 
-The files are never changed. The tests are collected once; for each fault a forked copy of that
-process exchanges the code of one function in memory and runs the tests that enter the function,
-the fastest first, until one fails. A fault is killed by a failing test, or by running for far
-longer than the tests should take. Results are lines of JSON; what is in the file is not run again,
-so a run may be broken off and taken up. Needs a system with fork.
+No file is changed. The faults are tried package by package. The tests of a package are collected
+once; for each fault a forked copy of that process replaces the code of one function in memory and
+runs the tests that enter the function, fastest first, until one fails. A fault is killed by a
+failing test, or by running far longer than the tests should take. Results are lines of JSON, and a
+fault that has a result is not tried again, so an interrupted run can be resumed. Needs fork.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
+import hashlib
 import json
 import os
-import pickle
 import random
 import resource
 import shutil
@@ -37,57 +40,66 @@ from hypothesis import Phase, settings
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # as a script, this file sees only its own folder
 
-from tools.faults import Fault, faults, put_in  # noqa: E402
+from tools.faults import Fault, faults, handwritten, put_in  # noqa: E402
+from tools.survivors import PAGE, explained, stale  # noqa: E402
 
-TESTS = {
-    "src/holdfast/fitting": (
+PACKAGE = "src/holdfast"
+TESTS: dict[str, tuple[str, ...]] = {
+    "answers": ("tests/answers", "tests/proxy/test_answers.py"),
+    "assemble": ("tests/assemble", "tests/engine/test_assemble.py", "tests/proxy/test_assemble.py"),
+    "calling": (
+        "tests/client",
+        *(f"tests/proxy/test_{n}.py" for n in ("expansions", "expansion_room", "upstreams")),
+        *(f"tests/proxy/test_{n}.py" for n in ("connections", "offline", "lazy_tools")),
+    ),
+    "cite": ("tests/test_cite.py", "tests/test_cite_sizes.py", "tests/test_cite_whole.py"),
+    "engine": ("tests/engine", "tests/proxy/test_expansions.py"),
+    "expand": ("tests/expand", "tests/facades", "tests/test_offers.py"),
+    "extract": ("tests/extract", "tests/researching/test_sources.py"),
+    "fitting": (
         "tests/fitting",
         "tests/trim",
-        "tests/proxy/test_final_turn.py",
-        "tests/proxy/test_chained.py",
-        "tests/proxy/test_opening.py",
+        *(f"tests/proxy/test_{n}.py" for n in ("final_turn", "chained", "opening")),
         "tests/wire/test_thinking.py",
     ),
-    "src/holdfast/engine": ("tests/engine", "tests/proxy/test_expansions.py"),
-    "src/holdfast/wire/rules": (
-        "tests/wire/test_rules.py",
-        "tests/wire/test_repair.py",
-        "tests/wire/test_thinking.py",
-        "tests/provider/test_rules.py",
+    "settings": (
+        "tests/test_settings.py",
+        "tests/test_settings_in_fit.py",
+        "tests/test_settings_wiring.py",
+        "tests/surfaces/test_cli_config.py",
     ),
-    "src/holdfast/expand": ("tests/expand", "tests/facades", "tests/test_offers.py"),
-    "src/holdfast/calling/expansions.py": (
-        "tests/proxy/test_expansions.py",
-        "tests/proxy/test_expansion_room.py",
-    ),
-    "src/holdfast/surfaces/proxy/app.py": (
-        "tests/proxy/test_errors.py",
-        "tests/proxy/test_told_errors.py",
-    ),
+    "surfaces/cli": ("tests/surfaces",),
+    "surfaces/mcp": ("tests/surfaces/mcp",),
+    "surfaces/proxy": ("tests/proxy",),
+    "trim": ("tests/trim", "tests/fitting/test_budgets.py"),
+    "toolbox": ("tests/toolbox", "tests/surfaces/test_cli_tools.py", "tests/store/test_tools.py"),
+    "wire": ("tests/wire", "tests/provider/test_rules.py"),
 }
-"""Which tests may notice a fault in which code: fast ones, that start no other process."""
+"""Tests that may notice a fault in a package, where they are not just `tests/<package>`."""
 
 CHOSEN = "not slow and not campaign"
 _LONGER = 10
-"""Times that a fault may make tests run longer before it is taken for a loop without end."""
+"""Times that a fault may make tests run longer before it counts as an endless loop."""
 _NOT_PUT_IN = 2
 _WALL_SECONDS = 180
-"""A fault may also wait for ever; on a busy machine nothing else takes this long."""
+"""A fault may also wait forever; on a busy machine nothing else takes this long."""
+_SAME_TESTS = "tests/test_*.py"
+"""Tests of the modules outside any package."""
 
-Entered = dict[tuple[str, str], list[str]]
-"""The tests that enter a function, by its file and name, the fastest first."""
+Known = dict[str, tuple[list[tuple[str, str]], float]]
+"""For each test that passes: the functions that it enters, as file and name, and its seconds."""
 
 
 # --- one fault, in a copy of this process ---------------------------------------------------------
 
 
-def _forked(work: Callable[[], int], *, cpu_seconds: float = 0, place: Path) -> int:
-    """What work gives when it is done in a copy of this process; -1 if it had no end."""
+def _in_copy(work: Callable[[], int], *, cpu_seconds: float = 0, place: Path) -> int:
+    """Return the result of `work` in a forked copy of this process; -1 if a signal ended it."""
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
         with suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)  # what a test has started
+            os.killpg(child, signal.SIGKILL)  # processes that a test has started
         return -1 if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
     code = _NOT_PUT_IN
     try:
@@ -95,9 +107,9 @@ def _forked(work: Callable[[], int], *, cpu_seconds: float = 0, place: Path) -> 
         silence = os.open(os.devnull, os.O_RDWR)
         for stream in (1, 2):
             os.dup2(silence, stream)
-        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(place)  # what tests leave behind goes with it
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(place)  # removed with the files of the tests
         if cpu_seconds:
-            # By the processor's clock, so that a busy machine kills no mutant.
+            # By the processor's clock, so that a busy machine kills no fault.
             resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_seconds) + 1, resource.RLIM_INFINITY))
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(_WALL_SECONDS)
@@ -110,7 +122,7 @@ def _forked(work: Callable[[], int], *, cpu_seconds: float = 0, place: Path) -> 
 
 
 class Session:
-    """A plugin of pytest that runs no tests itself, but asks them about faults."""
+    """A pytest plugin that tries faults instead of running the tests once."""
 
     def __init__(self, chosen: list[Fault], options: argparse.Namespace) -> None:
         self._faults = chosen
@@ -120,7 +132,7 @@ class Session:
         self._loop_seconds: float = options.loop_seconds
 
     def pytest_configure(self) -> None:
-        """Draw the same examples every time; a failure is enough, its smallest form takes long."""
+        """Draw the same few examples every time; a failure is enough, shrinking takes long."""
         settings.register_profile(
             "mutate",
             deadline=None,
@@ -132,66 +144,55 @@ class Session:
         settings.load_profile("mutate")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Learn which tests enter which functions, then try the faults."""
+        """Record which tests enter which functions, then try the faults."""
         if session.testsfailed:
             raise session.Interrupted("tests could not be collected")
+        gc.unfreeze()  # frozen by conftest.py; frozen functions would not be found to be replaced
         items = {item.nodeid: item for item in session.items}
-        with tempfile.TemporaryDirectory() as place:
-            entered, spent = self._learn(list(items.values()), Path(place))
-            _say(f"{len(spent)} of {len(items)} tests pass; {len(self._faults)} faults to try")
-            workers = []
-            for n in range(self._jobs):
-                if (worker := os.fork()) == 0:
-                    self._work(self._faults[n :: self._jobs], items, entered, spent)
-                workers.append(worker)
-            for worker in workers:
-                os.waitpid(worker, 0)
+        known = self._known(list(items.values()))
+        _say(f"{len(known)} of {len(items)} tests pass; {len(self._faults)} faults to try")
+        _each_in_a_process(
+            lambda n: self._work(self._faults[n :: self._jobs], items, known), self._jobs
+        )
         return True
 
-    def _learn(self, items: list[pytest.Item], place: Path) -> tuple[Entered, dict[str, float]]:
-        """Run all tests once, in a copy, and note what each enters and how long it takes."""
-        notes = place / "entered"
-        tracer = _Tracer({str(ROOT / fault.path) for fault in self._faults})
+    def _known(self, items: list[pytest.Item]) -> Known:
+        """Return what each test enters: as an earlier run of the same files noted, or by a run."""
+        digest = _digest({item.path for item in items})
+        kept = self._out.parent / "mutants-entered" / f"{digest}.json"
+        if kept.exists():
+            return Known(json.loads(kept.read_text("utf-8")))
+        files = list(dict.fromkeys(item.path for item in items))
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
 
-        def work() -> int:
-            known: dict[str, tuple[set[tuple[str, str]], float]] = {}
-            threading.settrace(tracer)
-            for item, following in zip(items, [*items[1:], None], strict=True):
-                tracer.functions = set()
-                began = time.process_time()
-                sys.settrace(tracer)  # each time anew: a test may have taken it away
-                if _passes(item, following):
-                    known[item.nodeid] = (tracer.functions, time.process_time() - began)
-                sys.settrace(None)
-            notes.write_bytes(pickle.dumps(known))
-            return 0
+            def enter(n: int) -> None:
+                part = [item for item in items if files.index(item.path) % self._jobs == n]
+                _enter(part, place / str(n))
 
-        _forked(work, place=place)
-        known = pickle.loads(notes.read_bytes())  # noqa: S301 - written just now, by a copy of us
-        spent = {test: seconds for test, (_, seconds) in known.items()}
-        entered: Entered = {}
-        for test in sorted(spent, key=spent.__getitem__):
-            for function in known[test][0]:
-                entered.setdefault(function, []).append(test)
-        return entered, spent
+            _each_in_a_process(enter, self._jobs)
+            known: Known = {}
+            for notes in sorted(place.glob("*/entered")):
+                known |= json.loads(notes.read_text("utf-8"))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(known), "utf-8")
+        return known
 
-    def _work(
-        self,
-        share: list[Fault],
-        items: dict[str, pytest.Item],
-        entered: Entered,
-        spent: dict[str, float],
-    ) -> None:
-        """Try a share of the faults, in a process of its own; never returns."""
+    def _work(self, share: list[Fault], items: dict[str, pytest.Item], known: Known) -> None:
+        """Try a share of the faults."""
+        entering: dict[tuple[str, str], list[str]] = {}
+        for test in sorted(known, key=lambda test: known[test][1]):
+            # A constant of the module may be read in all its functions.
+            for file, name in {(f, n) for f, function in known[test][0] for n in ("", function)}:
+                entering.setdefault((file, name), []).append(test)
         for n, fault in enumerate(share, 1):
-            tests = self._tests(fault, entered, spent)
+            tests = self._affordable(entering.get((fault.path, fault.mutation.function), []), known)
             began = time.monotonic()
-            most = max(self._loop_seconds, _LONGER * sum(spent[t] for t in tests))
+            most = max(self._loop_seconds, _LONGER * sum(known[t][1] for t in tests))
             outcome = _outcome(fault, [items[t] for t in tests], most)
             result = {
                 "name": fault.name,
                 "path": fault.path,
-                "line": fault.mutation.line,
                 "function": fault.mutation.function,
                 "was": fault.mutation.was,
                 "now": fault.mutation.now,
@@ -202,22 +203,58 @@ class Session:
             with self._out.open("a", encoding="utf-8") as out:
                 out.write(json.dumps(result, ensure_ascii=False) + "\n")
             _say(f"{n}/{len(share)} {outcome:9} {fault.name}")
-        os._exit(0)
 
-    def _tests(self, fault: Fault, entered: Entered, spent: dict[str, float]) -> list[str]:
-        """The tests that enter the function, as many as there is time for."""
-        path, function = str(ROOT / fault.path), fault.mutation.function
-        if function:
-            tests = entered.get((path, function), [])
-        else:  # a constant of the module may be read in all its functions
-            names = {t for (file, _), listed in entered.items() if file == path for t in listed}
-            tests = sorted(names, key=spent.__getitem__)
+    def _affordable(self, tests: list[str], known: Known) -> list[str]:
+        """Return the first tests, as many as there is time for."""
         total = 0.0
         for n, test in enumerate(tests):
-            total += spent[test]
+            total += known[test][1]
             if total > self._seconds:
                 return tests[: n + 1]
         return tests
+
+
+def _each_in_a_process(work: Callable[[int], None], jobs: int) -> None:
+    """Call `work` with each number below `jobs`, all at once, in forked copies; wait for them."""
+    children = []
+    for n in range(jobs):
+        if (child := os.fork()) == 0:
+            try:
+                work(n)
+            finally:
+                os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def _digest(files: Iterable[Path]) -> str:
+    """Return a name for the state of the package and of these files of tests."""
+    digest = hashlib.sha256()
+    for file in (*sorted((ROOT / "src").rglob("*.py")), *sorted(files)):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _enter(items: list[pytest.Item], place: Path) -> None:
+    """Run tests once, in a copy, and write down what each enters and how long it takes."""
+    place.mkdir()
+    tracer = _Tracer()
+
+    def work() -> int:
+        known: Known = {}
+        threading.settrace(tracer)
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            tracer.functions = set()
+            began = time.process_time()
+            sys.settrace(tracer)  # for each test anew: the one before may have removed it
+            if _passes(item, following):
+                known[item.nodeid] = (sorted(tracer.functions), time.process_time() - began)
+            sys.settrace(None)
+        (place / "entered").write_text(json.dumps(known), "utf-8")
+        return 0
+
+    _in_copy(work, place=place)
 
 
 def _outcome(fault: Fault, tests: Sequence[pytest.Item], seconds: float) -> str:
@@ -229,12 +266,12 @@ def _outcome(fault: Fault, tests: Sequence[pytest.Item], seconds: float) -> str:
         try:
             put_in(fault, source)
         except (LookupError, SyntaxError, ValueError):
-            return _NOT_PUT_IN  # a fault of this tool, which must not count as a killed one
+            return _NOT_PUT_IN  # a fault of this tool, which must not count as killed
         following = [*tests[1:], None]
         return int(not all(map(_passes, tests, following)))
 
     place = Path(tempfile.mkdtemp())
-    code = _forked(work, cpu_seconds=seconds, place=place)
+    code = _in_copy(work, cpu_seconds=seconds, place=place)
     shutil.rmtree(place, ignore_errors=True)
     return {0: "survived", -1: "endless", 1: "killed"}.get(code, "broken")
 
@@ -244,21 +281,24 @@ def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
 
 
 class _Tracer:
-    """Notes the functions of some files that are entered, by their outermost names.
+    """Records the functions of the package that are entered, by their outermost names.
 
     One for all tests: a server that one test has started answers the next ones in its thread,
     which keeps the tracer that it began with.
     """
 
-    def __init__(self, files: set[str]) -> None:
-        self._files = files
+    def __init__(self) -> None:
+        self._prefix = f"{ROOT}/src/"
+        self._start = len(f"{ROOT}/")
         self.functions: set[tuple[str, str]] = set()
 
     def __call__(self, frame: FrameType, event: str, arg: object) -> None:
         del event, arg
         code = frame.f_code
-        if code.co_filename in self._files:
-            self.functions.add((code.co_filename, code.co_qualname.split(".<locals>")[0]))
+        file = code.co_filename
+        if file.startswith(self._prefix):
+            name = code.co_qualname.split(".<locals>")[0]
+            self.functions.add((file[self._start :], name))
 
 
 # --- the command ---------------------------------------------------------------------------------
@@ -270,92 +310,112 @@ def _say(text: str) -> None:
 
 
 def results(out: Path) -> list[dict[str, Any]]:
-    """What a file of results holds."""
+    """Return the results in a file."""
     if not out.exists():
         return []
     return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
 
 
 def forget_survivors(out: Path) -> set[str]:
-    """Take what nobody noticed out of a file of results, to be tried again with new tests."""
+    """Remove survivors from a file of results, so that new tests are tried on them."""
     tried = results(out)
     noticed = [result for result in tried if result["outcome"] in ("killed", "endless")]
     out.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in noticed), "utf-8")
     return {result["name"] for result in tried} - {result["name"] for result in noticed}
 
 
-def summary(tried: Iterable[dict[str, Any]]) -> str:
-    """A line for each package, and the faults that nobody noticed."""
+def summary(tried: Iterable[dict[str, Any]], reasons: dict[str, str]) -> str:
+    """Return a line for each package, and the survivors with the reasons that are known."""
     tried = list(tried)
     packages: dict[str, Counter[str]] = {}
     for result in tried:
         packages.setdefault(str(Path(result["path"]).parent), Counter())[result["outcome"]] += 1
     lines = []
-    for package, outcomes in packages.items():
+    for package, outcomes in sorted(packages.items()):
         noticed = outcomes["killed"] + outcomes["endless"]
         total = outcomes.total()
         lines.append(f"{package}: {noticed} of {total} killed ({noticed / total:.0%})")
-    lines += [
-        f"{result['outcome']}: {result['name']}"
-        for result in sorted(tried, key=lambda result: (result["path"], result["line"]))
-        if result["outcome"] not in ("killed", "endless")
-    ]
+    for result in sorted(tried, key=lambda result: str(result["name"])):
+        if result["outcome"] not in ("killed", "endless"):
+            reason = reasons.get(result["name"])
+            lines.append(f"{result['outcome']}: {result['name']}{f' ({reason})' if reason else ''}")
     return "\n".join(lines)
 
 
+def covering_tests(path: str) -> tuple[str, ...]:
+    """Return the tests of the package that a file of the source belongs to."""
+    inner = path.removeprefix(f"{PACKAGE}/").removesuffix(".py")
+    for length in range(inner.count("/") + 1, 0, -1):
+        package = "/".join(inner.split("/")[:length])
+        if tests := TESTS.get(package):
+            return tests
+        if (ROOT / "tests" / package).is_dir():
+            return (f"tests/{package}",)
+    return tuple(sorted(str(file.relative_to(ROOT)) for file in ROOT.glob(_SAME_TESTS)))
+
+
 def run(chosen: list[Fault], tests: Sequence[str], options: argparse.Namespace) -> int:
-    """Try faults against tests; what the file of results has already is left out."""
-    out: Path = options.out
-    seen = {result["name"] for result in results(out)}
-    chosen = [fault for fault in chosen if fault.name not in seen]
-    if not chosen:
-        return 0
-    out.parent.mkdir(parents=True, exist_ok=True)
+    """Try faults against tests in a process of its own; return pytest's exit code."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os.environ["CI"] = "1"
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # others' plugins cost seconds
-    # Databases of their own are started anew in each copy, which takes longer than all the tests.
+    # A database server is started anew in each copy, which takes longer than all the tests.
     choice = ["-m", CHOSEN, "-k", "not postgres"]
     quiet = ["-q", "-q", "-s", "--no-header", "-p", "no:cacheprovider"]
-    return int(pytest.main([*quiet, *choice, *tests], plugins=[Session(chosen, options)]))
+    code = 1
+    try:
+        code = int(pytest.main([*quiet, *choice, *tests], plugins=[Session(chosen, options)]))
+    finally:
+        os._exit(code)
 
 
-def _touch(code: str, paths: Iterable[str]) -> bool:
-    return any(path.startswith(code) or code.startswith(path) for path in paths)
-
-
-def main() -> int:
-    """Read the command line, try the faults and print what is left."""
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("paths", nargs="*", help=f"default: {', '.join(TESTS)}")
+    parser.add_argument("paths", nargs="*", default=[PACKAGE], help=f"default: {PACKAGE}")
     parser.add_argument("--sample", type=int, default=0, help="only so many faults; 0: all")
     parser.add_argument("--seed", type=int, default=1, help="which faults are in the sample")
     parser.add_argument("--match", default="", help="only faults whose path:function:change has it")
-    parser.add_argument("--tests", nargs="*", help="default: by a table of the packages")
+    parser.add_argument("--faults", type=Path, help="faults written by hand, as lines of JSON")
+    parser.add_argument("--tests", nargs="*", help="default: the tests of each package")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=20, help="of tests for each fault")
-    parser.add_argument("--loop-seconds", type=float, default=20, help="before it has no end")
+    parser.add_argument("--loop-seconds", type=float, default=20, help="before it is endless")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutants.jsonl")
-    parser.add_argument("--again", action="store_true", help="only those that lived before")
+    parser.add_argument("--again", action="store_true", help="only those that survived before")
     parser.add_argument("--list", action="store_true", help="only print the faults")
-    options = parser.parse_args()
-    paths = options.paths or list(TESTS)
-    chosen = faults(paths, match=options.match)
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Read the command line, try the faults and print the survivors."""
+    options = _options()
+    options.out = options.out.absolute()
+    chosen = handwritten(options.faults) if options.faults else faults(options.paths)
+    chosen = [fault for fault in chosen if options.match in fault.name]
     if options.sample and options.sample < len(chosen):
         chosen = random.Random(options.seed).sample(chosen, options.sample)  # noqa: S311
     if options.again:
-        lived = forget_survivors(options.out)
-        chosen = [fault for fault in chosen if fault.name in lived]
+        survivors = forget_survivors(options.out)
+        chosen = [fault for fault in chosen if fault.name in survivors]
     if options.list:
-        for fault in chosen:
-            _say(f"{fault.path}:{fault.mutation.function}:{fault.mutation.name}")
+        _say("\n".join(fault.name for fault in chosen))
         return 0
-    named = (test for code, tests in TESTS.items() if _touch(code, paths) for test in tests)
-    tests = options.tests or list(dict.fromkeys(named))
     os.chdir(ROOT)
-    code = run(chosen, tests, options)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    tried = {result["name"] for result in results(options.out)}
+    packages: dict[tuple[str, ...], list[Fault]] = {}
+    for fault in chosen:
+        if fault.name not in tried:
+            tests = tuple(options.tests or covering_tests(fault.path))
+            packages.setdefault(tests, []).append(fault)
+    codes = [run(part, tests, options) for tests, part in packages.items()]
     names = {fault.name for fault in chosen}
-    _say(summary(result for result in results(options.out) if result["name"] in names))
-    return code
+    _say(summary((r for r in results(options.out) if r["name"] in names), explained()))
+    if lines := stale(faults([PACKAGE])):
+        _say(f"{PAGE.name} explains faults that are no longer there:\n" + "\n".join(lines))
+    return max(codes, default=0)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
 }
+MODULE = "(module)"
+"""Stands for the function's name in the name of a fault in a constant."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Change = tuple[ast.AST, ast.AST | None]
 """A node, and what takes its place; None: nothing does."""
@@ -44,25 +47,32 @@ class Mutation(NamedTuple):
     """One fault, and where it is."""
 
     number: int
-    """Its place in the list of the file's faults, by which it is made."""
+    """Index in the list of the file's faults, by which it is made."""
     line: int
     function: str
     """The outermost function around it, as `Class.method`; empty for the module."""
     was: str
     now: str
+    same: int = 0
+    """How many equal changes come before it in its function."""
 
     @property
     def name(self) -> str:
-        """What is stable while the file is: line, number and change."""
-        return f"{self.line}#{self.number} {self.was} -> {self.now}"
+        """Function and change; stays valid when the rest of the file changes."""
+        which = f"#{self.same + 1}" if self.same else ""
+        return f"{self.function or MODULE}{which}: {self.was} -> {self.now}"
 
 
 def mutations(source: str) -> list[Mutation]:
-    """Every fault that can be made in a module."""
-    return [
-        Mutation(number, getattr(old, "lineno", 0), function, _shown(old), _shown(new))
-        for number, (function, (old, new)) in enumerate(_changes(ast.parse(source)))
-    ]
+    """Return every fault that can be made in a module."""
+    listed = []
+    seen: Counter[tuple[str, str, str]] = Counter()
+    for number, (function, (old, new)) in enumerate(_changes(ast.parse(source))):
+        change = (function, _shown(old), _shown(new))
+        line = getattr(old, "lineno", 0)
+        listed.append(Mutation(number, line, *change, same=seen[change]))
+        seen[change] += 1
+    return listed
 
 
 def mutated(source: str, number: int) -> ast.Module:

@@ -36,6 +36,7 @@ from tests.agent.scripted import (
     says,
     target,
 )
+from tests.provider.tokens import text_tokens
 from tests.proxy.faults import status
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
@@ -413,6 +414,24 @@ def test_a_tool_that_fails_three_times_with_the_same_arguments_is_a_clear_error(
         assert "RuntimeError: no disk" in agent.messages[-1]["content"]
 
 
+def test_after_a_tool_that_failed_the_same_agent_resumes_and_counts_nothing_twice() -> None:
+    failing = (calls(call("fails", why="no disk")) for _ in range(3))
+    with Upstream(*failing, says("Done.")) as upstream:
+
+        async def work() -> tuple[Agent, Outcome]:
+            async with agent_of(upstream, tools=[fails]) as agent:
+                with pytest.raises(ToolFailureError):
+                    await agent.run("Do it.")
+                # The last result is counted, and no request has gone out with it.
+                assert agent.guard.counters.pending + agent.guard.counters.new > 0
+                return agent, await agent.resume()
+
+        agent, outcome = run(work)
+        assert outcome.text == "Done."
+        assert outcome.turns == 4
+        assert agent.budget.budget.input.used == sum(got.tokens for got in upstream.requests)
+
+
 def test_an_unknown_tool_and_bad_arguments_are_told_to_the_model() -> None:
     script = (calls(call("add", numbers="three")), says("Sorry."))
     with Upstream(*script) as upstream:
@@ -540,6 +559,30 @@ def test_another_process_goes_on_from_the_journal_and_only_one_of_two(tmp_path: 
             async with agent_of(up, **{**how, "session": "nobody"}) as third:
                 with pytest.raises(AgentError, match="no journal"):
                     await third.resume()
+
+        run(work)
+
+
+def test_a_resumed_agent_counts_the_conversation_before_it_asks(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how: dict[str, Any] = {"store": f"sqlite:///{tmp_path}/store.db", "session": "s1"}
+    with Upstream(calls(call("read_file", path="a.py", lines=50)), status(500)) as upstream:
+
+        async def work() -> None:
+            async with agent_of(upstream, tools=[read_file], **how) as first:
+                with pytest.raises(ProviderError):
+                    await first.run("Read.")
+            async with agent_of(upstream, tools=[read_file], **how) as second:
+                counted: list[int] = []
+
+                async def running() -> None:
+                    counted.append(second.guard.counters.conversation)
+
+                monkeypatch.setattr(second, "_running", running)
+                await second.resume("s1")
+                lines = [m for m in second.messages if m["role"] == "tool"]
+                assert counted[0] > text_tokens(lines[0]["content"]) > 300
 
         run(work)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from holdfast.answers.guards import GUARDS, disagreement
 from holdfast.answers.reading import MOST_CHARACTERS, read
 from holdfast.answers.sharing import unshared_because
+from holdfast.answers.signing import sign
+from holdfast.wire import read as wire_read
+from tests.steps import steps
 
 SAME = [
     ("How can I lose weight fast?", "What is the best way to reduce weight quickly?"),
@@ -121,13 +122,18 @@ def test_other_questions_may_share_one(prompt: str) -> None:
         "\ud800",
     ],
 )
-def test_hostile_questions_are_read_in_time(piece: str) -> None:
-    """The longest question of one piece over and over takes no longer than any other."""
+def test_hostile_questions_take_a_bounded_number_of_steps(piece: str) -> None:
+    """The longest question of one piece over and over takes a few milliseconds."""
     prompt = (piece * MOST_CHARACTERS)[:MOST_CHARACTERS]
-    began = time.process_time()
-    for _ in range(5):
-        read.__wrapped__(prompt)
-        unshared_because(prompt)
-    # A second is a hundred times what it takes: only what grows faster than its length gets there.
-    assert time.process_time() - began < 1.0
+    assert steps(lambda: (read.__wrapped__(prompt), unshared_because(prompt))) < 100_000
     assert read("b" * 10_000_000) is None
+
+
+def test_a_request_for_several_answers_is_never_signed() -> None:
+    chat = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Why?"}]}
+    asked = {"contents": [{"role": "user", "parts": [{"text": "Why?"}]}]}
+    for number, is_signed in ((None, True), (1, True), (2, False)):
+        several = {} if number is None else {"n": number}
+        config = {} if number is None else {"generationConfig": {"candidateCount": number}}
+        assert (sign(wire_read({**chat, **several}, "openai-chat")) is not None) == is_signed
+        assert (sign(wire_read({**asked, **config}, "gemini")) is not None) == is_signed

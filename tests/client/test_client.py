@@ -167,6 +167,10 @@ def test_what_the_model_opens_is_answered_inside(dialect: str, streams: bool) ->
         # The hidden call is brought back into the next request, where the model wrote it.
         assert "expand_ref" in json.dumps(upstream.requests[2].value)
         assert all(got.tokens <= 6_000 for got in upstream.requests)
+        # Both requests are paid for, and the request itself was as long as the first one only.
+        first, second = (got.tokens for got in upstream.requests[:2])
+        assert reply.usage.input == first + second
+        assert reply.context_tokens == reply.predicted
 
 
 @pytest.mark.parametrize("streams", [False, True])
@@ -221,6 +225,18 @@ def test_a_budget_says_no_before_anything_is_sent_and_can_be_raised() -> None:
                 assert (await client.chat([{"role": "user", "content": "hi"}])).text == "hello"
                 used = client.get_token_usage().budget.total.used
                 assert 0 < used < 100  # what was reported, not what was reserved
+
+        run(work)
+
+
+def test_a_limit_that_does_not_exist_is_refused() -> None:
+    with Upstream() as upstream:
+
+        async def work() -> None:
+            async with client_of(upstream) as client:
+                with pytest.raises(SettingsError, match=r"budget\.cost"):
+                    client.set_token_budget({"cost": 5, "total": 100})
+                assert client.budget.budget.total.limit is None, "nothing of it was taken"
 
         run(work)
 

@@ -96,3 +96,11 @@ def test_every_value_is_in_a_passage(rows: list[list[str]]) -> None:
 @settings(max_examples=80, deadline=None)
 def test_any_text_is_survived(text: str) -> None:
     check(csv_table, Source(text.encode("utf-8", "replace")))
+
+
+def test_a_long_row_among_short_ones_is_in_the_passages() -> None:
+    long = " ".join(f"word{n}" for n in range(400))
+    text = "id,note\n1,short\n2," + long + "\n3,last\n"
+    passages = csv_table.passages(Source(text.encode()))
+    read = "\n".join(passage.text for passage in passages)
+    assert [word for word in (*long.split(), "short", "last") if word not in read.split()] == []

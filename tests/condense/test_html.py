@@ -125,3 +125,12 @@ def test_attributes_by_the_hundred_never_reach_a_parser(attribute: str, is_parse
         f"<html><title>Title</title><body><p {attributes}{end}>text</p></body></html>".encode()
     )
     assert read_page(page).title == ("Title" if is_parsed else "")
+
+
+def test_a_long_page_is_read_as_a_page_and_only_a_deep_one_as_text() -> None:
+    paragraph = "<div><h2>Quays</h2><p>Some <b>words</b> here.</p></div>"
+    long, deep = (
+        Source(page.encode()) for page in (paragraph * 1_200, "<div>" * 1_200 + paragraph)
+    )
+    assert any(block.level for block in read_page(long).blocks), "headings are known"
+    assert not any(block.level for block in read_page(deep).blocks)

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 
 from holdfast.condense import json_rows, json_tree
 from holdfast.condense.main_rows import main_rows
+from holdfast.condense.outline import type_of
+from holdfast.condense.pieces import leaves
 from holdfast.condense.source import Source
 from tests.condense.structured import check, check_complete, rows, source, values
 from tests.expand.made import opened as expanded
@@ -281,3 +283,14 @@ def test_very_many_short_rows_are_passages_together_that_open() -> None:
     array = json_rows.passages(Source(json.dumps(objects).encode()))
     begin, end = (int(number) for number in array[5].where.split()[1].split("-"))
     assert array[5].text.split("\n") == [f"a: {n}" for n in range(begin - 1, end)]
+
+
+def test_a_list_that_was_cut_is_told_with_its_whole_length() -> None:
+    assert type_of([1, 2], 4_711) == "list of 4,711 numbers"
+    assert type_of({"a": 1}, 4_711) == "object (4,711 keys)"
+    assert type_of([1, 2]) == "list of 2 numbers"
+
+
+def test_leaves_come_in_the_order_of_the_document() -> None:
+    value = {"a": [1, [2, {"b": 3}], 4], "c": "d"}
+    assert list(leaves(value)) == [("a", 1), ("a", 2), ("b", 3), ("a", 4), ("c", "d")]

@@ -55,6 +55,19 @@ def test_title_link_and_a_short_snippet_of_each_result(answer: Any) -> None:
     check_complete(answer, parts)
 
 
+@pytest.mark.parametrize(
+    ("asked", "title"),
+    [
+        ({"query": "quays"}, 'Web search for "quays": 5 results'),
+        ({"query": {"text": "quays"}}, "Web search: 5 results"),
+        ({"query": {"text": "quays"}, "searchTerms": "locks"}, 'Web search for "locks": 5 results'),
+    ],
+)
+def test_the_title_has_the_query_if_it_is_a_text(asked: Any, title: str) -> None:
+    answer = {**asked, "results": named("title", "url", "content")}
+    assert web_search.condense(source(answer)).title == title
+
+
 @pytest.mark.parametrize("path", ["", "guide/quays-and-locks/2024/opening-hours?lang=en"])
 @pytest.mark.parametrize("question", ["", "Which harbour has the most quays?"])
 def test_ten_results_show_ten_urls_however_long_each_result_is(path: str, question: str) -> None:

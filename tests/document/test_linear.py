@@ -1,23 +1,19 @@
-"""Content made to be slow takes time in proportion to its size: it is content, and may be hostile.
+"""Content made to be slow takes work in proportion to its size: it is content, and may be hostile.
 
-Compared is processor time, of the smaller size with the larger, so that a busy machine changes
-nothing; work in the square would take sixteen times as long for four times as much.
+Compared are steps, of the smaller size with the larger, so that a busy machine changes nothing;
+work in the square would take sixteen times as many for four times as much.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
 
 from holdfast.document import Reading, find
+from tests.steps import is_linear
 
-SMALL, LARGE = 50_000, 200_000
-MOST = 9.0
-"""Four times would be exact; twice as much is left for memory that grows."""
-TOO_FAST = 0.02
-"""Seconds of the processor below which a clock tells nothing."""
+SMALL = 20_000
 
 ATTACKS: dict[str, Callable[[int], str]] = {
     "open arrays": lambda n: "[" * n,
@@ -69,18 +65,10 @@ def _work(text: str) -> None:
             document.node_at(len(document.text) * part // 10)
 
 
-def _seconds(text: str) -> float:
-    begin = time.thread_time()
-    _work(text)
-    return time.thread_time() - begin
-
-
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_time_grows_no_faster_than_the_content(attack: str) -> None:
-    small = min(_seconds(ATTACKS[attack](SMALL)) for _ in range(2))
-    large: list[float] = []
-    for _ in range(3):  # as quick once is as quick: only noise makes a run of the same work longer
-        large.append(_seconds(ATTACKS[attack](LARGE)))
-        if large[-1] < max(TOO_FAST, MOST * small):
-            return
-    pytest.fail(f"{small} seconds, and of four times as much {large}")
+def test_work_grows_no_faster_than_the_content(attack: str) -> None:
+    def work(size: int) -> Callable[[], object]:
+        text = ATTACKS[attack](size)
+        return lambda: _work(text)
+
+    assert is_linear(work, SMALL)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.document.pasted import document_in, question_in
+from tests.steps import is_linear
 
 DOCUMENT = "\n\n".join(
     f"Clause {n}. The fee of part {n} is due within {n} days." for n in range(90)
@@ -52,13 +53,9 @@ def test_any_text_has_a_document_inside_its_bounds(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["\n", "```\n", "<d>\n", "</d><d>", "<d></d>\n", "a?\n\n", " \n"])
-def test_the_time_it_takes_grows_with_the_text(piece: str) -> None:
-    def seconds(times: int) -> float:
+def test_the_work_grows_with_the_text(piece: str) -> None:
+    def work(times: int) -> Callable[[], object]:
         text = "<d>" + piece * times
-        begun = time.process_time()
-        document_in(text)
-        return time.process_time() - begun
+        return lambda: document_in(text)
 
-    short = min(seconds(10_000) for _ in range(3))
-    # As quick once is as quick: only noise makes a run of the same work longer.
-    assert any(seconds(80_000) < 30 * short + 0.05 for _ in range(3))
+    assert is_linear(work, 5_000)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.document import Document, Match, Number, Reading, find, read, rows_of
+from holdfast.document.python_text import read_python
 
 ROWS = [{"id": n, "name": f"n{n}", "said": 'a "b" [c]'} for n in range(5)]
 TEXT = json.dumps(ROWS)
@@ -170,3 +171,8 @@ def test_rows_of_a_table_know_their_lines(
     assert table is not None
     assert (table.style, table.columns, len(table.rows)) == (style, columns, count)
     assert table.lines(1, 1) == (line, line)
+
+
+@pytest.mark.parametrize("text", ["{'a':}", "{'a': 1, 'b':}", "[{'a':}]", "{'a'}", "[,]", "(1"])
+def test_what_python_would_not_print_is_not_read(text: str) -> None:
+    assert read_python(text) is None

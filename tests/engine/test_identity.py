@@ -205,3 +205,15 @@ def test_a_rewritten_history_is_another_session_of_the_same_client_session(url: 
             assert {record.client_session for record in records} == {"id-a"}
 
     run(work)
+
+
+def test_a_side_request_is_not_found_by_another_process_as_a_beginning(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+
+    async def work() -> None:
+        async with Holdfast.open(url) as first, Holdfast.open(url) as second:
+            side = await first.session_of(talk(1), A._replace(purpose="title"))
+            own = await second.session_of(talk(2), A)  # goes on from the same words
+            assert own.name != side.name
+
+    run(work)

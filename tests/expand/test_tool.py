@@ -191,6 +191,13 @@ def test_excerpts_hold_the_terms_with_place_and_relevance() -> None:
     assert all(len(one["text"]) <= 500 for one in made["excerpts"])
 
 
+def test_each_of_many_terms_has_its_best_excerpt() -> None:
+    names = [f"worker-{n}" for n in (11, 57, 103, 149, 195, 241, 287)]
+    made = answer({"ContentID": "c", "ExcerptOnly": True, "SearchTerms": ",".join(names)}, LOG)
+    texts = "\n".join(one["text"] + " " for one in made["excerpts"])
+    assert [name for name in names if f"{name} " not in texts] == []
+
+
 def test_excerpts_without_terms_are_the_beginning() -> None:
     [head] = answer({"ContentID": "c", "ExcerptOnly": True}, LOG)["excerpts"]
     assert head["location"] == "beginning"

@@ -121,6 +121,9 @@ def test_a_fact_knows_its_message_and_its_place() -> None:
     [
         ("yesterday", "yesterday [7 May 2023]"),
         ("last Friday", "last Friday [5 May 2023]"),
+        ("last Monday", "last Monday [1 May 2023]"),  # said on a Monday: the one before
+        ("this Monday", "this Monday [8 May 2023]"),
+        ("next Monday", "next Monday [15 May 2023]"),
         ("last week", "last week [week of 1 May 2023]"),
         ("next month", "next month [June 2023]"),
         ("two years ago", "two years ago [2021]"),

@@ -110,6 +110,20 @@ def test_a_session_limits_what_is_found() -> None:
     with_ledger(work)
 
 
+def test_a_superseded_fact_takes_no_place_in_its_session() -> None:
+    async def work(ledger: Ledger) -> None:
+        told = {"subject": "Deadline", "said_by": "Ann", "session": "a"}
+        await noted(ledger, *(f"Walk number {n} was long" for n in range(60)), session="a")
+        await noted(ledger, "The deadline is on 1 May in Graz", at=1.0, **told)
+        assert len(await ledger.top("deadline", "a", k=1)) == 1  # from here on it is indexed
+        await noted(ledger, "It is later", at=2.0, **told)
+        best = texts(await ledger.top("Is the deadline on 1 May in Graz?", "a", k=1))
+        assert len(best) == 1
+        assert "1 May" not in best[0]
+
+    with_ledger(work)
+
+
 def test_a_newer_value_supersedes_and_contradictions_are_shown() -> None:
     async def work(ledger: Ledger) -> None:
         told = {"subject": "Deadline ", "said_by": "Ann"}
@@ -241,3 +255,13 @@ def test_nobody_finds_the_facts_of_others() -> None:
         assert texts(await mine.top("Rome")) == ["Ann lives in Rome"]
 
     asyncio.run(work())
+
+
+def test_extracted_facts_have_the_tags_that_were_given() -> None:
+    async def work(ledger: Ledger) -> None:
+        said = [{"role": "user", "content": "I moved to Oslo last week.", "id": "m1", "at": 1e9}]
+        (fact,) = await ledger.extract(said, session="a", tags=("travel",))
+        assert fact.tags == ("travel",)
+        assert [each.text for each in await ledger.latest(tag="travel")] == [fact.text]
+
+    with_ledger(work)

@@ -65,6 +65,9 @@ def test_a_long_result_is_read_once_and_what_it_bears_out_and_stands_alone_is_ke
             assert (job.ref_id, job.scope.session) == (cited.ref_id, "s")
             assert isinstance(engine.store, MemoryStore)
             assert (await worked(engine.store)).state == "done"
+            read = await engine.store.info(engine.scope, cited.ref_id)
+            assert read is not None
+            assert read.accesses == 0, "a background reading is no opening"
             facts = await engine.facts.latest("s")
             assert sorted(fact.text for fact in facts) == [
                 "The server node-7 answered in 7 ms.",

@@ -24,8 +24,8 @@ from holdfast.cite import CitingRules
 from holdfast.engine import fit_options
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, HoldfastError
 from holdfast.fitting import FitOptions, Fitted, fit_request
-from holdfast.settings import Settings
-from holdfast.tokens import Calibration
+from holdfast.settings import ModelLimits, Settings
+from holdfast.tokens import Calibration, ModelContextRegistry
 from tests.provider.tokens import text_tokens
 from tests.proxy.harness import Running, ask, path_of, running_proxy
 from tests.proxy.spoken import says, text
@@ -168,6 +168,24 @@ def test_an_error_names_the_system_text_and_no_tools_where_there_are_none(
     assert fit_request(body, msgspec.structs.replace(options, limit=least)).tokens <= least
     with pytest.raises(BudgetExceededError):
         fit_request(body, msgspec.structs.replace(options, limit=least - 1))
+
+
+def test_history_is_folded_early_only_where_a_limit_was_given() -> None:
+    """An agent may shorten its history itself; a fold before that writes the cache anew."""
+    talk = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "so it was " * 60}
+            for n in range(61)]  # fmt: skip
+    first, second = ({"model": "gpt-4o", "messages": talk[:n]} for n in (59, 61))
+    most = round(count(second).tokens / 0.95)
+    options = FitOptions(dialect="openai-chat", model="gpt-4o", limit=most)
+    state = fit_request(json.dumps(first).encode(), options).state
+    given = fit_request(json.dumps(second).encode(), options, state=state)
+    assert [edit.action for edit in given.edits] == ["fold"]
+    overrides = {"openai:gpt-4o": ModelLimits(context_window=most + 256)}  # with the reserve
+    own = ModelContextRegistry(Settings(model_context_overrides=overrides))
+    unlimited = msgspec.structs.replace(options, limit=None, output=0, registry=own)
+    left = fit_request(json.dumps(second).encode(), unlimited, state=state)
+    assert left.limit == most
+    assert left.edits == ()
 
 
 # --- monotonic -----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import holdfast
 from holdfast.calling.finding import lazy_rules
 from holdfast.engine.record import Before, asked_body, last_sides, written
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
+from holdfast.fitting.finding import load_found
 from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
 from holdfast.store.records import Turn
@@ -323,3 +324,28 @@ def test_what_leaves_is_stored_whenever_it_is_not_what_left_before(dialect: str)
     more = fitted(body(dialect, MANY), dialect, again.state)
     [edit] = defers(more)
     assert edit.ref_id in {content.ref_id for content in more.contents}
+
+
+def test_only_results_of_our_search_load_tools() -> None:
+    """A page that a tool has read may name a tool, and must not load it."""
+    told = json.dumps({"name": MANY[3]["name"]})
+    calls = [
+        {"type": "tool_use", "id": id_, "name": name, "input": {}}
+        for id_, name in (("c1", "find_tools"), ("c2", "read_page"))
+    ]
+    results = [
+        {"type": "tool_result", "tool_use_id": each["id"], "content": told} for each in calls
+    ]
+    asked = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 9,
+        "messages": [
+            {"role": "user", "content": "Look."},
+            {"role": "assistant", "content": calls},
+            {"role": "user", "content": results},
+        ],
+    }
+    loaded = load_found(holdfast.read(asked, "anthropic"), 0, [MANY[3]["name"]])
+    searched, read_page = json.loads(holdfast.write(loaded))["messages"][2]["content"]
+    assert searched["content"] == [{"type": "tool_reference", "tool_name": MANY[3]["name"]}]
+    assert read_page["content"] == told

@@ -127,7 +127,7 @@ def test_the_line_in_the_place_of_what_is_gone_says_how_much() -> None:
     assert total == pasted().count("\n") + 1
     assert gone == total - len(shown.splitlines()) + 1 + len(others)
     before = holdfast.count(body).tokens
-    assert tokens == pytest.approx(before - result.tokens, rel=0.1)
+    assert tokens == pytest.approx(before - result.tokens, rel=0.01)  # cuts join other tokens
 
 
 def pasted() -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from holdfast.fitting.repeats import LONGEST, Repeat, hashes, numbers, repeats, telling
+from tests.steps import is_linear, steps
 
 
 def runs_in(lines: list[str], earlier: list[Sequence[int]]) -> list[Repeat]:
@@ -18,34 +18,37 @@ def runs_in(lines: list[str], earlier: list[Sequence[int]]) -> list[Repeat]:
 
 
 @pytest.mark.parametrize(
-    "lines",
+    "line",
     [
-        [""] * 200_000,
-        ["a", "b"] * 60_000,
-        ["sixteen letters "] * 12_000,
-        [f"letters {n % 7}" for n in range(20_000)],
-        [f"{n:09}" for n in range(20_000)],
+        lambda _: "",
+        lambda n: "ab"[n % 2],
+        lambda _: "sixteen letters ",
+        lambda n: f"letters {n % 7}",
+        lambda n: f"{n:09}",
     ],
     ids=["blank", "short", "alike", "seven", "distinct"],
 )
-def test_looking_for_repeats_takes_linear_time(lines: list[str]) -> None:
-    text = "\n".join(lines)[:LONGEST]
-    earlier = [hashes(text[k:]) for k in range(8)]
-    started = time.process_time()
-    runs_in(text.split("\n"), earlier)
-    assert time.process_time() - started < 2.0  # 0.1 to 0.3 here; squared, it would be minutes
+def test_looking_for_repeats_takes_linear_time(line: Callable[[int], str]) -> None:
+    def work(size: int) -> Callable[[], object]:
+        text = "\n".join(map(line, range(size)))
+        assert len(text) <= LONGEST, "longer ones are not looked at"
+        earlier = [hashes(text[k:]) for k in range(8)]
+        return lambda: runs_in(text.split("\n"), earlier)
+
+    assert is_linear(work, 2_500)
 
 
 def test_so_it_does_where_each_of_many_results_has_another_line_of_it() -> None:
-    lines = [f"line {n:06}" for n in range(15_000)]
-    earlier = [hashes(line) for line in lines[:2_000]]
-    started = time.process_time()
-    assert runs_in(lines, earlier) == []
-    assert time.process_time() - started < 1.0
+    def work(size: int) -> Callable[[], object]:
+        lines = [f"line {n:06}" for n in range(size)]
+        earlier = [hashes(line) for line in lines[: size // 8]]
+        assert runs_in(lines, earlier) == []
+        return lambda: runs_in(lines, earlier)
+
+    assert is_linear(work, 2_500)
 
 
 def test_a_result_of_ten_megabytes_is_not_looked_at() -> None:
     text = "\n".join(f"{n:09} of many" for n in range(500_000))
-    started = time.process_time()
     assert not hashes(text)
-    assert time.process_time() - started < 0.1
+    assert steps(lambda: hashes(text)) < 10

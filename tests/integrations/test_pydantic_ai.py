@@ -236,3 +236,13 @@ def test_the_overflow_store_is_one_of_the_harness() -> None:
     store: Any = HoldfastOverflowStore("memory:")
     assert limits.ToolOutputLimits(store=store)
     store.host.close()
+
+
+def test_a_response_without_words_or_calls_is_written_as_an_empty_text() -> None:
+    form = PydanticForm()
+    empty = ({"role": "assistant", "content": ""},)  # providers refuse null without calls
+    assert tuple(form.write(ModelResponse([]))) == empty
+    [thought] = form.write(ModelResponse([ThinkingPart("hm")]))
+    assert (thought["content"], thought["reasoning_content"]) == ("", "hm")
+    [called] = form.write(ModelResponse([ToolCallPart("look", {})]))
+    assert called["content"] is None

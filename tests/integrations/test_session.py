@@ -70,6 +70,66 @@ def test_a_call_that_fits_goes_out_as_the_same_objects() -> None:
     assert fit.fitted.edits == ()
 
 
+class Note:
+    """A framework's message with attributes, which a program may edit in place."""
+
+    def __init__(self, content: Any, name: str = "ann") -> None:
+        self.content, self.name = content, name
+
+
+class Notes:
+    dialect = "openai-chat"
+
+    def __init__(self) -> None:
+        self.written = 0
+
+    def write(self, message: Any) -> Sequence[Mapping[str, Any]]:
+        self.written += 1
+        return [message if isinstance(message, dict) else {"role": "user", **vars(message)}]
+
+    def read(self, parts: Sequence[tuple[Any, Any]]) -> Sequence[Any]:
+        raise AssertionError(f"nothing is edited here: {parts!r}")
+
+
+def edit_text(message: Note) -> None:
+    message.content = "Edited"
+
+
+def edit_block(message: Note) -> None:
+    message.content[0]["text"] = "Edited"
+
+
+def edit_other_field(message: Note) -> None:
+    message.name = "Edited"
+
+
+def edit_value(message: dict[str, Any]) -> None:
+    message["content"] = "Edited"
+
+
+@pytest.mark.parametrize(
+    ("message", "edit"),
+    [
+        (Note("Hello"), edit_text),
+        (Note([{"type": "text", "text": "Hello"}]), edit_block),
+        (Note("Hi", name="Hello"), edit_other_field),
+        ({"role": "user", "content": "Hello"}, edit_value),
+    ],
+)
+def test_a_message_that_was_edited_in_place_goes_out_as_it_is_now(message: Any, edit: Any) -> None:
+    form = Notes()
+    with Host("memory:") as host:
+        threads: Threads[Any] = Threads(host, form)
+        threads.fit([message], AROUND, "a")
+        threads.fit([message], AROUND, "a")
+        assert form.written == 1, "one that did not change is written once"
+        edit(message)
+        fit = threads.fit([message], AROUND, "a")
+    assert fit.fitted is not None
+    assert b"Edited" in fit.fitted.body
+    assert b"Hello" not in fit.fitted.body
+
+
 @pytest.mark.parametrize("name", ["a", ""])
 def test_a_history_that_was_cut_back_is_asked_as_it_is_now(name: str) -> None:
     messages = conversation(4)

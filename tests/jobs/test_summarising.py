@@ -129,6 +129,27 @@ def test_a_short_content_is_never_worth_it(tokens: int) -> None:
     asyncio.run(work())
 
 
+def test_a_content_that_is_no_longer_there_is_not_queued() -> None:
+    async def work() -> None:
+        clock = Clock()
+        store = MemoryStore(clock=clock)
+        await store.put(HERE, [content(TEXT, tokens=3_000, ttl_seconds=60.0)])
+        fresh = await store.info(HERE, content(TEXT).ref_id)
+        clock.now += 61.0
+        expired = await store.info(HERE, content(TEXT).ref_id)
+        summaries = summary_queue(store, MODEL)
+        assert fresh is not None
+        assert expired is not None
+        assert summaries is not None
+        assert expired.state == "stale"
+        await summaries.listed(HERE, expired)
+        assert await store.jobs.latest(None) == []
+        await summaries.listed(HERE, fresh)
+        assert len(await store.jobs.latest(None)) == 1
+
+    asyncio.run(work())
+
+
 def test_a_provider_that_fails_leaves_the_extract_and_is_asked_later() -> None:
     async def work() -> None:
         clock = Clock()
@@ -192,5 +213,19 @@ def test_over_the_quota_the_provider_is_not_asked_before_the_next_day() -> None:
         assert await store.jobs.claim(Claim(kinds=(KIND,), quotas=quotas)) == []
         (job,) = await store.jobs.latest(HERE)
         assert (job.state, job.error) == ("skipped", "quota_exceeded: session")
+
+    asyncio.run(work())
+
+
+def test_a_look_of_a_person_queues_nothing() -> None:
+    async def work() -> None:
+        async with Holdfast.open(settings=MODEL) as engine:
+            cited = await engine.cite(TEXT)
+            queue, engine.summary_queue = engine.summary_queue, None
+            for _ in range(OPENINGS):
+                await engine.expand_ref(cited.ref_id)
+            engine.summary_queue = queue
+            await engine.expand_ref(cited.ref_id, peek=True)
+            assert await engine.store.jobs.latest(engine.scope, kind=KIND) == []
 
     asyncio.run(work())

@@ -47,7 +47,9 @@ def test_a_date_is_resolved_against_when_it_was_said(text: str, first: str, last
     assert [date.fromordinal(day).isoformat() for day in span] == [first, last]
 
 
-@pytest.mark.parametrize("text", ["31 April", "May I come?", "version 2023.5", "99 years ago " * 0])
+@pytest.mark.parametrize(
+    "text", ["31 April", "May I come?", "version 2023.5", "9999 years ago", "no date at all"]
+)
 def test_what_is_no_date_is_none(text: str) -> None:
     assert spans_in(text, MONDAY.toordinal()) == []
 
@@ -55,7 +57,7 @@ def test_what_is_no_date_is_none(text: str) -> None:
 def test_no_text_breaks_the_calendar() -> None:
     for text in ("999 years ago", "last year", "next month", "last week"):
         for day in (1, date.max.toordinal()):
-            spans_in(text, day)
+            assert all(first <= last for first, last in spans_in(text, day))
 
 
 def test_a_question_is_taken_apart() -> None:

@@ -25,7 +25,7 @@ from holdfast.errors import (
 )
 from holdfast.models import command
 from holdfast.models.embedding import open_embedder
-from holdfast.models.http import HttpModel, retry_after
+from holdfast.models.http import HttpModel, _fix, retry_after
 from holdfast.models.opening import open_model
 from holdfast.models.protocol import Completion
 from holdfast.models.pydantic_models import PydanticModel
@@ -329,3 +329,18 @@ def test_there_is_an_embedder_only_where_wordllama_is() -> None:
     assert len(near) == embedder.dimensions
     assert sum(map(float.__mul__, near, same)) > sum(map(float.__mul__, near, far))
     assert not any(nothing)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (401, "Check the key"),
+        (403, "Check the key"),
+        (404, "Check the name of the model"),
+        (301, "leads elsewhere"),
+        (400, "Ask it by hand"),
+        (402, "Ask it by hand"),
+    ],
+)
+def test_a_refusal_says_what_to_do(status: int, words: str) -> None:
+    assert words in _fix(status)

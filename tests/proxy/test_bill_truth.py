@@ -38,6 +38,10 @@ RATES = {  # new, read, written for five minutes, output
 MARK = {"type": "ephemeral"}
 
 
+DEVIATION = {"anthropic": 0.001, "openai-chat": 0.03, "openai-responses": 0.02, "gemini": 0.15}
+"""Measured, by how well each provider's counts are known: 0.05, 2.9, 1.8 and 14 %."""
+
+
 def requests_in(dialect: str) -> list[bytes]:
     """Ten requests of an agent that reads a log before each; Claude's client moves its mark."""
     bodies = []
@@ -90,5 +94,7 @@ def test_the_untouched_cost_is_what_the_run_costs_without_the_proxy(
             proxy.settled()
             totals = ask(proxy.url + "/stats").json["totals"]
     assert totals["cost"] == pytest.approx(float(cost_of(dialect, answers)), abs=1e-9)
-    assert totals["cost"] + totals["saved_cost"] == pytest.approx(float(direct), rel=0.15)
+    # What was billed is exact; what was not sent is counted by us and cached by an assumption.
+    untouched = totals["cost"] + totals["saved_cost"]
+    assert untouched == pytest.approx(float(direct), rel=DEVIATION[dialect])
     assert totals["saved"] > 0

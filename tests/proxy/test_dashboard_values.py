@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -33,9 +34,11 @@ from holdfast.surfaces.proxy.dashboard.pulse import (
     parts_chart,
     three_answers,
 )
+from holdfast.surfaces.proxy.dashboard.sessions_page import search_form
 from holdfast.surfaces.proxy.dashboard.trouble import Failures, failures_section, why_failed
 from holdfast.surfaces.proxy.dashboard.views import (
     PARTS,
+    SHOWN,
     SessionRow,
     Totals,
     TurnRow,
@@ -345,3 +348,10 @@ def test_bars_stay_inside_their_chart_and_keep_proportion(numbers: list[list[int
         assert all(float(rect.get("y", "-1")) >= 0 for rect in group.findall("rect"))
         room = HEIGHT - 40
         assert sum(heights) == pytest.approx(room * sum(parts) / even_top(top), abs=1)
+
+
+@pytest.mark.parametrize("show", SHOWN)
+def test_the_search_form_shows_what_was_searched_for(show: str) -> None:
+    form = str(search_form("nightly", show))
+    assert re.findall(r'<option[^>]*value="(\w+)"[^>]* selected', form) == [show]
+    assert 'value="nightly"' in form

@@ -89,6 +89,19 @@ def rebuilt(proxy: Running) -> None:
 
 
 @EACH
+def test_a_short_name_that_two_servers_share_is_never_guessed(dialect: str) -> None:
+    tools = [*MANY, *({**MANY[0], "name": f"{server}__delete"} for server in ("prod", "test"))]
+    upstream = Upstream(
+        says(calls(dialect, "delete", {"city": "Oslo"}, "c1")),
+        says(calls(dialect, "lookup_7", {"city": "Oslo"}, "c2")),  # one server has it
+    )
+    with upstream, running_proxy(LAZY, upstream.url) as proxy:
+        heard = talk(proxy, dialect, stream=False, more=tools).ask("Delete Oslo.")
+        assert [(n, a) for _, n, a in heard.calls] == [(MANY[7]["name"], {"city": "Oslo"})]
+        assert "There is no tool of this name" in upstream.requests[1].texts
+
+
+@EACH
 @STREAMS
 def test_a_tool_is_found_and_called_and_the_client_sees_its_own(dialect: str, stream: bool) -> None:
     name = MANY[7]["name"]

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy.login import (
+    _MOST_ADDRESSES,
     COOKIE,
     LIFE_SECONDS,
     MOST_HEADER_TRIES,
@@ -212,6 +213,16 @@ def test_tries_are_forgotten_after_a_minute_and_for_many_addresses() -> None:
     for n in range(2_000):
         logins.begin("wrong", f"address {n}")
     assert len(logins._failed) <= 1_000
+
+
+def test_of_very_many_addresses_the_latest_that_guessed_still_has_to_wait() -> None:
+    """Else whoever guesses from enough addresses would never be held up."""
+    logins = Logins(Settings(**TOKENS), clock=lambda: 1_000.0)
+    for number in range(_MOST_ADDRESSES + 10):
+        assert logins.begin("wrong", f"10.0.{number // 250}.{number % 250}") is None
+    for _ in range(MOST_TRIES):
+        logins.begin("wrong", "192.0.2.7")
+    assert logins.must_wait("192.0.2.7")
 
 
 def test_a_made_up_address_gets_no_more_tries() -> None:

@@ -43,6 +43,7 @@ def proxy() -> Iterator[tuple[Running, Upstream]]:
         ({"cite-share": "0.001"}, True),
         ({"cite-share": "0.9"}, False),
         ({"cite-tools": "read_log=always"}, True),
+        ({"cite-tools": "read_log=ALWAYS"}, True),
         ({"cite-tools": "other=always, read_*=500"}, True),
         ({"cite-policy": "always", "cite-tools": "read_log=never"}, False),
         ({"cite-policy": "never", "cite-tokens": "1"}, False),

@@ -301,7 +301,6 @@ def test_waiting_for_the_upstream_and_for_the_client_is_not_what_the_proxy_adds(
     assert seen.upstream >= waited["upstream"] > 0
     assert seen.client >= waited["client"] > 0
     assert seen.added == pytest.approx(seen.total - seen.upstream - seen.client)
-    assert seen.added < seen.upstream
 
 
 # --- logs ----------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from holdfast.errors import ResearchError
 from holdfast.researching import Options, conduct, conducting, verify
 from holdfast.settings import Settings
 from holdfast.store import Store, open_store
-from tests.researching.made import NOW, researched, texts
+from tests.researching.made import NOW, researched, texts, wrong_citations
 
 QUESTION = "How long was the bridge of Wien2? Who was the surveyor of Prag1?"
 SOURCES = 5
@@ -62,6 +62,9 @@ async def live(folder: Path, name: str, *, writes: int, behind: bool, resume: bo
             done = await conduct(QUESTION, sources, engine, Settings(), fresh)
         faults = (await verify(done.report, store, engine.scope)).faults
         assert not faults, faults
+        given = {str(file): file.read_text() for file in (folder / "sources").iterdir()}
+        assert done.report.findings
+        assert not wrong_citations(done.report, given)
         (folder / f"{name}.json").write_bytes(done.report.dump())
     finally:
         await store.close()

@@ -94,3 +94,25 @@ def test_a_discarded_run_is_gone_on_from_while_its_sources_are_there(tmp_path: P
     anew = researched("When did it break?", [tmp_path], store=store).report
     assert anew.dump() == first.dump()
     assert not faults(anew, store)
+
+
+class Undeleting(MemoryStore):
+    """A store that notes which sessions are deleted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deleted: list[str] = []
+
+    async def delete_session(self, scope: Scope) -> int:
+        self.deleted.append(scope.session)
+        return await super().delete_session(scope)
+
+
+def test_only_a_closed_session_is_deleted_when_a_run_begins_anew() -> None:
+    store = Undeleting()
+    first = researched("How long was it in part 3?", texts(3), store=store)
+    researched("How long was it in part 3?", texts(3), store=store)
+    assert store.deleted == [], "another process may be working in it"
+    asyncio.run(store.close_session(Scope().of(first.report.run)))
+    researched("How long was it in part 3?", texts(3), store=store)
+    assert store.deleted == [first.report.run]

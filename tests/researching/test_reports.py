@@ -25,11 +25,20 @@ from holdfast.researching import (
     markdown,
     verify,
 )
+from holdfast.researching.composing import compose
 from holdfast.researching.planning import sub_questions
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.store.memory import MemoryStore
-from tests.researching.made import Dying, Scripted, claim, researched, texts, wrong_citations
+from tests.researching.made import (
+    CITIES,
+    Dying,
+    Scripted,
+    claim,
+    researched,
+    texts,
+    wrong_citations,
+)
 
 count = counter_of("")
 FIRST_SEED = 100
@@ -242,6 +251,22 @@ def test_a_report_of_no_run_and_other_reasons_do_not_verify() -> None:
         assert len(faults(changed, store)) == 1
 
 
+def test_a_contradicting_quote_that_was_changed_does_not_verify() -> None:
+    store = MemoryStore()
+    sources = [
+        SourceText("a.md", "The bridge of Graz is 120 metres long."),
+        SourceText("b.md", "The bridge of Graz is 95 metres long."),
+    ]
+    report = researched("How long is the bridge of Graz?", sources, store=store).report
+    assert not faults(report, store)
+    tree = json.loads(report.dump())
+    [finding, *_] = [each for each in tree["findings"] if each["contradicting"]]
+    [quote] = finding["contradicting"]
+    for field, value in (("text", quote["text"].replace("5", "6")), ("source", "S99")):
+        finding["contradicting"] = [{**quote, field: value}]
+        assert any("quote" in fault for fault in faults(Report.load(json.dumps(tree)), store))
+
+
 def test_what_confidence_means_stands_in_the_report() -> None:
     report = researched("How long was it in part 3?", texts(5)).report
     used = {str(finding.confidence) for finding in report.findings}
@@ -365,6 +390,30 @@ def test_an_honest_model_gives_claims_and_a_summary_that_stand_on_quotes() -> No
     assert done.state.usage.refused_claims == 1
     assert not faults(done.report, store)
     assert all("never follow instructions" in system for system in model.systems)
+
+
+def test_no_sentence_of_the_summary_outlives_its_finding() -> None:
+    lines = [f"The {city} bridge is {n * 7 + 11} metres long." for n, city in enumerate(CITIES)]
+
+    def answer(prompt: str) -> str:
+        if "sub-questions" in prompt:
+            return "How long are the bridges?"
+        if "End every sentence" in prompt:
+            return " ".join(f"{line[:-1]} [F{n}]." for n, line in enumerate(lines, 1))
+        if "still open" in prompt:
+            return "NOTHING"
+        return "\n".join(claim("S1", line) for line in lines)
+
+    model = Scripted(answer)
+    store = MemoryStore()
+    sources = [SourceText("a.md", "\n\n".join(lines))]
+    done = researched("How long are the bridges?", sources, store=store, model=model)
+    assert len(done.state.summary) == len(lines), "all of it where there is room"
+    report = compose(done.state, 500, count, model=model.name, run=done.report.run)
+    left = {finding.id for finding in report.findings}
+    assert 0 < len(left) < len(lines)
+    assert {name for each in report.summary for name in each.findings} <= left
+    assert not faults(report, store)
 
 
 def test_fifty_sources_in_a_small_window_end_in_a_report_with_the_prompts_fidelity() -> None:

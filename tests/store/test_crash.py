@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -111,7 +112,7 @@ def campaign(opener: Opener, kills: int, seed: int) -> None:
 
 @pytest.mark.slow
 def test_nothing_acknowledged_is_lost_when_writers_are_killed(sqlite: Opener) -> None:
-    campaign(sqlite, kills=6, seed=time.time_ns())
+    campaign(sqlite, kills=6, seed=11 if os.environ.get("CI") else time.time_ns())
 
 
 @pytest.mark.campaign

@@ -50,14 +50,17 @@ def test_a_tool_is_added_once_and_changed_only_by_who_saw_it_last(opener: Opener
         assert first is not None
         assert plain(first) == pinned()
         await shelf.used(HERE, [key, ("x", "y")])
-        changed = msgspec.structs.replace(first, offered=b"{}", offered_hash="h2", version=2)
+        changed = msgspec.structs.replace(
+            first, offered=b"{}", offered_hash="h2", renamed_from="find", version=2
+        )
         assert await shelf.replace(HERE, changed)
         assert not await shelf.replace(HERE, changed)
         second = await shelf.get(HERE, key)
         assert second is not None
         assert second.revision > first.revision
         assert (second.uses, second.used_at) == (1, opener.clock.now)
-        assert second.offered == b"{}"
+        offer = (second.offered, second.offered_hash, second.renamed_from)
+        assert offer == (b"{}", "h2", "find")
         assert not await shelf.replace(HERE, pinned("nobody", revision=1))
 
     opener.run(work)

@@ -184,6 +184,30 @@ def test_words_find_turns_whatever_their_endings(opener: Opener) -> None:
     opener.run(work)
 
 
+def test_turns_of_other_sessions_do_not_crowd_out_those_of_the_session(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        # Short ones rank before the long one, and there are more of them than are asked for.
+        await remember(store, HERE.of("s2"), *(said(f"tomato {n}") for n in range(4)))
+        words = " ".join(f"word{n}" for n in range(30))
+        await remember(store, HERE, said(f"A tomato among {words}"))
+        rows = await store.remembered.with_words(HERE, ["tomato"], limit=2)
+        assert [(row.session, row.number) for row in rows] == [("s1", 1)]
+
+    opener.run(work)
+
+
+def test_a_history_that_begins_again_is_the_same_though_its_end_looks_like_its_beginning(
+    opener: Opener,
+) -> None:
+    async def work(store: Store) -> None:
+        yes, plan, done = said("Yes."), said("The plan."), said("Done.")
+        ids = await remember(store, HERE, yes, plan, done, yes)
+        assert len(set(ids)) == 4
+        assert await remember(store, HERE, yes, plan, done) == ids[:3]
+
+    opener.run(work)
+
+
 def test_a_filter_means_ids_sessions_and_times_together(opener: Opener) -> None:
     async def work(store: Store) -> None:
         await remember(store, HERE, *(said(f"t{n}", id=f"m{n}", at=float(n)) for n in range(4)))

@@ -276,6 +276,9 @@ def test_any_bytes_in_the_place_of_an_export_are_a_typed_error_or_nothing(
         store = await open_store("memory:")
         with contextlib.suppress(StoreError):
             await store.restore(HERE, lines_of([b'{"type":"holdfast"}', *lines]))
+        # No such bytes are a line of an export, so that nothing of them may be stored.
+        assert await exported(store, HERE) == [transfer.encode(transfer.Header())]
+        assert await store.scopes() == []
 
     asyncio.run(work())
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
-from .harness import run_process
+import pytest
+
+from holdfast import researching
+
+from .harness import Cli, run_process
 
 
 def test_a_report_quotes_its_sources_and_verifies_itself(tmp_path: Path) -> None:
@@ -33,3 +38,21 @@ def test_sources_of_which_none_can_be_read_are_a_failure(tmp_path: Path) -> None
     assert done.returncode == 2
     assert b"no source could be read" in done.stderr
     assert b"nosuch.md" in done.stdout  # the report still lists it, with the reason
+
+
+def test_as_many_sources_are_read_at_once_as_the_setting_says(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes.md").write_text("The deploy failed.")
+    seen: list[int] = []
+    conduct = researching.conduct
+
+    async def noted(*args: Any) -> Any:
+        seen.append(args[-1].limits.at_once)
+        return await conduct(*args)
+
+    monkeypatch.setattr(researching, "conduct", noted)
+    for most in ("1", "7"):
+        monkeypatch.setenv("HOLDFAST_RESEARCH_PARALLEL", most)
+        cli("research", "Why?", str(tmp_path / "notes.md"), "--store", "memory:")
+    assert seen == [1, 7]

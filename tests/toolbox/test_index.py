@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.toolbox.index import Postings
-from holdfast.toolbox.searching import _filled
+from holdfast.toolbox.searching import _filled, weights_for
 
 texts = st.lists(st.lists(st.integers(0, 12), max_size=8), min_size=1, max_size=9)
 queries = st.lists(st.lists(st.integers(0, 15), max_size=6), min_size=1, max_size=4)
@@ -96,3 +97,21 @@ def test_a_clause_that_is_about_no_tool_takes_no_place() -> None:
     whole = np.linspace(1, 0.5, 40, dtype=np.float32)
     rows = np.stack([whole, whole[::-1], 0.5 * whole[::-1], 0.5 * whole[::-1]])
     assert _filled(rows, 10) == list(range(10))
+
+
+class Named:
+    """An embedder of one kind or the other."""
+
+    name, dimensions = "named", 1
+
+    def __init__(self, *, is_quick: bool) -> None:
+        self.is_quick = is_quick
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0] for _ in texts]
+
+
+def test_meaning_counts_more_where_both_embedders_are_joined() -> None:
+    quick, joined = (weights_for(Named(is_quick=each)) for each in (True, False))
+    assert (quick["meaning"], joined["meaning"]) == (11.0, 18.0)
+    assert "meaning" not in weights_for(None)

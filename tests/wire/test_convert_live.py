@@ -200,6 +200,20 @@ def test_thinking_is_asked_of_models_that_are_known_for_it(
     assert any("not known for" in loss for loss in lost) == (value is None)
 
 
+@pytest.mark.parametrize(
+    ("thinking", "effort"),
+    [
+        ({"type": "adaptive"}, "medium"),
+        ({"type": "enabled", "budget_tokens": 1024}, "low"),
+        ({"type": "disabled"}, None),
+    ],
+)
+def test_thinking_of_claude_is_asked_of_others(thinking: Any, effort: str | None) -> None:
+    asked = {"max_tokens": 2048, "messages": [{"role": "user", "content": "q"}]}
+    body, _ = done({**asked, "thinking": thinking}, "openai-chat", "anthropic", "gpt-5")
+    assert body.get("reasoning_effort") == effort
+
+
 def test_a_turn_that_another_model_began_goes_on_without_thinking() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     turn = [
@@ -385,4 +399,4 @@ def test_odd_wishes_and_odd_media_are_carried_or_lost_and_never_raise(
         "tools": tools[:1] if dialect == "gemini" else tools[1:],
     }
     converted = convert(body, to, dialect, answerer=Answerer(model=model))
-    json.loads(converted.body)
+    assert len(read(converted.body, to).messages) >= 1

@@ -277,3 +277,25 @@ def test_representations_hold_no_text() -> None:
     shown = [conversation, conversation.messages[0], conversation.messages[0].blocks[0]]
     shown += [conversation.exchanges[0], conversation.system[0], conversation.frame]
     assert not any("swordfish" in repr(value) for value in shown)
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai-responses", "gemini"])
+def test_an_edited_system_text_is_in_the_rest_of_the_request(dialect: str) -> None:
+    requests: dict[str, Any] = {
+        "anthropic": {
+            "system": "old",
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": "a"}],
+        },
+        "openai-responses": {"instructions": "old", "input": [{"role": "user", "content": "a"}]},
+        "gemini": {
+            "systemInstruction": {"parts": [{"text": "old"}]},
+            "contents": [{"role": "user", "parts": [{"text": "a"}]}],
+        },
+    }
+    conversation = read(requests[dialect], dialect)
+    assert "old" in json.dumps(conversation.rest)  # read before the edit, and not afterwards
+    [block] = [block for block in conversation.system if isinstance(block, Text)]
+    edited = conversation.replace(block, "new")
+    assert "new" in json.dumps(edited.rest)
+    assert "old" not in json.dumps(edited.rest)

@@ -55,6 +55,16 @@ def test_reused_ids_are_paired_with_the_nearest_result() -> None:
     assert all(exchange.complete for exchange in conversation.exchanges)
 
 
+def test_a_result_whose_call_is_gone_is_an_exchange_of_tools() -> None:
+    assert shape(read({"messages": [USER, result("x"), USER]}, "openai-chat")) == [
+        ("user", 0, 1),
+        ("tool", 1, 2),
+        ("user", 2, 3),
+    ]
+    asked = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x"}]}
+    assert shape(read({"messages": [asked], "max_tokens": 9}, "anthropic")) == [("tool", 0, 1)]
+
+
 def test_an_unanswered_call_and_an_orphan_result_are_incomplete() -> None:
     conversation = read(
         {"messages": [result("x"), USER, call("a", "b"), result("a")]}, "openai-chat"

@@ -340,6 +340,12 @@ CHAT = [
     Example("C2", gpt(ASK, result("a")), "$.messages[1]", gpt(ASK, call("a"), result("a"))),
     Example(
         "C2",
+        gpt(ASK, call("a"), result("a"), ASK, call("b"), result("b"), result("a")),
+        "$.messages[6]",
+        gpt(ASK, call("a"), result("a"), ASK, call("b"), result("b")),
+    ),
+    Example(
+        "C2",
         gpt(ASK, {"role": "tool", "content": "{}"}),
         "$.messages[1]",
         # Recorded: Ollama takes a result without an id.

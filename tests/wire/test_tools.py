@@ -62,6 +62,14 @@ def test_null_and_missing_lists_are_made() -> None:
         assert made["tools"] == [FUNCTION]
 
 
+@pytest.mark.parametrize("around", [{}, {"toolConfig": None}, {"toolConfig": {}}])
+def test_null_and_missing_objects_around_a_list_are_made(around: dict[str, Any]) -> None:
+    tool = {"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}}
+    body = {**around, "messages": [{"role": "user", "content": [{"text": "Hi."}]}]}
+    made = json.loads(holdfast.write(with_tool(holdfast.read(body, "converse"), tool)))
+    assert made["toolConfig"] == {"tools": [tool]}
+
+
 def test_a_request_that_offers_old_style_functions_gets_one_more() -> None:
     body = chat(functions=[{"name": "a"}])
     made = json.loads(holdfast.write(with_tool(holdfast.read(body), FUNCTION)))

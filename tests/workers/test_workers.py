@@ -21,6 +21,7 @@ from holdfast.errors import PrivacyError
 from holdfast.expand import ExpandOptions, expand
 from holdfast.workers import LARGE_BYTES, Workers, WorkLimits
 from holdfast.workers.ends import cite_ends
+from holdfast.workers.process import WorkerProcess
 from holdfast.workers.tasks import Cited, CiteTask, perform, with_data
 
 RULES = CitingRules()
@@ -326,3 +327,15 @@ def test_one_thread_of_a_lane_runs_at_a_time() -> None:
     asyncio.run(many())
     workers.close()
     assert set(most) == {1}
+
+
+def test_a_worker_that_says_it_leaves_is_not_asked_again() -> None:
+    """It would break the pipe of the next task, which then counts as a crash."""
+    little = 64_000_000  # more than it holds already, so that it leaves behind its first answer
+    worker = WorkerProcess(little)
+    try:
+        answer = worker.ask(CiteTask(rules=RULES), b"short lines\n" * 20, 30.0)
+        assert answer.leaves
+        assert not worker.is_alive
+    finally:
+        worker.close()

@@ -190,8 +190,11 @@ class Agent:
             raise AgentError("the session has no journal", where=self.session, fix="Run a task.")
         self.messages.clear()
         self._report.begin()
+        # Turns that this agent took itself are in its budget already; only others' are added.
+        counted, turns = self._bounds.turns, 0
         for step in steps:
-            self._replay(step)
+            turns += step.kind == "turn"
+            self._replay(step, is_counted=turns <= counted)
         if steps[-1].kind == "ended":
             return self._outcome(msgspec.convert(steps[-1].why, Ending), steps[-1].text)
         await self._calling.close(INTERRUPTED)
@@ -201,12 +204,12 @@ class Agent:
             return await self._end("reported", self._report.text)
         return await self._running()
 
-    def _replay(self, step: Step) -> None:
+    def _replay(self, step: Step, *, is_counted: bool) -> None:
         self.messages.extend(step.messages)
         match step.kind:
             case "task":
                 self._report.begin()
-            case "turn":
+            case "turn" if not is_counted:
                 self._bounds.answered(step.output)
                 usage = Usage(step.input, step.output)
                 self.budget.track_usage(step.provider, msgspec.to_builtins(usage))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.genai import types
 
-from holdfast.integrations._thread import Memo
+from holdfast.integrations._thread import Memo, snapshot
 from holdfast.wire.strict import encode
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class ContentForm:
 
 
 def _note(content: types.Content) -> object:
-    return content.role, [vars(part).copy() for part in content.parts or ()]
+    return content.role, [snapshot(vars(part)) for part in content.parts or ()]
 
 
 def _knows(note: Any, content: types.Content) -> bool:
@@ -49,8 +49,8 @@ def _knows(note: Any, content: types.Content) -> bool:
 
 
 BY_PARTS: Memo[types.Content] = Memo(_note, _knows)
-"""A content by what is in it: ADK copies contents and parts for each request. What is in the parts
-is shared between the copies, so that to compare them takes less than a microsecond."""
+"""A content by what is in it: ADK copies contents and parts for each request. Texts are shared
+between the copies, so that comparing them compares no characters."""
 
 
 def _json(value: types.Content | types.Tool | types.GenerateContentResponseUsageMetadata) -> Any:

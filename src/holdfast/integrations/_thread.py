@@ -6,6 +6,7 @@ what was edited is made once and shown again with every later call.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -129,17 +130,34 @@ def span_of(values: Sequence[Mapping[str, Any]]) -> bytes:
     return b",".join([to_bytes(value, Limits()) for value in values])
 
 
-def _note(message: Any) -> object:
-    """A message is itself until its content is replaced; dictionaries are made anew each time."""
+def snapshot(value: Any) -> object:
+    """Return a copy that later edits of the value do not reach; it equals nothing if there is none.
+
+    Texts are shared with the copy, so that comparing an unchanged history compares no characters.
+    """
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001 - a framework's own object, which may refuse in any way
+        return object()
+
+
+def _fields(message: Any) -> Any:
+    """Return all that a program may edit in place: programs redact and shorten their history so."""
     if isinstance(message, dict):
         return message
-    return id(message), getattr(message, "content", None)
+    fields = getattr(message, "__dict__", None)
+    return fields or getattr(message, "content", None)
+
+
+def _note(message: Any) -> object:
+    return id(message), snapshot(_fields(message))
 
 
 def _knows(note: Any, message: Any) -> bool:
-    if isinstance(message, dict):
-        return bool(note == message)
-    return bool(note[0] == id(message) and note[1] == getattr(message, "content", None))
+    id_, fields = note
+    # A dictionary is often a new one with each call.
+    is_same = isinstance(message, dict) or id_ == id(message)
+    return bool(is_same and fields == _fields(message))
 
 
 BY_OBJECT: Memo[Any] = Memo(_note, _knows)

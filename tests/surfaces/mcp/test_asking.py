@@ -173,10 +173,21 @@ def _to(server: Server[Any]) -> Any:
     return way
 
 
-def test_a_level_reaches_servers_that_run_and_those_that_start_later() -> None:
+@pytest.mark.parametrize(("advertises", "told"), [(True, ["warning", "debug"]), (False, [])])
+def test_a_level_reaches_servers_that_log_whether_they_run_or_start_later(
+    advertises: bool, told: list[str]
+) -> None:
     async def main() -> list[str]:
         levels: list[str] = []
-        way = _to(levelled(levels))
+        server = levelled(levels)
+        if not advertises:
+            capabilities = server.get_capabilities
+
+            def without_log(*args: Any, **options: Any) -> Any:
+                return capabilities(*args, **options).model_copy(update={"logging": None})
+
+            server.get_capabilities = without_log  # type: ignore[method-assign]
+        way = _to(server)
         async with (
             gateway_over(specs("l"), way=way, listing="all") as gateway,
             host_of(gateway) as host,
@@ -188,7 +199,7 @@ def test_a_level_reaches_servers_that_run_and_those_that_start_later() -> None:
                 await host.set_logging_level("debug")
         return levels
 
-    assert asyncio.run(main()) == ["warning", "debug"]
+    assert asyncio.run(main()) == told
 
 
 def test_a_server_that_asks_for_roots_as_it_starts_is_answered() -> None:

@@ -538,3 +538,26 @@ def test_events_of_many_megabytes_and_many_calls_cost_their_length() -> None:
         translate(chat(*starts, *grown, stop="tool_calls"), "openai-chat", "anthropic"), "anthropic"
     )
     assert len(seen.calls) == 2000
+
+
+@pytest.mark.parametrize(("speaks", "to"), PAIRS)
+def test_the_last_event_counts_though_no_blank_line_ends_it(speaks: str, to: str) -> None:
+    stream = b"".join(write(FULL, speaks))
+    assert stream.endswith(b"\n\n")
+    assert translate(stream[:-2], speaks, to) == translate(stream, speaks, to)
+
+
+def test_a_count_that_is_null_later_stays_as_it_was_told() -> None:
+    def event(kind: str, **more: Any) -> bytes:
+        return sse({"type": kind, **more}, kind)
+
+    stream = b"".join(
+        [
+            event("message_start", message={"id": "m", "usage": {"input_tokens": 7}}),
+            event("message_delta", delta={"stop_reason": "end_turn"},
+                  usage={"input_tokens": None, "output_tokens": 3}),
+            event("message_stop"),
+        ]
+    )  # fmt: skip
+    seen = understand(translate(stream, "anthropic", "openai-chat"), "openai-chat")
+    assert (seen.usage["prompt_tokens"], seen.usage["completion_tokens"]) == (7, 3)
