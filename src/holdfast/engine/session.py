@@ -260,18 +260,20 @@ class Session:
         *,
         limit: int | None = None,
         maker: Maker = fit_request,
+        size: int = 0,
     ) -> Fitted:
         """Make the session's next request fit; what left it is stored when this returns.
 
         `limit` is that of the options, which are the session's own if none are given. `maker`
-        makes the request that goes out, of what the client asked and what went out before.
+        makes the request that goes out, of what the client asked and what went out before; it
+        works on at least `size` bytes.
         """
         options = with_limit(options or self.options, limit)
         async with self._fitting:  # the next goes on from what this one sends
             body = await self._shared(body)
             options = await self._with_wishes(options)
             work = partial(self._fitted, body, maker=maker)
-            size = _size(body, self.state)
+            size = max(size, _size(body, self.state))
             fitted = await fit_and_store(
                 self._store, self.scope, self._workers, size, options, work, told=self.told
             )
