@@ -34,6 +34,9 @@ _RECALLED = 1_000
 """Tokens of earlier turns that a call to find some may bring."""
 _FOUND = 1_000
 """Tokens of schemas that a call to find tools is given room for."""
+MOST_CALLS = 256
+"""Hidden calls of one turn that are answered, ten times the cap on openings. Answering 100,000 held
+the event loop for 40 seconds, and no window has room for the answers."""
 _MOST_TELLINGS = 3
 """Times that a model is told that it may open no more; with the last one the tool is withdrawn.
 
@@ -233,11 +236,12 @@ class Expansions:
 
     async def _answers(self, calls: Sequence[Call], room: int) -> _Answers:
         """What each call is answered; never silence."""
-        answers = _Answers()
+        results: list[tuple[Call, str]] = []
+        tried = valid = opened = used = 0
         for n, call in enumerate(calls):
-            left = self._caps.tokens - self.used.tokens - answers.tokens
+            left = self._caps.tokens - self.used.tokens - used
             share = min(left, room) // (len(calls) - n)
-            why = self._reached(self._tried + answers.tried, left)
+            why = self._reached(self._tried + tried, left)
             if not why and share < _LEAST_ROOM:
                 why = "there is no room left in the context window"
             if why:
@@ -246,14 +250,12 @@ class Expansions:
                 part = await self._opened(call, share)
             tokens = count(part.text)
             room -= tokens
-            answers = _Answers(
-                (*answers.results, (call, part.text)),
-                answers.tried + (not why),
-                answers.valid + part.is_valid,
-                answers.opened + part.is_opened,
-                answers.tokens + (0 if why else tokens),
-            )
-        return answers
+            results.append((call, part.text))
+            tried += not why
+            valid += part.is_valid
+            opened += part.is_opened
+            used += 0 if why else tokens
+        return _Answers(tuple(results), tried, valid, opened, used)
 
     def _reached(self, calls: int, left: int) -> str:
         """Which cap is reached, in the words that the model is told; nothing if none is."""

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 NO_ROOM = "The request's own rules, tools and last turn leave no room to assemble it: it was fitted"
 MOST_NEW = 10_000
-"""Messages that one request adds to memory. More come only with a history that is sent for the first
-time: 40,000 messages took 5 seconds of the processor. The next requests add the others."""
+"""Messages that one request adds to memory. Only a history that comes for the first time has more,
+and 40,000 messages took 5 seconds of the processor. The next requests add the others."""
 STILL_READING = (
     f"The history has more than {MOST_NEW:,} messages that are not in memory yet: it was fitted, "
     "and is assembled once the next requests have added them"

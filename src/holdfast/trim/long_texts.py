@@ -28,8 +28,8 @@ _SHARE = (7, 10)
 _LEAST_CUT = 120
 """Characters; to cut less than this out of a text is not worth the mark it leaves."""
 CHARACTERS_PER_TOKEN = 16
-"""More than texts have on average, so a text of more than this many characters for each token of the
-window is not tried. A message of 31 MB was cut, written and counted 13 times before it came near."""
+"""More than texts have on average: one with more characters for each token that fits is not tried.
+A message of 31 MB was cut, written and counted 13 times before it came near the limit."""
 _CUTTABLE = frozenset(("first_user_message", "latest_user_message", "latest_tool_result"))
 """Anchors by their place. System text, rules and anchors of the user's own are whole or an error;
 results may stand beside words in one message."""
@@ -57,7 +57,7 @@ def lengths(piece: Piece, least: int, most_tokens: float) -> Iterator[int]:
 
 
 class TextCutter:
-    """Cuts the middle out of texts. What it learns about a text is kept for the next, shorter cut."""
+    """Cuts the middle out of texts; what it learns about a text serves the next, shorter cut."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
@@ -65,7 +65,7 @@ class TextCutter:
         """By text: its ref, and the document pasted into it."""
 
     def shorten(self, piece: Piece, /, *, most: int) -> tuple[Piece, Edit] | None:
-        """Cut the middle out of a piece's texts; None if none is longer than `most`, or may leave."""
+        """Cut the middle out of texts longer than `most`; None if none is, or none may leave."""
 
         def cut(shown: str, whole: str, _: Sequence[str]) -> tuple[str, str]:
             if len(shown) <= most + _LEAST_CUT:

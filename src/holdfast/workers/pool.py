@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast import errors
@@ -128,7 +129,8 @@ class Workers:
             return work()
         lane = self._short_lane if size < _LONG_LANE_BYTES else self._long_lane
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._run, lane, work)
+        within = copy_context()  # pages know their reader by it
+        return await loop.run_in_executor(self._threads, within.run, self._run, lane, work)
 
     def _run(self, lane: threading.Semaphore, work: Callable[[], _T]) -> _T:
         with lane:
