@@ -24,6 +24,7 @@ from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.upstreams import signature_of
+from holdfast.workers import work_for
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.incoming import Incoming
@@ -143,6 +144,7 @@ class Tenants:
             self._names[proof] = tenant
             if self._first_seen is not None:
                 self._first_seen(tenant, who, incoming.route.family)
+        work_for(tenant)  # tenants take turns where work is long
         return await self.engine(tenant)
 
     async def name(self, who: Asking) -> str:
