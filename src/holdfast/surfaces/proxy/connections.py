@@ -12,7 +12,8 @@ import errno
 import itertools
 import socket
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,12 @@ from holdfast.surfaces.proxy.logs import Fields, log
 
 HEADER_SECONDS = 20.0
 """From the first byte of a request, or from the connection, to the last byte of its headers."""
+KEEP_ALIVE_SECONDS = 120.0
+"""How long a connection may wait for its next request: longer than clients and gateways keep theirs
+(undici 4, httpx 5, aiohttp 15, ALB 60, nginx 75, Go 90). Who closes last is never surprised: with
+uvicorn's 5 seconds, requests met a connection that was just being closed, and were reset."""
+BACKLOG = 4_096
+"""Connections that may wait to be taken: all clients may come at once, after a restart."""
 SPARE = 64
 """Connections beyond the limit that are still heard: they are told that the proxy is full."""
 _OTHER_DESCRIPTORS = 128
@@ -42,6 +49,7 @@ _TOLD_SECONDS = 60.0
 _STATE = "holdfast.connection"
 _FULL = 503
 _RETRY = (b"retry-after", b"1")
+_CLOSE = (b"connection", b"close")
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -73,12 +81,23 @@ class Connections:
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self.is_closing = False
+        """Whether the proxy was told to stop."""
         self.busy: set[Connection] = set()
         self._waiting: dict[Connection, None] = {}
         """In the order in which they began to wait."""
 
     def __len__(self) -> int:
         return len(self.busy) + len(self._waiting)
+
+    @property
+    def closes_next(self) -> bool:
+        """Whether a connection is closed after its answer, and told so in it.
+
+        Otherwise one that waits would be closed without notice to make room, and the next request
+        on it be lost.
+        """
+        return self.is_closing or len(self) > self.most
 
     def wait(self, connection: Connection) -> None:
         """A connection has no request, or none any more."""
@@ -174,6 +193,11 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.max_size = size  # type: ignore[attr-defined]  # of asyncio's own
 
+    @property
+    def closes_next(self) -> bool:
+        """Whether the connection is closed after this answer."""
+        return self._among.closes_next
+
     def begin(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         """A request has come whole but for its body; whether there is a place for it."""
         self._stop_waiting()
@@ -260,15 +284,42 @@ class Places:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or say when to come again."""
         connection = scope.get("state", {}).get(_STATE)
-        if connection is None or connection.begin(scope["headers"]):
+        if connection is None:
+            await self.app(scope, receive, send)
+        elif connection.begin(scope["headers"]):
             try:
-                await self.app(scope, receive, send)
+                await self.app(scope, receive, _with_notice(connection, send))
             finally:
-                if connection is not None:
-                    connection.ended()
-            return
-        why = "The proxy has no place for another request: try again, or raise max_connections."
-        await refuse(scope, _FULL, why, send, _RETRY, (b"connection", b"close"))
+                connection.ended()
+        else:
+            await _discard_body(receive)
+            why = "The proxy has no place for another request: try again, or raise max_connections."
+            await refuse(scope, _FULL, why, send, _RETRY, _CLOSE)
+
+
+def _with_notice(connection: Connection, send: Send) -> Send:
+    """Return a `send` that says so in the answer if the connection is closed behind it."""
+
+    async def noticed(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start" and connection.closes_next:
+            headers = [pair for pair in message.get("headers", ()) if pair[0] != b"connection"]
+            message = {**message, "headers": [*headers, _CLOSE]}
+        await send(message)
+
+    return noticed
+
+
+async def _discard_body(receive: Receive) -> None:
+    """Read a body to its end before its connection is closed.
+
+    A system that has unread bytes when it closes resets the connection: the client would see that,
+    and never the answer.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(HEADER_SECONDS):
+            message = await receive()
+            while message["type"] == "http.request" and message.get("more_body", False):
+                message = await receive()
 
 
 async def accept(

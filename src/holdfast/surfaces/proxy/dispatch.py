@@ -117,6 +117,7 @@ class Dispatch:
     @asynccontextmanager
     async def send(self, request: Conversation, body: bytes) -> AsyncIterator[Reply]:
         """Send a request, whose bytes are `body`; the answer is read inside `async with`."""
+        self.incoming.seen.slot.release()  # others have their turn while the model answers
         async with AsyncExitStack() as stack:
             while True:
                 reply = await self._tried(stack, request, body)

@@ -35,6 +35,8 @@ from holdfast.surfaces.proxy import dashboard, preflight, telemetry, tenants
 from holdfast.surfaces.proxy.app import ProxyApp
 from holdfast.surfaces.proxy.connections import (
     AT_ONCE,
+    BACKLOG,
+    KEEP_ALIVE_SECONDS,
     Connection,
     Connections,
     Places,
@@ -128,6 +130,8 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 # Its type is int, and it is handed to asyncio as it is.
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,  # type: ignore[arg-type]
+                # Its type is int, and it is handed to asyncio as it is.
                 timeout_graceful_shutdown=service.settings.serve_drain_seconds,  # type: ignore[arg-type]
             )
         )
@@ -178,7 +182,7 @@ class Server(uvicorn.Server):
         if not self.should_exit and (open_requests := self._service.telemetry.open_requests):
             most = self._service.settings.serve_drain_seconds
             log.info(Fields(event="stopping", open=open_requests, most_seconds=most))
-        self._service.is_closing = True
+        self._service.is_closing = self.connections.is_closing = True
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -205,7 +209,7 @@ def listen(settings: Settings, *, beside_others: bool = False) -> socket.socket:
         if beside_others:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind(address)
-        listener.listen(2048)
+        listener.listen(BACKLOG)
         listener.setblocking(False)
     except OSError as error:
         listener.close()

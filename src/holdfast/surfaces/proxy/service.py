@@ -18,6 +18,7 @@ from holdfast.errors import HoldfastError, PrivacyError, ShapeError
 from holdfast.faults import Fault, Faults, is_internal
 from holdfast.jobs import Attempt
 from holdfast.settings import Settings
+from holdfast.surfaces.proxy.admission import Admission
 from holdfast.surfaces.proxy.allowance import Allowances
 from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.labels import Labels
@@ -68,6 +69,7 @@ class Service:
         """Whether the offline model answers for families without an upstream: where there is any,
         an answer that only quotes would pass for the provider's."""
         self.telemetry = Telemetry(settings)
+        self.admission = Admission()
         self.limits = Limits(
             max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys
         )

@@ -134,7 +134,7 @@ class Tenants:
         """The engine for a request."""
         if self._settings.tenant_by == "none":
             return self._root
-        proof = _proof(incoming)
+        proof = proof_of(incoming.headers, incoming.query)
         tenant = self._names.get(proof)
         if tenant is None:
             who = asking(incoming.headers, incoming.query, self._settings)
@@ -192,12 +192,12 @@ class Tenants:
             await self._recent.popitem()[1].settle()
 
 
-def _proof(incoming: Incoming) -> bytes:
+def proof_of(headers: Iterable[tuple[str, str]], query: str) -> bytes:
     """All that `asking` looks at, as a hash: keys are not kept for longer than their request."""
     proving = (*KEY_HEADERS, TOKEN_HEADER, TENANT_HEADER)
-    fields = [pair for pair in incoming.headers if pair[0].lower() in proving]
-    query = incoming.query if "key=" in incoming.query else ""
-    return hashlib.sha256(repr((fields, query)).encode("utf-8", "surrogateescape")).digest()
+    fields = [pair for pair in headers if pair[0].lower() in proving]
+    keys = query if "key=" in query else ""
+    return hashlib.sha256(repr((fields, keys)).encode("utf-8", "surrogateescape")).digest()
 
 
 def _named(header: str) -> str:
