@@ -28,6 +28,7 @@ LARGE_BYTES = 1_000_000
 LARGE_AT_WORK = 4
 MOST_LARGE = 32
 """Large requests that wait. They wait before their body is read: 32 of 30 MB are a gigabyte."""
+LARGE_OF_ONE = 24
 _OVERLOADED, _TOO_MANY = 503, 429
 _LONGEST_NUMBER = 15
 """Digits of a length: what has more is larger than any body, and slow to read as a number."""
@@ -65,7 +66,7 @@ class Admission:
 
     def __init__(self) -> None:
         self._small = _Line(AT_WORK, MOST_WAITING, MOST_OF_ONE)
-        self._large = _Line(LARGE_AT_WORK, MOST_LARGE, MOST_LARGE * 3 // 4, reserve=2)
+        self._large = _Line(LARGE_AT_WORK, MOST_LARGE, LARGE_OF_ONE, reserve=2)
         self._seconds = itertools.cycle(range(1, _RETRY_SECONDS + 1))
 
     @property
