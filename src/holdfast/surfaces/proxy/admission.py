@@ -9,11 +9,13 @@ goes out: waiting for a model holds no slot.
 
 from __future__ import annotations
 
-import itertools
+import math
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from holdfast.errors import HoldfastError
+from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.workers.lanes import FairLane
 
 AT_WORK = 32
@@ -32,8 +34,11 @@ LARGE_OF_ONE = 24
 _OVERLOADED, _TOO_MANY = 503, 429
 _LONGEST_NUMBER = 15
 """Digits of a length: what has more is larger than any body, and slow to read as a number."""
-_RETRY_SECONDS = 4
-"""Refused clients are spread over so many seconds, so that they do not all come again at once."""
+LONGEST_RETRY = 60
+"""Seconds; the SDKs of OpenAI and Anthropic choose a time of their own if it is more."""
+_LEAST_RATE = 10.0
+"""Requests a second that refused clients are told to come again at, where few were answered yet."""
+_LOGGED_SECONDS = 10.0
 
 
 class OverloadedError(HoldfastError):
@@ -64,27 +69,77 @@ class Slot:
 class Admission:
     """The requests at work and in line."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._rate = _Rate(clock)
         self._small = _Line(AT_WORK, MOST_WAITING, MOST_OF_ONE)
         self._large = _Line(LARGE_AT_WORK, MOST_LARGE, LARGE_OF_ONE, reserve=2)
-        self._seconds = itertools.cycle(range(1, _RETRY_SECONDS + 1))
+        self._next_try = 0.0
+        """When the client that was refused last is to come again."""
+        self._logged = -_LOGGED_SECONDS
 
     @property
     def waiting(self) -> int:
         """How many requests wait for a slot."""
         return self._small.waiting.total() + self._large.waiting.total()
 
-    async def enter(self, tenant: str, headers: Mapping[str, str]) -> Slot:
-        """Wait until a request may be worked on.
+    def check(self, tenant: str, headers: Mapping[str, str]) -> None:
+        """Raise OverloadedError if so many wait already that a request would be answered too late.
 
-        Raises:
-            OverloadedError: so many wait already that it would be answered too late.
+        It is looked at before anything of the request is read: to refuse must cost little.
         """
-        is_large = _is_large(headers.get("content-length", ""))
-        line = self._large if is_large else self._small
-        if status := line.refusal(tenant):
-            raise OverloadedError(status, next(self._seconds))
-        return await line.enter(tenant)
+        if status := self._line_of(headers).refusal(tenant):
+            seconds = self._retry_after()
+            if self._clock() - self._logged >= _LOGGED_SECONDS:
+                self._logged = self._clock()
+                log.warning(Fields(event="overloaded", waiting=self.waiting, retry_after=seconds))
+            raise OverloadedError(status, seconds)
+
+    async def enter(self, tenant: str, headers: Mapping[str, str]) -> Slot:
+        """Wait until a request may be worked on; raise OverloadedError as `check` does."""
+        self.check(tenant, headers)
+        slot = await self._line_of(headers).enter(tenant)
+        self._rate.add()
+        return slot
+
+    def _line_of(self, headers: Mapping[str, str]) -> _Line:
+        return self._large if _is_large(headers.get("content-length", "")) else self._small
+
+    def _retry_after(self) -> int:
+        """Return after how many seconds a refused client finds a slot.
+
+        Each is given a time of its own, as many a second as requests begin: told the same second,
+        1,000 clients came again together, and refusing them took all the time there was.
+        """
+        now = self._clock()
+        self._next_try = max(self._next_try, now + 1.0) + 1.0 / self._rate.per_second
+        self._next_try = min(self._next_try, now + LONGEST_RETRY)
+        return math.ceil(self._next_try - now)
+
+
+class _Rate:
+    """How many requests began in the last full second."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._second = 0
+        self._count = 0
+        self._before = 0
+
+    def add(self) -> None:
+        self._roll()
+        self._count += 1
+
+    @property
+    def per_second(self) -> float:
+        self._roll()
+        return max(_LEAST_RATE, self._before, self._count)
+
+    def _roll(self) -> None:
+        second = int(self._clock())
+        if second != self._second:
+            self._before = self._count if second == self._second + 1 else 0
+            self._second, self._count = second, 0
 
 
 def _is_large(length: str) -> bool:

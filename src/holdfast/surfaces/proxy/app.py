@@ -226,7 +226,7 @@ class ProxyApp:
             OverloadedError: the proxy has no time for the request.
         """
         with faults.caught("admission"):
-            tenant = proof_of(asked.headers, asked.query).hex()
+            tenant = proof_of(asked.by_name.items(), asked.query).hex()
             asked.seen.slot = await self.service.admission.enter(tenant, asked.by_name)
 
     async def _unedited(self, asked: _Asked, faults: Faults, send: Send) -> None:

@@ -23,9 +23,13 @@ from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from holdfast.faults import Faults
+from holdfast.surfaces.proxy.admission import Admission, OverloadedError
 from holdfast.surfaces.proxy.app import HANG_UP
-from holdfast.surfaces.proxy.gate import refuse
+from holdfast.surfaces.proxy.gate import headers_of, refuse
 from holdfast.surfaces.proxy.logs import Fields, log
+from holdfast.surfaces.proxy.routes import BARE, PREFIXES
+from holdfast.surfaces.proxy.tenants import proof_of
 
 HEADER_SECONDS = 20.0
 """From the first byte of a request, or from the connection, to the last byte of its headers."""
@@ -278,8 +282,10 @@ def new_connection(config: Config, state: ServerState, among: Connections) -> Co
 class Places:
     """Lets a request in while there are places; the others are told so, in their dialect."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, admission: Admission, faults: Callable[[], Faults]) -> None:
         self.app = app
+        self._admission = admission
+        self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or say when to come again."""
@@ -288,13 +294,36 @@ class Places:
             await self.app(scope, receive, send)
         elif connection.begin(scope["headers"]):
             try:
-                await self.app(scope, receive, _with_notice(connection, send))
+                await self._answer(scope, receive, _with_notice(connection, send))
             finally:
                 connection.ended()
         else:
             await _discard_body(receive)
             why = "The proxy has no place for another request: try again, or raise max_connections."
             await refuse(scope, _FULL, why, send, _RETRY, _CLOSE)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; if the proxy is overloaded, with as little work as can be.
+
+        The connection is kept: the server reads the body that nobody wants, and the client comes
+        again on it.
+        """
+        try:
+            with self._faults().caught("admission"):
+                self._check_load(scope)
+        except OverloadedError as error:
+            retry = (b"retry-after", str(error.retry_after).encode())
+            await refuse(scope, error.status, str(error), send, retry)
+            return
+        await self.app(scope, receive, send)
+
+    def _check_load(self, scope: Scope) -> None:
+        path = scope.get("path", "")
+        if scope.get("method") != "POST" or not (path.startswith(PREFIXES) or path in BARE):
+            return
+        headers = headers_of(scope)
+        tenant = proof_of(headers.items(), scope.get("query_string", b"").decode("latin-1"))
+        self._admission.check(tenant.hex(), headers)
 
 
 def _with_notice(connection: Connection, send: Send) -> Send:

@@ -88,7 +88,8 @@ def application(service: Service) -> Starlette:
     ]
     gate = Middleware(Gate, settings=service.settings, logins=service.logins, faults=service.faults)
     providers = Middleware(_Providers, proxy=ProxyApp(service))
-    app = Starlette(routes=routes, middleware=[Middleware(Places), gate, providers])
+    places = Middleware(Places, admission=service.admission, faults=service.faults)
+    app = Starlette(routes=routes, middleware=[places, gate, providers])
     app.router.redirect_slashes = False  # a client would send its key a second time
     return app
 
