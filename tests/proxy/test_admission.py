@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
-from holdfast.surfaces.proxy import admission
+from holdfast.surfaces.proxy import admission, connections
 from holdfast.surfaces.proxy.admission import Admission, OverloadedError, Slot
 from tests.fitting.test_citing import chat
 from tests.proxy import faults
@@ -185,3 +187,25 @@ def test_waiting_for_a_model_holds_no_slot() -> None:
                 assert provider.waiting.acquire(timeout=30)
             proxy.server.stop()
             proxy.server.stop()
+
+
+@pytest.mark.usefixtures("tight")
+def test_a_refused_client_comes_again_on_the_same_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its body was taken for the beginning of another request, and that answered with 408."""
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
+    body = request_in("openai-chat", chat("words " * 20_000))
+    with Upstream() as provider, running_proxy({}, provider.url) as proxy:
+        provider.always = says(text("Well."))
+        address = urlsplit(proxy.url)
+        client = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        with overloaded(proxy), closing(client):
+            for _ in range(2):
+                client.request("POST", path_of("openai-chat"), body, KEYS)
+                refused = client.getresponse()
+                assert (refused.status, refused.headers["connection"]) == (503, None)
+                refused.read()
+                proxy.do(asyncio.sleep(0))  # the request has quite ended
+                [timer] = [connection._timer for connection in proxy.server.connections._waiting]
+                assert timer is None, "nothing is expected of it"
