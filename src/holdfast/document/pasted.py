@@ -16,7 +16,7 @@ LONGEST_QUESTION = 600
 _FENCES = ("```", "~~~")
 _SPACE = re.compile(r"\s*")
 _MARKS = re.compile(r"[`~]{3}\w{0,40}|</?[\w-][^<>\n]{0,240}>")
-_TAG = re.compile(r"(?m)^<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,200})?>")
+_TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,200})?>")
 _LINE = re.compile(r"[^\n]+")
 _END_CHARACTERS = 1_000_000
 """Of a text longer than twice this, paragraphs are looked for at both ends only: a question stands
@@ -166,9 +166,12 @@ def _tagged(text: str) -> Span:
 
     Documents often come as several elements of one kind; they are one if nothing is between them.
     """
-    tag = _TAG.search(text)
-    if tag is None:
-        return _NOTHING
+    # `find` is fast, and a pattern that looks through 31 MB holds the interpreter for 0.2 s.
+    at = 0
+    while (tag := _TAG.match(text, at)) is None:
+        at = text.find("\n<", at) + 1
+        if not at:
+            return _NOTHING
     start = tag.end()
     opening, closing = f"<{tag[1]}", f"</{tag[1]}>"
     stop = text.find(closing, start)
