@@ -25,6 +25,10 @@ CUT_AGAIN = "[…]"
 NO_MORE = (
     "[Nothing more can be opened in this answer: {why}. Go on with the task with what you have.]"
 )
+SHOWN_ABOVE = (
+    "[Already shown above: the same call gives the same part. Answer with what you have, or open "
+    "another part.]"
+)
 NO_STORE = "[The store cannot be read just now. Answer with what you have.]"
 NOT_OPENED = "[Opening failed inside Holdfast. Answer with what you have.]"
 NOTHING_SAID = "[Nothing that was said earlier bears on this. Answer with what you have.]"
@@ -46,7 +50,7 @@ _SHAPES = (
     *map(re.escape, HEADINGS.values()),
     *(
         re.escape(" ".join(words.split()[:2]))
-        for words in (NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID)
+        for words in (NO_MORE, SHOWN_ABOVE, NO_STORE, NOT_OPENED, NOTHING_SAID)
     ),
 )
 """How our lines begin, as regular expressions; one that a cut has shortened is like ours too."""

@@ -169,6 +169,28 @@ def test_what_the_model_opens_is_answered_inside(dialect: str, streams: bool) ->
         assert all(got.tokens <= 6_000 for got in upstream.requests)
 
 
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("dialect", MODELS)
+def test_a_model_that_opens_and_says_nothing_is_asked_again(dialect: str, streams: bool) -> None:
+    def opens(got: Any) -> Script:
+        [ref, *_] = re.findall(r"ref:\w+:[0-9a-f]{16}", json.dumps(got.value))
+        return calls("expand_ref", {"ref_id": ref, "lines": "4001-4001"})
+
+    with Upstream(opens, says(""), says("It was db-3.")) as upstream:
+
+        async def work() -> str:
+            async with client_of(upstream, dialect, limit=6_000) as client:
+                messages = with_result(log(4_000))
+                if streams:
+                    return "".join([p.text async for p in client.stream(messages, tools=TOOLS)])
+                return (await client.chat(messages, tools=TOOLS)).text
+
+        assert run(work) == "It was db-3."
+        assert upstream.refused == []
+        first, _, last = upstream.requests
+        assert last.texts == first.texts
+
+
 def test_calls_of_the_programs_own_tools_come_back_in_its_own_dialect() -> None:
     with Upstream(calls("read_log", {"path": "a"}), says("done")) as upstream:
 

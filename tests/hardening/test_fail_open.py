@@ -590,20 +590,25 @@ pytestmark = pytest.mark.filterwarnings(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("story", [STORIES[1], STORIES[3]], ids=lambda story: story.name)
-def test_no_answer_is_given_twice_where_reading_fails_after_its_end(
-    dialect: str, story: Story, tmp_path: Path
+@pytest.mark.parametrize(
+    "story", [STORIES[1], STORIES[3], STORIES[5]], ids=lambda story: story.name
+)
+@pytest.mark.parametrize(
+    ("function", "mode"),
+    [("_Timed.chunks", "after"), ("_JoinedStream._add_given", "later")],
+)
+def test_no_answer_is_given_twice_where_a_stream_fails_near_its_end(
+    dialect: str, story: Story, function: str, mode: Mode, tmp_path: Path
 ) -> None:
     async def round_with_a_fault() -> Round:
         places = await cases(story, dialect, stream=True, store=f"sqlite:///{tmp_path}/a.db")
-        step = next(each.step for each in places if each.step.name == "_Timed.chunks")
+        step = next(each.step for each in places if each.step.name == function)
         url = f"sqlite:///{tmp_path}/b.db"
         async with era(provider=Scripted(), tenant_by="none", store_url=url) as running:
             client = Client(dialect, stream=True, story=story, number=1)
-            return await converse(running, client, Fault(step, "after", ZeroDivisionError))
+            return await converse(running, client, Fault(step, mode, ZeroDivisionError))
 
-    told = asyncio.run(round_with_a_fault())
-    assert not told.wrong
+    assert not asyncio.run(round_with_a_fault()).wrong
 
 
 @pytest.mark.slow

@@ -54,6 +54,11 @@ def opening(n: int, *before: Part, calls: int = 1, **how: str) -> Callable[[Got]
     return turn
 
 
+def opening_another(n: int) -> Callable[[Got], Script]:
+    """Open lines that no other turn opens."""
+    return opening(n, lines=f"{n + 1}-{n + 5}")
+
+
 def asked(proxy: Running, dialect: str, *, stream: bool, **headers: str) -> Answered:
     body = request_in(dialect, chat(log(LINES)), stream=stream)
     return ask(proxy.url + path_of(dialect, stream=stream), body, {**HEADERS, **headers})
@@ -66,7 +71,7 @@ def test_a_model_that_opens_too_much_is_told_and_then_answers(dialect: str, stre
     def turn(got: Got) -> Script:
         if TOLD in got.texts:
             return says(text("Enough is known."))
-        return opening(next(numbers), lines="1-5")(got)
+        return opening_another(next(numbers))(got)
 
     with Upstream() as upstream:
         upstream.always = turn
@@ -103,7 +108,7 @@ def test_a_model_that_does_not_listen_loses_the_tool_and_goes_on(
     def turn(got: Got) -> Script:
         if withdrawn(got):
             return says(text("I go on without."))
-        return opening(next(numbers), lines="1-5")(got)
+        return opening_another(next(numbers))(got)
 
     with Upstream() as upstream:
         upstream.always = turn
@@ -119,13 +124,68 @@ def test_a_model_that_does_not_listen_loses_the_tool_and_goes_on(
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_model_that_never_stops_opening_is_stopped(dialect: str, stream: bool) -> None:
-    turns = [opening(n, lines="1-5") for n in range(9)]
+    turns = [opening_another(n) for n in range(9)]
     with Upstream(*turns) as upstream:
         with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
             answered = asked(proxy, dialect, stream=stream)
             assert text_of(dialect, answered, stream=stream) == NOTHING_SAID
         assert upstream.refused == []
-        assert len(upstream.requests) == 6
+        assert len(upstream.requests) == 7  # the last one is the first again, without the tool
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_repeats_its_call_is_told_once_and_then_loses_the_tool(
+    dialect: str, stream: bool
+) -> None:
+    numbers = iter(range(99))
+
+    def turn(got: Got) -> Script:
+        if withdrawn(got):
+            return says(text("I go on without."))
+        return opening(next(numbers), lines="1-5")(got)
+
+    with Upstream() as upstream:
+        upstream.always = turn
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "I go on without."
+            [written] = turns_of(proxy, answered)
+        assert upstream.refused == []
+        assert [withdrawn(got) for got in upstream.requests] == [False] * 3 + [True]
+        assert "Already shown above" in upstream.requests[2].texts
+        assert "Already shown above" not in upstream.requests[1].texts
+    assert written.usage.expansions == 1
+
+
+@pytest.mark.parametrize("opens", [1, 3])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_opens_and_says_nothing_is_asked_again_without_the_tool(
+    dialect: str, stream: bool, opens: int
+) -> None:
+    turns = [opening_another(n) for n in range(opens)]
+    with Upstream(*turns, says(text("")), says(text("The answer."))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "The answer."
+            [written] = turns_of(proxy, answered)
+        assert upstream.refused == []
+        first, *_, last = upstream.requests
+        assert [withdrawn(got) for got in upstream.requests] == [False] * (opens + 1) + [True]
+        assert last.texts == first.texts, "what was opened is still there"
+    assert written.usage.expansions == opens
+    assert written.usage.input == sum(got.tokens for got in upstream.requests)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_said_something_before_it_opened_is_not_asked_again(
+    dialect: str, stream: bool
+) -> None:
+    turns = [opening(1, text("It is line 3."), lines="1-5"), says(text(""))]
+    with Upstream(*turns) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "It is line 3."
+        assert len(upstream.requests) == 2
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -236,11 +296,17 @@ def test_without_any_room_to_go_on_the_answer_ends_and_is_not_empty(
 
 
 def test_two_calls_of_one_turn_share_what_may_be_opened(stream: bool) -> None:
-    with Upstream(opening(1, calls=2, lines="1-600"), says(text("Read."))) as upstream:
+    def both(got: Got) -> Script:
+        ref = REF.search(got.texts)
+        assert ref
+        lines = ("1-600", "1-599")
+        return says(*(call("expand_ref", {"ref_id": ref[0], "lines": n}, n) for n in lines))
+
+    with Upstream(both, says(text("Read."))) as upstream:
         with running_proxy({"max_expansion_tokens": 2_000}, upstream.url) as proxy:
             asked(proxy, "openai-chat", stream=stream)
         given: list[Any] = upstream.requests[1].value["messages"][-2:]
-        assert [one["tool_call_id"] for one in given] == ["c10", "c11"]
+        assert [one["tool_call_id"] for one in given] == ["1-600", "1-599"]
         assert all("step 0-1" in one["content"] for one in given)
 
 

@@ -7,7 +7,7 @@ told so and goes on with its task; in the last step it cannot call the tool any 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from typing import NamedTuple
 
 import msgspec
@@ -16,12 +16,13 @@ from holdfast.calling.finding import ToolFinder
 from holdfast.cite import count
 from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
-from holdfast.expand import parse_call, recalling
+from holdfast.expand import ExpandOptions, parse_call, recalling
 from holdfast.expand.finding import CALLERS, FINDERS
 from holdfast.faults import Faults
-from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID
+from holdfast.trim.worth import latest_question, words_of
+from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID, SHOWN_ABOVE
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Call, Hidden, continuation
+from holdfast.wire.answers import Call, Hidden, continuation, is_silent
 from holdfast.wire.message import beginning
 from holdfast.wire.thinking import unbound, unbound_turn
 from holdfast.wire.withdrawing import withdraw
@@ -38,9 +39,10 @@ MOST_CALLS = 256
 """Hidden calls of one turn that are answered, ten times the cap on openings. Answering 100,000 held
 the event loop for 40 seconds, and no window has room for the answers."""
 _MOST_TELLINGS = 3
-"""Times that a model is told that it may open no more; with the last one the tool is withdrawn.
+"""Rounds in a row that may bring nothing; with the last one the tool is withdrawn.
 
-Models that were told once sometimes try another ref before they believe it.
+Models that were told once sometimes try another ref before they believe it. A call that only
+repeats an earlier one counts for two: who does that again is in a loop.
 """
 
 Results = tuple[tuple[Call, str], ...]
@@ -49,6 +51,10 @@ Room = Callable[[Conversation], int]
 """Says how many tokens a request may still grow by."""
 MakeRoom = Callable[[Conversation, int], Awaitable[Conversation | None]]
 """Folds a request until it may grow by some tokens; None if that cannot be."""
+
+
+_Shown = tuple[str, ExpandOptions]
+"""A ref, and what of it was opened."""
 
 
 class Caps(NamedTuple):
@@ -76,8 +82,10 @@ class _Part(NamedTuple):
     text: str
     is_opened: bool = True
     """Whether it is content, and no reason why there is none."""
-    is_valid: bool = True
-    """Whether the call could be understood."""
+    is_fruitless: bool = False
+    """Whether the call could not be understood, or found nothing."""
+    is_repeated: bool = False
+    """Whether the same call was answered before in this answer."""
 
 
 class _Answers(NamedTuple):
@@ -86,10 +94,14 @@ class _Answers(NamedTuple):
     results: Results = ()
     tried: int = 0
     """Calls that the caps allowed."""
-    valid: int = 0
-    """Those of them that could be understood."""
+    fruitful: int = 0
+    """Those of them that brought something."""
+    repeated: int = 0
+    """Calls that were answered before."""
     opened: int = 0
     tokens: int = 0
+    shown: Set[_Shown] = frozenset()
+    """All that the model was shown until then, this included."""
 
 
 class _Continued(NamedTuple):
@@ -130,9 +142,18 @@ class Expansions:
         self._make_room = make_room
         self._looked_at: list[Conversation] = []
         """Requests whose room was asked for; the first is the one that went out."""
+        self._question = ""
+        """What the user asked last: searched for where a call finds nothing."""
         self._rounds = 0
         self._tried = 0
         self._tellings = 0
+        self._is_withdrawn = False
+        self._has_spoken = False
+        """The client was given text or a call."""
+        self.is_asked_again = False
+        """The first request went out again, without our tools and what they brought."""
+        self._shown: Set[_Shown] = frozenset()
+        """What the model was shown in this answer."""
         self.used = Expanded()
         """What was opened."""
 
@@ -141,25 +162,47 @@ class Expansions:
     ) -> OpeningStep:
         """Answer the hidden calls of a turn; where they are not alone, it is the client's."""
         self._looked_at.append(sent)
+        self._question = self._question or words_of(latest_question(sent.messages))
         if alone:
             answers, following, turn = await self._fitting(sent, turn, calls)
         else:
             answers, following = await self._answers(calls, self._room(sent) // 2), None
         self._rounds += 1
         self._tried += answers.tried
-        # A call that could not be understood is told what is wrong; the same again and again is
-        # what a model does that will not get it right.
-        self._tellings = 0 if answers.valid else self._tellings + 1
-        if following is not None and self._tellings == _MOST_TELLINGS:
-            following = withdraw(following, self._hidden)
-        if self._tellings > _MOST_TELLINGS:  # it calls what it cannot call: no end of that
-            following = None
+        self._shown = answers.shown
+        self._has_spoken |= not is_silent(turn, sent.dialect, self._hidden)
+        # A call that brings nothing is told why; the same again and again is what a model does
+        # that will not get it right.
+        if answers.fruitful:
+            self._tellings = 0
+        else:
+            self._tellings += 2 if answers.repeated == len(calls) else 1
+        if following is not None and self._tellings >= _MOST_TELLINGS:
+            # It calls what it cannot call: no end of that.
+            following = None if self._is_withdrawn else withdraw(following, self._hidden)
+            self._is_withdrawn = True
         self.used = Expanded(
             self.used.calls + answers.opened,
             self.used.tokens + answers.tokens,
             self.used.rounds + (following is not None),
         )
+        if following is None and alone:
+            following = self.ask_again()
         return OpeningStep(answers.results, following, turn)
+
+    def ask_again(self, turn: tuple[bytes, ...] = ()) -> Conversation | None:
+        """Return the first request without our tools, once, if the answer would be empty.
+
+        `turn` is the model's last one. Small models open parts and then end their turn without a
+        word; asked again without the tool, seven of nine answered from the citation.
+        """
+        first = self._looked_at[0]
+        if turn and not is_silent(turn, first.dialect, self._hidden):
+            self._has_spoken = True
+        if self._has_spoken or self.is_asked_again:
+            return None
+        self.is_asked_again = True
+        return withdraw(first, self._hidden)
 
     def end(self) -> None:
         """Nothing more is opened: break what refers to itself, so that the memory is free at once.
@@ -236,26 +279,30 @@ class Expansions:
 
     async def _answers(self, calls: Sequence[Call], room: int) -> _Answers:
         """What each call is answered; never silence."""
-        results: list[tuple[Call, str]] = []
-        tried = valid = opened = used = 0
+        answers = _Answers()
+        shown = set(self._shown)
         for n, call in enumerate(calls):
-            left = self._caps.tokens - self.used.tokens - used
+            left = self._caps.tokens - self.used.tokens - answers.tokens
             share = min(left, room) // (len(calls) - n)
-            why = self._reached(self._tried + tried, left)
+            why = self._reached(self._tried + answers.tried, left)
             if not why and share < _LEAST_ROOM:
                 why = "there is no room left in the context window"
             if why:
-                part = _Part(NO_MORE.format(why=why), is_opened=False, is_valid=False)
+                part = _Part(NO_MORE.format(why=why), is_opened=False, is_fruitless=True)
             else:
-                part = await self._opened(call, share)
+                part = await self._opened(call, share, shown)
             tokens = count(part.text)
             room -= tokens
-            results.append((call, part.text))
-            tried += not why
-            valid += part.is_valid
-            opened += part.is_opened
-            used += 0 if why else tokens
-        return _Answers(tuple(results), tried, valid, opened, used)
+            answers = _Answers(
+                (*answers.results, (call, part.text)),
+                answers.tried + (not why),
+                answers.fruitful + (not part.is_fruitless),
+                answers.repeated + part.is_repeated,
+                answers.opened + part.is_opened,
+                answers.tokens + (0 if why else tokens),
+                shown,
+            )
+        return answers
 
     def _reached(self, calls: int, left: int) -> str:
         """Which cap is reached, in the words that the model is told; nothing if none is."""
@@ -267,24 +314,29 @@ class Expansions:
             return f"{self._caps.tokens:,} tokens were opened"
         return ""
 
-    async def _opened(self, call: Call, most: int) -> _Part:
+    async def _opened(self, call: Call, most: int, shown: set[_Shown]) -> _Part:
         """Return what a call is answered; after an internal error the model is told so."""
         with self._faults.caught("expansion"):
-            return await self._opened_part(call, most)
+            return await self._opened_part(call, most, shown)
         return _Part(NOT_OPENED, is_opened=False)
 
-    async def _opened_part(self, call: Call, most: int) -> _Part:
+    async def _opened_part(self, call: Call, most: int, shown: set[_Shown]) -> _Part:
         try:
             if call.name in (recalling.NAME, recalling.OTHER_NAME):
                 return await self._recalled(recalling.parse_query(call.arguments), most)
             if self._finder is not None and call.name in FINDERS | CALLERS:
                 return _Part(await self._finder.answer(call, most))
-            ref, options = parse_call(call.arguments)
+            ref, options = parse_call(call.arguments, self._question)
+            if (ref, options) in shown:
+                return _Part(SHOWN_ABOVE, is_opened=False, is_fruitless=True, is_repeated=True)
             capped = msgspec.structs.replace(options, max_tokens=min(options.max_tokens, most))
             expansion = await self._engine.expand_ref(ref, capped, opener=call.name)
-            return _Part(expansion.text, is_opened=not expansion.reason)
+            is_missed = bool(expansion.reason)
+            if not is_missed:
+                shown.add((ref, options))
+            return _Part(expansion.text, is_opened=not is_missed, is_fruitless=is_missed)
         except ExpandError as error:
-            return _Part(f"[{error}]", is_opened=False, is_valid=False)
+            return _Part(f"[{error}]", is_opened=False, is_fruitless=True)
         except StoreError:
             return _Part(NO_STORE, is_opened=False)
 

@@ -216,15 +216,25 @@ class Exchange:
     ) -> Conversation | None:
         hidden = [call for call in asked if self._is_hidden(call.name)]
         if not hidden or sent is None:
-            if self._hops:
-                self._hops.append(Hop(turn))
-            return None
+            return self._last_turn(turn) if self._hops else None
         own = with_own_ids(turn, sent, self._is_hidden)
         hidden = [c for c in turn_calls(own, self._transport.dialect) if self._is_hidden(c.name)]
         alone = len(hidden) == len(asked)
         step = await self._opening.step(sent, own, hidden, alone=alone)
-        self._hops.append(Hop(step.turn, step.results))
+        if self._opening.is_asked_again:
+            self._hops.clear()
+        else:
+            self._hops.append(Hop(step.turn, step.results))
         return step.following
+
+    def _last_turn(self, turn: tuple[bytes, ...]) -> Conversation | None:
+        """Keep the turn that ends an answer; return the first request again if it is empty."""
+        again = self._opening.ask_again(turn)
+        if again is not None:
+            self._hops.clear()
+        else:
+            self._hops.append(Hop(turn))
+        return again
 
     def _keep_id(self, id_: str) -> None:
         self._first_id = self._first_id or id_

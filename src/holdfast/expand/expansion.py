@@ -15,6 +15,7 @@ from holdfast.voice import bracketed, fenced, inline, item
 Count = Callable[[str], int]
 """Text → tokens."""
 
+LONGEST_REF = 100
 _LONGEST_WHERE = 30
 _LONGEST_NOTE = 60
 """In tokens."""
@@ -89,7 +90,7 @@ class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
 def frame(ref_id: str, note: str, *, plain: bool, opener: str, count: Count) -> PageFrame:
     """The lines around a content, of bounded length."""
     short = shorten(note, _LONGEST_NOTE, count)
-    return PageFrame(ref_id=ref_id[:100], note=short, plain=plain, opener=opener[:100])
+    return PageFrame(ref_id=ref_id[:LONGEST_REF], note=short, plain=plain, opener=opener[:100])
 
 
 def shorten_where(where: str, count: Count) -> str:

@@ -5,13 +5,12 @@ misses: after expansion. Each text gives the reason and the next step.
 
 from __future__ import annotations
 
-from holdfast.expand.expansion import Count, Expansion, miss
+from holdfast.expand.expansion import LONGEST_REF, Count, Expansion, miss
 from holdfast.expand.tool import NAME
 from holdfast.store.records import RefInfo
 from holdfast.store.refs import parse
 from holdfast.voice import WAS, bracketed
 
-_LONGEST_REF = 100
 _LONGEST_NAME = 64
 _FORM = "ref:kind:0123456789abcdef"
 _REMOVED = "its time was over and it was removed"
@@ -20,13 +19,13 @@ _DAMAGED = "what is stored is not what was stored, so it is not served"
 
 def missing(ref: str, info: RefInfo | None, *, count: Count) -> Expansion:
     """Why a ref cannot be opened: it is unknown, removed or damaged."""
-    name = info.ref_id if info is not None else ref.strip()[:_LONGEST_REF]
+    name = info.ref_id if info is not None else ref.strip()[:LONGEST_REF]
     if info is not None:
         reason = _DAMAGED if info.state == "damaged" else _REMOVED
         step = f"{_what(info)}Call {_origin(info)} again to get it anew."
     elif parse(ref) is None:
         reason = "this is not a ref"
-        step = f"A ref looks like {_FORM}; copy it from the conversation as it stands."
+        step = f'Copy a ref from the conversation as it stands: {{"ref_id": "{_FORM}"}}.'
     else:
         reason = "no content is stored under this ref"
         step = "Check it against the conversation; if it is right, call the original tool again."

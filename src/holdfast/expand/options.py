@@ -53,6 +53,8 @@ class ExpandOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     around: str = ""
     """A line number, a place as citations name it, or words of the content: what surrounds it."""
     max_tokens: int = DEFAULT_TOKENS
+    otherwise: tuple[ExpandOptions, ...] = ()
+    """What to open instead where nothing is found, in order: a call may be read in several ways."""
 
     @classmethod
     def parse(cls, value: object) -> ExpandOptions:
@@ -61,12 +63,12 @@ class ExpandOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
             return value
         given = _given(value)
         flat = {name: given.pop(name) for name in ("offset", "limit") if name in given}
-        unknown = [name for name in given if name not in _READERS]
+        unknown = [name for name in given if name not in READERS]
         if unknown:
             raise ExpandError(
-                "an option is unknown", where="options", fix=f"Use {', '.join(_READERS)}."
+                "an option is unknown", where="options", fix=f"Use {', '.join(READERS)}."
             )
-        read = {name: _READERS[name](name, raw) for name, raw in given.items()}
+        read = {name: READERS[name](name, raw) for name, raw in given.items()}
         if flat:
             if "slice" in read:
                 raise _contradiction("slice", *flat)
@@ -87,6 +89,7 @@ class ExpandOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     def to_dict(self) -> dict[str, Any]:
         """The options as a model would write them, defaults left out."""
         values: dict[str, Any] = msgspec.to_builtins(self)
+        values.pop("otherwise", None)
         if self.lines is not None:
             values["lines"] = _written(self.lines)
         if self.fields:
@@ -223,7 +226,7 @@ def _written(lines: tuple[int, int | None]) -> str:
     return f"{first}-{last if last is not None else ''}"
 
 
-_READERS: dict[str, Any] = {
+READERS: dict[str, Any] = {
     "lines": _lines,
     "page": _page,
     "path": _text,

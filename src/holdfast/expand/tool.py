@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import ExpandError
-from holdfast.expand.options import ExpandOptions
 from holdfast.wire.blocks import Tool
 from holdfast.wire.reader import dialect_named
 
@@ -56,29 +55,6 @@ def write(dialect: str, tool: Tool) -> dict[str, Any]:
     # The dialects' writers share our parameters; what a caller changes must not reach the next.
     entry: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(tools[0]))
     return entry
-
-
-def parse_call(arguments: object) -> tuple[str, ExpandOptions]:
-    """The ref and the options of a call, from its arguments as JSON text or as a value.
-
-    Options may stand beside `ref_id` or in an object `options`. Models that guess write `ref` or
-    `id`.
-    """
-    given = read_arguments(arguments)
-    names = [name for name in ("ref_id", "ref", "id") if name in given]
-    ref = given.pop(names[0]) if names else None
-    if not isinstance(ref, str) or not ref.strip():
-        raise ExpandError(
-            "ref_id is missing",
-            where="ref_id",
-            fix='Give the ref as the citation shows it: {"ref_id": "ref:…"}.',
-        )
-    inside = given.pop("options", None)
-    if inside and not given:
-        return ref.strip(), ExpandOptions.parse(inside)
-    if isinstance(inside, dict):
-        given = {**inside, **given}
-    return ref.strip(), ExpandOptions.parse(given)
 
 
 def read_arguments(arguments: object) -> dict[str, Any]:

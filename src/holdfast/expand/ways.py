@@ -8,10 +8,11 @@ of its own fields, lines that it reaches to; so that the first thing a model tri
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 
 from holdfast.document import Document, Reading, Rows, step
-from holdfast.expand.options import DEFAULT_TOKENS
+from holdfast.expand.options import DEFAULT_TOKENS, ExpandOptions
 
 _OFFSET, _LIMIT = 10, 5
 _FIRST_LINE, _LAST_LINE = 40, 80
@@ -36,6 +37,20 @@ def ways(content: Reading, tokens: int, visible: str) -> list[str]:
     if content.line_count > 1:
         return [_lines(content), _PATTERN, _QUERY]
     return [*(["page=2"] if has_pages else []), _PATTERN, _QUERY]
+
+
+def is_example(options: ExpandOptions, content: Reading) -> bool:
+    """Return whether options only repeat what a citation of this content offers as examples."""
+    parts = []
+    if options.path:
+        parts.append(f"path={json.dumps(options.path, ensure_ascii=False)}")
+    if options.fields:
+        parts.append(f"fields={json.dumps(options.fields, ensure_ascii=False)}")
+    if options.slice:
+        parts.append(f"offset={options.slice.offset}, limit={options.slice.limit}")
+    if options.lines:
+        parts.append(f'lines="{options.lines[0]}-{options.lines[1]}"')
+    return bool(parts) and set(parts) <= set(ways(content, sys.maxsize, content.text))
 
 
 def _structured(content: Reading, visible: str) -> Iterator[str]:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 
 from holdfast.cite import BRIEF, CitingRules, count
 from holdfast.errors import ExpandError
+from holdfast.expand.calls import parse_call
 from holdfast.expand.options import MOST_TOKENS
-from holdfast.expand.tool import parse_call
 from holdfast.store.refs import REF
 from holdfast.trim.standing import edits_of, originals_of, refs_of
 from holdfast.wire import Message, ToolCall

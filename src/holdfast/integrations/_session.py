@@ -24,7 +24,7 @@ from holdfast.errors import (
     HoldfastError,
     StoreError,
 )
-from holdfast.expand.tool import parse_call
+from holdfast.expand.calls import parse_call
 from holdfast.fitting import FitOptions, Fitted
 from holdfast.integrations._host import Host, log
 from holdfast.integrations._thread import BY_OBJECT, Form, Memo, Thread, span_of

@@ -19,7 +19,8 @@ from holdfast.condense.condenser import Passage
 from holdfast.condense.relevance import rank
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
-from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS, parse_call
+from holdfast.expand.calls import parse_call
+from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
 from holdfast.store import RefInfo
 from holdfast.tokens import count
 from holdfast.toolbox.checking import problems

@@ -131,11 +131,15 @@ class _JoinedStream:
                 )
                 async with aclosing(self._rounds(relay, reply)) as rounds:
                     async for out in rounds:
-                        yield self._given(out)
+                        with self._faults.caught("relay"):
+                            self._add_given(out)
+                        yield out
                 if not self._is_raw:
                     status = 502 if relay.broken else status  # it ended early, and so does ours
                     for out in relay.close():
-                        yield self._given(out)
+                        with self._faults.caught("relay"):
+                            self._add_given(out)
+                        yield out
                     return
             if not self._has_end:
                 async with aclosing(self._begun_anew()) as rest:
@@ -156,13 +160,12 @@ class _JoinedStream:
             with self._faults.caught("record"):
                 self._end(status)
 
-    def _given(self, out: bytes) -> bytes:
-        """Return a piece for the client, and keep it if the whole answer may be given again."""
+    def _add_given(self, piece: bytes) -> None:
+        """Count a piece that the client gets, and keep it for the answer cache."""
         self._has_begun = True
-        self._blocks += out.count(_BLOCK_START)
+        self._blocks += piece.count(_BLOCK_START)
         with self._faults.caught("answer cache"):
-            self._handling.remembering.add(out)
-        return out
+            self._handling.remembering.add(piece)
 
     def _end(self, status: int) -> None:
         """Write down how the stream ended, and keep the answer if it may be given again."""
@@ -192,20 +195,27 @@ class _JoinedStream:
     async def _rounds(self, relay: Relay, reply: Reply) -> AsyncGenerator[bytes]:
         first = sent = self._prepared.sent
         while True:
-            async with aclosing(self._chunks(relay, reply)) as chunks:
+            async with aclosing(reply.chunks()) as chunks:
                 last: Sequence[bytes] = ()
-                async for chunk in chunks:
-                    fed = None
-                    with self._faults.caught("relay"):
-                        fed = await self._fed(relay, chunk)
-                    fed = fed or self._unread(relay, chunk)
-                    if fed.hides:
-                        return
-                    if fed.over:
-                        last = fed.pieces
-                        break
-                    if fed.pieces:  # as one piece: a chunk may hold thousands of events
-                        yield b"".join(fed.pieces)
+                try:
+                    async for chunk in chunks:
+                        fed = None
+                        with self._faults.caught("relay"):
+                            fed = await self._fed(relay, chunk)
+                        fed = fed or self._unread(relay, chunk)
+                        if fed.hides:
+                            return
+                        if fed.over:
+                            last = fed.pieces
+                            break
+                        if fed.pieces:  # as one piece: a chunk may hold thousands of events
+                            yield b"".join(fed.pieces)
+                except Exception as error:
+                    # Gemini's streams have no last event: the client may hold the whole answer when
+                    # reading on fails, and would get its calls twice if the request went out again.
+                    if not (is_internal(error) and relay.has_end):
+                        raise
+                    self._faults.add("relay", error)
                 end = await self._round_end(relay, sent)
                 for out in (*last, *end.pieces):
                     yield out
@@ -222,19 +232,6 @@ class _JoinedStream:
             reply = await self._next_reply(sent)
             for out in relay.continue_with():
                 yield out
-
-    async def _chunks(self, relay: Relay, reply: Reply) -> AsyncGenerator[bytes]:
-        """Yield the upstream's chunks; an internal error after the answer's end only ends them."""
-        try:
-            async with aclosing(reply.chunks()) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        except Exception as error:
-            # Gemini's streams have no last event: the client may hold the whole answer when
-            # reading on fails, and would get its calls twice if the request went out again.
-            if not (is_internal(error) and relay.has_end):
-                raise
-            self._faults.add("relay", error)
 
     async def _fed(self, relay: Relay, chunk: bytes) -> _Fed:
         """Read a chunk; an event of many megabytes is read off the event loop."""

@@ -97,9 +97,9 @@ class HiddenCalls:
         hidden = await self._off_loop(asked, partial(self._hidden_among, asked))
         if not hidden:
             self._count_uses(asked)
-            if self.hops:
-                self.hops.append(Hop(await self._off_loop(asked, turn_of)))
-            return None
+            if not self.hops:
+                return None
+            return self._last_turn(await self._off_loop(asked, turn_of))
         if len(hidden) > MOST_CALLS:
             return self._refused(sent, len(hidden), alone=len(hidden) == len(asked))
         turn = with_own_ids(turn_of(), sent, self.is_hidden)
@@ -113,8 +113,20 @@ class HiddenCalls:
             self.hops.append(Hop(turn, handed=dict(handed)))
             return None
         step = await expansions.step(sent, turn, hidden, alone=len(hidden) == len(calls))
-        self.hops.append(Hop(step.turn, step.results, dict(handed)))
+        if expansions.is_asked_again:
+            self.hops.clear()
+        else:
+            self.hops.append(Hop(step.turn, step.results, dict(handed)))
         return step.following
+
+    def _last_turn(self, turn: tuple[bytes, ...]) -> Conversation | None:
+        """Keep the turn that ends an answer; return the first request again if it is empty."""
+        again = self.expansions.ask_again(turn) if self.expansions is not None else None
+        if again is not None:
+            self.hops.clear()
+        else:
+            self.hops.append(Hop(turn))
+        return again
 
     def _hidden_among(self, calls: Sequence[Call]) -> list[Call]:
         return [call for call in calls if self.is_hidden(call.name)]
@@ -126,7 +138,10 @@ class HiddenCalls:
         """
         log.warning(Fields(event="too_many_calls", calls=calls, most=MOST_CALLS))
         self._refusals += 1
-        return withdraw(sent, self.is_hidden) if alone and self._refusals == 1 else None
+        if alone and self._refusals == 1:
+            return withdraw(sent, self.is_hidden)
+        self.hops.clear()  # they would lack their last turn when the client goes on
+        return None
 
     async def _off_loop(self, calls: Sequence[Call], work: Callable[[], _T]) -> _T:
         """Work on a turn with some calls; with many of them off the event loop."""

@@ -79,6 +79,28 @@ def split(turn: Sequence[bytes], dialect: str, hidden: Hidden) -> tuple[bytes, .
     return tuple(encode(message) for message in shown if message is not None)
 
 
+def is_silent(turn: Sequence[bytes], dialect: str, hidden: Hidden) -> bool:
+    """Return whether a client sees neither text nor a call of an assistant's turn."""
+    return not any(_speaks(decode(message), dialect) for message in split(turn, dialect, hidden))
+
+
+def _speaks(message: Any, dialect: str) -> bool:
+    """Return whether a message holds more than reasoning and blanks."""
+    if dialect == "openai-responses" and message.get("type", "message") != "message":
+        return bool(message["type"] != "reasoning")
+    if message.get("tool_calls") or message.get("refusal"):
+        return True
+    parts = message.get("parts") or message.get("content") or ()
+    if isinstance(parts, str):
+        return bool(parts.strip())
+    return any(
+        bool(str(part["text"]).strip()) and not part.get("thought")
+        if "text" in part
+        else part.get("type") not in ("thinking", "redacted_thinking")
+        for part in dicts(parts)
+    )
+
+
 def continuation(
     conversation: Conversation, turn: Sequence[bytes], results: Sequence[tuple[Call, str]]
 ) -> Conversation:
