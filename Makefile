@@ -31,7 +31,7 @@ PROFILE := tests/test_imports.py tests/test_public_api.py \
 HARDENING := tests/hardening tests/researching tests/store/test_crash.py tests/store/test_postgres_crash.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test pythons browser clients mcp check format docs site bench worse fuzz harden mutate dist lock clean
+.PHONY: help run test pythons browser clients mcp check format docs site bench worse fuzz harden mutate scopes dist lock clean
 
 help: ## show this help
 	@echo "Holdfast: every call fits; nothing is lost."
@@ -93,6 +93,9 @@ harden: $(READY) ## run all hardening campaigns in full, with a table (HARDEN_SE
 
 mutate: $(READY) ## put faults into the code and list those that no test notices (MUTATE_SAMPLE=200)
 	@$(BIN)/python tools/mutate.py --sample $(MUTATE_SAMPLE) $(ARGS)
+
+scopes: $(READY) ## drop each scope condition of the stores' SQL; a test must notice each
+	@$(BIN)/python tools/mutate_sql.py $(ARGS)
 
 dist: $(READY) ## build the wheel, and try it, each extra and the steps of the image alone
 	@$(BIN)/python -m hatchling build

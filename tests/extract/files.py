@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
+from collections.abc import Callable, Mapping
 
 import docx
 
@@ -78,3 +79,46 @@ def epub(*chapters: str, title: str = "A book") -> bytes:
         for n, chapter in enumerate(chapters):
             archive.writestr(f"OEBPS/c {n}.xhtml", f"<html><body>{chapter}</body></html>")
     return out.getvalue()
+
+
+def zipped(members: Mapping[str, str | bytes]) -> bytes:
+    """A zip of members."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def word_with(body: str, styles: Callable[[bytes], bytes] = bytes) -> bytes:
+    """A Word file with XML before its heading, and with changed styles."""
+    with zipfile.ZipFile(io.BytesIO(word())) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    start = b"<w:body>"
+    members["word/document.xml"] = members["word/document.xml"].replace(
+        start, start + body.encode(), 1
+    )
+    members["word/styles.xml"] = styles(members["word/styles.xml"])
+    return zipped(members)
+
+
+def cell(text: str, properties: str = "") -> str:
+    """A table cell in the XML of Word."""
+    paragraph = f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>"
+    return f"<w:tc><w:tcPr>{properties}</w:tcPr>{paragraph}</w:tc>"
+
+
+def shared_pdf(line: str, times: int) -> bytes:
+    """A PDF whose page tree lists one page again and again."""
+    drawn = _drawn(line)
+    return _assembled(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b"4 0 R " * times, times),
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 5 0 R "
+            b"/Resources << /Font << /F1 3 0 R >> >> >>",
+            b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(drawn), drawn),
+            b"<< /Title () >>",
+        ]
+    )

@@ -156,6 +156,7 @@ async def era(
         try:
             yield Era(service, provider)
         finally:
+            await service.health.close()
             await service.drain()
 
 

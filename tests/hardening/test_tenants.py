@@ -31,6 +31,7 @@ from holdfast.store.queue import Job, JobQueue, NewJob
 from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
 from holdfast.store.tool_shelf import StoredTool, ToolShelf
 from holdfast.store.turn_shelf import IndexedTurn, NewTurn, TurnFilter, TurnShelf
+from holdfast.store.usage_ledger import Amount, Reservation, UsageLedger
 from holdfast.surfaces.proxy.routes import PREFIXES
 from holdfast.surfaces.proxy.server import application
 from tests.hardening.asks import Asked
@@ -180,6 +181,17 @@ async def _number_of_tools(store: Store, scope: Scope) -> int:
     return (await store.tools.stamp(scope)).tools
 
 
+def _reservation(chance: random.Random) -> Reservation:
+    """One of few, so that tokens meet; each is new, for a token is made once."""
+    return Reservation(
+        token=f"{chance.choice('xy')}{chance.random()}" if chance.random() < 0.7 else "x",
+        day=7,
+        most=Amount(chance.randrange(40), 0.5),
+        least=Amount(1, 0.25),
+        expires_at=chance.choice([50.0, 90.0]),
+    )
+
+
 CALLS: dict[str, Call] = {
     "put": _put,
     "get": lambda store, scope, chance: store.get(scope, *_names(chance)),
@@ -253,6 +265,14 @@ CALLS: dict[str, Call] = {
         scope, chance.choice(["", "j"])
     ),
     "journal.forget": lambda store, scope, chance: store.journal.forget(scope, chance.choice("jk")),
+    "ledger.day_use": lambda store, scope, _: store.ledger.day_use(scope, 7),
+    "ledger.reserve": lambda store, scope, chance: store.ledger.reserve(
+        scope, _reservation(chance), Amount(90, 9.0), chance.choice([0.0, 60.0])
+    ),
+    "ledger.renew": lambda store, scope, chance: store.ledger.renew(scope, chance.choice("xy"), 99),
+    "ledger.settle": lambda store, scope, chance: store.ledger.settle(
+        scope, _reservation(chance), Amount(chance.randrange(9), 0.5)
+    ),
     "add_turn": _add_turn,
     "turns": lambda store, scope, _: store.turns(scope),
     "messages": lambda store, scope, _: store.messages(scope, sorted(named(*_MESSAGES))),
@@ -329,6 +349,7 @@ def test_every_method_that_a_scope_is_given_to_is_asked() -> None:
             ("answers.", AnswerShelf),
             ("tools.", ToolShelf),
             ("journal.", JournalShelf),
+            ("ledger.", UsageLedger),
         )
         for name, method in inspect.getmembers(kind, inspect.isfunction)
         if "scope" in inspect.signature(method).parameters

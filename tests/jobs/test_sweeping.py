@@ -66,6 +66,25 @@ def test_sessions_that_nobody_uses_are_closed_only_if_that_is_asked_for() -> Non
     asyncio.run(work())
 
 
+def test_sessions_older_than_retain_days_are_deleted_by_the_sweep() -> None:
+    async def work() -> None:
+        clock = Clock()
+        store = MemoryStore(clock=clock)
+        await store.put(HERE, [content("left")])
+        await store.add_turn(HERE, turn(1), session(updated_at=clock.now), {})
+        clock.advance(30 * DAY + 1)
+        new = HERE.of("new")
+        await store.add_turn(new, turn(1), session("new", updated_at=clock.now), {})
+        await swept(store, clock)
+        assert await store.session(HERE) is not None
+        clock.advance(DAY)
+        await swept(store, clock, retain_days=30.0)
+        assert [record.session for record in await store.sessions(HERE)] == ["new"]
+        assert await store.refs(HERE.of("")) == []
+
+    asyncio.run(work())
+
+
 def test_jobs_that_are_long_over_are_forgotten() -> None:
     async def work() -> None:
         clock = Clock()

@@ -13,6 +13,7 @@ from holdfast import privacy
 from holdfast.privacy import Finding, find, flags, mask
 from holdfast.privacy.detector import Detector
 from holdfast.privacy.detectors import DETECTORS
+from tests.privacy.formats import sample
 from tests.privacy.made import HARMLESS, IN_CONTEXT, PEM, PERSONAL, SECRETS, run
 
 ANYTHING = st.text(st.characters(exclude_categories=()))
@@ -42,6 +43,7 @@ def test_hashes_ids_times_and_placeholders_are_not_flagged(text: str) -> None:
 
 def test_every_kind_has_an_example() -> None:
     examples = {kind for kind, *_ in [*SECRETS, *PERSONAL, *IN_CONTEXT]}
+    examples |= {kind for _, line in sample(1) for kind in flags(find(line))}
     assert examples == {detector.kind for detector in DETECTORS}
 
 

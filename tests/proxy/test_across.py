@@ -206,10 +206,23 @@ def test_what_cannot_be_carried_is_told() -> None:
         assert "logit_bias" in turn.edits[-1].why
 
 
-def test_a_history_that_another_provider_holds_is_refused_and_not_left_out() -> None:
+@pytest.mark.parametrize(
+    ("dialect", "held"),
+    [
+        ("openai-responses", {"previous_response_id": "resp_1"}),
+        ("openai-responses", {"conversation": "conv_1"}),
+        ("openai-responses", {"conversation": {"id": "conv_1"}}),
+        ("openai-responses", {"prompt": {"id": "pmpt_1"}}),
+        ("gemini", {"cachedContent": "cachedContents/1"}),
+    ],
+)
+def test_a_history_that_another_provider_holds_is_refused_and_not_left_out(
+    dialect: str, held: dict[str, Any]
+) -> None:
     with across("anthropic", says(text("Hello."))) as (proxy, other):
-        body = {"model": "gpt-5", "input": "And then?", "previous_response_id": "resp_1"}
-        answered = ask(proxy.url + path_of("openai-responses"), body, HEADERS)
+        body = json.loads(request_in(dialect, chat("short"))) | held
+        answered = ask(proxy.url + path_of(dialect), body, HEADERS)
         assert answered.status == 400
+        assert next(iter(held)) in answered.body.decode()
         assert "the history is held by a provider that is not other" in answered.body.decode()
         assert not other.requests

@@ -8,11 +8,10 @@ from typing import Any
 import openai
 import pytest
 
-from holdfast.engine import Holdfast
 from holdfast.settings import Settings
-from holdfast.store import Scope, SessionRecord, Turn
+from holdfast.store import Scope
 from holdfast.store.memory import MemoryStore
-from holdfast.store.records import TurnUsage
+from holdfast.store.usage_ledger import Amount
 from holdfast.surfaces.proxy.allowance import AllowanceError, Allowances
 from tests.fitting.test_citing import chat
 from tests.proxy.gatekeeper import KEY
@@ -56,39 +55,48 @@ def test_the_sdk_takes_it_for_a_rate_limit() -> None:
                 client.chat.completions.create(model="gpt-4o", messages=messages)
 
 
-async def turn_of(engine: Holdfast, number: int, at: float, tokens: int, dollars: float) -> None:
-    usage = TurnUsage(input=tokens, cost=dollars)
-    turn = Turn(number=number, model="gpt-4o", started_at=at, usage=usage)
-    await engine.store.add_turn(engine.session("s").scope, turn, SessionRecord(session="s"), {})
-
-
 def test_yesterday_does_not_count_and_nothing_is_lost_in_a_restart() -> None:
     async def main() -> None:
-        now = [NOON]
-        engine = Holdfast(MemoryStore(), Scope("u", "w"))
-        await turn_of(engine, 1, NOON - 86_400, 1_000, 1.0)
-        await turn_of(engine, 2, NOON - 3_600, 85, 0.085)
-        allowances = Allowances(Settings(daily_tokens=100, daily_dollars=1), lambda: now[0])
-        assert await allowances.check(engine) == "85 of 100 tokens of this day are used"
-        await turn_of(engine, 3, NOON, 15, 0.015)
-        now[0] += 31
+        now, store = [NOON], MemoryStore()
+        scopes = [Scope("u", "w")]
+
+        def allowances() -> Allowances:
+            settings = Settings(daily_tokens=100, daily_dollars=1)
+            return Allowances(settings, store, lambda: now[0])
+
+        async def use(tokens: int) -> None:
+            holds = await allowances().reserve(scopes, Amount(tokens), Amount())
+            await allowances().settle(holds, Amount(tokens, tokens / 1_000))
+
+        now[0] = NOON - 86_400
+        await use(1_000)
+        now[0] = NOON - 3_600
+        await use(85)
+        now[0] = NOON
+        assert await allowances().check(scopes) == "85 of 100 tokens of this day are used"
+        await use(15)
         with pytest.raises(AllowanceError, match="100 of 100 tokens") as refusal:
-            await allowances.check(engine)
+            await allowances().check(scopes)
         assert refusal.value.where == "daily_tokens"
-        now[0] += 43_200
-        assert await allowances.check(engine) == ""
+        now[0] = NOON + 43_199
+        with pytest.raises(AllowanceError, match="100 of 100 tokens"):
+            await allowances().reserve(scopes, Amount(1), Amount())
+        now[0] = NOON + 43_200
+        assert await allowances().check(scopes) == "", "at midnight the day begins with nothing"
+        await use(5)
 
     asyncio.run(main())
 
 
 def test_dollars_end_a_day_too() -> None:
     async def main() -> None:
-        engine = Holdfast(MemoryStore(), Scope("u", "w"))
-        allowances = Allowances(Settings(daily_dollars=0.5), lambda: NOON)
-        assert await allowances.check(engine) == ""
-        allowances.add(engine, TurnUsage(input=10**9, cost=0.5))
+        scopes = [Scope("u", "w")]
+        allowances = Allowances(Settings(daily_dollars=0.5), MemoryStore(), lambda: NOON)
+        assert await allowances.check(scopes) == ""
+        holds = await allowances.reserve(scopes, Amount(10**9, 0.1), Amount())
+        await allowances.settle(holds, Amount(10**9, 0.5))
         with pytest.raises(AllowanceError, match=r"\$0.50 of \$0.50") as refusal:
-            await allowances.check(engine)
+            await allowances.check(scopes)
         assert refusal.value.where == "daily_dollars"
 
     asyncio.run(main())

@@ -104,6 +104,44 @@ def test_a_session_is_deleted_with_what_only_it_used() -> None:
         assert view(running, page).status == 200
 
 
+def test_the_checked_sessions_of_the_list_are_deleted_and_no_others() -> None:
+    with running_proxy() as running:
+        for number, name in enumerate([NAME, "second", "stays"]):
+            demo.tool_turns(running, name, [demo.build_log(number)])
+        tags = Seen(view(running, links.sessions()).body.decode()).tags
+        boxes = [about["value"] for tag, about in tags if about.get("type") == "checkbox"]
+        assert sorted(map(str, boxes)) == sorted(map(links.choice, (NAME, "second", "stays")))
+        [form] = forms(running, links.sessions())
+        assert form["action"] == links.delete_sessions()
+        chosen = urlencode([("session", links.choice(name)) for name in (NAME, "second", "gone")])
+        own = {"origin": running.url, "content-type": "application/x-www-form-urlencoded"}
+        answered = ask(running.url + links.delete_sessions(), chosen.encode(), own)
+        assert (answered.status, answered.headers["location"]) == (303, "/sessions")
+        engine = running.service.engine
+        left = running.do(engine.store.sessions(engine.scope))
+        assert [record.session for record in left] == ["stays"]
+        assert NAME not in {session.scope.session for session in engine.live}
+        foreign = {**own, "origin": "http://evil.example"}
+        every = urlencode([("session", links.choice("stays"))]).encode()
+        assert ask(running.url + links.delete_sessions(), every, foreign).status == 403
+        assert ask(running.url + links.delete_sessions(), b"", own).status == 303
+        assert len(running.do(engine.store.sessions(engine.scope))) == 1
+
+
+def test_nobody_deletes_sessions_of_others_by_list() -> None:
+    tokens = {"ann": "a" * 40, "bob": "b" * 40}
+    with running_proxy({"serve_tokens": tokens, "tenant_by": "key"}) as running:
+        for token in tokens.values():
+            demo.tool_turns(running, "s", [demo.build_log(1)], headers={"x-holdfast-token": token})
+        ann = cookie_of(logs_in(running, tokens["ann"]))
+        for tenant in ("bob", "team-bob"):
+            choice = links.choice("s", tenant)
+            assert send(running, links.delete_sessions(), ann, session=choice).status == 404
+        assert send(running, links.delete_sessions(), session=links.choice("s")).status == 401
+        bob = running.do(running.service.tenants.engine("team-bob"))
+        assert running.do(bob.store.session(bob.scope.of("s"))) is not None
+
+
 def test_no_page_is_changed_by_reading_it_nor_by_pages_of_other_sites(busy: Running) -> None:
     for path in (links.delete("nightly-build"), links.put_back("nightly-build")):
         assert ask(busy.url + path).status in (404, 405)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from starlette.routing import Route
 
 from holdfast.settings import Settings
-from holdfast.surfaces.proxy.login import COOKIE, LIFE_SECONDS, MOST_TRIES, Logins, cookie_header
+from holdfast.surfaces.proxy.login import (
+    COOKIE,
+    LIFE_SECONDS,
+    MOST_HEADER_TRIES,
+    MOST_TRIES,
+    Logins,
+    cookie_header,
+)
+from holdfast.surfaces.proxy.server import application
 from tests.fitting.test_citing import chat
 from tests.proxy.harness import Answered, Running, ask, path_of, request_in, running_proxy
 
@@ -202,3 +212,57 @@ def test_tries_are_forgotten_after_a_minute_and_for_many_addresses() -> None:
     for n in range(2_000):
         logins.begin("wrong", f"address {n}")
     assert len(logins._failed) <= 1_000
+
+
+def test_a_made_up_address_gets_no_more_tries() -> None:
+    with running_proxy(TOKENS) as running:
+        for n in range(MOST_TRIES):
+            forged = {"x-forwarded-for": f"10.0.0.{n}", "forwarded": f"for=10.0.1.{n}"}
+            assert logs_in(running, "guessed", **forged).status == 401
+        answered = logs_in(running, "admin-token", **{"x-forwarded-for": "10.9.9.9"})
+        assert answered.status == 429
+
+
+def test_who_guesses_in_headers_has_to_wait_and_known_clients_do_not() -> None:
+    with running_proxy(TOKENS) as running:
+        url = f"{running.url}/stats"
+        known = {"x-holdfast-token": "admin-token"}
+        assert ask(url, headers=known).status == 200
+        guesses = [{"x-holdfast-token": f"guess-{n}"} for n in range(MOST_HEADER_TRIES // 2)]
+        guesses += [{"authorization": f"bearer guess-{n}"} for n in range(MOST_HEADER_TRIES // 2)]
+        for guess in guesses:
+            assert ask(url, headers=guess).status == 401
+        refused = ask(url, headers={"x-api-key": "token-of-ann"})
+        assert refused.status == 429, "else each guess would be answered"
+        assert refused.headers["retry-after"] == "60"
+        assert ask(url, headers={"x-api-key": "one more"}).status == 429
+        assert ask(url, headers=known).status == 200
+        assert ask(f"{running.url}/healthz").status == 200
+        assert ask(url, headers=BROWSER).status == 303, "who shows no token is led to the form"
+
+
+def test_who_has_no_token_is_not_counted_as_guessing() -> None:
+    with running_proxy(TOKENS) as running:
+        for _ in range(MOST_HEADER_TRIES + 1):
+            assert ask(f"{running.url}/stats").status == 401
+        assert ask(f"{running.url}/stats", headers={"x-api-key": "admin-token"}).status == 200
+
+
+def test_a_login_opens_every_page(proxy: Running) -> None:
+    """Pages are listed twice, in the routes and in login.py: /tools was missing there once."""
+    admin = cookie_of(logs_in(proxy, "admin-token"))
+    values = {"name": "ann", "number": "1", "side": "sent", "index": "0", "tenant": "team-ann",
+              "ref": "ref:log:0000000000000000", "form": "csv", "rest": "x"}  # fmt: skip
+    paths = [
+        route.path
+        for route in application(proxy.service).routes
+        if isinstance(route, Route) and "GET" in (route.methods or ())
+    ]
+    assert "/tools" in paths
+    for path in paths:
+        if path.endswith("/live"):  # a stream without an end
+            continue
+        address = re.sub(r"\{(\w+)(?::\w+)?\}", lambda match: values[match[1]], path)
+        answered = ask(proxy.url + address, headers=admin)
+        assert answered.status != 401, path
+        assert answered.headers.get("location") != "/login", path

@@ -180,8 +180,8 @@ def test_a_model_that_opens_and_says_nothing_is_asked_again_without_the_tool(
 def test_a_model_that_said_something_before_it_opened_is_not_asked_again(
     dialect: str, stream: bool
 ) -> None:
-    turns = [opening(1, text("It is line 3."), lines="1-5"), says(text(""))]
-    with Upstream(*turns) as upstream:
+    first = opening(1, text("It is line 3."), lines="1-5")
+    with Upstream(first, says(text(""))) as upstream:
         with running_proxy({}, upstream.url) as proxy:
             answered = asked(proxy, dialect, stream=stream)
             assert text_of(dialect, answered, stream=stream) == "It is line 3."

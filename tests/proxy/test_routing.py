@@ -139,6 +139,20 @@ def test_another_name_is_an_edit_and_the_request_can_be_rebuilt(dialect: str) ->
             assert proxy.do(session.rebuild(turn.number)) == body
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_goes_on_does_not_fall_back(stream: bool) -> None:
+    """Where the second call for one answer fails, nobody else can go on from the first."""
+    first, other = Upstream(opens("lines 1-5"), faults.status(503)), Upstream(OTHER)
+    with first, other:
+        settings = {"upstreams": {"first": named(first, "openai-chat")}}
+        with running_proxy(settings, upstream=other.url) as proxy:
+            body = request_in("openai-chat", chat(log(400)), stream=stream)
+            answered = ask(proxy.url + path_of("openai-chat", stream=stream), body, KEYS)
+            assert len(first.requests) == 2
+            assert not other.requests, "it has not seen what was opened"
+            assert b"From the other." not in answered.body
+
+
 def test_what_goes_on_goes_where_it_began() -> None:
     busy, other = Upstream(faults.status(503)), Upstream(opens("lines 1-5"), OTHER)
     with busy, other:

@@ -338,8 +338,9 @@ def test_every_route_denies_by_default() -> None:
                     logs_in = path == "/login" and method == "POST"
                     open_to_all = path in OPEN and "token" in name and not logs_in
                     status = ask(running.url + path, headers=headers, method=method).status
-                    wanted = 401 if "token" in name else 403
-                    assert (status == wanted) is not open_to_all, (path, name, method)
+                    # After a hundred wrong tokens in a minute, the next are not even looked at.
+                    wanted = (401, 429) if "token" in name else (403,)
+                    assert (status in wanted) is not open_to_all, (path, name, method)
         assert ask(f"{running.url}/healthz").body == b"ok\n"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreUnavailableError
+from holdfast.store import Scope
 from holdfast.store.refs import REF
 from holdfast.store.sqlite import SqliteStore
 from tests.fitting.test_citing import chat, log
@@ -120,6 +121,20 @@ def test_once_there_is_room_again_results_are_cited_again(
         assert stored.data.decode() == LONG
 
 
+@pytest.mark.parametrize(("then", "status"), [("pass", 200), ("refuse", 503)])
+def test_a_client_that_asks_for_a_count_is_told_that_of_its_own_request(
+    upstream: Upstream, tmp_path: Path, then: str, status: int
+) -> None:
+    with running_proxy(settings(tmp_path, then), upstream.url) as proxy:
+        url, body = f"{proxy.url}/v1/messages/count_tokens", request_in("anthropic", chat(LONG))
+        with_store = ask(url, body, KEYS).json["input_tokens"]
+        gone(proxy)
+        answered = ask(url, body, KEYS)
+        assert answered.status == status
+        if status == 200:
+            assert answered.json["input_tokens"] > with_store  # nothing is cited in it
+
+
 def replaced(folder: Path) -> None:
     copy = folder.with_name("copy")
     shutil.copytree(folder, copy)
@@ -135,7 +150,7 @@ def moved(folder: Path) -> None:
     folder.rename(folder.with_name("elsewhere"))
 
 
-@pytest.mark.parametrize("loss", [shutil.rmtree, replaced, without_its_log, moved])
+@pytest.mark.parametrize("loss", [shutil.rmtree, without_its_log, moved])
 def test_a_write_that_would_be_lost_is_not_acknowledged(
     tmp_path: Path, loss: Callable[[Path], None]
 ) -> None:
@@ -150,6 +165,26 @@ def test_a_write_that_would_be_lost_is_not_acknowledged(
             folder.with_name("elsewhere").rename(folder)
             proxy.do(store.save_calibration(scope, b"again"))
             assert proxy.do(store.calibration(scope)) == b"again"
+
+
+def test_a_file_that_took_the_stores_place_is_used_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    with running_proxy({"store_url": f"sqlite:///{folder}/store.db"}) as proxy:
+        store, scope = proxy.service.engine.store, proxy.service.engine.scope
+        proxy.do(store.save_calibration(scope, b"before"))
+        replaced(folder)
+        assert proxy.do(store.calibration(scope)) == b"before"
+        proxy.do(store.save_calibration(scope, b"after"))
+        assert proxy.do(stored_calibration(folder / "store.db", scope)) == b"after"
+
+
+async def stored_calibration(path: Path, scope: Scope) -> bytes | None:
+    """Read the file that bears the name, with connections of its own."""
+    store = await SqliteStore.open(path)
+    try:
+        return await store.calibration(scope)
+    finally:
+        await store.close()
 
 
 @pytest.mark.parametrize(("then", "status"), [("pass", 200), ("refuse", 503)])

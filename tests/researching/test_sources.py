@@ -11,16 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.engine import Holdfast
 from holdfast.errors import ResearchError
 from holdfast.facades import ContentStore, Payload, SourceRecord
-from holdfast.researching import SourceText
+from holdfast.researching import Options, SourceText, conduct
 from holdfast.researching.fetching import FetchLimits, check_address, check_url
 from holdfast.researching.passages import cut_up, sentences
 from holdfast.researching.similar import NEARLY, Voices, alike, sketch
 from holdfast.researching.walking import WalkLimits, files_of
+from holdfast.settings import Settings
 from holdfast.store.memory import MemoryStore
+from holdfast.workers import Workers, WorkLimits
 from tests.extract.files import epub, pdf, word
-from tests.researching.made import researched, texts
+from tests.researching.made import NOW, researched, texts
 
 PRIVATE = (
     "127.0.0.1 10.1.2.3 192.168.0.1 172.16.0.9 169.254.169.254 0.0.0.0 100.64.0.1 ::1 fe80::1 "
@@ -200,3 +203,18 @@ def test_passages_hold_all_of_a_text_but_white_space_and_lone_headings(text: str
     left = "".join(c if not held else "\n" for c, held in zip(text, covered, strict=True))
     parts = left.replace("\f", "\n").split("\n")
     assert all(not part.strip() or part.strip().startswith("#") for part in parts)
+
+
+def test_pages_that_a_slow_run_missed_are_read_by_the_next(tmp_path: Path) -> None:
+    (tmp_path / "two.pdf").write_bytes(pdf("The deploy of June failed.", "It failed at noon."))
+
+    async def work() -> list[str]:
+        store, notes = MemoryStore(), []
+        for question, seconds in (("What failed?", 0.0), ("When did it fail?", 30.0)):
+            workers = Workers(WorkLimits(processes=0, seconds=seconds))
+            engine = Holdfast(store, workers=workers)
+            run = await conduct(question, [tmp_path], engine, Settings(), Options(now=NOW))
+            notes += [entry.note for entry in run.state.sources]
+        return notes
+
+    assert asyncio.run(work()) == ["1 pages behind the first 1 were not read", ""]

@@ -116,6 +116,22 @@ class Server:
         self._process.wait()
         _until(lambda: all(map(_ended, workers)))
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all its processes with SIGSTOP for as long as the block lasts."""
+        assert self._process
+        first = psutil.Process(self._process.pid)
+        first.suspend()  # the first, so that it starts no others meanwhile
+        processes = [first, *first.children(recursive=True)]
+        for process in processes[1:]:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in reversed(processes):
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
+
     def stop(self) -> None:
         """Shut it down in order."""
         assert self._process

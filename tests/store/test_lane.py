@@ -13,6 +13,8 @@ import apsw
 import pytest
 
 from holdfast.errors import StoreError, StoreUnavailableError
+from holdfast.store.deadline import Breaker
+from holdfast.store.sqlite.file import StoreFile
 from holdfast.store.sqlite.lane import Lane, Outcome, Queued
 from holdfast.store.sqlite.writer import Readers
 
@@ -35,13 +37,13 @@ def _each(db: apsw.Connection, together: list[Queued]) -> list[Outcome]:
 
 
 @pytest.fixture
-def lane() -> Iterator[Lane]:
+def lane() -> Iterator[Lane[apsw.Connection]]:
     lane = Lane(apsw.Connection(":memory:"), _each, "here", "test-lane")
     yield lane
     lane.close()
 
 
-def test_who_waits_together_is_told_in_one_step_and_in_order(lane: Lane) -> None:
+def test_who_waits_together_is_told_in_one_step_and_in_order(lane: Lane[apsw.Connection]) -> None:
     async def main() -> None:
         loop, told = asyncio.get_running_loop(), 0
         call_soon_threadsafe = loop.call_soon_threadsafe
@@ -84,7 +86,7 @@ def test_a_lane_that_cannot_work_tells_whoever_waits(
     lane.close()
 
 
-def test_job_of_who_left_is_not_done(lane: Lane) -> None:
+def test_job_of_who_left_is_not_done(lane: Lane[apsw.Connection]) -> None:
     async def main() -> None:
         gate, done = Gate(), []
         first = lane.submit(gate.job)
@@ -100,7 +102,7 @@ def test_job_of_who_left_is_not_done(lane: Lane) -> None:
     asyncio.run(main())
 
 
-def test_loop_that_is_gone_does_not_end_the_lane(lane: Lane) -> None:
+def test_loop_that_is_gone_does_not_end_the_lane(lane: Lane[apsw.Connection]) -> None:
     gate = Gate()
 
     async def leave() -> None:
@@ -114,7 +116,7 @@ def test_loop_that_is_gone_does_not_end_the_lane(lane: Lane) -> None:
     assert asyncio.run(ask()) == 2
 
 
-def test_two_loops_at_once_get_each_their_own(lane: Lane) -> None:
+def test_two_loops_at_once_get_each_their_own(lane: Lane[apsw.Connection]) -> None:
     results: dict[int, list[int]] = {}
 
     async def ask(number: int) -> None:
@@ -143,7 +145,7 @@ def test_lane_that_is_closed_refuses_and_finishes_what_was_queued() -> None:
 
 def test_look_that_fails_is_told_in_our_words_and_harms_no_other(tmp_path: Path) -> None:
     async def main() -> None:
-        readers = Readers(lambda: apsw.Connection(str(tmp_path / "a.db")), "here")
+        readers = Readers(StoreFile(tmp_path / "a.db", 1.0), Breaker("here"))
         looks = [
             readers.look(lambda db: db.execute("SELECT 1").get),
             readers.look(lambda db: db.execute("SELECT * FROM nowhere").get),
@@ -152,7 +154,7 @@ def test_look_that_fails_is_told_in_our_words_and_harms_no_other(tmp_path: Path)
         one, failed, three = await asyncio.gather(*looks, return_exceptions=True)
         assert (one, three) == (1, 3)
         assert isinstance(failed, StoreError)
-        assert failed.where == "here"
+        assert failed.where == str(tmp_path / "a.db")
         await asyncio.to_thread(readers.close)
 
     asyncio.run(main())
@@ -162,7 +164,7 @@ def test_who_waits_behind_a_job_that_raises_what_no_future_takes_is_told_too(
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
-        readers = Readers(lambda: apsw.Connection(str(tmp_path / "a.db")), "here")
+        readers = Readers(StoreFile(tmp_path / "a.db", 1.0), Breaker("here"))
         gate = Gate()
         first = asyncio.ensure_future(readers.look(gate.job))
         await asyncio.sleep(0)
@@ -182,7 +184,7 @@ def test_who_waits_behind_a_job_that_raises_what_no_future_takes_is_told_too(
     asyncio.run(main())
 
 
-def test_nothing_is_queued_behind_the_end(lane: Lane) -> None:
+def test_nothing_is_queued_behind_the_end(lane: Lane[apsw.Connection]) -> None:
     """Who closes does so in another thread, and a request may come at that very moment."""
     ended = threading.Event()
     closing = threading.Thread(target=lane.close)
@@ -212,7 +214,9 @@ def test_nothing_is_queued_behind_the_end(lane: Lane) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_forked_process_is_told_that_the_lane_did_not_come_along(lane: Lane) -> None:
+def test_forked_process_is_told_that_the_lane_did_not_come_along(
+    lane: Lane[apsw.Connection],
+) -> None:
     child = os.fork()
     if not child:
         told = 1
@@ -226,6 +230,6 @@ def test_forked_process_is_told_that_the_lane_did_not_come_along(lane: Lane) -> 
     assert asyncio.run(_submitted(lane)) == 1
 
 
-async def _submitted(lane: Lane) -> int:
+async def _submitted(lane: Lane[apsw.Connection]) -> int:
     async with asyncio.timeout(10):
         return await lane.submit(lambda _: 1)

@@ -170,6 +170,14 @@ async def _gc(store: Store, scope: Scope) -> None:
     assert (await store.gc(scope, grace_seconds=-10_000.0)).refs == 0
 
 
+async def _expire(store: Store, scope: Scope) -> None:
+    assert not await store.expire(scope, 1e12)
+
+
+async def _erase(store: Store, scope: Scope) -> None:
+    assert not await store.erase(scope)
+
+
 async def _export(store: Store, scope: Scope) -> None:
     assert await exported(store, scope) == HEADER
 
@@ -187,7 +195,7 @@ ATTACKS: dict[str, Attack] = {
     and inspect.iscoroutinefunction(function)
     and name not in ("_filled", "_refused")
 }
-WITHOUT_SCOPE = {"backup", "close", "scopes", "secret"}
+WITHOUT_SCOPE = {"backup", "check", "close", "erase_all", "removals", "scopes", "scrub", "secret"}
 """Of the whole store: whoever may call them may read the file."""
 
 

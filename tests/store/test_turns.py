@@ -311,3 +311,31 @@ def test_known_tells_what_a_new_turn_will_be_called(opener: Opener) -> None:
         assert second.id != first.id
 
     opener.run(work)
+
+
+def test_no_word_of_a_forgotten_long_turn_stays_in_the_index(sqlite: Opener) -> None:
+    """The index has the beginning of a long turn, and is given that very beginning to remove."""
+    path = Path(sqlite.url.removeprefix("sqlite:///"))
+    long = "markfirst " + "filler " * 40_000 + "marklast"
+
+    def words() -> list[str]:
+        db = apsw.Connection(str(path))
+        db.execute(
+            "CREATE VIRTUAL TABLE temp.vocabulary"
+            " USING fts5vocab('main', 'remembered_words', 'row')"
+        )
+        terms = [str(term) for (term,) in db.execute("SELECT term FROM vocabulary")]
+        db.close()
+        return terms
+
+    async def work(store: Store) -> None:
+        await remember(store, HERE, said(long), said("short stays"))
+        assert "markfirst" in words()
+        ((place, _),) = [each for each in await store.remembered.select(HERE, TurnFilter())
+                         if each[1].content == long]  # fmt: skip
+        await store.remembered.forget(HERE, [place])
+        left = words()
+        assert "short" in left
+        assert not {"markfirst", "filler", "marklast"} & set(left)
+
+    sqlite.run(work)

@@ -293,6 +293,21 @@ def idle_session_is_closed(days: float, _: Path) -> object:
     return asyncio.run(work())
 
 
+def old_session_is_deleted(days: float, _: Path) -> object:
+    async def work() -> bool:
+        clock = Clock()
+        store = MemoryStore(clock=clock)
+        record = SessionRecord(session="s", updated_at=clock.now - 100 * 24 * HOUR)
+        turn = Turn(number=1, started_at=0.0)
+        await store.add_turn(Scope().of("s"), turn, record, {})
+        settings = Settings(retain_days=days)
+        async with background(store, settings, clock=clock, patience=0.0):
+            await swept(store)
+        return await store.session(Scope().of("s")) is None
+
+    return asyncio.run(work())
+
+
 def jobs_within(setting: str) -> Callable[[Any, Path], object]:
     """How many of three jobs of 100 tokens a worker may begin with a value of a quota."""
 
@@ -373,6 +388,7 @@ LIBRARY: dict[str, Wired | str] = {
     "work_memory_mb": Wired(memory_of_workers, 500, 600),
     "background_jobs": Wired(queue_is_worked_on, True, False),
     "sweep_hours": Wired(next_sweep, 1.0, 2.0),
+    "retain_days": Wired(old_session_is_deleted, 0.0, 1.0),
     "sweep_idle_days": Wired(idle_session_is_closed, 0.0, 1.0),
     "summary_tokens_per_session": Wired(jobs_within("summary_tokens_per_session"), 100, 500),
     "summary_tokens_per_day": Wired(jobs_within("summary_tokens_per_day"), 100, 500),

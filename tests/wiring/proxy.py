@@ -512,6 +512,7 @@ PROXY: dict[str, Wired | str] = {
     "work_memory_mb": Wired(memory_of_proxy_workers, 500, 600),
     "background_jobs": Wired(proxy_has_a_worker, True, False),
     "sweep_hours": LIBRARYS_WORKER,
+    "retain_days": LIBRARYS_WORKER,
     "sweep_idle_days": LIBRARYS_WORKER,
     "token_management_enabled": Wired(proxy_changes, True, False),
     "token_safety_margin": PHASES,

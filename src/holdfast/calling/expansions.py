@@ -19,6 +19,7 @@ from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import ExpandOptions, parse_call, recalling
 from holdfast.expand.finding import CALLERS, FINDERS
 from holdfast.faults import Faults
+from holdfast.store.deadline import store_deadline
 from holdfast.trim.worth import latest_question, words_of
 from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID, SHOWN_ABOVE
 from holdfast.wire import Conversation
@@ -163,10 +164,11 @@ class Expansions:
         """Answer the hidden calls of a turn; where they are not alone, it is the client's."""
         self._looked_at.append(sent)
         self._question = self._question or words_of(latest_question(sent.messages))
-        if alone:
-            answers, following, turn = await self._fitting(sent, turn, calls)
-        else:
-            answers, following = await self._answers(calls, self._room(sent) // 2), None
+        with store_deadline():  # each round has its own: models may take a minute between two
+            if alone:
+                answers, following, turn = await self._fitting(sent, turn, calls)
+            else:
+                answers, following = await self._answers(calls, self._room(sent) // 2), None
         self._rounds += 1
         self._tried += answers.tried
         self._shown = answers.shown

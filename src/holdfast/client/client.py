@@ -5,9 +5,10 @@ client: after exchange; the last word but `blocking`. Read `chat` from top to bo
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -25,13 +26,14 @@ from holdfast.client.replies import Part, Reply
 from holdfast.client.report import ClientReport
 from holdfast.client.transports import OFFLINE, Plugin, Transport, open_transport
 from holdfast.engine import Holdfast, Session
-from holdfast.errors import BudgetExceededError, PrivacyError, SettingsError
+from holdfast.errors import BudgetExceededError, PrivacyError, SettingsError, StoreError
 from holdfast.faults import Faults, logged_faults
 from holdfast.fitting import FitOptions, FitState, Fitted, shared_engine
 from holdfast.fitting.draft import origins_of
 from holdfast.fitting.options import LOW_WATER, LazyRules
 from holdfast.settings import Settings
-from holdfast.store import Scope
+from holdfast.store import Scope, Turn
+from holdfast.store.deadline import REQUEST_SECONDS, store_deadline, without_deadline
 from holdfast.tokens import ModelContextRegistry, TokenCount, count
 from holdfast.tokens.counting import by_length
 from holdfast.tokens.limits import output_reserve
@@ -111,6 +113,8 @@ class Client:
         self._plugin = plugin
         self._pace = Pace(trims_per_minute)
         self._closing = AsyncExitStack()
+        self._recording: set[asyncio.Task[Turn]] = set()
+        """Turns that are being written down."""
         self._asked: requests.Asked | None = None
         """The request before, for `trim_context`."""
         counter = getattr(plugin, "estimate_token_usage", None)
@@ -128,6 +132,8 @@ class Client:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._recording:  # a store that answers again while the program ends gets them
+            await asyncio.wait(self._recording, timeout=REQUEST_SECONDS)
         await self._closing.aclose()
 
     @property
@@ -244,7 +250,8 @@ class Client:
     async def _fit(self, asked: requests.Asked, limit: int | None) -> tuple[Session, Fitted]:
         self._asked = asked
         session = self.engine.session(self.name)
-        return session, await session.fit(asked.conversation, self._options(asked, limit))
+        with store_deadline():
+            return session, await session.fit(asked.conversation, self._options(asked, limit))
 
     async def fit(
         self, messages: Messages, *, tools: Messages = (), system: str = "", limit: int
@@ -322,9 +329,9 @@ class Client:
                 report = parse(answered.body)
             usage = reported_usage(report) or usage
             self.budget.track_usage(self.transport.provider, report or fitted.count, id_)
-        number = 0
+        number, unwritten = 0, ""
         with faults.caught("record"):
-            turn = await self.engine.observe(
+            recording = self.engine.observe(
                 session,
                 fitted,
                 answered.usages if parse is None else report,
@@ -335,7 +342,7 @@ class Client:
                 learn=self.transport.billed,
                 billed=self.transport.billed,
             )
-            number = turn.number
+            number, unwritten = await self._written(recording)
         dialect = self.transport.dialect
         return Reply(
             text=requests.text_of(dialect, answered.turn),
@@ -348,12 +355,34 @@ class Client:
             untouched=fitted.untouched,
             limit=fitted.limit,
             edits=fitted.edits,
-            warnings=(*fitted.warnings, *faults.warnings),
+            warnings=(*fitted.warnings, *faults.warnings, *filter(None, [unwritten])),
             turn=number,
             context_tokens=fitted.tokens if exchange.expanded.calls else usage.input or 0,
             session=session.name,
             body=answered.body,
         )
+
+    async def _written(self, recording: Coroutine[Any, Any, Turn]) -> tuple[int, str]:
+        """Return the number of a turn once it is written down, or 0 and a warning.
+
+        The caller has waited for its answer: a store that hangs or fails does not keep it back.
+        """
+        task = asyncio.create_task(recording, context=without_deadline())
+        self._recording.add(task)
+        task.add_done_callback(self._recorded)
+        await asyncio.wait({task}, timeout=REQUEST_SECONDS)
+        if not task.done():
+            return 0, "the store does not answer: the turn is not written down yet"
+        try:
+            return task.result().number, ""
+        except StoreError as error:
+            return 0, f"the turn was not written down: {error.what}"
+
+    def _recorded(self, task: asyncio.Task[Turn]) -> None:
+        """Forget a task; asyncio itself would log the text of its error, which may be content."""
+        self._recording.discard(task)
+        if not task.cancelled():
+            task.exception()
 
     # --- the budget and the context ---------------------------------------------------------------
 

@@ -147,7 +147,7 @@ def _joined_ends(parts: list[str]) -> Iterator[int]:
 @once
 def read_page(source: Source) -> Page:
     """Take a page apart; whatever it is, something comes out."""
-    if _is_too_rich(source.data):
+    if is_too_rich(source.data):
         return Page("", "", list(_without_tags(source.text)))
     tree = LexborHTMLParser(source.text)
     title = tree.css_first("title")
@@ -178,8 +178,8 @@ def _without_tags(text: str) -> Iterator[HtmlBlock]:
         yield HtmlBlock("\n".join(lines), 0, False, [])
 
 
-def _is_too_rich(data: bytes) -> bool:
-    """Whether a parser would take forever for the tags of a page, or the attributes of one.
+def is_too_rich(data: bytes) -> bool:
+    """Return whether a parser would take minutes for the tags of a page, or the attributes of one.
 
     Parsers need time by the square of the depth, and repeat every open tag of formatting in each
     paragraph that follows; they compare each attribute with all before it in its tag.

@@ -347,14 +347,15 @@ def _tokens_before(counted: TokenCount, messages: int) -> int:
 def _reported_calls(reports: object, expanded: Expanded, *, failed: bool) -> list[CallTokens]:
     """Return the calls as providers reported them; empty if one that was answered is missing."""
     if isinstance(reports, list | tuple):
-        calls = [_read_report(report) for report in reports]
+        calls = [read_report(report) for report in reports]
         complete = failed or None not in calls
         return [call for call in calls if call is not None] if complete else []
-    call = _read_report(reports)
+    call = read_report(reports)
     return [] if call is None else _shares(call, expanded.rounds + 1)
 
 
-def _read_report(report: object) -> CallTokens | None:
+def read_report(report: object) -> CallTokens | None:
+    """Return what a provider reported of one call; None if it reported no input."""
     usage = reported_usage(report)
     if usage is None or not usage.input:
         return None

@@ -36,6 +36,7 @@ from holdfast.engine.identity import UNKNOWN, OpenRequest, Sender
 from holdfast.engine.live import LiveSessions
 from holdfast.engine.options import assemble_options, fit_options, work_limits
 from holdfast.engine.remembering import Histories
+from holdfast.engine.removals import RemovalWatch
 from holdfast.engine.session import (
     Session,
     fit_and_store,
@@ -63,6 +64,7 @@ from holdfast.memory import HeldArrays, Recalled
 from holdfast.models.embedding import open_embedder, recall_embedder, tool_embedder
 from holdfast.settings import Settings
 from holdfast.store import Content, Scope, Store, Turn, open_store
+from holdfast.store.deadline import without_deadline
 from holdfast.store.records import StoreStats, UsageTotal
 from holdfast.store.turn_shelf import Remembered
 from holdfast.tokens import Calibration
@@ -175,8 +177,13 @@ class Holdfast:
                 engine.assembling = assemble_options(settings)
                 engine.embedder = recall_embedder(settings)
                 engine.tool_embedder = tool_embedder(settings)
-                yield engine
-                await engine.settle()
+                watch = asyncio.create_task(RemovalWatch(store, engine.live, workers).run())
+                try:
+                    yield engine
+                    await engine.settle()
+                finally:
+                    watch.cancel()
+                    await asyncio.wait([watch])
         finally:
             workers.close()
             await store.close()
@@ -261,7 +268,8 @@ class Holdfast:
         asks = self.reading is not None
         legible = deque(each for each in contents if asks or len(each.data) <= MOST_BYTES)
         if self.learns and legible:
-            task = asyncio.create_task(self._learn_in_turn(scope, legible))
+            learning = self._learn_in_turn(scope, legible)
+            task = asyncio.create_task(learning, context=without_deadline())
             self._learning.add(task)
             task.add_done_callback(self._end_learning)
 
@@ -430,6 +438,14 @@ class Holdfast:
             session = self.unkept(scope)
             self.live.add(session)
         return session
+
+    async def delete_session(self, name: str) -> int:
+        """Delete a session from the store and from memory; return how many refs went with it."""
+        scope = self.scope.of(name)
+        refs = await self.store.delete_session(scope)
+        self.live.drop(scope)
+        await asyncio.to_thread(self.workers.recycle)
+        return refs
 
     def unkept(self, scope: Scope) -> Session:
         """A session that is not kept in memory."""

@@ -56,6 +56,17 @@ class LiveSessions:
         else:  # it was forgotten while its request was answered, and has learnt something since
             session.let_go()
 
+    def drop(self, scope: Scope) -> None:
+        """Drop the session of a scope, unless a request is being answered in it."""
+        if self._recent.pop(scope, None) is not None:
+            self._bytes -= self._sizes.pop(scope, 0)
+
+    def drop_all(self) -> None:
+        """Drop every session that no request is being answered in; each comes back when used."""
+        self._recent.clear()
+        self._sizes.clear()
+        self._bytes = 0
+
     def _forget_unused(self) -> None:
         while len(self._recent) > 1 and (
             len(self._recent) > _MOST_SESSIONS or self._bytes > self.most_bytes

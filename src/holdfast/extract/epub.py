@@ -1,27 +1,31 @@
 """The text of an e-book: its pages in the order of its spine, each read as a web page.
 
-epub: after html and word. An EPUB is a zip of web pages with two lists: where the package is, and
-in which order its pages are read. Both are XML, and read by the parser of HTML, which resolves no
-entity of a document's own.
+epub: after bounds and html. An EPUB is a zip of web pages with an XML file that lists them: items
+with their names, and the spine, which gives their order. The list is read as a stream of elements:
+a tree of 100,000 nested ones takes a parser of HTML time by the square.
 """
 
 from __future__ import annotations
 
 import posixpath
 import zipfile
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
-
-from selectolax.lexbor import LexborHTMLParser
+from xml.parsers import expat
 
 from holdfast.errors import ExtractError
+from holdfast.extract.bounds import NOT_READ, READ_SECONDS, open_archive, read_parts
 from holdfast.extract.html import by_blocks
 from holdfast.extract.pdf import PAGE_END
 from holdfast.extract.plain import decoded
-from holdfast.extract.word import opened
 
 MOST_PAGES = 5_000
+MOST_PAGE_BYTES = 10_000_000
+"""Of one page, unpacked. Chapters have some hundred kilobytes."""
 _PACKAGES = (".opf",)
+_TITLE = "dc:title"
+_MOST_TITLE = 1_000
 
 
 class Book(NamedTuple):
@@ -30,45 +34,97 @@ class Book(NamedTuple):
     text: str
     title: str
     note: str
+    is_late: bool
 
 
-def read_epub(data: bytes) -> Book:
-    """The text of all chapters.
+class _Package:
+    """The list of an e-book's pages while it is read."""
+
+    def __init__(self) -> None:
+        self.hrefs: dict[str, str] = {}
+        self.order: list[str] = []
+        """Ids of pages, each once: the format forbids repetitions, and attacks use them."""
+        self.title = ""
+        self._seen: set[str] = set()
+        self._in_title = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        tag = name.rpartition(":")[2]
+        if tag == "item":
+            self.hrefs.setdefault(attributes.get("id", ""), attributes.get("href", ""))
+        elif tag == "itemref":
+            page = attributes.get("idref", "")
+            if page not in self._seen:
+                self._seen.add(page)
+                self.order.append(page)
+        self._in_title = name == _TITLE and not self.title
+
+    def end(self, _: str) -> None:
+        self._in_title = False
+
+    def text(self, text: str) -> None:
+        if self._in_title and len(self.title) < _MOST_TITLE:
+            self.title += text
+
+
+def read_epub(data: bytes, seconds: float = READ_SECONDS) -> Book:
+    """Return the text of all chapters.
 
     Raises:
         ExtractError: the file is damaged, a bomb, encrypted or without text.
     """
-    with opened(data, "e-book") as archive:
-        package = next((n for n in archive.namelist() if n.lower().endswith(_PACKAGES)), "")
-        if not package:
+    with open_archive(data, "e-book") as archive:
+        members = {member.filename: member.file_size for member in archive.infolist()}
+        package_name = next((n for n in members if n.lower().endswith(_PACKAGES)), "")
+        if not package_name:
             raise ExtractError("the e-book has no list of its pages")
-        tree = LexborHTMLParser(_read(archive, package))
-        hrefs = {
-            node.attributes.get("id") or "": node.attributes.get("href") or ""
-            for node in tree.css("item")
-        }
-        order = [hrefs.get(node.attributes.get("idref") or "", "") for node in tree.css("itemref")]
-        folder = posixpath.dirname(package)
-        names = [
-            posixpath.normpath(posixpath.join(folder, unquote(href))) for href in order if href
-        ]
-        there = set(archive.namelist())
-        pages = [by_blocks(_read(archive, n)).text for n in names[:MOST_PAGES] if n in there]
-        title = next((node.text() for node in tree.css("*") if _is_title(node.tag)), "")
+        package = _read_package(_unpack(archive, package_name))
+        folder = posixpath.dirname(package_name)
+        hrefs = [package.hrefs.get(page, "") for page in package.order]
+        names = dict.fromkeys(  # two items may have one name
+            posixpath.normpath(posixpath.join(folder, unquote(href))) for href in hrefs if href
+        )
+        readable = [n for n in names if members.get(n, MOST_PAGE_BYTES + 1) <= MOST_PAGE_BYTES]
+        pages, is_cut, is_late = read_parts(_pages(archive, readable[:MOST_PAGES]), seconds)
     if not any(page.strip() for page in pages):
         raise ExtractError("the e-book has no text", fix="If it is protected, give a free copy.")
-    missing = len(order) - len(pages)
-    note = f"{missing:,} of {len(order):,} parts could not be read" if missing else ""
-    return Book(PAGE_END.join(pages), " ".join(title.split()), note)
+    text = PAGE_END.join(pages)
+    missing = len(package.order) - len(pages)
+    note = f"{missing:,} of {len(package.order):,} parts could not be read" if missing else ""
+    if is_cut:
+        note = NOT_READ.format(len(text))
+    return Book(text, " ".join(package.title.split()), note, is_late)
 
 
-def _is_title(tag: str | None) -> bool:
-    return tag == "dc:title"
+def _pages(archive: zipfile.ZipFile, names: list[str]) -> Iterator[str]:
+    for name in names:
+        yield by_blocks(decoded(_unpack(archive, name))[0]).text
 
 
-def _read(archive: zipfile.ZipFile, name: str) -> str:
+def _read_package(data: bytes) -> _Package:
+    """Return what the list says; of a damaged one, what stands before the damage."""
+    package = _Package()
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = package.start
+    parser.EndElementHandler = package.end
+    parser.CharacterDataHandler = package.text
+    parser.EntityDeclHandler = _refuse_entity
     try:
-        return decoded(archive.read(name))[0]
+        parser.Parse(data, True)
+    except expat.ExpatError:
+        if not package.order:
+            raise ExtractError("the e-book's list of pages is damaged") from None
+    return package
+
+
+def _refuse_entity(*_: object) -> None:
+    # Entities that name each other ten times expand to gigabytes; no e-book needs one of its own.
+    raise ExtractError("the e-book's list of pages declares entities")
+
+
+def _unpack(archive: zipfile.ZipFile, name: str) -> bytes:
+    try:
+        return archive.read(name)
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError) as error:
-        # RuntimeError: a member has a password; NotImplementedError: a compression nobody knows.
+        # RuntimeError: a member has a password; NotImplementedError: an unknown compression.
         raise ExtractError("a part of the e-book cannot be unpacked") from error

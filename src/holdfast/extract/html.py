@@ -10,7 +10,7 @@ import importlib.util
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from holdfast.condense.html_blocks import read_page
+from holdfast.condense.html_blocks import is_too_rich, read_page
 from holdfast.condense.source import Source
 
 _PACKAGE = "trafilatura"
@@ -29,11 +29,16 @@ class Web(NamedTuple):
 
 def read_web(page: str, url: str = "") -> Web:
     """The matter of a page: headings, paragraphs, lists and tables, without menus and footers."""
-    if len(page) <= _MOST_CHARACTERS and importlib.util.find_spec(_PACKAGE) is not None:
+    if _is_for_trafilatura(page) and importlib.util.find_spec(_PACKAGE) is not None:
         web = _by_trafilatura(page, url)
         if web.text:
             return web
     return by_blocks(page)
+
+
+def _is_for_trafilatura(page: str) -> bool:
+    # A row of 400,000 cells or a tag of 100,000 attributes takes it minutes.
+    return len(page) <= _MOST_CHARACTERS and not is_too_rich(page.encode("utf-8", "replace"))
 
 
 def by_blocks(page: str) -> Web:
@@ -49,9 +54,14 @@ def by_blocks(page: str) -> Web:
 def _by_trafilatura(page: str, url: str) -> Web:
     import trafilatura  # type: ignore[import-untyped,unused-ignore] # noqa: PLC0415 - optional, slow
 
-    document: Any = trafilatura.bare_extraction(
-        page, url=url or None, with_metadata=True, include_tables=True, output_format="markdown"
-    )
+    try:
+        document: Any = trafilatura.bare_extraction(
+            page, url=url or None, with_metadata=True, include_tables=True, output_format="markdown"
+        )
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - five parsers below it; our own reader takes any page
+        document = None
     if document is None:
         return Web("")
     return Web(document.text or "", document.title or "", _seconds(document.date))

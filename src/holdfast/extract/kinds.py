@@ -11,8 +11,6 @@ from holdfast.condense import html
 from holdfast.condense.source import Source
 
 FileKind = Literal["text", "html", "pdf", "docx", "epub", "binary"]
-FORMATS = frozenset({"pdf", "docx", "epub"})
-"""Kinds whose bytes are no text; each is taken apart by a parser, and so in a worker."""
 
 HEAD_BYTES = 8_192
 """What is looked at: git and grep look at as much for a zero byte."""

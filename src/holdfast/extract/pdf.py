@@ -1,7 +1,7 @@
 """The text of a PDF, page after page, through pypdf.
 
-pdf: beside html. Pages are parted by form feeds, as `pdftotext` parts them, so that a place in the
-text has a page. A file without text, such as a scan, has none that we could make up.
+pdf: after bounds, beside html. Form feeds separate pages, as in `pdftotext`, so that a position in
+the text has a page. A file without text, such as a scan, has none that we could make up.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from __future__ import annotations
 import importlib.util
 import io
 import logging
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from holdfast.errors import ExtractError
+from holdfast.extract.bounds import NOT_READ, READ_SECONDS, read_parts
 from holdfast.extras import how_to_install
 
 PAGE_END = "\f"
 MOST_PAGES = 5_000
 _PACKAGE = "pypdf"
+_DRAWN = ("/Contents", "/Resources")
+"""Parts of a page that decide its text."""
 
 
 class Pdf(NamedTuple):
@@ -26,38 +30,46 @@ class Pdf(NamedTuple):
     title: str
     published: float | None
     note: str
+    is_late: bool
 
 
-def read_pdf(data: bytes) -> Pdf:
-    """The text of all pages.
+def read_pdf(data: bytes, seconds: float = READ_SECONDS) -> Pdf:
+    """Return the text of all pages.
 
     Raises:
-        ExtractError: the package is missing, or the file is encrypted, damaged or without text.
+        ExtractError: the package is missing, or the file is encrypted or without text.
     """
     if importlib.util.find_spec(_PACKAGE) is None:
         raise ExtractError("PDF files need the package pypdf", fix=how_to_install("research"))
     import pypdf  # noqa: PLC0415 - optional
-    from pypdf.errors import PyPdfError  # noqa: PLC0415
 
     logging.getLogger(_PACKAGE).setLevel(logging.CRITICAL)  # it quotes the file
-    try:
-        reader = pypdf.PdfReader(io.BytesIO(data))
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise ExtractError("the PDF is encrypted", fix="Give a copy without a password.")
-        pages = [_text(page) for page in reader.pages[:MOST_PAGES]]
-        left = len(reader.pages) - len(pages)
-        title, published = _about(reader)
-    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        # Beside its own errors, pypdf lets through whatever a damaged tree makes it stumble on.
-        raise ExtractError("the PDF is damaged", fix="Print it to a new PDF.") from error
+    reader = pypdf.PdfReader(io.BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise ExtractError("the PDF is encrypted", fix="Give a copy without a password.")
+    pages, is_cut, is_late = read_parts(_pages(reader), seconds)
     if not any(page.strip() for page in pages):
         raise ExtractError("the PDF has no text: a scan?", fix="Run it through OCR first.")
-    note = f"{left:,} pages behind the first {MOST_PAGES:,} were not read" if left else ""
-    return Pdf(PAGE_END.join(pages), title, published, note)
+    left = len(reader.pages) - len(pages)
+    note = f"{left:,} pages behind the first {len(pages):,} were not read" if left else ""
+    text = PAGE_END.join(pages)
+    if is_cut and not left:
+        note = NOT_READ.format(len(text))
+    return Pdf(text, *_about(reader), note, is_late)
 
 
-def _text(page: Any) -> str:
-    return (page.extract_text() or "").replace(PAGE_END, "\n").rstrip()
+def _pages(reader: Any) -> Iterator[str]:
+    """Yield the text of each page.
+
+    Pages that share their content and fonts are read once: a file may list one page 5,000 times, or
+    give 5,000 pages one long content.
+    """
+    texts: dict[str, str] = {}
+    for page in reader.pages[:MOST_PAGES]:
+        key = repr([page.raw_get(name) for name in _DRAWN if name in page])
+        if key not in texts:
+            texts[key] = (page.extract_text() or "").replace(PAGE_END, "\n").rstrip()
+        yield texts[key]
 
 
 def _about(reader: Any) -> tuple[str, float | None]:

@@ -1,22 +1,29 @@
 """The text of a Word file, through python-docx: paragraphs and tables in their order.
 
-word: beside pdf. A Word file is a zip: what it would unpack to is looked at before it is unpacked.
+word: after bounds, beside pdf. Tables are read cell by cell from the XML: python-docx repeats a
+cell for each column that it spans, and a file may declare a billion.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import io
-import zipfile
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from holdfast.errors import ExtractError
+from holdfast.extract.bounds import NOT_READ, READ_SECONDS, open_archive, read_parts
 from holdfast.extras import how_to_install
 
-MOST_UNPACKED = 200_000_000
-"""Bytes: a novel has one, a file of a few hundred kilobytes that has more is a bomb."""
 _PACKAGE = "docx"
 _HEADING = "Heading "
+_LEVELS = frozenset("123456789")
+_BLOCK_END = "\n\n"
+_ROW_END = "\n"
+_MOST_CARRIED = 200
+"""Characters of a vertically merged cell that are repeated in the rows below it."""
+_MOST_COLUMNS = 64
+"""Columns in which merged cells are tracked; Word allows 63."""
 
 
 class Word(NamedTuple):
@@ -25,59 +32,68 @@ class Word(NamedTuple):
     text: str
     title: str
     published: float | None
+    note: str
+    is_late: bool
 
 
-def read_word(data: bytes) -> Word:
-    """The text of the document's body.
+def read_word(data: bytes, seconds: float = READ_SECONDS) -> Word:
+    """Return the text of the document's body.
 
     Raises:
-        ExtractError: the package is missing, or the file is damaged, a bomb or without text.
+        ExtractError: the package is missing, or the file is a bomb or without text.
     """
     if importlib.util.find_spec(_PACKAGE) is None:
         raise ExtractError(
             "Word files need the package python-docx", fix=how_to_install("research")
         )
     import docx  # noqa: PLC0415 - optional
-    from docx.opc.exceptions import OpcError  # noqa: PLC0415
 
-    opened(data, "Word file").close()
-    try:
-        document = docx.Document(io.BytesIO(data))
-        text = "\n\n".join(filter(None, map(_text, document.iter_inner_content())))
-        about = document.core_properties
-    except (OpcError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise ExtractError("the Word file is damaged") from error
+    open_archive(data, "Word file").close()
+    document = docx.Document(io.BytesIO(data))
+    parts, is_cut, is_late = read_parts(_parts(document), seconds)
+    text = "".join(parts).removeprefix(_BLOCK_END)
     if not text.strip():
         raise ExtractError("the Word file has no text")
+    about = document.core_properties
     date = about.modified or about.created
-    return Word(text, about.title or "", date.timestamp() if date else None)
+    note = NOT_READ.format(len(text)) if is_cut else ""
+    return Word(text, about.title or "", date.timestamp() if date else None, note, is_late)
 
 
-def _text(block: Any) -> str:
-    if hasattr(block, "rows"):
-        return "\n".join(" | ".join(_cells(row)) for row in block.rows)
-    style = (block.style.name or "") if block.style is not None else ""
-    level = style.removeprefix(_HEADING) if style.startswith(_HEADING) else ""
-    text: str = block.text
-    return f"{'#' * int(level)} {text}" if level.isdigit() and text.strip() else text
+def _parts(document: Any) -> Iterator[str]:
+    """Yield paragraphs and rows, each behind the line ends that separate it from the one before."""
+    # Looked up once: python-docx searches all styles for each paragraph.
+    styles = {style.style_id: style.name or "" for style in document.styles}
+    for block in document.iter_inner_content():
+        if hasattr(block, "rows"):
+            separator = _BLOCK_END
+            for row in _rows(block):
+                yield separator + row
+                separator = _ROW_END
+        elif text := _paragraph(block, styles):
+            yield _BLOCK_END + text
 
 
-def _cells(row: Any) -> list[str]:
-    """A row's cells, one that spans several columns once."""
-    cells = {id(cell._tc): cell.text for cell in row.cells}
-    return [" ".join(text.split()) for text in cells.values()]
+def _paragraph(paragraph: Any, styles: Mapping[str, str]) -> str:
+    text: str = paragraph.text
+    style = styles.get(paragraph._p.style or "", "")
+    level = style.removeprefix(_HEADING)
+    is_heading = style != level and level in _LEVELS and text.strip()
+    return f"{'#' * int(level)} {text}" if is_heading else text
 
 
-def opened(data: bytes, name: str) -> zipfile.ZipFile:
-    """A zip whose members, unpacked, have a size that can be read.
-
-    Raises:
-        ExtractError: it is none, or would unpack to far more than it says.
-    """
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
-    except (zipfile.BadZipFile, ValueError, OSError) as error:
-        raise ExtractError(f"the {name} is damaged") from error
-    if sum(member.file_size for member in archive.infolist()) > MOST_UNPACKED:
-        raise ExtractError(f"the {name} would unpack to more than {MOST_UNPACKED:,} bytes")
-    return archive
+def _rows(table: Any) -> Iterator[str]:
+    """Yield the text of each row; a cell that spans columns appears once, rows repeat it."""
+    above: dict[int, str] = {}
+    for row in table._tbl.tr_lst:
+        cells: list[str] = []
+        column = 0
+        for cell in row.tc_lst:
+            if cell.vMerge == "continue":
+                text = above.get(column, "")
+            else:
+                text = " ".join(" ".join(p.text for p in cell.p_lst).split())
+                above[column] = text[:_MOST_CARRIED]
+            cells.append(text)
+            column = min(column + max(cell.grid_span, 1), _MOST_COLUMNS)
+        yield " | ".join(cells)

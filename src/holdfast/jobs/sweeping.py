@@ -1,4 +1,4 @@
-"""sweeping: what is out of date goes by itself: contents, summaries, and jobs that are over.
+"""sweeping: what is out of date goes by itself: contents, summaries, old sessions, finished jobs.
 
 sweeping: after protocol, before running. One job of the whole store, which recurs; what may go is
 the store's to say (see `Store.gc`).
@@ -34,11 +34,18 @@ class Sweeper:
     async def __call__(self, _: Job) -> Outcome:
         """Sweep what everyone has here, one after the other."""
         idle_seconds = self._settings.sweep_idle_days * 86_400
+        retain_seconds = self._settings.retain_days * 86_400
+        has_removed = False
         for scope in await self._store.scopes():
+            if retain_seconds:
+                before = self._clock() - retain_seconds
+                has_removed |= bool(await self._store.expire(scope, before))
             if idle_seconds:
                 await close_idle(self._store, scope, self._clock() - idle_seconds)
-            await self._store.gc(scope)
+            has_removed |= (await self._store.gc(scope)).contents > 0
         await self._store.jobs.forget_finished(KEPT_SECONDS)
+        if has_removed:
+            await self._store.scrub()
         return Outcome(again_seconds=self._settings.sweep_hours * 3600)
 
 

@@ -30,6 +30,7 @@ from holdfast.errors import (
 )
 from holdfast.models.protocol import Completion
 from holdfast.settings import environment_for_programs
+from holdfast.temporary import temporary_folder
 
 _MOST_BYTES = 4_194_304
 """Of what a program may print: frames and events around an answer included."""
@@ -198,7 +199,7 @@ class CommandModel:
         # The prompt is in a file without a name, not in a pipe: a program that reads none of it
         # holds nobody up, nor does what it may leave behind.
         with (
-            tempfile.TemporaryDirectory(prefix="holdfast-", ignore_cleanup_errors=True) as folder,
+            temporary_folder() as folder,
             tempfile.TemporaryFile() as prompt,
         ):
             prompt.write(text)

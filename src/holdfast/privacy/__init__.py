@@ -1,7 +1,7 @@
 """Flag secrets and personal data before anything is compressed, and mask or refuse them.
 
-detector → credentials · personal, escapes → detectors → policy, each using only what stands before
-it.
+detector → vendor_keys → credentials · personal, escapes → detectors → policy, each using only what
+stands before it.
 """
 
 from holdfast.privacy.detectors import Finding, find, flags, flags_in_json, secrets_in_json

@@ -1,9 +1,9 @@
 r"""Secrets: keys, tokens and passwords that open something.
 
-credentials: after detector, beside personal. The formats are those that vendors document, and
-cover the rules of `detect-secrets` (a test holds that); its plugins that judge by entropy are left
-out, since every git hash and UUID is as random as a key. `\b` and bounds keep hashes, refs and
-words apart from tokens.
+credentials: after detector and vendor_keys, beside personal. The formats are those that vendors
+document, and cover the rules of `detect-secrets` (a test holds that); its plugins that judge by
+entropy are left out, since every git hash and UUID is as random as a key. `\b` and bounds keep
+hashes, refs and words apart from tokens.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import base64
 import binascii
 import json
 
+import re2  # type: ignore[import-untyped]
+
 from holdfast.privacy.detector import Detector, Span
+from holdfast.privacy.vendor_keys import VENDOR_KEYS
 
 _PEM_HEADER = (
     r"(?:-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
@@ -32,19 +35,45 @@ _TAIL = r"(?:[_-]?(?:value|plain|base64|key|\d{1,3}))?"
 _ASSIGN = r"""(?:\\?["'`\]]){0,2}\s{0,8}(?::=|=>|={1,3}|!==?|:)\s{0,8}@?"""
 _VALUE = r"""(?:\\?["'`]([^"'`\\\s]{6,200})\\?["'`]|([^"'`\\\s,;<>(){}\[\]&]{8,200}))"""
 _PLACEHOLDERS = (
-    b"redact example placeholder changeme your_ your- xxxx **** .... todo dummy undefined "
-    b"process.env environ getenv secrets. secretkeyref"
+    b"redact xxxx **** .... undefined process.env environ getenv secrets. secretkeyref"
 ).split()
+_MADE_UP = r"example|placeholder|change[-_]?me|your[-_]?|todo|dummy"
+_MADE_UP_WORD = re2.compile(f"(?i){_MADE_UP}")
+_FILLER = re2.compile(f"(?i){_MADE_UP}|password|secret|token|api[-_]?key")
+"""Words of made-up values. A real one may contain `example`: the characters around it decide."""
+_FEWEST_AROUND = 6
+_COMMON = frozenset(
+    b"string text required optional hidden none null true false unknown invalid incorrect wrong"
+    b" forgotten missing enabled disabled default prompt interactive basic plain bearer admin user"
+    b" username value field input label reset update change confirm current new old empty".split()
+)
+_WIDEST_KEY = 8_000
+"""Bytes of a JSON web key on either side of a part of it: RSA of 8,192 bits has fewer."""
 _OPENERS = b"$<{[%*@#&/"  # `${DB_PASSWORD}`, `<password>`, `%s`, `/run/secrets/db`
 
 
-def _is_random(value: bytes) -> bool:
-    """Whether a value could be a password, and not a word, a name or a placeholder."""
+def _is_reference(value: bytes) -> bool:
+    """Return whether a value is code, a variable or a mask in the place of a secret."""
     lowered = value.lower()
-    if value[0] in _OPENERS or b"://" in value or any(p in lowered for p in _PLACEHOLDERS):
+    return (
+        value[0] in _OPENERS
+        or any(mark in value for mark in (b"://", b"(", b"${"))
+        or lowered.startswith((b"self.", b"this.", b"config."))
+        or any(placeholder in lowered for placeholder in _PLACEHOLDERS)
+    )
+
+
+def _is_random(value: bytes) -> bool:
+    """Return whether a value could be a secret, and not a word, a name or a placeholder."""
+    if _is_reference(value):
         return False
-    if b"(" in value or b"${" in value or lowered.startswith((b"self.", b"this.", b"config.")):
-        return False
+    if _MADE_UP_WORD.search(value):
+        around = _FILLER.sub(b"", value)
+        return len(around) >= _FEWEST_AROUND and _is_mixed(around)
+    return _is_mixed(value)
+
+
+def _is_mixed(value: bytes) -> bool:
     has_digit = any(48 <= byte <= 57 for byte in value)
     has_letter = any(byte > 64 for byte in value)
     is_number = value.replace(b".", b"").replace(b",", b"").replace(b"-", b"").isdigit()
@@ -56,9 +85,32 @@ def _assigned(data: bytes, start: int, stop: int) -> Span | None:
     return (start, stop) if _is_random(data[start:stop]) else None
 
 
+def _password(data: bytes, start: int, stop: int) -> Span | None:
+    """A value of letters only, where a password is expected: no word of interfaces or types."""
+    value = data[start:stop]
+    is_word = value.lower() in _COMMON or _is_reference(value) or _FILLER.search(value)
+    return None if is_word else (start, stop)
+
+
+def _login(data: bytes, start: int, stop: int) -> Span | None:
+    """`user:password` of a command line."""
+    user, _, password = data[start:stop].partition(b":")
+    is_made_up = _is_reference(password) or user[:1] in b"$<{" or _FILLER.fullmatch(password)
+    return None if is_made_up or user.isdigit() else (start, stop)
+
+
+def _jwk(data: bytes, start: int, stop: int) -> Span | None:
+    """A private part of a JSON web key; the object around it says that it is a key."""
+    left = data.rfind(b"{", max(0, start - _WIDEST_KEY), start)
+    right = data.find(b"}", stop, stop + _WIDEST_KEY)
+    is_key = left >= 0 and right >= 0 and b"kty" in data[left:right]
+    return (start, stop) if is_key else None
+
+
 def _in_url(data: bytes, start: int, stop: int) -> Span | None:
     user, _, password = data[start:stop].partition(b":")
     is_placeholder = password[:1] in (b"$", b"<", b"{", b"*", b"%", b"") or user[:1] in (b"$", b"<")
+    is_placeholder = is_placeholder or b"xxxx" in password.lower()
     return None if is_placeholder else (start, stop)
 
 
@@ -70,12 +122,12 @@ def _base64(part: bytes) -> bytes:
 
 
 def _jwt(data: bytes, start: int, stop: int) -> Span | None:
-    """A token's first part is a JSON object."""
+    """A token's first part is a JSON object with an algorithm (RFC 7515); cursors have none."""
     try:
         header = json.loads(_base64(data[start:stop].split(b".", 1)[0]))
     except (ValueError, RecursionError):
         return None
-    return (start, stop) if isinstance(header, dict) else None
+    return (start, stop) if isinstance(header, dict) and "alg" in header else None
 
 
 def _discord(data: bytes, start: int, stop: int) -> Span | None:
@@ -136,6 +188,7 @@ CREDENTIALS = (
         r"\beyJ[A-Za-z0-9_-]{8,}=*\.[A-Za-z0-9_-]{2,}=*(?:\.[A-Za-z0-9_=-]*){1,3}",
         check=_jwt,
     ),
+    *VENDOR_KEYS,
     Detector(
         "basic_auth_url",
         r"""://([^\s/?#\[\]@:"'<>(){}\\]{0,100}:[^\s/?#\[\]@:"'<>(){}\\]{1,200})@[A-Za-z0-9\[]""",
@@ -151,6 +204,30 @@ CREDENTIALS = (
         "generic_secret_assignment",
         f"(?i:(?:{_NAMES}){_TAIL}){_ASSIGN}{_VALUE}",
         check=_assigned,
+    ),
+    Detector(
+        "password",
+        r"""(?i:pass(?:word|wd|phrase)|\bpwd)(?:\\?["'])?\s{0,4}(?::=|=>|[:=])\s{0,4}\\?["']"""
+        r"""([A-Za-z]{8,64})\\?["']"""
+        r"""|(?:^|[\s;"'])(?:export\s+)?[A-Z0-9_]*PASS(?:WORD|WD)?=([A-Za-z]{8,64})(?:[\s;"'\\]|$)""",
+        check=_password,
+    ),
+    Detector(
+        "login",
+        r"""\bcurl\s(?:[^\n|;]*?\s)?(?:-u|--user|-U|--proxy-user)[ =]?\\?["']?"""
+        r"""([^\s"':\\]{1,100}:[^\s"'\\]{3,200})""",
+        check=_login,
+    ),
+    Detector(
+        "password",
+        r"""\bsshpass\s+-p\s*\\?["']?([^\s"'\\]{4,200})"""
+        r"|\bmachine\s+\S{1,200}\s+login\s+\S{1,100}\s+password\s+([^\s\\]{4,200})",
+        check=_assigned,
+    ),
+    Detector(
+        "jwk_private_key",
+        r"""\\?"(?:d|k|p|q|dp|dq|qi)\\?"\s{0,4}:\s{0,4}\\?"([A-Za-z0-9_-]{16,})\\?\"""",
+        check=_jwk,
     ),
 )
 """Every detector of secrets; where findings overlap, the first of these gives the kind."""

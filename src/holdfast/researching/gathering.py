@@ -264,7 +264,8 @@ class Gatherer:
         if (earlier := await store.summary(scope, key)) is not None:
             return msgspec.msgpack.decode(earlier, type=Extracted)
         extracted = await asyncio.to_thread(self._workers.extract, data, kind, url)
-        await store.put_summary(scope, key, msgspec.msgpack.encode(extracted))
+        if not extracted.is_late:  # on a machine with less to do, the next run reads all of it
+            await store.put_summary(scope, key, msgspec.msgpack.encode(extracted))
         return extracted
 
     async def _stored(self, bare: SourceEntry, lead: Lead, text: _Text) -> SourceEntry:

@@ -40,6 +40,15 @@ class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
             "and what only they refer to goes; 0: none is.",
         ),
     ] = 0.0
+    retain_days: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Sessions that nobody has used for so many days are deleted by the sweep "
+            "and by `holdfast store gc`, with all that is theirs; so is what belongs to no session "
+            "and is as old; 0: nothing is deleted by its age.",
+        ),
+    ] = 0.0
     summary_tokens_per_session: Annotated[
         int, Meta(ge=1, description="Most tokens of summaries that a session may be given.")
     ] = 5_000

@@ -183,8 +183,9 @@ class ContentSettings(Definitions, frozen=True, kw_only=True):
     privacy_policy: Annotated[
         Literal["allow", "mask", "refuse"],
         Meta(
-            description="Secrets and personal data in what is cited: allow, "
-            "mask them in citations, or refuse to store it."
+            description="Secrets and personal data in contents: allow, mask them in citations, or "
+            "refuse to store the content. No value keeps them from the provider: a content that "
+            "is not cited is sent as the client wrote it."
         ),
     ] = "allow"
     session_titles: Annotated[

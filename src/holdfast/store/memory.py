@@ -9,7 +9,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -23,6 +23,7 @@ from holdfast.store.memory_across import MemoryAcross
 from holdfast.store.memory_answers import MemoryAnswers
 from holdfast.store.memory_facts import MemoryFacts
 from holdfast.store.memory_journal import MemoryJournal
+from holdfast.store.memory_ledger import MemoryLedger
 from holdfast.store.memory_queue import MemoryQueue
 from holdfast.store.memory_tools import MemoryTools
 from holdfast.store.memory_turns import MemoryTurns
@@ -35,6 +36,7 @@ from holdfast.store.records import (
     ClientKey,
     Content,
     Damage,
+    Erased,
     RefInfo,
     SessionRecord,
     Stored,
@@ -48,6 +50,9 @@ from holdfast.store.scope import Scope
 from holdfast.store.shelf import Ref, Shelf, Workspace
 from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
+from holdfast.store.usage_ledger import UsageLedger
+
+_T = TypeVar("_T")
 
 
 class MemoryStore:
@@ -79,7 +84,10 @@ class MemoryStore:
         self._journal = MemoryJournal(clock)
         self.journal: JournalShelf = self._journal
         """What was done, entry behind entry."""
+        self.ledger: UsageLedger = MemoryLedger()
+        """Daily use of tenants."""
         self._secret = secrets.token_bytes(rules.SECRET_BYTES)
+        self._removals = 0
 
     def _hand_set(self) -> Moment:
         now = self._clock()
@@ -206,7 +214,7 @@ class MemoryStore:
         gone = list({ref.key: ref for ref in there}.values())
         for ref in gone:
             self._drop(scope, ref)
-        return len(gone)
+        return self._removed(len(gone))
 
     def _drop(self, scope: Scope, ref: Ref) -> None:
         self._shelf(scope).remove(ref.key)
@@ -361,6 +369,9 @@ class MemoryStore:
     async def delete_session(self, scope: Scope) -> int:
         """Remove a session, its turns and the refs that only it used."""
         rules.check_session(scope)
+        return self._removed(self._delete(scope)).refs
+
+    def _delete(self, scope: Scope) -> Erased:
         shelf = self._shelf(scope)
         only = [ref for ref in shelf.refs.values() if ref.uses == {scope.session}]
         for ref in only:
@@ -375,13 +386,13 @@ class MemoryStore:
         for name in [name for name, session in shelf.links.items() if session == scope.session]:
             del shelf.links[name]
         self._queue.drop_of_session(scope)
-        self._remembered.drop_of_session(scope)
-        self._facts.drop_of_session(scope)
-        self._answers.drop_of_session(scope)
-        self._journal.drop_of_session(scope)
-        shelf.turns.pop(scope.session, None)
-        shelf.sessions.pop(scope.session, None)
-        return len(only)
+        records = self._remembered.drop_of_session(scope)
+        records += self._facts.drop_of_session(scope)
+        records += self._answers.drop_of_session(scope)
+        records += self._journal.drop_of_session(scope)
+        turns = shelf.turns.pop(scope.session, {})
+        known = shelf.sessions.pop(scope.session, None) is not None
+        return Erased(sessions=int(known), turns=len(turns), refs=len(only), records=records)
 
     # Usage, calibration, audit.
 
@@ -416,6 +427,9 @@ class MemoryStore:
         return newest[max(before, 0) :][: max(limit, 0)]
 
     # Upkeep.
+
+    async def check(self) -> None:
+        """Do nothing: memory is there."""
 
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
@@ -471,6 +485,61 @@ class MemoryStore:
             if self._sweep(scope, ref.sha256):
                 contents, size = contents + 1, size + ref.size
         return Cleaned(len(gone), contents, size)
+
+    async def expire(self, scope: Scope, before: float) -> Erased:
+        """Remove the sessions last used before a time, and what no session has used since."""
+        shelf, erased = self._shelf(scope), Erased()
+        for record in list(shelf.sessions.values()):
+            if record.updated_at < before:
+                erased += self._delete(scope.of(record.session))
+        for ref in list(shelf.refs.values()):
+            used = max(ref.written_at, ref.accessed_at or 0.0)
+            if used < before and not ref.uses & shelf.sessions.keys():
+                self._drop(scope, ref)
+                erased += Erased(refs=1)
+        kept = shelf.sessions.keys()
+        entries = len(shelf.audit)
+        shelf.audit = [entry for entry in shelf.audit if entry.at >= before]
+        records = (
+            self._remembered.expire(scope, before, kept)
+            + self._facts.expire(scope, before, kept)
+            + self._answers.expire(scope, before, kept)
+            + self._journal.expire(scope, before, kept)
+            + (entries - len(shelf.audit))
+        )
+        return self._removed(erased + Erased(records=records))
+
+    async def erase(self, scope: Scope) -> Erased:
+        """Remove every record of this user and workspace."""
+        erased = await self.expire(scope, float("inf"))
+        shelf = self._shelf(scope)
+        records = len(shelf.summaries) + self._queue.erase(scope) + self._tools.erase(scope)
+        self._shelves.pop((scope.workspace, scope.user))
+        return self._removed(erased + Erased(records=records))
+
+    async def erase_all(self) -> Erased:
+        """Remove every record of everyone."""
+        owners = {*self._shelves, *self._remembered.owners(), *self._facts.owners()}
+        owners |= {*self._answers.owners, *self._journal.owners, *self._tools.owners}
+        owners |= self._queue.owners()
+        erased = Erased()
+        for workspace, user in owners:
+            erased += await self.erase(Scope(user, workspace))
+        return erased
+
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Nothing is on a disk."""
+        del whole
+        return True
+
+    async def removals(self) -> int:
+        """Return how often records were removed for good."""
+        return self._removals
+
+    def _removed(self, what: _T) -> _T:
+        """Count a removal, if anything was removed."""
+        self._removals += bool(what)
+        return what
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""

@@ -5,7 +5,7 @@ memory_answers: after answer_shelf, before memory. The other shelves are tested 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
@@ -89,19 +89,27 @@ class MemoryAnswers(AnswerShelf):
         """Remove the answers that were made from a content that goes without a trace."""
         self._drop(scope, lambda answer: ref_id in answer.refs)
 
-    def drop_of_session(self, scope: Scope) -> None:
-        """Remove the answers of a session."""
-        self._drop(scope, lambda answer: answer.session == scope.session)
+    def drop_of_session(self, scope: Scope) -> int:
+        """Remove the answers of a session; return how many there were."""
+        return self._drop(scope, lambda answer: answer.session == scope.session)
 
     def drop_expired(self, scope: Scope) -> None:
         """Remove what is past its time."""
         now = self._clock()
         self._drop(scope, lambda answer: rules.is_over(answer.expires_at, now))
 
-    def _drop(self, scope: Scope, goes: Callable[[StoredAnswer], bool]) -> None:
+    def expire(self, scope: Scope, before: float, kept: Collection[str]) -> int:
+        """Remove the answers of no session that is kept, made before a time; how many."""
+        return self._drop(
+            scope, lambda answer: answer.created_at < before and answer.session not in kept
+        )
+
+    def _drop(self, scope: Scope, goes: Callable[[StoredAnswer], bool]) -> int:
         answers = self.of(scope)
-        for id_ in [id_ for id_, answer in answers.items() if goes(answer)]:
+        gone = [id_ for id_, answer in answers.items() if goes(answer)]
+        for id_ in gone:
             del answers[id_]
+        return len(gone)
 
     def restore(self, scope: Scope, line: AnswerLine) -> bool:
         """Put an exported answer on the shelf; whether it was not there."""

@@ -5,7 +5,7 @@ memory_facts: after fact_shelf, before memory. The other shelves are tested agai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -176,11 +176,23 @@ class MemoryFacts(FactShelf):
         """Workspaces and users who have facts here."""
         return [owner for owner, here in self._shelves.items() if here.facts]
 
-    def drop_of_session(self, scope: Scope) -> None:
-        """Remove what was said in a session only."""
-        self._drop_sources(scope, lambda source: source.session == scope.session)
+    def drop_of_session(self, scope: Scope) -> int:
+        """Remove what was said in a session only; return how many facts went."""
+        return self._drop_sources(scope, lambda source: source.session == scope.session)
 
-    def _drop_sources(self, scope: Scope, is_gone: Callable[[FactSource], bool]) -> None:
+    def expire(self, scope: Scope, before: float, kept: Collection[str]) -> int:
+        """Remove the facts of no session that is kept, said before a time; return how many."""
+        here = self._of(scope)
+        gone = [
+            fact.id
+            for fact in here.facts.values()
+            if fact.created_at < before
+            and not any(source.session in kept for source in fact.sources)
+        ]
+        self._purge(here, gone)
+        return len(gone)
+
+    def _drop_sources(self, scope: Scope, is_gone: Callable[[FactSource], bool]) -> int:
         here, gone = self._of(scope), []
         touched = [fact for fact in here.facts.values() if any(map(is_gone, fact.sources))]
         here.counter += bool(touched)
@@ -191,6 +203,7 @@ class MemoryFacts(FactShelf):
             else:
                 gone.append(fact.id)
         self._purge(here, gone)
+        return len(gone)
 
     def restore(self, scope: Scope, line: FactLine) -> bool:
         """Put an exported fact on the shelf; whether there was none of its id or its words."""

@@ -5,7 +5,7 @@ memory_journal: after journal, before memory. The other shelves are tested again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from holdfast.store import journal
 from holdfast.store.journal import JournalEntry, JournalShelf
@@ -56,10 +56,22 @@ class MemoryJournal(JournalShelf):
         """Workspace and user of all who have journals."""
         return [key[:2] for key in self._journals]
 
-    def drop_of_session(self, scope: Scope) -> None:
-        """Remove the journals of a session."""
-        for key in [key for key in self._journals if key[:3] == _key(scope, "")[:3]]:
-            del self._journals[key]
+    def drop_of_session(self, scope: Scope) -> int:
+        """Remove the journals of a session; return how many entries they had."""
+        mine = [key for key in self._journals if key[:3] == _key(scope, "")[:3]]
+        return sum(len(self._journals.pop(key)) for key in mine)
+
+    def expire(self, scope: Scope, before: float, kept: Collection[str]) -> int:
+        """Remove the entries of no session that is kept, written before a time; how many."""
+        removed = 0
+        mine = [key for key in self._journals if key[:2] == _key(scope, "")[:2]]
+        for key in [key for key in mine if key[2] not in kept]:
+            left = [entry for entry in self._journals[key] if entry.at >= before]
+            removed += len(self._journals[key]) - len(left)
+            self._journals[key] = left
+            if not left:
+                del self._journals[key]
+        return removed
 
     def lines(self, scope: Scope) -> Iterator[JournalLine]:
         """All entries of a user's journals, to be exported."""

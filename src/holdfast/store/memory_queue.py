@@ -119,9 +119,11 @@ class MemoryQueue(JobQueue):
         """All jobs, in the order they were queued."""
         return iter(self._rows.values())
 
-    def _drop(self, is_gone: Callable[[Job], bool]) -> None:
-        for id_ in [row.job.id for row in self.rows() if is_gone(row.job)]:
+    def _drop(self, is_gone: Callable[[Job], bool]) -> int:
+        gone = [row.job.id for row in self.rows() if is_gone(row.job)]
+        for id_ in gone:
             del self._rows[id_]
+        return len(gone)
 
     async def claim(self, claim: Claim) -> list[Job]:
         """Take jobs that are due; if there are none, those whose lease ran out."""
@@ -302,6 +304,15 @@ class MemoryQueue(JobQueue):
         """Remove the jobs of a session, and what they cost."""
         self._drop(lambda job: job.scope == scope)
         self._spent.get(_owner(scope), {}).pop(queue.session_quota(scope.session), None)
+
+    def erase(self, scope: Scope) -> int:
+        """Remove the jobs of a user and workspace, and what they cost; return how many."""
+        self._spent.pop(_owner(scope), None)
+        return self._drop(lambda job: _owner(job.scope) == _owner(scope))
+
+    def owners(self) -> set[tuple[str, str]]:
+        """Workspaces and users who have jobs or quotas here."""
+        return {*self._spent, *(_owner(row.job.scope) for row in self.rows())}
 
     async def forget_finished(self, age_seconds: float) -> int:
         """Remove jobs that ended so long ago."""

@@ -82,6 +82,10 @@ class MemoryTools(ToolShelf):
         """Remove tools without a trace."""
         return sum(self._of(scope).pop(key, None) is not None for key in dict.fromkeys(keys))
 
+    def erase(self, scope: Scope) -> int:
+        """Remove all tools of a user and workspace; return how many there were."""
+        return len(self._by_owner.pop((scope.workspace, scope.user), {}))
+
     def lines(self, scope: Scope) -> Iterator[ToolLine]:
         """A user's tools, to be exported."""
         for tool in self._of(scope).values():

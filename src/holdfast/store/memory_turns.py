@@ -5,7 +5,7 @@ memory_turns: after turn_shelf, before memory. The other shelves are tested agai
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -170,24 +170,32 @@ class MemoryTurns(TurnShelf):
 
     async def forget(self, scope: Scope, places: Sequence[int]) -> int:
         """Remove turns without a trace."""
-        held = self._turns(scope)
-        gone = [held.rows.pop(place) for place in places if place in held.rows]
-        if gone:
-            held.changes = Changes(held.changes.added, held.changes.removed + 1)
-        return len(gone)
+        return self._remove(self._turns(scope), places)
 
     def owners(self) -> list[tuple[str, str]]:
         """Workspaces and users who have turns here."""
         return [names for names, held in self._scopes.items() if held.rows]
 
-    def drop_of_session(self, scope: Scope) -> None:
-        """Remove the turns of a session."""
+    def drop_of_session(self, scope: Scope) -> int:
+        """Remove the turns of a session; return how many there were."""
         held = self._turns(scope)
-        gone = [row.place for row in held.of(scope.session)]
-        for place in gone:
-            del held.rows[place]
+        return self._remove(held, [row.place for row in held.of(scope.session)])
+
+    def expire(self, scope: Scope, before: float, kept: Collection[str]) -> int:
+        """Remove the turns of no session that is kept, said before a time; return how many."""
+        held = self._turns(scope)
+        gone = [
+            place
+            for place, row in held.rows.items()
+            if row.turn.at < before and row.turn.session not in kept
+        ]
+        return self._remove(held, gone)
+
+    def _remove(self, held: _Turns, places: Sequence[int]) -> int:
+        gone = [held.rows.pop(place) for place in places if place in held.rows]
         if gone:
             held.changes = Changes(held.changes.added, held.changes.removed + 1)
+        return len(gone)
 
     def lines(self, scope: Scope) -> Iterator[RememberedLine]:
         """Every turn of the scope, in the order of remembering."""

@@ -26,6 +26,7 @@ from holdfast.store.records import (
     ClientKey,
     Content,
     Damage,
+    Erased,
     RefInfo,
     SessionRecord,
     Stored,
@@ -36,6 +37,7 @@ from holdfast.store.records import (
 from holdfast.store.scope import Scope
 from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
+from holdfast.store.usage_ledger import UsageLedger
 
 GRACE_SECONDS = 3600.0
 """How long what is out of date stays: nothing that is being written or was just used goes."""
@@ -63,6 +65,8 @@ class Store(Protocol):
     """Tools and their schemas, as they were pinned."""
     journal: JournalShelf
     """What was done, entry behind entry, to be gone on from."""
+    ledger: UsageLedger
+    """Daily use of tenants, for limits."""
 
     # Contents and refs. Equal content is stored once per workspace.
 
@@ -222,6 +226,9 @@ class Store(Protocol):
 
     # Upkeep.
 
+    async def check(self) -> None:
+        """Raise StoreUnavailableError unless the store can be read and written now."""
+
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
 
@@ -235,6 +242,37 @@ class Store(Protocol):
         grace period. A session is open until it was closed, even if it has no turns. What was
         put without a session goes only when stale. `info` still knows what went.
         """
+
+    async def expire(self, scope: Scope, before: float) -> Erased:
+        """Remove the sessions last used before a time, and what no session has used since.
+
+        A session goes with all that is its own, as with `delete_session`. Refs, remembered turns,
+        facts, answers and journals of no session that is left go by their own time, and so do
+        entries of the audit. Tools, calibration and summaries without a content stay. The work is
+        done in small transactions, so that others can write in between.
+        """
+
+    async def erase(self, scope: Scope) -> Erased:
+        """Remove every record of this user and workspace, whatever session the scope names.
+
+        Contents that other users of the workspace refer to stay theirs. Counters without content
+        stay, so that other processes notice that their indexes are out of date.
+        """
+
+    async def erase_all(self) -> Erased:
+        """Remove every record of everyone."""
+
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Overwrite removed records in the database's own files; return whether that succeeded.
+
+        Calls that forget, delete and erase begin this themselves, and nobody waits for it; after
+        `gc` and `expire`, which are called for many users in turn, the caller does. Where another
+        process was in the way, or the file or a table is large, something may be left. `whole`
+        rewrites large ones too, which may take minutes, and others wait for it.
+        """
+
+    async def removals(self) -> int:
+        """Return how often records were removed for good: a change tells to drop copies of them."""
 
     def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON, to be read by `restore`."""

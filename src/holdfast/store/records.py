@@ -451,6 +451,28 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     refs: tuple[str, ...]
 
 
+class Erased(msgspec.Struct, frozen=True, kw_only=True):
+    """The records that were removed for good."""
+
+    sessions: int = 0
+    turns: int = 0
+    """Requests of these sessions."""
+    refs: int = 0
+    records: int = 0
+    """All others: remembered turns, facts, answers, journal entries, summaries, tools, jobs."""
+
+    def __add__(self, other: Erased) -> Erased:
+        return Erased(
+            sessions=self.sessions + other.sessions,
+            turns=self.turns + other.turns,
+            refs=self.refs + other.refs,
+            records=self.records + other.records,
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.sessions or self.turns or self.refs or self.records)
+
+
 class Cleaned(msgspec.Struct, frozen=True):
     """What a clean-up removed."""
 

@@ -24,7 +24,7 @@ from holdfast.cite import Citation, CitingRules, count
 from holdfast.errors import ExtractError, HoldfastError
 from holdfast.expand import ExpandOptions, Expansion
 from holdfast.expand.expansion import miss
-from holdfast.extract import FORMATS, Extracted, FileKind
+from holdfast.extract import Extracted, FileKind
 from holdfast.store.refs import canonical
 from holdfast.tokens import TokenCount
 from holdfast.wire.strict import Limits
@@ -58,6 +58,8 @@ _LONG_LANE_BYTES = 1_000_000
 _RESERVE = 1
 """Slots for a tenant that has nothing at work while another's large requests are."""
 _LEAST_SECONDS = 0.05
+_READING_SHARE = 0.9
+"""Of the deadline, for the pages of a file: what was read by then is returned, and not lost."""
 _OPEN_LESS = "Ask for a few lines or another page, or answer with what you have."
 _log = logging.getLogger("holdfast.workers")
 _T = TypeVar("_T")
@@ -82,7 +84,7 @@ class Workers:
         """Told why, whenever a content could not be read; never with a word of it."""
         self._places = FairLane(limits.processes, reserve=_RESERVE if limits.processes else 0)
         # The worker that was used last is used next: a second one starts only if both are needed.
-        self._idle: list[WorkerProcess | None] = []
+        self._idle: list[WorkerProcess] = []
         self._alive: set[WorkerProcess] = set()
         self._lock = threading.Lock()
         self._is_open = limits.processes > 0
@@ -113,6 +115,21 @@ class Workers:
             self._put_back(self._worker(self._take_idle()))
         finally:
             self._places.leave(tenant)
+
+    def recycle(self) -> None:
+        """Replace all workers, those at work once they are done.
+
+        Freed memory keeps the contents that a worker has read, also such as were forgotten since.
+        """
+        with self._lock:
+            for worker in self._alive:
+                worker.is_retired = True
+            idle, self._idle = self._idle, []
+            self._alive.difference_update(idle)
+        for worker in idle:
+            worker.close()
+        if idle:
+            self.warm()  # the next request does not wait for its imports
 
     def close(self) -> None:
         """End all workers; a content that one was at is cited by its ends."""
@@ -202,16 +219,15 @@ class Workers:
         return result.count
 
     def extract(self, data: bytes, kind: FileKind, url: str = "") -> Extracted:
-        """Read the text of a file; of one that a parser takes apart, always in a worker.
+        """Return the text of a file; one that a parser takes apart is always read in a worker.
 
         Raises:
             ExtractError: it has none, or reading it took too long or too much memory.
         """
-        least = 0 if kind in FORMATS else LARGE_BYTES
+        least = LARGE_BYTES if kind == "text" else 0
+        task = ExtractTask(kind, _READING_SHARE * self.limits.seconds, url)
         try:
-            result = self.perform(
-                ExtractTask(kind, url), data, self.limits.seconds, at_once_below=least
-            )
+            result = self.perform(task, data, self.limits.seconds, at_once_below=least)
         except WorkerGoneError as gone:
             self.overran(gone.kind)
             raise ExtractError(f"reading the file {gone}") from None
@@ -258,11 +274,11 @@ class Workers:
             return self._idle.pop() if self._idle else None
 
     def _put_back(self, worker: WorkerProcess | None) -> None:
-        """Keep a worker for the next task; one that was started for a reserved slot ends."""
+        """Keep a worker for the next task; one that is retired, or of a reserved slot, ends."""
         if worker is None:
             return
         with self._lock:
-            if len(self._idle) < self.limits.processes:
+            if len(self._idle) < self.limits.processes and not worker.is_retired:
                 self._idle.append(worker)
                 return
             self._alive.discard(worker)

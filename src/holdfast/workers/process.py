@@ -51,6 +51,8 @@ class WorkerProcess:
             process_group=0 if os.name == "posix" else None,
         )
         self.leaves = False
+        self.is_retired = False
+        """Whether it is not to be asked again, for its memory may hold what was removed."""
         self._overdue = False
 
     @property
@@ -61,7 +63,7 @@ class WorkerProcess:
     @property
     def is_alive(self) -> bool:
         """Whether it may be asked again."""
-        return not self.leaves and self._process.poll() is None
+        return not (self.leaves or self.is_retired) and self._process.poll() is None
 
     def ask(self, task: Task, data: bytes, seconds: float) -> Answer:
         """Have a task done, or WorkerGoneError; then the worker is dead."""

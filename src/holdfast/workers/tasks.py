@@ -58,6 +58,8 @@ class ExtractTask(msgspec.Struct, frozen=True, tag="extract"):
     """Read the text of a file."""
 
     kind: FileKind
+    seconds: float
+    """Time after which the reader returns what it has."""
     url: str = ""
 
 
@@ -144,7 +146,7 @@ def perform(task: Task, data: bytes) -> Done:
             conversation = read(data, task.dialect, limits=task.limits)
             return Counted(count_request(conversation, model=task.model))
         case ExtractTask():
-            return extract(data, task.kind, task.url)
+            return extract(data, task.kind, task.url, task.seconds)
 
 
 def _without_data(citation: Citation) -> Citation:

@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.server.mcpserver import MCPServer
 
 from holdfast.engine.tool_calls import reported
 from holdfast.store import Scope, open_store
+from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.gateway import Gateway
 from tests.surfaces.harness import Cli
 from tests.surfaces.mcp.gateways import gateway_over, host_of, in_memory
 from tests.surfaces.mcp.test_gateway import specs, words
+from tests.surfaces.mcp.test_starting import mute
 
 
 def bank(description: str, *, name: str = "pay", field: str = "amount") -> MCPServer:
@@ -112,6 +114,46 @@ def test_a_renamed_tool_keeps_its_name_for_hosts_until_it_is_accepted(store: str
     assert before == ({"pay": "Pays."}, ("transfer: renamed from pay",))
     assert paid == "paid 5"  # the server was asked by the name that it has now
     assert after == ({"transfer": "Pays."}, ())
+
+
+@pytest.mark.parametrize("forbidden", ["pay", "transfer"], ids=["former name", "name it has now"])
+def test_a_tool_that_is_excluded_by_one_of_its_names_is_not_offered_after_a_rename(
+    store: str, forbidden: str
+) -> None:
+    run(store, bank("Pays."), look)
+
+    async def main() -> None:
+        spec = ServerSpec(name="bank", command="unused", forbidden=(forbidden,))
+        way = in_memory({"bank": bank("Pays.", name="transfer")})
+        async with (
+            gateway_over([spec], way=way, store=store, listing="all") as gateway,
+            host_of(gateway) as host,
+        ):
+            await gateway.upstreams["bank"].started(None)
+            assert await listed(host) == {}
+            for name in ("pay", "transfer"):
+                with pytest.raises(MCPError, match="no tool of this name"):
+                    await host.call_tool(name, {"amount": 5})
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("forbidden", ["pay", "transfer"], ids=["former name", "name it has now"])
+def test_a_tool_that_was_excluded_since_its_card_was_cached_is_not_listed(
+    store: str, forbidden: str
+) -> None:
+    run(store, bank("Pays."), look)
+    assert run(store, bank("Pays.", name="transfer"), look)[0] == {"pay": "Pays."}
+
+    async def main() -> dict[str, str]:
+        spec = ServerSpec(name="bank", command="unused", forbidden=(forbidden,))
+        async with (
+            gateway_over([spec], way=lambda _: mute(), store=store, listing="all") as gateway,
+            host_of(gateway) as host,
+        ):
+            return await listed(host)  # of the card: the server never answers
+
+    assert asyncio.run(main()) == {}
 
 
 def test_the_directory_finds_and_checks_by_the_pinned_definition(store: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+import msgspec
 import pytest
 from mcp.server.mcpserver import MCPServer
 
@@ -13,7 +14,9 @@ from holdfast.jobs.summarising import KIND as SUMMARISE
 from holdfast.settings import Settings
 from holdfast.store.memory import MemoryStore
 from holdfast.surfaces.mcp.gateway import Gateway
+from holdfast.surfaces.mcp.own_tools import OWN_TOOLS
 from tests.jobs.test_summarising import Says, worked
+from tests.privacy.made import run
 from tests.surfaces.mcp.gateways import gateway_over, host_of, in_memory
 from tests.surfaces.mcp.test_gateway import specs, words
 
@@ -110,5 +113,44 @@ def test_what_is_not_worth_a_summary_is_not_queued(settings: Settings, lines: in
             await host.call_tool("report", {"lines": lines})
             await gateway.engine.settle()
             assert await gateway.engine.store.jobs.latest(None) == []
+
+    asyncio.run(main())
+
+
+def test_a_secret_in_a_model_s_summary_is_masked_wherever_the_summary_is_shown() -> None:
+    token = "ghp_" + run(36)
+    line = f"Step 7: node-7 logged in with {token} and was restarted."
+
+    async def main() -> None:
+        server = MCPServer("leaky")
+
+        @server.tool(structured_output=False)
+        def report() -> str:
+            """Gives the report."""
+            return "\n".join([*STEPS, line, *STEPS])
+
+        settings = msgspec.structs.replace(MODEL, privacy_policy="mask")
+        async with (
+            gateway_over(
+                specs("leaky"), way=in_memory({"leaky": server}), listing="all", settings=settings
+            ) as gateway,
+            host_of(gateway) as host,
+        ):
+            await host.call_tool("report", {})
+            store = gateway.engine.store
+            assert isinstance(store, MemoryStore)
+            # The model was asked by a process whose policy allows secrets.
+            await worked(store, Says(line))
+            (info,) = await store.refs(gateway.engine.scope, limit=2)
+            assert token in info.summary, "the summary that is stored holds the secret"
+            again = words(await host.call_tool("report", {}))
+            assert "logged in with [github token masked] and was restarted" in again
+            assert token not in again
+            (resource,) = (await host.list_resources()).resources
+            assert token not in resource.model_dump_json()
+            (search,) = (tool for tool in OWN_TOOLS if tool.name == "search")
+            text, value = await search.work(gateway.engine, {"query": "node-7 logged in"})
+            assert "github token masked" in text
+            assert token not in text + str(value)
 
     asyncio.run(main())

@@ -159,7 +159,10 @@ def test_a_token_is_wanted_where_one_is_set_and_a_bound_holds() -> None:
     ours = {"host": "127.0.0.1:8788"}
     assert _status(ours, mcp_token="t0ken") == 401
     assert _status({**ours, "authorization": "Bearer wrong"}, mcp_token="t0ken") == 401
-    assert _status({**ours, "authorization": "Bearer t0ken"}, mcp_token="t0ken") != 401
+    assert _status({**ours, "authorization": "Basic t0ken"}, mcp_token="t0ken") == 401
+    for scheme in ("Bearer", "bearer", "BEARER "):
+        header = {**ours, "authorization": f"{scheme} t0ken"}
+        assert _status(header, mcp_token="t0ken") != 401, scheme
     assert _status(ours, mcp_max_message_bytes=10_000) == 413
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -14,11 +16,14 @@ from mcp.client._memory import InMemoryTransport
 from mcp.server.lowlevel.server import Server
 from mcp.server.mcpserver import MCPServer
 
-from holdfast.surfaces.mcp import acquaintance
+from holdfast.surfaces.mcp import acquaintance, link
 from holdfast.surfaces.mcp.acquaintance import LIST_SECONDS
 from holdfast.surfaces.mcp.config import ServerSpec
 from tests.surfaces.mcp.gateways import gateway_over, host_of, in_memory
+from tests.surfaces.mcp.hostile_server import WAYS
 from tests.surfaces.mcp.test_gateway import demo, specs, words
+
+HOSTILE = str(Path(__file__).with_name("hostile_server.py"))
 
 
 @asynccontextmanager
@@ -197,3 +202,25 @@ def test_a_host_that_lists_but_once_can_find_what_comes_up_later(
             assert gateway.catalog.is_whole  # who lists again gets the tools themselves
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_server_that_advertises_lists_it_does_not_have_gives_the_others(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "OPTIONAL_LIST_SECONDS", 0.05)
+    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 3_600)
+    spec = ServerSpec(name="bad", command=sys.executable, args=(HOSTILE, way))
+
+    async def main() -> list[str]:
+        async with (
+            gateway_over([spec], listing="all") as gateway,
+            host_of(gateway) as host,
+        ):
+            await asyncio.wait_for(gateway.upstreams["bad"].started(None), 60)
+            assert (await host.list_prompts()).prompts == []
+            assert (await host.list_resources()).resources == []
+            return [tool.name for tool in (await host.list_tools()).tools]
+
+    names = asyncio.run(main())
+    assert ("huge" in names) == (way != "boasts of tools")

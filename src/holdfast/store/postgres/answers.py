@@ -13,6 +13,7 @@ from holdfast.store.answer_shelf import MOST_CANDIDATES, AnswerShelf, Candidate,
 from holdfast.store.pack import pack, unpack
 from holdfast.store.postgres import text
 from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.scrubbing import Scrubber
 from holdfast.store.records import Damage
 from holdfast.store.refs import digest
 from holdfast.store.scope import Scope
@@ -87,8 +88,9 @@ _AT_A_TIME = 16
 class PostgresAnswers(AnswerShelf):
     """Keeps answers in the database of the store."""
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Database, clock: Callable[[], float], scrubber: Scrubber) -> None:
         self._database = database
+        self._scrubber = scrubber
         self._clock = clock
 
     async def put(self, scope: Scope, answer: StoredAnswer) -> None:
@@ -136,7 +138,9 @@ class PostgresAnswers(AnswerShelf):
     async def forget(self, scope: Scope, ids: Sequence[str]) -> int:
         """Remove answers without a trace."""
         asked = (scope.workspace, scope.user, rules.distinct(ids))
-        return len(await self._database.fetch(_FORGET, *asked))
+        removed = len(await self._database.fetch(_FORGET, *asked))
+        self._scrubber.begin(["answers"] if removed else [])
+        return removed
 
 
 def values(scope: Scope, answer: StoredAnswer) -> tuple[object, ...]:

@@ -38,6 +38,17 @@ WHERE workspace = $1 AND sha256 = ANY ($2)
 RETURNING size
 """
 
+_SWEEP_ALL: LiteralString = """
+DELETE FROM holdfast.contents AS c
+WHERE workspace = $1
+  AND NOT EXISTS (
+    SELECT FROM holdfast.refs AS r
+    WHERE r.workspace = c.workspace AND r.sha256 = c.sha256 AND NOT r.removed)
+  AND NOT EXISTS (
+    SELECT FROM holdfast.messages AS m
+    WHERE m.workspace = c.workspace AND m.sha256 = c.sha256)
+"""
+
 # The data is compared, so that what was healed since it was read stays sound.
 _MARK: LiteralString = """
 WITH marked AS (
@@ -79,6 +90,11 @@ async def sweep(connection: Connection, scope: Scope, hashes: Iterable[str]) -> 
     """Remove those that nobody in the workspace refers to: the sizes of what went."""
     rows = await connection.fetch(_SWEEP, scope.workspace, sorted(set(hashes)))
     return [row["size"] for row in rows]
+
+
+async def sweep_all(connection: Connection, scope: Scope) -> None:
+    """Remove the contents of a workspace that nobody refers to, under the lock to remove."""
+    await connection.execute(_SWEEP_ALL, scope.workspace)
 
 
 def opened(row: Any) -> bytes | None:

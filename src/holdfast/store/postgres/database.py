@@ -5,6 +5,7 @@ after failures and text, before migrations. It knows nothing of what is stored.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, LiteralString, TypeVar
@@ -12,12 +13,23 @@ from typing import Any, LiteralString, TypeVar
 import asyncpg  # type: ignore[import-untyped]
 
 from holdfast.errors import StoreError, StoreUnavailableError
+from holdfast.store.deadline import REQUEST_SECONDS, Breaker, has_deadline
 from holdfast.store.postgres import failures, text
 from holdfast.store.postgres.address import without_password
 
 CONNECTIONS = 10
+REQUEST_CONNECTIONS = 5
+"""Connections for work that a request waits for, beside the others. They are apart because the
+server itself ends their statements at the deadline; and a record that waits for a lock keeps none
+of them."""
 _CONNECT_SECONDS = 10.0
 _STATEMENT_SECONDS = 300.0
+_CLOSE_SECONDS = 10.0
+_REQUEST_SETTINGS = {
+    # An abandoned statement would wait for its lock, and hold those that it has, without end.
+    "lock_timeout": f"{REQUEST_SECONDS * 1000:.0f}",
+    "statement_timeout": f"{REQUEST_SECONDS * 1000:.0f}",
+}
 _MOST_TRIES = 8
 _NOT_FINISHED = "the connection was lost while PostgreSQL was about to commit"
 
@@ -27,14 +39,43 @@ Connection = Any
 Work = Callable[[Connection], Awaitable[Result]]
 
 
+# The mode that every write takes: it waits for whoever keeps writers or readers out of a table.
+_LOCK_TABLES: LiteralString = """
+LOCK TABLE holdfast.contents, holdfast.refs, holdfast.uses, holdfast.sessions, holdfast.turns,
+    holdfast.messages, holdfast.calibrations, holdfast.audit, holdfast.links, holdfast.secrets,
+    holdfast.answers, holdfast.journal, holdfast.daily_usage, holdfast.reservations
+IN ROW EXCLUSIVE MODE
+"""
+
+
+class _Attempt:
+    """The connection that a piece of work uses at the moment."""
+
+    connection: Connection | None = None
+
+    def abandon(self) -> None:
+        """Drop the connection without a word to the server, which may be frozen."""
+        if self.connection is not None:
+            with suppress(*failures.DRIVER_ERRORS):  # the work has just ended
+                self.connection.terminate()
+
+
 class Database:
     """A database behind a URL."""
 
-    def __init__(self, pool: Any, url: str) -> None:
+    def __init__(self, pool: Any, request_pool: Any, url: str) -> None:
         self._pool = pool
+        self._request_pool = request_pool
+        """For work with a deadline: see store/deadline.py."""
         self._closed = False
+        self._breaker = Breaker(url)
+        self._breaker.check = self.check
         self.url = url
         """Without a password."""
+
+    async def check(self) -> None:
+        """Raise unless the tables that requests need can be read and written."""
+        await self.transact(lambda connection: connection.execute(_LOCK_TABLES))
 
     async def fetch(self, sql: LiteralString, *values: object) -> list[Any]:
         """The rows of one statement, which is a transaction by itself and may be repeated."""
@@ -44,6 +85,10 @@ class Database:
     async def transact(self, work: Work[Result]) -> Result:
         """Do the work inside a transaction, again if others were in its way."""
         return await self._run(work, "read_committed")
+
+    async def outside(self, work: Work[Result]) -> Result:
+        """Do work that cannot run inside a transaction, such as VACUUM; it may be repeated."""
+        return await self._run(work, None)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Connection]:
@@ -73,18 +118,35 @@ class Database:
         if self._closed:
             return
         self._closed = True
+        self._breaker.close()
         try:
-            await self._pool.close()
+            async with asyncio.timeout(_CLOSE_SECONDS):  # a frozen server takes no leave
+                await self._request_pool.close()
+                await self._pool.close()
         except failures.DRIVER_ERRORS as error:
+            self._request_pool.terminate()
+            self._pool.terminate()
             raise failures.explain(error, self.url) from None
 
     async def _run(self, work: Work[Result], isolation: str | None) -> Result:
         self._check_open()
+        self._breaker.admit()
+        if not has_deadline():
+            return await self._try(self._pool, work, isolation, _Attempt())
+        attempt = _Attempt()
+        task = asyncio.create_task(self._try(self._request_pool, work, isolation, attempt))
+        return await self._breaker.run(task, attempt.abandon)
+
+    async def _try(
+        self, pool: Any, work: Work[Result], isolation: str | None, attempt: _Attempt
+    ) -> Result:
+        """Do some work, again if others were in its way or the connection was stale."""
         for tries_left in reversed(range(_MOST_TRIES)):
             connected = finished = False
             try:
-                async with self._pool.acquire() as connection:
+                async with pool.acquire() as connection:
                     connected = True
+                    attempt.connection = connection
                     if isolation is None:
                         return await work(connection)
                     async with connection.transaction(isolation=isolation):
@@ -95,7 +157,7 @@ class Database:
                 # that is gone. Once a commit was sent, nobody knows if it happened.
                 stale = connected and not finished and failures.lost(error)
                 if stale:
-                    await self._pool.expire_connections()
+                    await pool.expire_connections()
                 if tries_left and (stale or isinstance(error, failures.OVERTAKEN)):
                     continue
                 raise self._explained(error, finished) from None
@@ -115,22 +177,16 @@ class Database:
 
 
 async def connect(url: str, connections: int = CONNECTIONS) -> Database:
-    """A pool of at most that many connections to the database behind the URL."""
+    """Connect to the database behind the URL, with pools of at most so many connections."""
     shown = without_password(url)
-    pool = asyncpg.create_pool(
-        url,
-        min_size=0,
-        max_size=connections,
-        timeout=_CONNECT_SECONDS,
-        command_timeout=_STATEMENT_SECONDS,
-        init=_prepare,
-        reset=_leave_as_it_is,
-        server_settings={"application_name": "holdfast", "synchronous_commit": "on"},
-    )
+    pool = _pool(url, connections, _STATEMENT_SECONDS, {})
+    on_requests = min(connections, REQUEST_CONNECTIONS)
+    request_pool = _pool(url, on_requests, REQUEST_SECONDS, _REQUEST_SETTINGS)
     try:
         await pool
+        await request_pool
         async with pool.acquire():
-            return Database(pool, shown)
+            return Database(pool, request_pool, shown)
     except ValueError:  # the driver's own for a URL is one, too
         pool.terminate()
         fix = "Write postgresql://user:password@host/database; escape what is special in URLs."
@@ -138,6 +194,19 @@ async def connect(url: str, connections: int = CONNECTIONS) -> Database:
     except failures.DRIVER_ERRORS as error:
         pool.terminate()
         raise failures.explain(error, shown) from None
+
+
+def _pool(url: str, connections: int, statement_seconds: float, settings: dict[str, str]) -> Any:
+    return asyncpg.create_pool(
+        url,
+        min_size=0,
+        max_size=connections,
+        timeout=_CONNECT_SECONDS,
+        command_timeout=statement_seconds,
+        init=_prepare,
+        reset=_leave_as_it_is,
+        server_settings={"application_name": "holdfast", "synchronous_commit": "on", **settings},
+    )
 
 
 async def _prepare(connection: Connection) -> None:

@@ -18,6 +18,7 @@ from holdfast.store import rules
 from holdfast.store.fact_shelf import Fact, FactChanges, FactRow, FactShelf, FactSource, NewFact
 from holdfast.store.postgres import text
 from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.scrubbing import Scrubber
 from holdfast.store.records import Damage
 from holdfast.store.scope import Scope
 
@@ -111,14 +112,16 @@ _TOUCH: LiteralString = "UPDATE holdfast.facts SET version = $2 WHERE number = A
 _WITHOUT_SOURCE: LiteralString = """
 DELETE FROM holdfast.facts AS f WHERE number = ANY ($1)
 AND NOT EXISTS (SELECT FROM holdfast.fact_sources AS s WHERE s.fact = f.number)
+RETURNING 1
 """
 
 
 class PostgresFacts(FactShelf):
     """Keeps facts in the database of the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, scrubber: Scrubber) -> None:
         self._database = database
+        self._scrubber = scrubber
 
     async def _fetch(self, sql: LiteralString, scope: Scope, *values: object) -> list[Fact]:
         return facts_of(await self._database.fetch(sql, scope.workspace, scope.user, *values))
@@ -160,11 +163,11 @@ class PostgresFacts(FactShelf):
         """Remove facts without a trace."""
 
         async def work(connection: Connection) -> int:
-            await _count_up(connection, scope, purges=True)
-            gone = await connection.fetch(_REMOVE, scope.workspace, scope.user, list(ids))
-            return len(gone)
+            return await remove(connection, scope, ids)
 
-        return await self._database.transact(work)
+        removed = await self._database.transact(work)
+        self._scrubber.begin(["facts", "fact_sources"] if removed else [])
+        return removed
 
     async def changes(self, scope: Scope, since: int = 0) -> FactChanges:
         """What happened since a count."""
@@ -273,25 +276,37 @@ async def restore(connection: Connection, scope: Scope, fact: Fact) -> bool:
     return True
 
 
+async def remove(connection: Connection, scope: Scope, ids: Sequence[str]) -> int:
+    """Remove facts without a trace; return how many there were."""
+    await _count_up(connection, scope, purges=True)
+    return len(await connection.fetch(_REMOVE, scope.workspace, scope.user, list(ids)))
+
+
+async def all_ids(connection: Connection, scope: Scope) -> list[str]:
+    """Return the ids of all facts, superseded ones too."""
+    return [row["id"] for row in await connection.fetch(_IDS, scope.workspace, scope.user)]
+
+
 async def drop_of_refs(connection: Connection, scope: Scope, refs: Sequence[str]) -> None:
     """Remove what only contents say that go without a trace."""
     await _drop_sources(connection, scope, _DROP_OF_REFS, list(refs))
 
 
-async def drop_of_session(connection: Connection, scope: Scope) -> None:
-    """Remove what was said in a session only."""
-    await _drop_sources(connection, scope, _DROP_OF_SESSION, scope.session)
+async def drop_of_session(connection: Connection, scope: Scope) -> int:
+    """Remove what was said in a session only; return how many facts went."""
+    return await _drop_sources(connection, scope, _DROP_OF_SESSION, scope.session)
 
 
 async def _drop_sources(
     connection: Connection, scope: Scope, sql: LiteralString, value: object
-) -> None:
+) -> int:
     touched = await connection.fetch(sql, scope.workspace, scope.user, value)
-    if touched:
-        version = await _count_up(connection, scope, purges=True)
-        numbers = [row["fact"] for row in touched]
-        await connection.execute(_TOUCH, numbers, version)
-        await connection.execute(_WITHOUT_SOURCE, numbers)
+    if not touched:
+        return 0
+    version = await _count_up(connection, scope, purges=True)
+    numbers = [row["fact"] for row in touched]
+    await connection.execute(_TOUCH, numbers, version)
+    return len(await connection.fetch(_WITHOUT_SOURCE, numbers))
 
 
 async def remove_unsound(database: Database, scope: Scope) -> list[Damage]:
@@ -299,5 +314,5 @@ async def remove_unsound(database: Database, scope: Scope) -> list[Damage]:
     rows = await database.fetch(_TEXTS, scope.workspace, scope.user)
     torn = {row["id"]: row["key"] for row in rows if shelf.key_of(row["text"]) != row["key"]}
     if torn:
-        await PostgresFacts(database).remove(scope, list(torn))
+        await database.transact(lambda connection: remove(connection, scope, list(torn)))
     return [shelf.damage_of(key) for key in torn.values()]

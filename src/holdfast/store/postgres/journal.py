@@ -13,6 +13,7 @@ from holdfast.store import journal
 from holdfast.store.journal import JournalEntry, JournalShelf
 from holdfast.store.pack import pack, unpack
 from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.scrubbing import Scrubber
 from holdfast.store.records import Damage
 from holdfast.store.refs import digest
 from holdfast.store.scope import Scope
@@ -64,8 +65,9 @@ _AT_A_TIME = 16
 class PostgresJournal(JournalShelf):
     """Keeps journals in the database of the store."""
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Database, clock: Callable[[], float], scrubber: Scrubber) -> None:
         self._database = database
+        self._scrubber = scrubber
         self._clock = clock
 
     async def append(
@@ -100,7 +102,9 @@ class PostgresJournal(JournalShelf):
 
     async def forget(self, scope: Scope, name: str) -> int:
         """Remove a journal without a trace."""
-        return len(await self._database.fetch(_FORGET, *_session(scope), name))
+        removed = len(await self._database.fetch(_FORGET, *_session(scope), name))
+        self._scrubber.begin(["journal"] if removed else [])
+        return removed
 
 
 def _session(scope: Scope) -> tuple[str, str, str]:

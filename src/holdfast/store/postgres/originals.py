@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, LiteralString
 
 from holdfast.store import rules
-from holdfast.store.postgres import answers, blobs, facts, jobs, summaries
+from holdfast.store.postgres import answers, blobs, facts, jobs, scrubbing, summaries
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.records import Content, RefInfo, Stored
 from holdfast.store.refs import RefName, parse
@@ -255,7 +255,10 @@ async def forget(database: Database, scope: Scope, refs: Sequence[str], now: flo
     async def work(connection: Connection) -> int:
         await blobs.lock_to_remove(connection, scope)
         rows = [await _find(connection, scope, ref) for ref in rules.distinct(refs)]
-        return await drop(connection, scope, [row for row in rows if row is not None], now)
+        gone = await drop(connection, scope, [row for row in rows if row is not None], now)
+        if gone:
+            await connection.execute(scrubbing.COUNT)
+        return gone
 
     return await database.transact(work)
 

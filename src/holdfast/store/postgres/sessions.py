@@ -12,10 +12,19 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules
-from holdfast.store.postgres import answers, blobs, facts, jobs, journal, originals, text
+from holdfast.store.postgres import (
+    answers,
+    blobs,
+    facts,
+    jobs,
+    journal,
+    originals,
+    scrubbing,
+    text,
+)
 from holdfast.store.postgres import turns as remembered
 from holdfast.store.postgres.database import Connection, Database
-from holdfast.store.records import ClientKey, SessionRecord, Turn
+from holdfast.store.records import ClientKey, Erased, SessionRecord, Turn
 from holdfast.store.scope import Scope
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -366,20 +375,38 @@ async def close_session(database: Database, scope: Scope, now: float) -> None:
     await database.transact(work)
 
 
-async def delete_session(database: Database, scope: Scope, now: float) -> int:
+async def delete_session(database: Database, scope: Scope, now: float) -> Erased:
     """Remove a session, its turns and the refs that only it used."""
     rules.check_session(scope)
 
-    async def work(connection: Connection) -> int:
+    async def work(connection: Connection) -> Erased:
         await blobs.lock_to_remove(connection, scope)
-        only = await connection.fetch(_ONLY_ITS_REFS, *_key(scope))
-        gone = await originals.drop(connection, scope, only, now)
-        of_shelves = (remembered.OF_SESSION, answers.OF_SESSION, journal.OF_SESSION)
-        for statement in (*_DELETE, *jobs.OF_SESSION, *of_shelves):
-            await connection.execute(statement, *_key(scope))
-        await facts.drop_of_session(connection, scope)
-        named = await connection.fetch(_DELETE_MESSAGES, *_key(scope))
-        await blobs.sweep(connection, scope, [row["sha256"] for row in named])
-        return gone
+        erased = await delete(connection, scope, now)
+        if erased:
+            await connection.execute(scrubbing.COUNT)
+        return erased
 
     return await database.transact(work)
+
+
+async def delete(connection: Connection, scope: Scope, now: float) -> Erased:
+    """Remove a session and all that is its own, under the lock to remove."""
+    only = await connection.fetch(_ONLY_ITS_REFS, *_key(scope))
+    refs = await originals.drop(connection, scope, only, now)
+    gone = [await _deleted(connection, statement, scope) for statement in _DELETE]
+    for statement in jobs.OF_SESSION:
+        await connection.execute(statement, *_key(scope))
+    records = await connection.fetchval(remembered.OF_SESSION, *_key(scope))
+    records += await _deleted(connection, answers.OF_SESSION, scope)
+    records += await _deleted(connection, journal.OF_SESSION, scope)
+    records += await facts.drop_of_session(connection, scope)
+    named = await connection.fetch(_DELETE_MESSAGES, *_key(scope))
+    await blobs.sweep(connection, scope, [row["sha256"] for row in named])
+    _, turns, _, sessions = gone
+    return Erased(sessions=sessions, turns=turns, refs=refs, records=records)
+
+
+async def _deleted(connection: Connection, statement: LiteralString, scope: Scope) -> int:
+    """Run a DELETE for the scope's session; return how many rows went."""
+    status: str = await connection.execute(statement, *_key(scope))
+    return int(status.rpartition(" ")[2])

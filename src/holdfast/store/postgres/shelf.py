@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from holdfast.store import rules, turn_shelf
 from holdfast.store.postgres import text, turns
 from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.scrubbing import Scrubber
 from holdfast.store.records import Damage
 from holdfast.store.scope import Scope
 from holdfast.store.transfer import RememberedLine
@@ -31,8 +32,9 @@ _AT_A_TIME = 16
 class PostgresTurns(TurnShelf):
     """Keeps turns in the database of the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, scrubber: Scrubber) -> None:
         self._database = database
+        self._scrubber = scrubber
 
     async def known(self, scope: Scope, turns_: Sequence[NewTurn]) -> list[Known]:
         """Which of these messages lie here."""
@@ -100,13 +102,11 @@ class PostgresTurns(TurnShelf):
         """Remove turns without a trace."""
 
         async def work(connection: Connection) -> int:
-            await connection.execute(turns.LOCK, *_who(scope))
-            gone = await connection.fetch(turns.FORGET, *_who(scope), list(places))
-            if gone:
-                await connection.execute(turns.NOTE, *_who(scope), 0, 1)
-            return len(gone)
+            return await turns.remove(connection, scope, places)
 
-        return await self._database.transact(work)
+        removed = await self._database.transact(work)
+        self._scrubber.begin(["remembered"] if removed else [])
+        return removed
 
 
 def _who(scope: Scope) -> tuple[str, str]:

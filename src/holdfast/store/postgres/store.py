@@ -5,6 +5,7 @@ The last of its folder: it says which file does what, and asks the clock.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -14,16 +15,27 @@ from holdfast.errors import StoreError
 from holdfast.store import rules
 from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
+from holdfast.store.deadline import has_deadline, without_deadline
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
-from holdfast.store.postgres import moving, originals, sessions, summaries, upkeep
+from holdfast.store.postgres import (
+    erasing,
+    moving,
+    originals,
+    scrubbing,
+    sessions,
+    summaries,
+    upkeep,
+)
 from holdfast.store.postgres.across import PostgresAcross
 from holdfast.store.postgres.answers import PostgresAnswers
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.facts import PostgresFacts
 from holdfast.store.postgres.journal import PostgresJournal
+from holdfast.store.postgres.ledger import PostgresLedger
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
+from holdfast.store.postgres.scrubbing import Scrubber
 from holdfast.store.postgres.shelf import PostgresTurns
 from holdfast.store.postgres.tools import PostgresTools
 from holdfast.store.protocol import GRACE_SECONDS, Progress
@@ -34,6 +46,7 @@ from holdfast.store.records import (
     ClientKey,
     Content,
     Damage,
+    Erased,
     RefInfo,
     SessionRecord,
     Stored,
@@ -45,6 +58,7 @@ from holdfast.store.records import (
 from holdfast.store.scope import Scope
 from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
+from holdfast.store.usage_ledger import UsageLedger
 
 _SAVE_CALIBRATION: LiteralString = """
 INSERT INTO holdfast.calibrations (workspace, username, data) VALUES ($1, $2, $3)
@@ -67,21 +81,26 @@ class PostgresStore:
         self._database = database
         self._clock = clock
         self._put = 0
+        self._scrubber = scrubber = Scrubber(database)
+        self._looking: asyncio.Task[None] | None = None
+        """Has PostgreSQL look at its tables; held, because a loop holds its tasks weakly."""
         self.url = database.url
         self.across: AcrossScopes = PostgresAcross(database, clock)
         """Several workspaces at once."""
         self.jobs: JobQueue = PostgresQueue(database, clock)
         """Work for the background."""
-        self.remembered: TurnShelf = PostgresTurns(database)
+        self.remembered: TurnShelf = PostgresTurns(database, scrubber)
         """What was said, turn by turn."""
-        self.facts: FactShelf = PostgresFacts(database)
+        self.facts: FactShelf = PostgresFacts(database, scrubber)
         """What was said."""
-        self.answers: AnswerShelf = PostgresAnswers(database, clock)
+        self.answers: AnswerShelf = PostgresAnswers(database, clock, scrubber)
         """Answers that may be given again."""
-        self.tools: ToolShelf = PostgresTools(database, clock)
+        self.tools: ToolShelf = PostgresTools(database, clock, scrubber)
         """Tools and their schemas."""
-        self.journal: JournalShelf = PostgresJournal(database, clock)
+        self.journal: JournalShelf = PostgresJournal(database, clock, scrubber)
         """What was done, entry behind entry."""
+        self.ledger: UsageLedger = PostgresLedger(database)
+        """Daily use of tenants."""
 
     @classmethod
     async def open(
@@ -112,7 +131,11 @@ class PostgresStore:
         await originals.put(self._database, scope, contents, self._clock())
         before, self._put = self._put, self._put + len(contents)
         if before < _MANY <= self._put:
-            await upkeep.look_at_once(self._database)
+            looking = upkeep.look_at_once(self._database)
+            if has_deadline():  # it takes longer than a request may wait
+                self._looking = asyncio.create_task(looking, context=without_deadline())
+            else:
+                await looking
 
     async def get(self, scope: Scope, ref: str, *, peek: bool = False) -> Stored | None:
         """Open a ref."""
@@ -132,7 +155,9 @@ class PostgresStore:
 
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
         """Remove refs without a trace."""
-        return await originals.forget(self._database, scope, refs, self._clock())
+        removed = await originals.forget(self._database, scope, refs, self._clock())
+        self._scrubber.begin(scrubbing.OF_REFS if removed else ())
+        return removed
 
     # Summaries.
 
@@ -210,7 +235,9 @@ class PostgresStore:
 
     async def delete_session(self, scope: Scope) -> int:
         """Remove a session, its turns and the refs that only it used."""
-        return await sessions.delete_session(self._database, scope, self._clock())
+        erased = await sessions.delete_session(self._database, scope, self._clock())
+        self._scrubber.begin(scrubbing.TABLES if erased else ())
+        return erased.refs
 
     # Usage, calibration, audit.
 
@@ -239,6 +266,10 @@ class PostgresStore:
 
     # Upkeep.
 
+    async def check(self) -> None:
+        """Raise unless the store can be read and written now."""
+        await self._database.check()
+
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
         return await upkeep.stats(self._database, scope.user, [scope.workspace], self._clock())
@@ -250,6 +281,32 @@ class PostgresStore:
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
         return await upkeep.gc(self._database, scope, self._clock(), grace_seconds)
+
+    async def expire(self, scope: Scope, before: float) -> Erased:
+        """Remove the sessions last used before a time, and what no session has used since."""
+        return await erasing.expire(self._database, scope, before, self._clock())
+
+    async def erase(self, scope: Scope) -> Erased:
+        """Remove every record of this user and workspace."""
+        erased = await erasing.erase(self._database, scope, self._clock())
+        self._scrubber.begin(scrubbing.TABLES)
+        return erased
+
+    async def erase_all(self) -> Erased:
+        """Remove every record of everyone."""
+        erased = Erased()
+        for scope in await erasing.owners(self._database):
+            erased += await erasing.erase(self._database, scope, self._clock())
+        self._scrubber.begin(scrubbing.TABLES)
+        return erased
+
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Write the tables anew, so that nothing of removed records is left in their files."""
+        return await self._scrubber.scrub(scrubbing.TABLES, whole=whole)
+
+    async def removals(self) -> int:
+        """Return how often records were removed for good."""
+        return int((await self._database.fetch(scrubbing.REMOVALS))[0]["number"])
 
     def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON, all of one moment."""
@@ -279,5 +336,8 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Finish what is being written and let go."""
+        if self._looking is not None:
+            self._looking.cancel()
         await self.jobs.close()
+        await self._scrubber.wait()
         await self._database.close()

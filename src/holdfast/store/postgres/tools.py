@@ -11,6 +11,7 @@ from typing import Any, LiteralString
 from holdfast.store import tool_shelf
 from holdfast.store.pack import pack, unpack
 from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.scrubbing import Scrubber
 from holdfast.store.records import Damage
 from holdfast.store.refs import digest
 from holdfast.store.scope import Scope
@@ -74,8 +75,9 @@ _AT_A_TIME = 16
 class PostgresTools(ToolShelf):
     """Keeps tools in the database of the store."""
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Database, clock: Callable[[], float], scrubber: Scrubber) -> None:
         self._database = database
+        self._scrubber = scrubber
         self._clock = clock
 
     async def add(self, scope: Scope, tools: Sequence[StoredTool]) -> list[ToolKey]:
@@ -134,7 +136,9 @@ class PostgresTools(ToolShelf):
                 [len(await connection.fetch(_FORGET, *who, *key)) for key in sorted(set(keys))]
             )
 
-        return await self._database.transact(work)
+        removed = await self._database.transact(work)
+        self._scrubber.begin(["tools"] if removed else [])
+        return removed
 
 
 def values(scope: Scope, tool: StoredTool) -> tuple[object, ...]:

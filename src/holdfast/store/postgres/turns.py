@@ -5,9 +5,11 @@ after database, before shelf. Words are a `tsvector` of the content's beginning.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, LiteralString
 
 from holdfast.store.pack import pack, unpack
+from holdfast.store.postgres.database import Connection
 from holdfast.store.refs import digest
 from holdfast.store.scope import Scope
 from holdfast.store.transfer import RememberedLine
@@ -118,14 +120,26 @@ OF_SESSION: LiteralString = """
 WITH gone AS (
     DELETE FROM holdfast.remembered WHERE workspace = $1 AND username = $2 AND session = $3
     RETURNING 1
+), noted AS (
+    UPDATE holdfast.remembered_changes SET removed = removed + 1
+    WHERE workspace = $1 AND username = $2 AND EXISTS (SELECT FROM gone)
 )
-UPDATE holdfast.remembered_changes SET removed = removed + 1
-WHERE workspace = $1 AND username = $2 AND EXISTS (SELECT FROM gone)
+SELECT count(*) FROM gone
 """
 ALL: LiteralString = f"""
 SELECT {_COLUMNS}, print, maker, indexed FROM holdfast.remembered
 WHERE workspace = $1 AND username = $2 ORDER BY place
 """  # noqa: S608 - constants
+
+
+async def remove(connection: Connection, scope: Scope, places: Sequence[int]) -> int:
+    """Remove turns without a trace; return how many there were."""
+    who = (scope.workspace, scope.user)
+    await connection.execute(LOCK, *who)
+    gone = await connection.fetch(FORGET, *who, list(places))
+    if gone:
+        await connection.execute(NOTE, *who, 0, 1)
+    return len(gone)
 
 
 def opened(row: Any) -> Remembered | None:

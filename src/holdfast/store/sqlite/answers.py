@@ -85,7 +85,7 @@ class SqliteAnswers(AnswerShelf):
 
     async def forget(self, scope: Scope, ids: Sequence[str]) -> int:
         """Remove answers without a trace."""
-        return await self._write(lambda db: _remove(db, scope, "id", rules.distinct(ids)))
+        return await self._writer.remove(lambda db: _remove(db, scope, "id", rules.distinct(ids)))
 
 
 def _owner(scope: Scope) -> tuple[str, str]:
@@ -230,9 +230,9 @@ def remove_expired(db: apsw.Connection, scope: Scope, now: float) -> None:
     )
 
 
-def remove_of_session(db: apsw.Connection, scope: Scope) -> None:
-    """Remove the answers of a session."""
-    _remove(db, scope, "session", [scope.session])
+def remove_of_session(db: apsw.Connection, scope: Scope) -> int:
+    """Remove the answers of a session; return how many there were."""
+    return _remove(db, scope, "session", [scope.session])
 
 
 def remove_of_ref(db: apsw.Connection, scope: Scope, ref_id: str) -> None:

@@ -75,3 +75,13 @@ def sweep(db: apsw.Connection, content: int) -> int:
         (content,),
     )
     return db.changes()
+
+
+def sweep_all(db: apsw.Connection, scope: Scope) -> None:
+    """Remove the contents of a workspace that nobody refers to."""
+    db.execute(
+        "DELETE FROM contents WHERE workspace = ?"
+        " AND NOT EXISTS (SELECT 1 FROM refs WHERE content = contents.id)"
+        " AND NOT EXISTS (SELECT 1 FROM messages WHERE content = contents.id)",
+        (scope.workspace,),
+    )

@@ -141,40 +141,6 @@ def prepare(path: Path) -> None:
         real.chmod(0o600)
 
 
-class Whereabouts:
-    """The files of a store that is open, as they were: whether they still stand under their names.
-
-    SQLite goes on writing to a file that was deleted or moved away, and to a new log beside
-    another database, as if nothing had happened: what it acknowledges then is lost.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._log = path.with_name(path.name + "-wal")
-        self._files = [_identity(path), None]
-
-    def check(self) -> None:
-        """Raise unless what was just committed is in the files of these names."""
-        files = [_identity(self._path), _identity(self._log)]
-        if self._files[1] is None:  # the log is there from the first commit to the last close
-            self._files[1] = files[1]
-        if files != self._files or files[1] is None:
-            raise StoreUnavailableError(
-                "the store's file was deleted, moved or replaced while it was open; nothing was "
-                "stored",
-                where=str(self._path),
-                fix="Put its folder back as it was, or start anew: then a new store is made.",
-            )
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
 def secret_beside(path: Path) -> bytes:
     """The key of a store, in a file of its own that only its owner may read; made if missing.
 

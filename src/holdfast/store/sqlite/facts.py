@@ -77,7 +77,7 @@ class SqliteFacts(FactShelf):
 
     async def remove(self, scope: Scope, ids: Sequence[str]) -> int:
         """Remove facts without a trace."""
-        return await self._write(partial(remove, scope=scope, ids=ids))
+        return await self._writer.remove(partial(remove, scope=scope, ids=ids))
 
     async def changes(self, scope: Scope, since: int = 0) -> FactChanges:
         """What happened since a count."""
@@ -276,6 +276,14 @@ def remove(db: apsw.Connection, scope: Scope, ids: Iterable[str]) -> int:
     return gone
 
 
+def all_ids(db: apsw.Connection, scope: Scope) -> list[str]:
+    """Return the ids of all facts, superseded ones too."""
+    rows = db.execute(
+        "SELECT id FROM facts WHERE workspace = ? AND owner = ?", (scope.workspace, scope.user)
+    )
+    return [fact_id for (fact_id,) in rows]
+
+
 def restore(db: apsw.Connection, scope: Scope, fact: Fact) -> bool:
     """Write an exported fact; whether there was none of its id or its words."""
     key = shelf.key_of(fact.text)
@@ -295,18 +303,19 @@ def drop_of_ref(db: apsw.Connection, scope: Scope, ref_id: str) -> None:
     _drop_sources(db, scope, "ref = ?", ref_id)
 
 
-def drop_of_session(db: apsw.Connection, scope: Scope) -> None:
-    """Remove what was said in a session only."""
-    _drop_sources(db, scope, "session <> '' AND session = ?", scope.session)
+def drop_of_session(db: apsw.Connection, scope: Scope) -> int:
+    """Remove what was said in a session only; return how many facts went."""
+    return _drop_sources(db, scope, "session <> '' AND session = ?", scope.session)
 
 
-def _drop_sources(db: apsw.Connection, scope: Scope, where: str, value: str) -> None:
+def _drop_sources(db: apsw.Connection, scope: Scope, where: str, value: str) -> int:
     touched = db.execute(
         f"DELETE FROM fact_sources WHERE workspace = ? AND owner = ? AND {where} RETURNING fact",  # noqa: S608
         (scope.workspace, scope.user, value),
     ).fetchall()
     if not touched:
-        return
+        return 0
+    removed = 0
     version = _count_up(db, scope, purges=True)
     for (number,) in touched:
         db.execute("UPDATE facts SET version = ? WHERE number = ?", (version, number))
@@ -315,6 +324,8 @@ def _drop_sources(db: apsw.Connection, scope: Scope, where: str, value: str) -> 
             " AND NOT EXISTS (SELECT 1 FROM fact_sources WHERE fact = ?1)",
             (number,),
         )
+        removed += db.changes()
+    return removed
 
 
 def unsound(db: apsw.Connection, scope: Scope) -> dict[str, str]:

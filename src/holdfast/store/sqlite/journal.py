@@ -89,7 +89,7 @@ class SqliteJournal(JournalShelf):
             db.execute(f"DELETE FROM journal WHERE {_NAMED}", (*_session(scope), name))  # noqa: S608 - constants
             return db.changes()
 
-        return await self._writer.submit(job)
+        return await self._writer.remove(job)
 
 
 def _session(scope: Scope) -> tuple[str, str, str]:
@@ -105,9 +105,10 @@ def _entry(name: str, row: Any) -> JournalEntry:
     return JournalEntry(row[0], journal.whole(name, row[0], _opened(row)), row[1])
 
 
-def remove_of_session(db: apsw.Connection, scope: Scope) -> None:
-    """Remove the journals of a session."""
+def remove_of_session(db: apsw.Connection, scope: Scope) -> int:
+    """Remove the journals of a session; return how many entries they had."""
     db.execute(f"DELETE FROM journal WHERE {_OF_SESSION}", _session(scope))  # noqa: S608 - constants
+    return db.changes()
 
 
 def unsound(db: apsw.Connection, scope: Scope) -> list[Damage]:

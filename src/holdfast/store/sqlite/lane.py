@@ -11,12 +11,11 @@ import queue
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar
-
-import apsw
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from holdfast.errors import StoreError, StoreUnavailableError
 from holdfast.faults import logged_faults
+from holdfast.store.deadline import Breaker
 from holdfast.store.sqlite.driver import Job
 
 MOST_TOGETHER = 256
@@ -41,15 +40,24 @@ class Outcome(NamedTuple):
     error: BaseException | None = None
 
 
-Work = Callable[[apsw.Connection, list[Queued]], list[Outcome]]
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+_Db = TypeVar("_Db", bound=_Closable)
+Work = Callable[[_Db, list[Queued]], list[Outcome]]
 """Does jobs that wait together; it tells errors, and raises none."""
 
 
-class Lane:
+class Lane(Generic[_Db]):
     """Runs jobs in order, in a thread of its own."""
 
-    def __init__(self, db: apsw.Connection, work: Work, where: str, name: str) -> None:
+    def __init__(
+        self, db: _Db, work: Work[_Db], where: str, name: str, breaker: Breaker | None = None
+    ) -> None:
         self._where = where
+        self._breaker = breaker
+        """Ends the wait for a job at the deadline of whoever waits."""
         self._queue: queue.SimpleQueue[Queued | None] = queue.SimpleQueue()
         self._closed = False
         self._closing = threading.Lock()
@@ -59,12 +67,16 @@ class Lane:
 
     def submit(self, job: Job[_T]) -> asyncio.Future[_T]:
         """Queue a job."""
+        if self._breaker is not None:
+            self._breaker.admit()
         future: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         with self._closing:
             # A thread does not come along into a forked process: nobody would ever do the job.
             if self._closed or not self._thread.is_alive():
                 raise closed(self._where)
             self._queue.put(Queued(job, future))
+        if self._breaker is not None:
+            self._breaker.bound(future, _leave_to_the_lane)
         return future
 
     def close(self) -> None:
@@ -75,7 +87,7 @@ class Lane:
                 self._queue.put(None)
         self._thread.join()
 
-    def _run(self, db: apsw.Connection, work: Work) -> None:
+    def _run(self, db: _Db, work: Work[_Db]) -> None:
         """Do jobs until the lane is closed; one that fails ends no others.
 
         The first job is taken here, where nothing of ours can fail: a job that is never taken is
@@ -92,13 +104,13 @@ class Lane:
                 _deliver(outcomes)
                 del outcomes
             del first, together  # nothing is held while the thread waits for the next job
-        with suppress(apsw.Error):
-            db.close()
+        db.close()
 
-    def _outcomes(self, db: apsw.Connection, work: Work, together: list[Queued]) -> list[Outcome]:
+    def _outcomes(self, db: _Db, work: Work[_Db], together: list[Queued]) -> list[Outcome]:
         """Do a job, and with it those that wait behind it, which are added to `together`."""
         self._take_waiting(together)
-        wanted = [item for item in together if not item.future.cancelled()]
+        # Who was cancelled, or has waited for too long, was told that nothing was stored.
+        wanted = [item for item in together if not item.future.done()]
         return work(db, wanted) if wanted else []
 
     def _take_waiting(self, together: list[Queued]) -> None:
@@ -112,6 +124,10 @@ class Lane:
                 self._queue.put(None)
                 break
             together.append(item)
+
+
+def _leave_to_the_lane() -> None:
+    """Do nothing: a job whose future is done is not begun."""
 
 
 def _deliver(outcomes: list[Outcome]) -> None:

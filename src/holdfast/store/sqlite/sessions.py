@@ -14,7 +14,15 @@ import msgspec
 
 from holdfast.store import rules
 from holdfast.store.pack import Packed, unpack
-from holdfast.store.records import NANO, AuditEntry, ClientKey, SessionRecord, Turn, UsageTotal
+from holdfast.store.records import (
+    NANO,
+    AuditEntry,
+    ClientKey,
+    Erased,
+    SessionRecord,
+    Turn,
+    UsageTotal,
+)
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import answers, contents, facts, jobs, journal, originals
 from holdfast.store.sqlite import turns as remembered
@@ -48,6 +56,11 @@ _NAMES = {"model": "model", "session": "session", "day": "date(started_at, 'unix
 
 def _key(scope: Scope) -> tuple[str, str, str]:
     return (scope.workspace, scope.user, scope.session)
+
+
+def read_any(db: apsw.Connection) -> None:
+    """Read from the file, whatever is there."""
+    db.execute("SELECT session FROM sessions LIMIT 1").fetchall()
 
 
 def get(db: apsw.Connection, scope: Scope) -> SessionRecord | None:
@@ -276,7 +289,7 @@ def close(db: apsw.Connection, scope: Scope, now: float) -> None:
         save(db, scope, rules.closed(scope.session, now))
 
 
-def delete(db: apsw.Connection, scope: Scope, now: float) -> int:
+def delete(db: apsw.Connection, scope: Scope, now: float) -> Erased:
     """Remove a session, its turns and the refs that only it used."""
     only = db.execute(
         f"SELECT ref FROM uses AS u {_OF_SESSION} AND NOT EXISTS"  # noqa: S608 - constants
@@ -288,16 +301,18 @@ def delete(db: apsw.Connection, scope: Scope, now: float) -> int:
         originals.drop(db, scope, row, now)
     rows_named = db.execute(f"SELECT content FROM messages {_OF_SESSION}", _key(scope))  # noqa: S608
     named: list[int] = [content for (content,) in rows_named]
+    gone = {}
     for table in ("uses", "messages", "turns", "links", "sessions"):
         db.execute(f"DELETE FROM {table} {_OF_SESSION}", _key(scope))  # noqa: S608 - constants
+        gone[table] = db.changes()
     for content in named:
         contents.sweep(db, content)
     jobs.drop_of_session(db, scope)
-    remembered.drop_of_session(db, scope)
-    facts.drop_of_session(db, scope)
-    answers.remove_of_session(db, scope)
-    journal.remove_of_session(db, scope)
-    return len(rows)
+    records = remembered.drop_of_session(db, scope)
+    records += facts.drop_of_session(db, scope)
+    records += answers.remove_of_session(db, scope)
+    records += journal.remove_of_session(db, scope)
+    return Erased(sessions=gone["sessions"], turns=gone["turns"], refs=len(rows), records=records)
 
 
 def usage(

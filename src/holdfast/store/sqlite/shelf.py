@@ -82,4 +82,4 @@ class SqliteTurns(TurnShelf):
 
     async def forget(self, scope: Scope, places: Sequence[int]) -> int:
         """Remove turns without a trace."""
-        return await self._write(partial(turns.forget, scope=scope, places=places))
+        return await self._writer.remove(partial(turns.forget, scope=scope, places=places))

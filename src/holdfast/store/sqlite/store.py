@@ -18,6 +18,7 @@ import apsw
 from holdfast.store import answer_shelf, rules, tool_shelf, transfer
 from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
+from holdfast.store.deadline import REQUEST_SECONDS, Breaker
 from holdfast.store.fact_shelf import FactShelf, damage_of
 from holdfast.store.journal import JournalShelf
 from holdfast.store.pack import Packed, pack
@@ -29,6 +30,7 @@ from holdfast.store.records import (
     ClientKey,
     Content,
     Damage,
+    Erased,
     RefInfo,
     SessionRecord,
     Stored,
@@ -41,10 +43,12 @@ from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
     answers,
     copying,
+    erasing,
     facts,
     journal,
     moving,
     originals,
+    scrubbing,
     sessions,
     summaries,
     tools,
@@ -55,19 +59,19 @@ from holdfast.store.sqlite.across import SqliteAcross
 from holdfast.store.sqlite.driver import (
     BUSY_SECONDS,
     Job,
-    connect,
     in_our_words,
-    migrate,
-    prepare,
     secret_beside,
 )
 from holdfast.store.sqlite.facts import SqliteFacts
+from holdfast.store.sqlite.file import StoreFile
+from holdfast.store.sqlite.ledger import SqliteLedger
 from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.shelf import SqliteTurns
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Readers, Writer
 from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
+from holdfast.store.usage_ledger import UsageLedger
 
 _PART = 100
 """Contents that are read, and refs that are removed, in one go."""
@@ -85,9 +89,16 @@ class SqliteStore:
     """Keeps everything in one file; several processes may use it at once."""
 
     def __init__(
-        self, path: Path, writer: Writer, readers: Readers, clock: Callable[[], float]
+        self,
+        path: Path,
+        writer: Writer,
+        readers: Readers,
+        clock: Callable[[], float],
+        breaker: Breaker,
     ) -> None:
         self.url = f"sqlite:///{path}"
+        self._breaker = breaker
+        breaker.check = self.check
         self._path = path
         self._writer = writer
         self._readers = readers
@@ -108,6 +119,8 @@ class SqliteStore:
         """Tools and their schemas."""
         self.journal: JournalShelf = journal.SqliteJournal(writer, readers, clock)
         """What was done, entry behind entry."""
+        self.ledger: UsageLedger = SqliteLedger(writer, readers)
+        """Daily use of tenants."""
         self._noting: asyncio.Future[None] | None = None
         """The access noted last, until it is written."""
 
@@ -122,15 +135,13 @@ class SqliteStore:
         """Open the file, and make it if it is not there."""
         place = Path(path).absolute()
 
-        def work() -> tuple[Writer, Readers]:
+        def work(breaker: Breaker) -> tuple[Writer, Readers]:
             with in_our_words(str(place)):
-                prepare(place)
-                migrate(place, busy_seconds)
-                to_write = partial(connect, place, busy_seconds=busy_seconds)
-                to_read = partial(to_write, read_only=True)
-                return Writer(to_write, place), Readers(to_read, str(place))
+                file = StoreFile(place, busy_seconds)
+                return Writer(file, breaker), Readers(file, breaker)
 
-        return cls(place, *await asyncio.to_thread(work), clock)
+        breaker = Breaker(str(place))
+        return cls(place, *await asyncio.to_thread(work, breaker), clock, breaker)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
@@ -142,7 +153,7 @@ class SqliteStore:
         """Read after the accesses that were noted before."""
         noting = self._noting
         if noting is not None and noting.get_loop() is asyncio.get_running_loop():
-            await asyncio.wait([noting])
+            await asyncio.wait([noting], timeout=REQUEST_SECONDS)
         return await self._read(job)
 
     # Contents and refs.
@@ -200,7 +211,7 @@ class SqliteStore:
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
         """Remove refs without a trace."""
         now = self._clock()
-        return await self._write(lambda db: originals.forget(db, scope, refs, now))
+        return await self._writer.remove(lambda db: originals.forget(db, scope, refs, now))
 
     # Summaries.
 
@@ -306,7 +317,8 @@ class SqliteStore:
         """Remove a session, its turns and the refs that only it used."""
         rules.check_session(scope)
         now = self._clock()
-        return await self._write(lambda db: sessions.delete(db, scope, now))
+        erased = await self._writer.remove(lambda db: sessions.delete(db, scope, now))
+        return erased.refs
 
     # Usage, calibration, audit.
 
@@ -333,6 +345,11 @@ class SqliteStore:
         return await self._read(lambda db: sessions.audit(db, scope, limit=limit, before=before))
 
     # Upkeep.
+
+    async def check(self) -> None:
+        """Raise unless the store can be read and written now."""
+        await self._readers.look(sessions.read_any)
+        await self._write(_nothing)
 
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
@@ -391,9 +408,50 @@ class SqliteStore:
             )
             refs, removed, size = refs + part.refs, removed + part.contents, size + part.bytes
             after = ids[-1]
-        while await self._write(upkeep.shrink):
+        while not await self._write(scrubbing.shrink):
             pass
         return Cleaned(refs, removed, size)
+
+    async def expire(self, scope: Scope, before: float) -> Erased:
+        """Remove the sessions last used before a time, and what no session has used since."""
+        now = self._clock()
+        return await self._in_parts(lambda db: erasing.expire(db, scope, before=before, now=now))
+
+    async def erase(self, scope: Scope) -> Erased:
+        """Remove every record of this user and workspace."""
+        erased = await self._erase(scope)
+        self._writer.scrubber.begin()
+        return erased
+
+    async def erase_all(self) -> Erased:
+        """Remove every record of everyone."""
+        erased = Erased()
+        for scope in await self._read(erasing.owners):
+            erased += await self._erase(scope)
+        self._writer.scrubber.begin()
+        return erased
+
+    async def _erase(self, scope: Scope) -> Erased:
+        now = self._clock()
+        # Sessions and other large parts go in small transactions; then what is left, in one.
+        erased = await self._in_parts(
+            lambda db: erasing.expire(db, scope, before=float("inf"), now=now)
+        )
+        return erased + await self._write(lambda db: erasing.erase_rest(db, scope))
+
+    async def _in_parts(self, job: Job[Erased]) -> Erased:
+        erased = Erased()
+        while part := await self._write(job):
+            erased += part
+        return erased
+
+    async def scrub(self, *, whole: bool = False) -> bool:
+        """Overwrite removed records in the file and its log."""
+        return await asyncio.to_thread(self._writer.scrubber.scrub, whole=whole)
+
+    async def removals(self) -> int:
+        """Return how often records were removed for good."""
+        return await self._read(scrubbing.removals)
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""
@@ -443,6 +501,7 @@ class SqliteStore:
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
+        self._breaker.close()
         self._readers.close()
         self._writer.close()
 

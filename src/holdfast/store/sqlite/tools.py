@@ -123,7 +123,7 @@ class SqliteTools(ToolShelf):
                 removed += db.changes()
             return removed
 
-        return await self._write(job)
+        return await self._writer.remove(job)
 
 
 def _owner(scope: Scope) -> tuple[str, str]:

@@ -287,13 +287,13 @@ def forget(db: apsw.Connection, scope: Scope, places: Sequence[int]) -> int:
     return _remove(db, scope, [place for (place,) in rows])
 
 
-def drop_of_session(db: apsw.Connection, scope: Scope) -> None:
-    """Remove the turns of a session."""
+def drop_of_session(db: apsw.Connection, scope: Scope) -> int:
+    """Remove the turns of a session; return how many there were."""
     rows = db.execute(
         f"SELECT place FROM remembered WHERE {_MINE} AND session = ?",  # noqa: S608
         (*_who(scope), scope.session),
     )
-    _remove(db, scope, [place for (place,) in rows])
+    return _remove(db, scope, [place for (place,) in rows])
 
 
 def _remove(db: apsw.Connection, scope: Scope, places: Sequence[int]) -> int:

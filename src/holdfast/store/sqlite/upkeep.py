@@ -170,9 +170,3 @@ def remove(
         if row.content is not None and contents.sweep(db, row.content):
             removed, size = removed + 1, size + row.size
     return Cleaned(len(gone), removed, size)
-
-
-def shrink(db: apsw.Connection) -> bool:
-    """Give a part of the free pages back to the disk; whether there are more."""
-    db.execute("PRAGMA incremental_vacuum(1000)").fetchall()
-    return int(db.execute("PRAGMA freelist_count").get) > 0

@@ -10,48 +10,66 @@ import asyncio
 import queue
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from functools import partial
 from typing import Any, TypeVar
 
 import apsw
 
 from holdfast.errors import StoreUnavailableError
-from holdfast.store.sqlite.driver import (
-    Job,
-    Whereabouts,
-    in_our_words,
-    rolled_back_on_failure,
-)
+from holdfast.store.deadline import Breaker, has_deadline
+from holdfast.store.sqlite import scrubbing
+from holdfast.store.sqlite.driver import Job, in_our_words, rolled_back_on_failure
+from holdfast.store.sqlite.file import FileConnection, StoreFile
 from holdfast.store.sqlite.lane import Lane, Outcome, Queued, closed
 
 READERS = 4
 
 _T = TypeVar("_T")
-_Connect = Callable[[], apsw.Connection]
 
 
 class Writer:
     """Runs jobs in order, in a thread of its own; each whole or not at all."""
 
-    def __init__(self, connect: _Connect, path: Path) -> None:
-        self._where = str(path)
-        db = connect()
-        self._files = Whereabouts(path)
-        self._lane = Lane(db, self._written, self._where, "holdfast-writer")
+    def __init__(self, file: StoreFile, breaker: Breaker) -> None:
+        self._where = str(file.path)
+        self._file = file
+        self.scrubber = scrubbing.Scrubber(partial(file.connect, read_only=False), file.path)
+        db = FileConnection(file, read_only=False)
+        self._lane = Lane(db, self._written, self._where, "holdfast-writer", breaker)
 
     def submit(self, job: Job[_T]) -> asyncio.Future[_T]:
         """Queue a job; the result is there once it is durable."""
         return self._lane.submit(job)
 
-    def close(self) -> None:
-        """Finish what is queued, then end."""
-        self._lane.close()
+    async def remove(self, job: Job[_T]) -> _T:
+        """Run a job that removes records for good; soon after, their bytes are overwritten.
 
-    def _written(self, db: apsw.Connection, together: list[Queued]) -> list[Outcome]:
+        `job` returns something false if it removed nothing.
+        """
+
+        def counted(db: apsw.Connection) -> _T:
+            removed = job(db)
+            if removed:
+                scrubbing.count_removal(db)
+            return removed
+
+        removed = await self.submit(counted)
+        if removed:
+            self.scrubber.begin()
+        return removed
+
+    def close(self) -> None:
+        """Finish what is queued, then let go of the file."""
+        self.scrubber.wait()
+        self._lane.close()
+        self._file.close()
+
+    def _written(self, db: FileConnection, together: list[Queued]) -> list[Outcome]:
         try:
-            results = _in_one_transaction(db, [item.job for item in together])
-            self._files.check()
+            results = _in_one_transaction(db.use(), [item.job for item in together])
+            self._file.check_commit()
         except BaseException as error:  # noqa: BLE001 - whoever waits must be told
+            self._file.suspect(error)
             if len(together) == 1 or isinstance(error, (apsw.BusyError, StoreUnavailableError)):
                 # Who waited for another process in vain has waited for all of them; and a file
                 # that is gone is gone for all of them.
@@ -89,12 +107,14 @@ def _leave_transaction(db: apsw.Connection) -> None:
 class Readers:
     """Threads that read, each job on one state of the store."""
 
-    def __init__(self, connect: _Connect, where: str) -> None:
-        self._connect = connect
-        self._where = where
-        self._idle: queue.LifoQueue[apsw.Connection] = queue.LifoQueue()
+    def __init__(self, file: StoreFile, breaker: Breaker) -> None:
+        self._file = file
+        self._breaker = breaker
+        self._where = str(file.path)
+        self._idle: queue.LifoQueue[FileConnection] = queue.LifoQueue()
         self._threads = ThreadPoolExecutor(READERS, "holdfast-reader")
-        self._looks = Lane(connect(), self._looked, where, "holdfast-look")
+        db = FileConnection(file, read_only=True)
+        self._looks = Lane(db, self._looked, self._where, "holdfast-look", breaker)
         self._closed = False
 
     async def run(self, job: Callable[[], _T]) -> _T:
@@ -105,7 +125,12 @@ class Readers:
 
     async def read(self, job: Job[_T]) -> _T:
         """Run a job that reads."""
-        return await self.run(lambda: self._read(job))
+        if self._closed:
+            raise closed(self._where)
+        self._breaker.admit()
+        loop = asyncio.get_running_loop()
+        reading = loop.run_in_executor(self._threads, self._read, job)
+        return await self._breaker.run(reading) if has_deadline() else await reading
 
     async def look(self, job: Job[_T]) -> _T:
         """Run a job of one statement that finds a row by its key: every request waits for some.
@@ -114,30 +139,43 @@ class Readers:
         """
         return await self._looks.submit(job)
 
-    def _looked(self, db: apsw.Connection, together: list[Queued]) -> list[Outcome]:
+    def _looked(self, db: FileConnection, together: list[Queued]) -> list[Outcome]:
         return [self._outcome(db, item) for item in together]
 
-    def _outcome(self, db: apsw.Connection, item: Queued) -> Outcome:
+    def _outcome(self, db: FileConnection, item: Queued) -> Outcome:
         try:
-            return Outcome(item.future, item.job(db))
+            return Outcome(item.future, item.job(db.use()))
         except BaseException as error:  # noqa: BLE001 - whoever waits must be told
+            self._file.suspect(error)
             return Outcome(item.future, None, _in_our_words(error, self._where))
 
     def _read(self, job: Job[_T]) -> _T:
         with in_our_words(self._where):
+            idle = self._idle_connection()
             try:
-                db = self._idle.get_nowait()
-            except queue.Empty:
-                db = self._connect()
-            try:
+                db = idle.use()
                 _leave_transaction(db)
                 db.execute("BEGIN")
                 with rolled_back_on_failure(db):
                     result = job(db)
                     db.execute("COMMIT")
+            except BaseException as error:
+                self._file.suspect(error)
+                raise
             finally:
-                self._idle.put(db)
+                self._idle.put(idle)
         return result
+
+    def _idle_connection(self) -> FileConnection:
+        """Return a connection that nobody uses; those to a file that was replaced are closed."""
+        while True:
+            try:
+                idle = self._idle.get_nowait()
+            except queue.Empty:
+                return FileConnection(self._file, read_only=True)
+            if not idle.is_stale:
+                return idle
+            idle.close()
 
     def close(self) -> None:
         """Finish what is being read, then let go."""

@@ -15,8 +15,9 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
+
+from holdfast.temporary import remove_stale_folders, temporary_folder
 
 _FOLDER = ".gemini"
 _SETTINGS = "settings.json"
@@ -53,17 +54,18 @@ def signed_in(
     if settings is None:
         yield {}
         return
-    with TemporaryDirectory(prefix="holdfast-gemini-") as temporary:
+    remove_stale_folders()
+    with temporary_folder("gemini") as temporary:
         written = _with_choice(settings)
         try:
-            _fill(Path(temporary), home, written)
+            _fill(temporary, home, written)
         except OSError:  # Windows allows links only to some users
             yield {}
             return
         try:
-            yield {_HOME: temporary}
+            yield {_HOME: str(temporary)}
         finally:
-            _give_back(Path(temporary, _FOLDER), home / _FOLDER, written)
+            _give_back(temporary / _FOLDER, home / _FOLDER, written)
 
 
 def _without_choice(home: Path) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ from holdfast.jobs.sweeping import close_idle
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.store.protocol import GRACE_SECONDS
-from holdfast.store.records import Cleaned, Damage, StoreStats
+from holdfast.store.records import Cleaned, Damage, Erased, StoreStats
 
 from ._output import ColorOption, Output, OutputOption, remark, table
 from ._store import (
@@ -36,6 +36,7 @@ from ._store import (
     scopes_of,
     with_store,
 )
+from .erase import erase
 
 _CHUNK = 4_000_000
 
@@ -49,7 +50,8 @@ def _store() -> None:
     \b
     How full is it?     holdfast store stats
     Is it sound?        holdfast store verify
-    Remove what is old: holdfast store gc
+    Remove what is old: holdfast store gc --retain-days 90
+    Erase for good:     holdfast store erase --tenant key-3f1c09a4b7d2
     Copy it whole:      holdfast store backup copy.db
     Move records:       holdfast store export mine.jsonl; holdfast store import mine.jsonl
 
@@ -208,6 +210,21 @@ def gc(
             "--idle-days", min=0.0, metavar="DAYS", help="Close sessions unused for so long first."
         ),
     ] = None,
+    retain_days: Annotated[
+        float | None,
+        typer.Option(
+            "--retain-days",
+            min=0.0,
+            metavar="DAYS",
+            help="Delete what nobody has used for so long; else the setting retain_days.",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Overwrite removed bytes in large databases too; others wait."
+        ),
+    ] = False,
     store: StoreOption = None,
     user: UserOption = DEFAULT.user,
     tenant: TenantOption = "",
@@ -223,30 +240,49 @@ def gc(
     The proxy cannot know when a conversation is over: with --idle-days, sessions that nobody has
     used for so long are closed first. One that is taken up again begins anew.
 
+    With --retain-days, or the setting retain_days, sessions that nobody has used for so long are
+    deleted with all that is theirs, and so is what belongs to no session and is as old.
+
     \b
     Examples:
       holdfast store gc
       holdfast store gc --idle-days 30
+      holdfast store gc --retain-days 90
       holdfast store gc --grace 86400
     """
     settings = Settings.load(output=output, color=color, store_url=store)
 
-    async def work(opened: Store) -> Cleaned:
-        parts = []
+    days = settings.retain_days if retain_days is None else retain_days
+
+    async def work(opened: Store) -> tuple[Cleaned, Erased]:
+        parts, erased = [], Erased()
         for scope in await scopes_of(opened, user, tenant):
+            if days:
+                erased += await opened.expire(scope, time.time() - days * 86_400)
             if idle_days is not None:
                 await close_idle(opened, scope, time.time() - idle_days * 86_400)
             parts.append(await opened.gc(scope, grace_seconds=grace))
-        return Cleaned(*(sum(amounts) for amounts in zip(*map(astuple, parts), strict=True)))
+        await opened.scrub(whole=overwrite)
+        gone = Cleaned(*(sum(amounts) for amounts in zip(*map(astuple, parts), strict=True)))
+        return gone, erased
 
-    gone = with_store(settings, work)
+    gone, erased = with_store(settings, work)
 
     def draw(console: Console) -> None:
+        if days:
+            console.print(
+                f"Deleted {erased.sessions:,} sessions with {erased.turns:,} requests, "
+                f"{erased.refs:,} refs and {erased.records:,} other records."
+            )
         console.print(
             f"Removed {gone.refs:,} refs and {gone.contents:,} contents of {gone.bytes:,} bytes."
         )
 
-    Output(settings).emit(msgspec.to_builtins(gone), draw)
+    told = msgspec.to_builtins(gone) | ({"deleted": msgspec.to_builtins(erased)} if days else {})
+    Output(settings).emit(told, draw)
+
+
+app.command()(erase)
 
 
 @app.command()

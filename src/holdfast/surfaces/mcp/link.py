@@ -17,11 +17,14 @@ from mcp import Client, MCPError
 from mcp.client.client import ConnectMode
 from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 import holdfast
 from holdfast.surfaces.mcp.cards import MOST_DEFINITIONS, ServerCard, card
 from holdfast.surfaces.mcp.config import ServerSpec
 
+OPTIONAL_LIST_SECONDS = 5.0
+"""For prompts, resources and templates each; all of them within the time a server has to start."""
 _MOST_PAGES = 100
 
 
@@ -236,18 +239,33 @@ class _Watched:
 
 
 async def card_of(client: Client, spec: ServerSpec) -> ServerCard:
-    """All that a server lists, as it lists it."""
+    """Return all that a server lists, as it lists it.
+
+    Servers advertise lists that they do not have: frameworks announce prompts and resources for
+    everybody. Such a list is empty. Other errors of `tools/list` are raised, as without its tools a
+    server is of no use and is tried again.
+    """
     has = client.server_capabilities
-    lists: dict[str, Any] = {"tools": [], "prompts": [], "resources": [], "templates": []}
+    tools: list[dict[str, Any]] = []
     if has.tools is not None:
-        tools = await _pages(client.list_tools, "tools")
-        lists["tools"] = [tool for tool in tools if spec.allows(tool["name"])]
+        try:
+            tools = await _pages(client.list_tools, "tools")
+        except MCPError as error:
+            if error.error.code != types.METHOD_NOT_FOUND:
+                raise
+    lists: dict[str, Any] = {
+        "tools": [tool for tool in tools if spec.allows(tool["name"])],
+        "prompts": [],
+        "resources": [],
+        "templates": [],
+    }
     if has.prompts is not None:
-        lists["prompts"] = await _pages(client.list_prompts, "prompts")
+        lists["prompts"] = await _optional_pages(client.list_prompts, "prompts")
     if has.resources is not None:
-        lists["resources"] = await _pages(client.list_resources, "resources")
-        with suppress(MCPError):  # some that have resources know of no templates
-            lists["templates"] = await _pages(client.list_resource_templates, "resource_templates")
+        lists["resources"] = await _optional_pages(client.list_resources, "resources")
+        lists["templates"] = await _optional_pages(
+            client.list_resource_templates, "resource_templates"
+        )
     info = client.server_info
     return card(
         lists,
@@ -256,6 +274,15 @@ async def card_of(client: Client, spec: ServerSpec) -> ServerCard:
         version=f"{info.name} {info.version}"[:200] if info is not None else "",
         at=time.time(),
     )
+
+
+async def _optional_pages(fetch: Callable[..., Awaitable[Any]], field: str) -> list[dict[str, Any]]:
+    """Return all pages of a list that a server can do without; empty if it does not answer."""
+    try:
+        async with asyncio.timeout(OPTIONAL_LIST_SECONDS):
+            return await _pages(fetch, field)
+    except (MCPError, ValidationError, TimeoutError):
+        return []
 
 
 async def _pages(fetch: Callable[..., Awaitable[Any]], field: str) -> list[dict[str, Any]]:

@@ -18,9 +18,10 @@ from holdfast.cite import count as count_text
 from holdfast.condense.condenser import Passage
 from holdfast.condense.relevance import rank
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, PrivacyError
 from holdfast.expand.calls import parse_call
 from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
+from holdfast.privacy import Policy, apply, find
 from holdfast.store import RefInfo
 from holdfast.tokens import count
 from holdfast.toolbox.checking import problems
@@ -31,6 +32,7 @@ MOST_CHARACTERS = 4_000_000
 """Of one argument; the transport bounds the request as well."""
 _MODEL = "gpt-4o"
 """As whose tokens a text is counted if nobody says: those of most models are about as many."""
+_MOST_TITLE = 200
 _SEARCHED = 500
 """Stored contents that a search looks at: those stored last."""
 
@@ -87,11 +89,15 @@ async def _search(engine: Holdfast, asked: dict[str, Any]) -> Answer:
     size = sum(len(passage.text) for passage in passages)
     order = await engine.workers.off_loop(size, partial(rank, asked["query"], passages))
     hits = [stored[ranked.index] for ranked in order[: asked.get("limit", 10)]]
-    lines = [item(f"{info.ref_id}: {in_one_line(info.summary)[:200]}") for info in hits]
+    summaries = [visible_summary(info, engine.options.rules.privacy) for info in hits]
+    lines = [
+        item(f"{info.ref_id}: {in_one_line(summary)[:_MOST_TITLE]}")
+        for info, summary in zip(hits, summaries, strict=True)
+    ]
     text = "\n".join([f"Stored contents, opened with {NAME}(ref_id):", *lines])
     values = [
-        {"ref_id": info.ref_id, "kind": info.kind, "summary": info.summary, "tokens": info.tokens}
-        for info in hits
+        {"ref_id": info.ref_id, "kind": info.kind, "summary": summary, "tokens": info.tokens}
+        for info, summary in zip(hits, summaries, strict=True)
     ]
     return text if hits else "No stored content has to do with this.", {"contents": values}
 
@@ -236,12 +242,23 @@ def faults_in(tool: OwnTool, arguments: dict[str, Any]) -> list[str]:
     return [] if tool is OPENER else problems(_defined(tool.name), arguments)
 
 
-def resource_of(info: RefInfo) -> dict[str, Any]:
-    """A stored content as a resource."""
+def visible_summary(info: RefInfo, policy: Policy) -> str:
+    """Return a content's summary as the policy lets it be shown; its kind where it may not be.
+
+    The summary may be older than the policy: a model wrote it when secrets were allowed.
+    """
+    try:
+        return apply(policy, info.summary, find(info.summary))
+    except PrivacyError:
+        return info.kind
+
+
+def resource_of(info: RefInfo, policy: Policy) -> dict[str, Any]:
+    """Return a stored content as a resource."""
     return {
         "uri": f"{REF_SCHEME}{info.ref_id}",
         "name": info.ref_id,
-        "title": in_one_line(info.summary)[:200] or info.kind,
+        "title": in_one_line(visible_summary(info, policy))[:_MOST_TITLE] or info.kind,
         "mimeType": "text/plain",
         "size": info.size,
     }

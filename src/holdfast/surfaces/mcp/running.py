@@ -105,13 +105,15 @@ class Guarded:
 
     def __init__(self, app: Any, token: str) -> None:
         self._app = app
-        self._wanted = f"Bearer {token}".encode()
+        self._token = token.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Judge a request by its header alone."""
         headers = dict(scope.get("headers", ()))
-        given = headers.get(b"authorization", b"")
-        if scope["type"] != "http" or hmac.compare_digest(given, self._wanted):
+        # The scheme is written in any case (RFC 9110, 11.1).
+        scheme, _, given = headers.get(b"authorization", b"").strip().partition(b" ")
+        is_right = hmac.compare_digest(given.strip(), self._token)
+        if scope["type"] != "http" or (scheme.lower() == b"bearer" and is_right):
             await self._app(scope, receive, send)
             return
         head = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]

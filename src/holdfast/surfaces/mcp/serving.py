@@ -143,7 +143,8 @@ class OwnHandlers:
             stored = await self._engine.store.refs(self._engine.scope, limit=_PAGE, before=cursor)
         except HoldfastError:
             raise MCPError(types.INVALID_PARAMS, "The cursor is none of ours.") from None
-        resources = [types.Resource.model_validate(resource_of(info)) for info in stored]
+        policy = self._engine.options.rules.privacy
+        resources = [types.Resource.model_validate(resource_of(info, policy)) for info in stored]
         following = stored[-1].ref_id if len(stored) == _PAGE else None
         return types.ListResourcesResult(resources=resources, next_cursor=following)
 

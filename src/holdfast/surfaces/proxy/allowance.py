@@ -1,100 +1,161 @@
-"""What a tenant may use in a day: checked before a request goes out, told before it is used up.
+"""What a tenant may use in a day: reserved before a request goes out, settled when it is answered.
 
-allowance: after tenants, before exchange. A day is that of UTC. What was used stands in the record
-of turns, so that all workers and restarts see the same; requests that are under way may go beyond
-it, by as much as they take.
+allowance: after tenants, before upstream_calls. A day is that of UTC. Uses and reservations stand
+in the store, so that all processes and restarts see the same. A day's use exceeds the limit by less
+than one call: see `admits` in store/usage_ledger.py.
 """
 
 from __future__ import annotations
 
 import math
+import secrets
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from holdfast.engine import Holdfast
+import msgspec
+
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
-from holdfast.store.records import TurnUsage
+from holdfast.store import Scope
+from holdfast.store.protocol import Store
+from holdfast.store.usage_ledger import (
+    DAY_SECONDS,
+    Amount,
+    DayUse,
+    Reservation,
+    is_used_up,
+)
 
-_FRESH_SECONDS = 30.0
-"""How long a sum is believed that only this process adds to: other workers write turns too."""
-_MOST_TENANTS = 1_000
-_DAY = 86_400
+LEASE_SECONDS = 900.0
+"""How long a reservation outlives its process."""
+RENEW_SECONDS = 300.0
 _WARNED_AT = 0.8
+_BUSY_SECONDS = 1
+"""When to ask again while others' requests hold the rest: most answers take seconds."""
 
 
 class AllowanceError(HoldfastError):
-    """Who asks has used what may be used in a day."""
+    """Who asks has used what may be used in a day, or requests under way may use the rest."""
+
+    def __init__(self, what: str, *, where: str, fix: str, retry_seconds: int) -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.retry_seconds = retry_seconds
 
 
-class _Used(NamedTuple):
-    """What was used today: as the record said when it was asked, and what came since."""
+class Hold(NamedTuple):
+    """A reservation, and whose it is."""
 
-    tokens: int
-    dollars: float
-    looked_up: float
-    """A time of day, so that yesterday's sum is never taken for today's."""
+    scope: Scope
+    reservation: Reservation
 
 
 class Allowances:
     """The day's use of each tenant."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
-        self._tokens, self._dollars = settings.daily_tokens, settings.daily_dollars
+    def __init__(
+        self, settings: Settings, store: Store, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.limits = Amount(settings.daily_tokens, settings.daily_dollars)
+        self.is_limited = bool(settings.daily_tokens or settings.daily_dollars)
+        self._ledger = store.ledger
         self._clock = clock
-        self._used: OrderedDict[str, _Used] = OrderedDict()
 
-    async def check(self, engine: Holdfast) -> str:
+    def now(self) -> float:
+        """Return the seconds since 1970."""
+        return self._clock()
+
+    async def check(self, scopes: Sequence[Scope]) -> str:
         """Raise if a tenant has used its day's share; else a warning once most of it is gone.
 
         Raises:
             AllowanceError: not before tomorrow.
             StoreError: what was used cannot be looked up.
         """
-        if not (self._tokens or self._dollars):
-            return ""
-        used = await self._look_up(engine)
-        tokens = f"{used.tokens:,} of {self._tokens:,} tokens"
-        dollars = f"${used.dollars:.2f} of ${self._dollars:.2f}"
-        shares: tuple[tuple[str, str, float, float], ...] = (
-            ("daily_tokens", tokens, used.tokens, self._tokens),
-            ("daily_dollars", dollars, used.dollars, self._dollars),
-        )
-        warning = ""
-        for setting, told, spent, most in shares:
-            if most and spent >= most:
+        warnings: list[str] = []
+        if self.is_limited:
+            now = self._clock()
+            for scope in scopes:
+                use = await self._ledger.day_use(scope, _day(now))
+                self._check_left(use)
+                warnings += self._warnings(use)
+        return "; ".join(warnings)
+
+    async def reserve(self, scopes: Sequence[Scope], most: Amount, least: Amount) -> list[Hold]:
+        """Reserve what a call may use, for every tenant that it counts for.
+
+        Raises:
+            AllowanceError: a day's share is used, or would be by the calls under way.
+            StoreError: the store cannot be asked.
+        """
+        holds: list[Hold] = []
+        now = self._clock()
+        for scope in scopes:
+            reservation = Reservation(
+                token=secrets.token_hex(12),
+                day=_day(now),
+                most=most,
+                least=least,
+                expires_at=now + LEASE_SECONDS,
+            )
+            ledger = self._ledger
+            admitted, use = await ledger.reserve(scope, reservation, self.limits, now)
+            if not admitted:
+                await self.settle(holds, Amount())
+                self._check_left(use)
                 raise AllowanceError(
-                    f"this key has used its share of the day: {told}",
-                    where=setting,
-                    fix=f"Ask again in {self._seconds_left() // 60 + 1} minutes, at 00:00 UTC.",
+                    "requests under way may use the rest of this day's share",
+                    where="daily_tokens" if self.limits.tokens else "daily_dollars",
+                    fix="Ask again when they are answered, or for a shorter answer (max_tokens).",
+                    retry_seconds=_BUSY_SECONDS,
                 )
-            if most and spent >= _WARNED_AT * most:
-                warning = f"{told} of this day are used"
-        return warning
+            holds.append(Hold(scope, reservation))
+        return holds
 
-    async def _look_up(self, engine: Holdfast) -> _Used:
-        tenant, now = engine.scope.workspace, self._clock()
-        midnight = now - now % _DAY
-        used = self._used.get(tenant)
-        if used is None or used.looked_up < max(midnight, now - _FRESH_SECONDS):
-            totals = await engine.store.usage(engine.scope, by="day", since=midnight)
-            tokens = sum(total.input + total.output for total in totals)
-            used = _Used(tokens, math.fsum(total.cost for total in totals), now)
-            self._used[tenant] = used
-            self._used.move_to_end(tenant)
-            while len(self._used) > _MOST_TENANTS:
-                self._used.popitem(last=False)
-        return used
+    async def renew(self, holds: Sequence[Hold]) -> None:
+        """Keep the reservations of a call that is still under way."""
+        for scope, reservation in holds:
+            await self._ledger.renew(scope, reservation.token, self._clock() + LEASE_SECONDS)
 
-    def add(self, engine: Holdfast, usage: TurnUsage) -> None:
-        """A request was answered: what it took counts at once."""
-        used = self._used.get(engine.scope.workspace)
-        if used is not None:
-            tokens = used.tokens + usage.input + usage.output
-            dollars = used.dollars + (usage.cost or 0.0)
-            self._used[engine.scope.workspace] = used._replace(tokens=tokens, dollars=dollars)
+    async def settle(self, holds: Sequence[Hold], used: Amount) -> list[Hold]:
+        """Replace reservations by what was used; the result settles what is used after that."""
+        settled = []
+        for scope, reservation in holds:
+            await self._ledger.settle(scope, reservation, used)
+            settled.append(Hold(scope, msgspec.structs.replace(reservation, least=used)))
+        return settled
 
-    def _seconds_left(self) -> int:
-        return int(_DAY - self._clock() % _DAY)
+    def _shares(self, use: DayUse) -> tuple[tuple[str, str, float, float], ...]:
+        """Return setting, text, use and limit of each limit."""
+        used, limits = use.used, self.limits
+        tokens = f"{used.tokens:,} of {limits.tokens:,} tokens"
+        dollars = f"${used.dollars:.2f} of ${limits.dollars:.2f}"
+        return (
+            ("daily_tokens", tokens, used.tokens, limits.tokens),
+            ("daily_dollars", dollars, used.dollars, limits.dollars),
+        )
+
+    def _check_left(self, use: DayUse) -> None:
+        if not is_used_up(use, self.limits):
+            return
+        setting, text = next(
+            (setting, text) for setting, text, used, most in self._shares(use) if 0 < most <= used
+        )
+        left = math.ceil(DAY_SECONDS - self._clock() % DAY_SECONDS)
+        raise AllowanceError(
+            f"this key has used its share of the day: {text}",
+            where=setting,
+            fix=f"Ask again in {left // 60 + 1} minutes, at 00:00 UTC.",
+            retry_seconds=left,
+        )
+
+    def _warnings(self, use: DayUse) -> list[str]:
+        return [
+            f"{text} of this day are used"
+            for _, text, used, most in self._shares(use)
+            if most and used >= _WARNED_AT * most
+        ]
+
+
+def _day(now: float) -> int:
+    return int(now // DAY_SECONDS)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.calling.network import BrokenOffError, Reply, UpstreamError
 from holdfast.calling.upstreams import Family, Upstream
@@ -26,6 +26,7 @@ from holdfast.errors import (
     WireError,
 )
 from holdfast.faults import Faults
+from holdfast.store.deadline import store_deadline
 from holdfast.surfaces.proxy.admission import OverloadedError
 from holdfast.surfaces.proxy.allowance import AllowanceError
 from holdfast.surfaces.proxy.counting import count_answer
@@ -42,6 +43,13 @@ from holdfast.surfaces.proxy.heap import LARGE_BYTES, give_back_after
 from holdfast.surfaces.proxy.incoming import Incoming, Receive, TooSlowError, Upload
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.models import OFFLINE_NAME, lists_models, model_list
+from holdfast.surfaces.proxy.passing_calls import (
+    ASGIScope,
+    ClientRequest,
+    guarded_call,
+    passing_call,
+    raw_path,
+)
 from holdfast.surfaces.proxy.preparing import UNEDITED
 from holdfast.surfaces.proxy.routes import (
     Route,
@@ -49,6 +57,7 @@ from holdfast.surfaces.proxy.routes import (
     WrongPathError,
     family_of,
     meant,
+    normal_path,
     only_address,
     route,
     unanswered,
@@ -58,11 +67,15 @@ from holdfast.surfaces.proxy.sending import received
 from holdfast.surfaces.proxy.service import READING, Service, UnmaskedError
 from holdfast.surfaces.proxy.switches import PREFIX, Switches, read_switches
 from holdfast.surfaces.proxy.tenants import own_tokens, proof_of
-from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, returned_headers
+from holdfast.surfaces.proxy.upstream_calls import UpstreamCall
+from holdfast.surfaces.proxy.upstreams import (
+    address,
+    outgoing_headers,
+    returned_headers,
+)
 from holdfast.wire import read
 from holdfast.wire.answers import OVERFLOW, ArrayWriter, error_body, overflow_message
 
-ASGIScope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _Sending = AbstractAsyncContextManager[Reply]
 
@@ -90,25 +103,6 @@ def dialect_of(method: str, path: str, headers: Mapping[str, str]) -> str:
     if (there := route(method, meant(path) or path)) is not None:
         return there.dialect
     return _DIALECTS[family_of(path, frozenset(headers)) or "openai"]
-
-
-class _Asked(NamedTuple):
-    """A request whose headers have come; ASGI gives their names in lower case."""
-
-    scope: ASGIScope
-    headers: tuple[tuple[str, str], ...]
-    by_name: dict[str, str]
-    """Of a header that comes twice, the last."""
-    route: Route | None
-    """None where it only passes through."""
-    upload: Upload
-    seen: RequestSeen
-
-    @property
-    def query(self) -> str:
-        """What stands behind the path, its bytes kept."""
-        query: bytes = self.scope.get("query_string", b"")
-        return query.decode("latin-1")
 
 
 class ProxyApp:
@@ -140,7 +134,7 @@ class ProxyApp:
         by_name = dict(headers)
         seen = RequestSeen(traceparent=by_name.get("traceparent", ""))
         faults = self.service.faults(seen.id)
-        asked = _Asked(scope, headers, by_name, None, upload, seen)
+        asked = ClientRequest(scope, headers, by_name, None, upload, seen)
         with faults.caught("route"):
             asked = self._routed(asked)
 
@@ -156,7 +150,8 @@ class ProxyApp:
             seen.client += time.perf_counter() - began
 
         try:
-            await self._served_or_passed(asked, faults, seen_send)
+            with store_deadline():
+                await self._served_or_passed(asked, faults, seen_send)
         except BrokenOffError as error:
             seen.failed_with(error)
             why = Fields(event="broke_off", id=seen.id, upstream=error.where, why=error.what)
@@ -173,7 +168,7 @@ class ProxyApp:
                 told = self.service.telemetry.end(seen)
                 self.service.later(told if seen.size < LARGE_BYTES else give_back_after(told))
 
-    def _routed(self, asked: _Asked) -> _Asked:
+    def _routed(self, asked: ClientRequest) -> ClientRequest:
         """Return the request with its route, and note whose API it asks."""
         method, path, seen = asked.scope["method"], asked.scope["path"], asked.seen
         self.service.telemetry.begin(seen)
@@ -183,7 +178,7 @@ class ProxyApp:
         seen.family = family or ""
         return asked._replace(route=there)
 
-    async def _served_or_passed(self, asked: _Asked, faults: Faults, send: Send) -> None:
+    async def _served_or_passed(self, asked: ClientRequest, faults: Faults, send: Send) -> None:
         """Answer a request; after an internal error before the first byte, pass it on unedited."""
         if not faults:
             with faults.caught("request"):
@@ -198,7 +193,7 @@ class ProxyApp:
             text = f"Holdfast has a bug: {'; '.join(faults.warnings)}. Please report it."
             await _send(send, Outcome(500, _JSON, error_body(asked.seen.dialect, 500, text)))
 
-    async def _served(self, asked: _Asked, faults: Faults, send: Send) -> None:
+    async def _served(self, asked: ClientRequest, faults: Faults, send: Send) -> None:
         switched = any(name.startswith(PREFIX) for name in asked.by_name)
         switches = read_switches(asked.by_name) if switched else Switches()
         managed = self.service.settings.token_management_enabled and not switches.bypass
@@ -219,7 +214,7 @@ class ProxyApp:
                 asked.seen.slot.release()
         await _send(send, _with_warnings(outcome, faults), array)
 
-    async def _admitted(self, asked: _Asked, faults: Faults) -> None:
+    async def _admitted(self, asked: ClientRequest, faults: Faults) -> None:
         """Wait for a slot; after an internal error the request goes on without one.
 
         Raises:
@@ -229,7 +224,7 @@ class ProxyApp:
             tenant = proof_of(asked.by_name.items(), asked.query).hex()
             asked.seen.slot = await self.service.admission.enter(tenant, asked.by_name)
 
-    async def _unedited(self, asked: _Asked, faults: Faults, send: Send) -> None:
+    async def _unedited(self, asked: ClientRequest, faults: Faults, send: Send) -> None:
         """Pass the client's own bytes on and the answer back, with as little of our code as can be.
 
         A request to a model may hold what a privacy policy masks.
@@ -245,7 +240,7 @@ class ProxyApp:
         warnings = (*faults.warnings, UNEDITED)
         await self._forward(asked, upstream, send, more={WARNING: "; ".join(warnings)})
 
-    async def _by_model(self, asked: _Asked, there: Route, send: Send) -> None:
+    async def _by_model(self, asked: ClientRequest, there: Route, send: Send) -> None:
         """Send a request on to whoever answers for its model, without an edit of ours."""
         service = self.service
         incoming = await self._incoming(asked, there, Switches())
@@ -257,7 +252,7 @@ class ProxyApp:
             await _send(send, Outcome(reply.status, returned, reply.chunks()))
 
     async def _models(
-        self, asked: _Asked, family: Family, upstream: Upstream | None
+        self, asked: ClientRequest, family: Family, upstream: Upstream | None
     ) -> Outcome | None:
         """The vendor's models and those of the settings, in one list; None if there is no need."""
         service = self.service
@@ -269,7 +264,9 @@ class ProxyApp:
             return None
         url = address(upstream, asked.scope["path"], asked.query)
         headers = outgoing_headers(upstream, asked.headers, own_tokens(service.settings).values())
-        sending = service.http.send(url, "GET", {**headers, "accept-encoding": "identity"}, b"")
+        headers["accept-encoding"] = "identity"
+        path = normal_path(asked.scope["path"])
+        sending = asked.calls(service).send(UpstreamCall(upstream, "GET", path, url, headers, b""))
         async with asked.seen.timed(sending) as reply:
             got = await received(reply, service.most_bytes)
         if got.status != 200:
@@ -277,7 +274,7 @@ class ProxyApp:
         body = model_list(family, names, got.body)
         return Outcome(200, got.headers, body)
 
-    async def _incoming(self, asked: _Asked, there: Route, switches: Switches) -> Incoming:
+    async def _incoming(self, asked: ClientRequest, there: Route, switches: Switches) -> Incoming:
         """The request with its whole body, as its client wrote it before packing it."""
         most = self.service.settings.max_body_bytes
         with asked.seen.waiting_for_client():
@@ -288,11 +285,12 @@ class ProxyApp:
             named = ",".join(value for name, value in headers if name == "content-encoding")
             body = await asyncio.to_thread(unpacked, body, named, most)
             headers = without_encoding(headers)
-        path = asked.scope["path"]
-        raw_path = _raw_path(asked.scope)
-        return Incoming(there, path, raw_path, asked.query, headers, body, switches, asked.seen)
+        path = normal_path(asked.scope["path"])
+        return Incoming(
+            there, path, raw_path(asked.scope), asked.query, headers, body, switches, asked.seen
+        )
 
-    async def _pass_through(self, asked: _Asked, send: Send) -> None:
+    async def _pass_through(self, asked: ClientRequest, send: Send) -> None:
         """Send a request on and its answer back, byte for byte, as they come: of any size."""
         names = asked.by_name
         path, method = asked.scope["path"], asked.scope["method"]
@@ -321,25 +319,24 @@ class ProxyApp:
 
     async def _forward(
         self,
-        asked: _Asked,
+        asked: ClientRequest,
         upstream: Upstream,
         send: Send,
         timed: Callable[[_Sending], _Sending] = lambda sending: sending,
         more: Mapping[str, str] | None = None,
     ) -> None:
         """Send a request to an upstream and its answer back; `more` are headers of the answer."""
-        scope, names = asked.scope, asked.by_name
-        url = address(upstream, _raw_path(scope), asked.query)
-        out = outgoing_headers(upstream, asked.headers, own_tokens(self.service.settings).values())
-        length = names.get("content-length", "")
-        has_body = length not in ("", "0") or "transfer-encoding" in names
-        if has_body and length:
-            out["content-length"] = length  # without it the upstream would get chunks
-        pieces = asked.upload.pieces() if has_body else b""
-        sending = self.service.http.send(url, scope["method"], out, pieces, raw=True)
+        calls = asked.calls(self.service)
+        is_guarded = calls.is_guarded(upstream)
+        if is_guarded:
+            call = await guarded_call(self.service, asked, upstream, calls)
+        else:
+            call = passing_call(self.service, asked, upstream)
+        sending = calls.send(call, raw=True)
         try:
             async with timed(sending) as reply:
-                returned = returned_headers(reply.headers, changed=False) | dict(more or {})
+                # What is read on its way is unpacked first.
+                returned = returned_headers(reply.headers, changed=is_guarded) | dict(more or {})
                 await _send(send, Outcome(reply.status, returned, reply.chunks()))
         except UpstreamError as error:
             raise asked.upload.failure or error from error
@@ -359,6 +356,8 @@ def _told(error: HoldfastError, dialect: str) -> Outcome:
         headers = _JSON | {"allow": "POST"}  # as RFC 9110, 15.5.6, asks for
     elif isinstance(error, OverloadedError):
         headers = _JSON | {"retry-after": str(error.retry_after)}
+    elif isinstance(error, AllowanceError):
+        headers = _JSON | {"retry-after": str(error.retry_seconds)}
     message, kind = str(error), ""
     if isinstance(error, BudgetExceededError):
         kind = OVERFLOW
@@ -372,12 +371,6 @@ def _with_warnings(outcome: Outcome, faults: Faults) -> Outcome:
         return outcome
     warnings = filter(None, (*faults.warnings, outcome.headers.get(WARNING, "")))
     return outcome._replace(headers=outcome.headers | {WARNING: "; ".join(warnings)})
-
-
-def _raw_path(scope: ASGIScope) -> str:
-    """A path as the client wrote it."""
-    raw: bytes = scope.get("raw_path", scope["path"].encode())
-    return raw.decode("latin-1")
 
 
 def _hung_up(scope: ASGIScope, seen: RequestSeen, error: UpstreamError) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.assemble.requests import spoken
 from holdfast.engine import Holdfast
 from holdfast.engine.heads import let_go_of
-from holdfast.errors import BudgetExceededError, ContextOptimizationError
+from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
 from holdfast.surfaces.proxy.client_ids import sender_of
 from holdfast.surfaces.proxy.delivery import Outcome
 from holdfast.surfaces.proxy.dispatch import Dispatch
@@ -38,6 +38,21 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
         tokens = await off_loop(size, partial(_tokens_as_is, service, incoming, engine))
         return _told(dialect, tokens)
     conversation = await off_loop(size // READING, partial(_read, service, incoming))
+    try:
+        tokens = await _tokens_to_send(service, incoming, engine, conversation)
+    except StoreError as error:
+        incoming.seen.store_failed_with(error)
+        if service.settings.on_store_failure == "refuse":
+            raise
+        tokens = await off_loop(size, partial(_tokens_as_is, service, incoming, engine))
+    return _told(dialect, tokens)
+
+
+async def _tokens_to_send(
+    service: Service, incoming: Incoming, engine: Holdfast, conversation: Conversation
+) -> int:
+    """Return the tokens of a request as it would go out, or as it is if it does not fit."""
+    off_loop, size = engine.workers.off_loop, len(incoming.body)
     sender = sender_of(incoming.headers, conversation)
     session = await engine.look_up(conversation, incoming.switches.session, sender)
     dispatch = Dispatch(service, incoming, incoming.route.model or conversation.model or "")
@@ -55,7 +70,7 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
         await off_loop(size // READING, partial(let_go_of, looked_at, session.state))
     if budget is not None and spoken(conversation) is not None:
         tokens = min(tokens, budget)  # what it would be exactly is known once it is assembled
-    return _told(dialect, tokens)
+    return tokens
 
 
 def _told(dialect: str, tokens: int) -> Outcome:

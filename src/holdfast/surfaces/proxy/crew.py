@@ -16,7 +16,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -34,6 +33,7 @@ from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.heap import use_few_heaps
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.server import Started
+from holdfast.temporary import remove_stale_folders, temporary_folder
 
 _LEAST_LIFE_SECONDS = 5.0
 """A worker that ends sooner will probably do so again."""
@@ -44,6 +44,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
     """Run the proxy until a signal ends it; `started` is told where it is."""
     preflight.check(settings)
+    remove_stale_folders()
     if settings.serve_workers == 1:
         server.serve(settings, started=started)
         return
@@ -51,7 +52,7 @@ def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
     with ExitStack() as stack:
         listeners = _listeners(settings, stack)
         where = asyncio.run(_tried(settings, listeners[0]))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-")))
+        folder = stack.enter_context(temporary_folder())
         sockets = [
             stack.enter_context(_unix_socket(folder / f"{number}.sock"))
             for number in range(settings.serve_workers)

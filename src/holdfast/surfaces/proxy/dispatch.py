@@ -27,11 +27,14 @@ from holdfast.surfaces.proxy.translated import (
     translated_reply,
     translated_request,
 )
+from holdfast.surfaces.proxy.upstream_calls import UpstreamCall, UpstreamCalls
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, signature_of, without
 from holdfast.wire import Conversation, write
 
 HELD_BY_PROVIDERS = ("previous_response_id", "conversation", "prompt", "cachedContent")
 """What names something that a provider keeps, and nobody else has."""
+CREATING = frozenset({"openai-responses", "openai-chat", "anthropic"})
+"""Dialects whose answers name objects that a later request may refer to."""
 _NEXT = frozenset({429, 500, 502, 503, 504, 529})
 """Answers behind which the next upstream may do better: it is busy, or down."""
 
@@ -54,6 +57,8 @@ class Dispatch:
         """Who was asked in vain, and why."""
         self._lost: tuple[str, ...] = ()
         """What the other dialect could not carry."""
+        self.calls = UpstreamCalls(service, incoming.headers, incoming.query, incoming.seen)
+        self._tokens: int | None = None
 
     def _keep_signature(self) -> None:
         """Ask the vendor alone, by the very name, unless there is a key to ask others with."""
@@ -115,8 +120,14 @@ class Dispatch:
         return target.dialect == self.incoming.route.dialect and target.model == self.asked_model
 
     @asynccontextmanager
-    async def send(self, request: Conversation, body: bytes) -> AsyncIterator[Reply]:
-        """Send a request, whose bytes are `body`; the answer is read inside `async with`."""
+    async def send(
+        self, request: Conversation, body: bytes, tokens: int | None = None
+    ) -> AsyncIterator[Reply]:
+        """Send a request, whose bytes are `body`; the answer is read inside `async with`.
+
+        `tokens` are those of its input, where they were counted.
+        """
+        self._tokens = tokens
         self.incoming.seen.slot.release()  # others have their turn while the model answers
         async with AsyncExitStack() as stack:
             while True:
@@ -208,7 +219,19 @@ class Dispatch:
         url = address(target.upstream, path, query)
         if not self.is_signed:
             headers = {**headers, "accept-encoding": "identity"}
-        return self.service.http.send(url, "POST", headers, body)
+        call = UpstreamCall(
+            target.upstream,
+            "POST",
+            self.incoming.path,
+            url,
+            headers,
+            body,
+            model=target.model,
+            dialect=target.dialect,
+            tokens=self._tokens,
+            creates=target.dialect in CREATING,
+        )
+        return self.calls.send(call)
 
 
 def _as_events(query: str) -> str:

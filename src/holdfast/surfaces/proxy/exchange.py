@@ -43,7 +43,9 @@ from holdfast.wire.answers import Answer as UpstreamAnswer
 from holdfast.wire.tools import offered_tools
 
 PREPARE_SECONDS = 60.0
-"""How long a request is made ready before it goes out unedited: a store may hang."""
+"""How long a request is made ready before it goes out unedited. The store has a shorter deadline of
+its own: see store/deadline.py."""
+UNWRITTEN = "the turn is not written down: the store fails or does not answer"
 
 
 class Handling:
@@ -64,6 +66,8 @@ class Handling:
         self._preparing: Preparing
         self._account: dict[str, str] = {}
         """Extra response headers when the answer took several upstream calls."""
+        self._is_written = True
+        """Whether the turn was written down when the answer ended."""
 
     async def run(self) -> Outcome:
         """Answer the request; a HoldfastError says why it cannot be."""
@@ -122,7 +126,9 @@ class Handling:
         warning = ""
         with self.faults.caught("allowance"):
             try:
-                warning = await self.service.allowances.check(self._engine)
+                if self.dispatch.target is not None:
+                    upstream = self.dispatch.target.upstream
+                    warning = await self.dispatch.calls.check_allowance(upstream)
             except StoreError as error:
                 self.incoming.seen.store_failed_with(error)
         return (warning,) if warning else ()
@@ -170,7 +176,8 @@ class Handling:
             headers[f"{PREFIX}worker"] = str(self.service.peers.number)
         calls = AsyncExitStack()
         try:
-            sending = self.dispatch.send(prepared.sent, prepared.body)
+            tokens = prepared.fitted.count.upper if prepared.fitted is not None else None
+            sending = self.dispatch.send(prepared.sent, prepared.body, tokens)
             reply = await calls.enter_async_context(sending)
             headers |= self.dispatch.headers
             if reply.status < 400 and is_stream(reply):
@@ -183,6 +190,9 @@ class Handling:
         finally:
             await calls.aclose()
         last = await self._whole_answer(prepared, first)
+        if not self._is_written:
+            warnings = filter(None, (headers.get(f"{PREFIX}warning"), UNWRITTEN))
+            headers[f"{PREFIX}warning"] = "; ".join(warnings)
         return last._replace(headers=last.headers | headers | self._account)
 
     async def reply_to(self, calls: AsyncExitStack, request: Conversation, body: bytes) -> Reply:
@@ -266,7 +276,7 @@ class Handling:
         """Write the turn down before the client has the end of its answer."""
         self.begin_note(prepared, status, usages)
         with self.faults.caught("record"):
-            await self.record.written()
+            self._is_written = await self.record.written()
 
     def begin_note(self, prepared: Prepared, status: int, usages: list[dict[str, Any]]) -> None:
         """Begin to write the turn down, once."""

@@ -15,6 +15,7 @@ from holdfast.settings import Settings
 from holdfast.surfaces.proxy.app import dialect_of
 from holdfast.surfaces.proxy.login import LOGIN, Logins, wants_form
 from holdfast.surfaces.proxy.safety import HEADERS, TOKEN_MISSING, refusal
+from holdfast.surfaces.proxy.tenants import TENANT_HEADER, own_tokens, presented
 from holdfast.wire.answers import error_body
 
 HEALTH = "/healthz"
@@ -27,8 +28,23 @@ _NO_WEBSOCKETS = "The proxy speaks no WebSocket: send the request as an HTTP POS
 _PLAIN_HTTP = [(b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade")]
 
 
+_BAD_REQUEST = 400
+# Which of the two ends the body is read differently by different servers: a request hides behind
+# another (RFC 9112, 6.1 and 6.3).
+_TWO_LENGTHS = "Send either content-length or transfer-encoding, not both."
+_TENANT = TENANT_HEADER.encode()
+# A gateway that adds its header to a client's, instead of replacing it: either could be meant.
+_TWO_TENANTS = f"Send {TENANT_HEADER} once: the gateway has to replace what a client sends."
+_TOO_MANY = 429
+_WRONG_TOKENS = "Too many wrong tokens came from this address: wait a minute, then try again."
+
 _TO_LOGIN = 303
 _NOT_CHECKED = 500
+_MORE = {
+    _BAD_REQUEST: ((b"connection", b"close"),),
+    _TOO_MANY: ((b"retry-after", b"60"),),
+}
+"""Headers of refusals, by status."""
 _Refusal = tuple[int, str] | None
 """Status and reason."""
 
@@ -56,12 +72,18 @@ class Gate:
         elif refused[0] == _TO_LOGIN:
             await _to_login(send)
         else:
-            await refuse(scope, *refused, send)
+            await refuse(scope, *refused, send, *_MORE.get(refused[0], ()))
 
     def _refusal(self, scope: Scope) -> _Refusal:
         """Return why a request is refused; None if it may be answered."""
         headers = headers_of(scope)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            return _BAD_REQUEST, _TWO_LENGTHS
+        if sum(name == _TENANT for name, _ in scope["headers"]) > 1:
+            return _BAD_REQUEST, _TWO_TENANTS
         refused = refusal(headers, self.settings)
+        if (refused is None or refused[0] == TOKEN_MISSING) and self._is_guess(scope):
+            return _TOO_MANY, _WRONG_TOKENS
         if refused is not None and refused[0] == TOKEN_MISSING and scope["type"] == "http":
             path, method = scope["path"], scope["method"]
             cookie = headers.get("cookie", "")
@@ -73,6 +95,16 @@ class Gate:
         if refused is None and upgrades and wants_websocket(scope["type"], headers):
             refused = (UPGRADE_REQUIRED, _NO_WEBSOCKETS)
         return refused
+
+    def _is_guess(self, scope: Scope) -> bool:
+        """Return whether a token is one of too many; what is open to all takes none."""
+        if not own_tokens(self.settings):
+            return False
+        path, method = scope["path"], scope.get("method", "")
+        if path == HEALTH or self.logins.lets_in(path, method, ""):
+            return False
+        client = scope.get("client") or ("",)
+        return self.logins.refuses_guess(client[0], presented(scope["headers"]))
 
 
 def headers_of(scope: Scope) -> dict[str, str]:

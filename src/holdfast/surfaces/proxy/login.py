@@ -12,7 +12,7 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from http.cookies import CookieError, SimpleCookie
 
 from holdfast.settings import Settings
@@ -25,7 +25,10 @@ LOGOUT = "/logout"
 LIFE_SECONDS = 12 * 3600
 MOST_TRIES = 10
 """Wrong tokens in a minute from one address; a token that can be guessed so is none."""
+MOST_HEADER_TRIES = 100
+"""The same for tokens in headers: programs send them with every request, a wrong one too."""
 _MINUTE = 60.0
+_MOST_KNOWN = 1_000
 _MOST_ADDRESSES = 1_000
 _OPEN = (LOGIN, "/static/")
 """What is shown to who has not logged in: the form, and what it looks like."""
@@ -48,33 +51,67 @@ class Logins:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._most_tries = max(1, MOST_TRIES // (peers.total if peers is not None else 1))
+        self._workers = peers.total if peers is not None else 1
+        self._most_tries = max(1, MOST_TRIES // self._workers)
         self._notes = peers.folder / "logouts" if peers is not None else None
         """Where workers read which logins the others have ended."""
         self._ended: dict[str, int] = {}
         """Logins that were ended by hand, until they would have expired."""
         self._failed: OrderedDict[str, list[float]] = OrderedDict()
+        self._most_header_tries = max(1, MOST_HEADER_TRIES // self._workers)
+        self._known: OrderedDict[bytes, None] = OrderedDict()
+        """Addresses with the tokens that were right there, as hashes."""
+
+    def refuses_guess(self, address: str, credentials: Collection[str]) -> bool:
+        """Return whether the tokens in a request's headers are not looked at, for now.
+
+        After too many wrong ones from an address, right ones are refused too: an answer to each
+        guess is all that guessing needs. What was right there before stays right, so that nobody
+        locks others out who use the same gateway.
+        """
+        if not credentials:
+            return False
+        is_right = bool(token_names(credentials, self._settings))
+        pairs = [hashlib.sha256(f"{address} {one}".encode()).digest() for one in credentials]
+        if is_right and any(pair in self._known for pair in pairs):
+            return False
+        place = f"{address} headers"
+        waits = self._tries(place) >= self._most_header_tries
+        if is_right and not waits:
+            for pair in pairs:
+                self._known[pair] = None
+            while len(self._known) > _MOST_KNOWN:
+                self._known.popitem(last=False)
+        elif not is_right:
+            self._note_failure(place)
+        return waits
 
     def begin(self, token: str, address: str) -> str | None:
         """A cookie for who shows a token; None if it is none."""
         now = self._clock()
         if not token_names([token], self._settings):
-            tries = self._failed.setdefault(address, [])
-            tries.append(now)
-            self._failed.move_to_end(address)
-            while len(self._failed) > _MOST_ADDRESSES:
-                self._failed.popitem(last=False)
+            self._note_failure(address)
             return None
         signed = f"{int(now) + LIFE_SECONDS}.{secrets.token_hex(16)}"
         return f"{signed}.{_signature(token, signed)}"
 
     def must_wait(self, address: str) -> bool:
         """Whether too many wrong tokens came from an address."""
+        return self._tries(address) >= self._most_tries
+
+    def _tries(self, place: str) -> int:
+        """Return how many wrong tokens came in the last minute."""
         since = self._clock() - _MINUTE
-        tries = [at for at in self._failed.get(address, ()) if at > since]
-        if address in self._failed:
-            self._failed[address] = tries[-self._most_tries :]
-        return len(tries) >= self._most_tries
+        tries = [at for at in self._failed.get(place, ()) if at > since]
+        if place in self._failed:
+            self._failed[place] = tries[-self._most_header_tries :]
+        return len(tries)
+
+    def _note_failure(self, place: str) -> None:
+        self._failed.setdefault(place, []).append(self._clock())
+        self._failed.move_to_end(place)
+        while len(self._failed) > _MOST_ADDRESSES:
+            self._failed.popitem(last=False)
 
     def token_of(self, header: str) -> str | None:
         """The name of the token that a cookie header stands for; None if it stands for none."""

@@ -30,12 +30,36 @@ def _plain(value: object) -> str:
     return text if _PLAIN.fullmatch(text) else json.dumps(text)
 
 
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    """Return a record's fields; of a library's record its first line and the type of its error.
+
+    Tracebacks and the lines below the first hold texts of exceptions, and those hold content:
+    asyncio quotes the exception of a task that nobody waits for, PostgreSQL the values of a row.
+    """
+    if isinstance(record.msg, Fields):
+        return record.msg
+    fields = {"event": record.getMessage().partition("\n")[0]}
+    if record.exc_info and record.exc_info[0] is not None:
+        fields["error"] = record.exc_info[0].__name__
+    return fields
+
+
+class TextFormatter(logging.Formatter):
+    """Writes each record as one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record's time, level and fields."""
+        fields = _fields(record)
+        text = str(fields) if isinstance(fields, Fields) else " error=".join(fields.values())
+        return f"{self.formatTime(record)} {record.levelname} {text}"
+
+
 class JsonFormatter(logging.Formatter):
     """Writes each record as one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's time, level and fields."""
-        said = record.msg if isinstance(record.msg, Fields) else {"event": record.getMessage()}
+        """Return the record's time, level and fields."""
+        said = _fields(record)
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         return json.dumps({"time": at, "level": record.levelname.lower(), **said})
 
@@ -48,7 +72,6 @@ def warn(text: str) -> None:
 def configure(how: Literal["text", "json"], *, debug: bool = False) -> None:
     """Write what Holdfast logs to standard error; with `debug`, its looks at contexts too."""
     handler = logging.StreamHandler()
-    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
-    handler.setFormatter(JsonFormatter() if how == "json" else text)
+    handler.setFormatter(JsonFormatter() if how == "json" else TextFormatter())
     logging.basicConfig(handlers=[handler])
     logging.getLogger("holdfast").setLevel(logging.DEBUG if debug else logging.INFO)

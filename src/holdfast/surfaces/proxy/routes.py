@@ -68,10 +68,20 @@ PREFIXES = (
 """How the providers' paths begin."""
 
 
+_SLASHES = re.compile(r"/{2,}")
+
+
+def normal_path(path: str) -> str:
+    """Return a path with single slashes and none at its end: many servers take them for one."""
+    return _SLASHES.sub("/", path).rstrip("/") or "/"
+
+
 def route(method: str, path: str) -> Route | None:
     """The route of a request; None if it passes through."""
     if method != "POST":
         return None
+    if "//" in path or path[-1:] == "/":
+        path = normal_path(path)
     if match := _GEMINI.fullmatch(path):
         model, verb = match.groups()
         return Route(
@@ -83,7 +93,7 @@ def route(method: str, path: str) -> Route | None:
         )
     if match := _CONVERSE.fullmatch(path):
         return Route("bedrock", "converse", model=match[1], streams=match[2] != "converse")
-    return _ROUTES.get(_plain(path.rstrip("/")))
+    return _ROUTES.get(_plain(path))
 
 
 def _plain(path: str) -> str:

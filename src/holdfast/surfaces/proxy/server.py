@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import os
 import signal
 import socket
@@ -31,6 +32,7 @@ from holdfast.cite import cite
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
+from holdfast.store.deadline import store_deadline
 from holdfast.surfaces.proxy import dashboard, preflight, telemetry, tenants
 from holdfast.surfaces.proxy.app import ProxyApp
 from holdfast.surfaces.proxy.connections import (
@@ -75,6 +77,7 @@ async def opened(settings: Settings, peers: Peers | None = None) -> AsyncIterato
         service = Service(engine, settings, http, OfflineSending(limits=limits), peers)
         asyncio.get_running_loop().set_exception_handler(service.contain)
         try:
+            await service.tenants.load_secret()
             yield service
         finally:
             await service.close()
@@ -103,13 +106,17 @@ class _Providers:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        theirs = path.startswith(PREFIXES) or path in BARE
-        await (self._proxy if theirs else self._pages)(scope, receive, send)
+        if path.startswith(PREFIXES) or path in BARE:
+            await self._proxy(scope, receive, send)
+            return
+        # A page of a large store may take seconds; none of one that hangs.
+        with store_deadline(math.inf):
+            await self._pages(scope, receive, send)
 
 
 async def _health(service: Service, _: Request) -> PlainTextResponse:
     """Whether requests are answered; with a store that fails, only if that is the setting."""
-    if not service.telemetry.store_fails:
+    if await service.health.is_available():
         return PlainTextResponse("ok\n", headers=HEADERS)
     answers = service.settings.on_store_failure == "pass"
     text = "ok, but the store is unavailable\n" if answers else "the store is unavailable\n"
@@ -130,6 +137,9 @@ class Server(uvicorn.Server):
                 log_level="critical",  # its tracebacks might hold content; ours do not
                 access_log=False,
                 server_header=False,
+                # uvicorn believes every local client what x-forwarded-for says: with another
+                # address in each request nobody would ever have to wait after wrong tokens.
+                proxy_headers=False,
                 # Its type is int, and it is handed to asyncio as it is.
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,  # type: ignore[arg-type]
                 # Its type is int, and it is handed to asyncio as it is.

@@ -18,9 +18,11 @@ from holdfast.errors import HoldfastError, PrivacyError, ShapeError
 from holdfast.faults import Fault, Faults, is_internal
 from holdfast.jobs import Attempt
 from holdfast.settings import Settings
+from holdfast.store.deadline import without_deadline
 from holdfast.surfaces.proxy.admission import Admission
 from holdfast.surfaces.proxy.allowance import Allowances
 from holdfast.surfaces.proxy.gathering import Peers
+from holdfast.surfaces.proxy.health import StoreHealth
 from holdfast.surfaces.proxy.labels import Labels
 from holdfast.surfaces.proxy.login import Logins
 from holdfast.surfaces.proxy.logs import Fields, log
@@ -60,7 +62,7 @@ class Service:
         self.upstreams = Upstreams(settings)
         self.labels = Labels(engine.store, engine.scope.user, settings, self.upstreams)
         self.tenants = Tenants(engine, settings, self._label)
-        self.allowances = Allowances(settings)
+        self.allowances = Allowances(settings, engine.store)
         self.logins = Logins(settings, peers=peers)
         self.settings = settings
         self.http = http
@@ -69,6 +71,7 @@ class Service:
         """Whether the offline model answers for families without an upstream: where there is any,
         an answer that only quotes would pass for the provider's."""
         self.telemetry = Telemetry(settings)
+        self.health = StoreHealth(engine.store, self.telemetry)
         self.admission = Admission()
         self.limits = Limits(
             max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys
@@ -160,9 +163,11 @@ class Service:
     ) -> asyncio.Task[_T | None]:
         """Do something once the client has its answer; `drain` waits for it.
 
-        An internal error is one of `faults`, those of the request, if it is one's.
+        It may wait for the store longer than a request may. An internal error is one of `faults`,
+        those of the request, if it is one's.
         """
-        task = asyncio.create_task(_told(work, self.faults() if faults is None else faults))
+        told = _told(work, self.faults() if faults is None else faults)
+        task = asyncio.create_task(told, context=without_deadline())
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         return task
@@ -177,6 +182,7 @@ class Service:
 
     async def close(self) -> None:
         """End in order: what was answered is written down, what was learnt is kept."""
+        await self.health.close()
         await self.drain()
         await self.tenants.close()
         await self.telemetry.close()

@@ -7,6 +7,7 @@ the answer and its turn is written down, so that telling never delays an answer.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from holdfast.errors import StoreError
 from holdfast.fitting import Fitted
 from holdfast.settings import Settings
 from holdfast.store import Turn
+from holdfast.store.deadline import store_deadline
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.metrics import CONTENT_TYPE, Metrics
 from holdfast.surfaces.proxy.report import By, report
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
 
 _MOST_REFUSED = 100
+_DOUBT_SECONDS = 2.0
+"""How long a request that the store failed counts for more than a look at the store: a full disk,
+for one, shows only when something large is written."""
 
 
 class Telemetry:
@@ -47,7 +52,10 @@ class Telemetry:
     def __init__(self, settings: Settings) -> None:
         self._open: set[RequestSeen] = set()
         self.store_fails = False
-        """Whether the last request that needed the store found it unavailable."""
+        """Whether the last request that needed the store, or the last look at it, found it
+        unavailable."""
+        self._failed_at = float("-inf")
+        """When the store last failed a request."""
         self.refused: deque[Refused] = deque(maxlen=_MOST_REFUSED)
         """Requests that failed before there was a turn to write down, of this process."""
         self.metrics = Metrics(
@@ -89,9 +97,18 @@ class Telemetry:
 
     def _tell_of_store(self, seen: RequestSeen, turn: Turn | None) -> None:
         """Say once that the store fails, and once that it is back, however many requests it met."""
+        if seen.store_failed:
+            self._failed_at = time.monotonic()
         fails = seen.store_failed or (self.store_fails and turn is None)
+        self._set_store_fails(fails, seen.store_failure or "see not_written")
+
+    def look_at_store(self, failure: str) -> None:
+        """Note what a look at the store has shown: why it fails, or that it does not."""
+        if failure or time.monotonic() - self._failed_at > _DOUBT_SECONDS:
+            self._set_store_fails(bool(failure), failure)
+
+    def _set_store_fails(self, fails: bool, why: str) -> None:
         if fails and not self.store_fails:
-            why = seen.store_failure or "see not_written"
             log.error(Fields(event="store_unavailable", why=why))
         elif self.store_fails and not fails:
             log.info(Fields(event="store_available"))
@@ -174,7 +191,8 @@ def routes(service: Service) -> list[BaseRoute]:
             why = "The counters are of everyone's requests: they need serve_token.\n"
             return Response(why, 403, HEADERS, media_type="text/plain")
         text = await service.telemetry.metrics.text(service.peers)
-        with suppress(StoreError):  # a store that is away is no reason to hide the other counters
+        # A store that is away, or hangs, is no reason to hide the other counters.
+        with suppress(StoreError), store_deadline():
             text += Metrics.queue_text(await service.engine.store.jobs.figures())
         return Response(text, headers=HEADERS, media_type=CONTENT_TYPE)
 

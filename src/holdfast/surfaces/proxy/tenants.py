@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qs
 from weakref import WeakValueDictionary
 
-from holdfast.calling.upstreams import Family
+from holdfast.calling.upstreams import Family, Upstream
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError, ShapeError
 from holdfast.settings import Settings
@@ -35,6 +35,15 @@ TENANT_HEADER = f"{PREFIX}tenant"
 TOKEN_HEADER = f"{PREFIX}token"
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 """Where clients put the key of a provider, or in its place the token of the proxy."""
+
+_KEYS_READ: dict[Family, tuple[str, ...]] = {
+    "openai": ("authorization", "api-key"),
+    "anthropic": ("x-api-key", "authorization"),
+    "gemini": ("x-goog-api-key", "authorization"),
+    "bedrock": ("authorization",),
+    "cohere": ("authorization",),
+}
+"""Where each vendor looks for a key; Gemini in its query too."""
 
 _SIGNER = re.compile(r"\bCredential=([A-Za-z0-9]{1,128})/")
 _DIGITS = 24
@@ -78,8 +87,15 @@ def credentials(headers: Collection[tuple[str, str]], query: str = "") -> frozen
 
 def plain_key(value: str) -> str:
     """The key in a header; the scheme before it is written in any case (RFC 9110, 11.1)."""
-    scheme, _, rest = value.strip().partition(" ")
-    return rest.strip() if scheme.lower() == "bearer" else value.strip()
+    words = value.split(None, 1)
+    return words[1].strip() if len(words) > 1 and words[0].lower() == "bearer" else value.strip()
+
+
+def presented(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
+    """Return all that a request's headers show as a token or key, as ASGI gives them."""
+    listed = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+    tokens = [value.strip() for name, value in listed if name == TOKEN_HEADER]
+    return [*filter(None, tokens), *credentials(listed)]
 
 
 def token_names(given: Iterable[str], settings: Settings) -> frozenset[str]:
@@ -132,20 +148,51 @@ class Tenants:
 
     async def of(self, incoming: Incoming) -> Holdfast:
         """The engine for a request."""
+        return await self.engine_for(incoming.headers, incoming.query, incoming.route.family)
+
+    async def engine_for(
+        self, headers: Collection[tuple[str, str]], query: str, family: Family | None = None
+    ) -> Holdfast:
+        """Return the engine for a request with these headers."""
         if self._settings.tenant_by == "none":
             return self._root
-        proof = proof_of(incoming.headers, incoming.query)
+        proof = proof_of(headers, query)
         tenant = self._names.get(proof)
         if tenant is None:
-            who = asking(incoming.headers, incoming.query, self._settings)
+            who = asking(headers, query, self._settings)
             tenant = await self.name(who)
             while len(self._names) >= _MOST_NAMES:
                 self._names.pop(next(iter(self._names)))
             self._names[proof] = tenant
-            if self._first_seen is not None:
-                self._first_seen(tenant, who, incoming.route.family)
+            if self._first_seen is not None and family is not None:
+                self._first_seen(tenant, who, family)
         work_for(tenant)  # tenants take turns where work is long
         return await self.engine(tenant)
+
+    async def accounts(
+        self, headers: Collection[tuple[str, str]], query: str, upstream: Upstream
+    ) -> list[Scope]:
+        """Return whose daily share a call to an upstream counts for.
+
+        Where the settings' key goes out, nobody checks a key that a client sends beside our token:
+        with another one in each request it would be another tenant each time. So the token alone
+        counts there. Where the client's own key goes out, each key that the vendor may read counts:
+        one of them is the account that pays, and the others may be made up.
+        """
+        who = asking(headers, query, self._settings)
+        is_named = any(who.tokens) or self._settings.tenant_by != "key"
+        names = [await self.name(who)]
+        if not is_named and not upstream.takes_clients_key:
+            names = [await self.name(Asking(tokens=who.tokens))]
+        elif not is_named:
+            read = _KEYS_READ[upstream.family]
+            sent = [pair for pair in headers if pair[0].lower() in read]
+            asked_in = query if upstream.family == "gemini" else ""
+            keys = asking(sent, asked_in, self._settings).keys or who.keys
+            payers = [Asking(frozenset({key})) for key in sorted(keys)]
+            payers += [Asking(signer=who.signer)] * bool(who.signer)
+            names = [await self.name(payer) for payer in payers] or names
+        return [Scope(self._root.scope.user, name) for name in names]
 
     async def name(self, who: Asking) -> str:
         """The tenant that asks: a workspace of the store."""
@@ -160,6 +207,11 @@ class Tenants:
         if who.signer:
             return f"aws-{await self._hashed([who.signer])}"
         return "token" if who.tokens else ANONYMOUS
+
+    async def load_secret(self) -> None:
+        """Read the store's key before the first request: one that hangs later holds nobody up."""
+        if self._settings.tenant_by != "none":
+            self._secret = await self._root.store.secret()
 
     async def _hashed(self, keys: Iterable[str]) -> str:
         self._secret = self._secret or await self._root.store.secret()

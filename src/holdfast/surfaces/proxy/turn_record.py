@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
 
 from holdfast.engine import Holdfast, ReusedAnswer
 from holdfast.faults import Faults
-from holdfast.store import Turn
+from holdfast.store.deadline import REQUEST_SECONDS
 from holdfast.surfaces.proxy.dispatch import HELD_BY_PROVIDERS, Dispatch
 from holdfast.surfaces.proxy.hidden_calls import HiddenCalls
 from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.preparing import SIGNED, Prepared
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire import Conversation
@@ -26,7 +26,7 @@ from holdfast.wire.answers import Kept
 from holdfast.wire.chained import names_of_answer
 from holdfast.wire.places import head_of
 
-_RECORD_SECONDS = 2.0
+_RECORD_SECONDS = REQUEST_SECONDS
 """How long the end of an answer waits for its turn to be written down. Whoever has an answer can
 have its request rebuilt, even if the proxy is killed in the next moment; but a store that hangs
 must not hold answers back."""
@@ -136,18 +136,20 @@ class TurnRecord:
             first=prepared.fitted.count if prepared.fitted is not None else None,
             error=self.error,
         )
-        self._seen.turn = self._service.later(self._counted(observed), self._faults)
+        self._seen.turn = self._service.later(observed, self._faults)
 
-    async def _counted(self, observed: Awaitable[Turn]) -> Turn:
-        """Count a turn that is written down for who asked."""
-        turn = await observed
-        self._service.allowances.add(self._engine, turn.usage)
-        return turn
+    async def written(self) -> bool:
+        """Wait until the turn is written down, before the client has the end of its answer.
 
-    async def written(self) -> None:
-        """Wait until the turn is written down, before the client has the end of its answer."""
-        if self._seen.turn is not None:
-            await asyncio.wait({self._seen.turn}, timeout=_RECORD_SECONDS)
+        Return whether it is. One that is not may be written later, when the store answers.
+        """
+        turn = self._seen.turn
+        if turn is None:
+            return True
+        await asyncio.wait({turn}, timeout=_RECORD_SECONDS)
+        if not turn.done():
+            log.warning(Fields(event="written_late", id=self._seen.id))
+        return turn.done() and not turn.cancelled() and turn.result() is not None
 
     @property
     def saved(self) -> int | None:

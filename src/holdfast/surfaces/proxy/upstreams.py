@@ -15,7 +15,9 @@ from holdfast.surfaces.proxy.switches import PREFIX
 # What a hop says to the next hop only, and what the proxy says anew.
 _DROPPED = frozenset(
     "connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding "
-    "upgrade host content-length expect cookie".split()
+    "upgrade host content-length expect cookie "
+    # A method that is not the one which was checked: Google's front ends obey the first.
+    "x-http-method-override x-http-method x-method-override".split()
 )
 _NOT_RETURNED = frozenset(
     "connection keep-alive proxy-authenticate te trailer transfer-encoding upgrade "
@@ -33,6 +35,8 @@ _OTHERS_KEYS: dict[Family, frozenset[str]] = {
     "bedrock": frozenset({"x-goog-api-key"}),
     "cohere": frozenset({"x-goog-api-key"}),
 }
+_ACCOUNTS = frozenset({"openai-organization", "openai-project", "x-goog-user-project"})
+"""Which of a key's accounts is meant: with the settings' key that is not the client's to choose."""
 _SIGNED = "AWS4-"
 """How an authorization begins that is a signature (AWS Signature Version 4, whatever algorithm): it
 covers the method, the path, the hash of the body, the host and other headers, and is no secret."""
@@ -76,6 +80,8 @@ def outgoing_headers(
     dropped = _DROPPED | _OTHERS_KEYS[upstream.family]
     if upstream.takes_clients_key and signature_of(fields):
         dropped -= {"host"}
+    if not upstream.takes_clients_key:
+        dropped |= _ACCOUNTS
     for name, value in fields:
         if name == "connection":  # what a client says is for this hop only (RFC 9110, 7.6.1)
             dropped |= {named.strip() for named in value.lower().split(",")}

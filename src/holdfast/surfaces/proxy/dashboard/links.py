@@ -128,6 +128,22 @@ def compare(name: str, **options: str | int) -> str:
     return _with(f"/sessions/{in_path(name)}/compare", **options)
 
 
+def delete_sessions() -> str:
+    """Where a form asks to delete the sessions that are checked."""
+    return _with("/sessions/delete")
+
+
+def choice(name: str, tenant: str = "") -> str:
+    """The value of a check box for a session; without a tenant, of that of the page."""
+    return f"{quote(tenant, safe='')}/{quote(name, safe='', errors='replace')}"
+
+
+def chosen(value: str) -> tuple[str, str]:
+    """The session and the tenant that a check box stands for."""
+    tenant, _, name = value.partition("/")
+    return unquote(name, errors="replace"), unquote(tenant, errors="replace")
+
+
 def delete(name: str) -> str:
     """Where a form asks to delete a session."""
     return _with(f"/sessions/{in_path(name)}/delete")

@@ -44,7 +44,9 @@ def login_routes(service: Service, headers: Mapping[str, str]) -> list[BaseRoute
         return _redirected(LOGIN, "", request)
 
     def _redirected(path: str, cookie: str, request: Request) -> Response:
-        set_cookie = cookie_header(cookie, secure=request.url.scheme == "https")
+        # A gateway with TLS says so; who makes it up makes only its own cookie stricter.
+        schemes = (request.url.scheme, request.headers.get("x-forwarded-proto", ""))
+        set_cookie = cookie_header(cookie, secure="https" in schemes)
         return RedirectResponse(path, 303, headers={**headers, "set-cookie": set_cookie})
 
     return [

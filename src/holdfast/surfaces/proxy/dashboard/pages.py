@@ -94,7 +94,11 @@ def routes(service: Service) -> list[BaseRoute]:
         ("/sessions/{rest:path}", _missing),
         ("/refs/{rest:path}", _missing),
     ]
-    changing = [(session + "/delete", pages.delete), (session + "/put-back", pages.put_back)]
+    changing = [
+        ("/sessions/delete", pages.delete_sessions),
+        (session + "/delete", pages.delete),
+        (session + "/put-back", pages.put_back),
+    ]
     files = [
         Route(f"/static/{file.name}", static_file(file), methods=["GET"])
         for file in sorted(STATIC.iterdir())
@@ -295,6 +299,12 @@ class Pages:
     async def delete(self, request: Request, visit: Visit) -> Response:
         """Delete a session."""
         return elsewhere(await actions.delete(await visit.gathering(), name_in(request)))
+
+    async def delete_sessions(self, request: Request, visit: Visit) -> Response:
+        """Delete the sessions that are checked on the list."""
+        for name, tenant in await actions.choices_of(request):
+            await actions.delete_row(await visit.gathering(tenant), name)
+        return elsewhere(links.sessions())
 
     async def put_back(self, request: Request, visit: Visit) -> Response:
         """Have something whole from the next request on."""

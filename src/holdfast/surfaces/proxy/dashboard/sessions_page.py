@@ -67,10 +67,27 @@ def sessions_page(shown: SessionsShown) -> str:
         "Sessions",
         search_form(shown.words, shown.show),
         remark(told),
-        sessions_table(shown.rows) if shown.rows else p("No session is like that."),
+        _deletable(shown.rows) if shown.rows else p("No session is like that."),
         pager(shown.newer, shown.older, words=("Newer", "Older")),
         here="Sessions",
     )
+
+
+def _deletable(rows: Sequence[SessionRow]) -> Html:
+    """Sessions with check boxes, and what deletes those that are checked."""
+    return element(
+        "form",
+        sessions_table(rows, has_boxes=True),
+        element(
+            "details",
+            element("summary", "Delete the checked sessions"),
+            p("Their turns, and the originals that only they used, are gone then. There is no way "
+              "back."),
+            element("button", "Delete them for good", class_="danger"),
+        ),
+        method="post",
+        action=links.delete_sessions(),
+    )  # fmt: skip
 
 
 def search_form(words: str = "", show: str = "all") -> Html:
@@ -91,8 +108,8 @@ def search_form(words: str = "", show: str = "all") -> Html:
     )  # fmt: skip
 
 
-def sessions_table(rows: Sequence[SessionRow]) -> Html:
-    """Sessions, the last used first."""
+def sessions_table(rows: Sequence[SessionRow], *, has_boxes: bool = False) -> Html:
+    """Sessions, the last used first; with a check box each, if they can be chosen."""
     owned = any(row.tenant for row in rows)
     columns: tuple[str, ...] = (
         "Session", "Model", "Turns", "Side requests", "Tokens asked", "Tokens saved", "Money saved",
@@ -100,7 +117,21 @@ def sessions_table(rows: Sequence[SessionRow]) -> Html:
     )  # fmt: skip
     columns += (current().noun.title(),) if owned else ()
     cells = [_line(row, owned) for row in rows]
-    return table("Sessions, the last used first", columns, cells, words=(1, 8, 9))
+    if has_boxes:
+        columns = (*columns, "Choose")
+        cells = [(*line, _box(row)) for line, row in zip(cells, rows, strict=True)]
+    return table("Sessions, the last used first", columns, cells, words=(1, 8, 9, 10))
+
+
+def _box(row: SessionRow) -> Html:
+    name = row.record.session
+    return element(
+        "input",
+        type="checkbox",
+        name="session",
+        value=links.choice(name, row.tenant),
+        aria_label=f"Choose {row.record.title or name}",
+    )
 
 
 def _line(row: SessionRow, owned: bool) -> tuple[Html | str, ...]:

@@ -1,0 +1,44 @@
+"""What was removed from the store goes from memory as well, whichever process removed it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from holdfast.engine import Holdfast
+from holdfast.engine.removals import RemovalWatch
+from holdfast.settings import Settings
+from holdfast.store import open_store
+from holdfast.workers import Workers, WorkLimits
+from tests.store.harness import content
+
+
+def test_workers_are_replaced_and_sessions_dropped_after_another_process_forgot(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path}/holdfast.db"
+
+    async def work() -> None:
+        async with Holdfast.open(url, settings=Settings(background_jobs=False)) as engine:
+            workers = Workers(WorkLimits(processes=2))
+            try:
+                await asyncio.to_thread(workers.warm)
+                (before,) = workers.pids
+                session = engine.session("s")
+                watch = RemovalWatch(engine.store, engine.live, workers)
+                await watch.look()
+                await watch.look()
+                assert workers.pids == (before,)
+                assert list(engine.live) == [session]
+                other = await open_store(url)
+                await other.put(engine.scope, [content("secret")])
+                await other.forget(engine.scope, [content("secret").ref_id])
+                await other.close()
+                await watch.look()
+                (after,) = workers.pids
+                assert after != before
+                assert list(engine.live) == []
+            finally:
+                workers.close()
+
+    asyncio.run(work())

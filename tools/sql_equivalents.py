@@ -1,0 +1,15 @@
+"""Scope conditions that can be dropped without a difference, each with the reason.
+
+sql_equivalents: before mutate_sql, whose names these are. A name changes with its statement: then
+the reason must be looked at again.
+"""
+
+from __future__ import annotations
+
+_BY_NUMBER = "the number is the table's own key, and was read in this scope in the same call"
+
+EQUIVALENT: dict[str, str] = {
+    # DELETE FROM tools WHERE workspace = ? AND owner = ? AND number = ? AND sha256 = ?
+    "sqlite-a26d091ae008-0": _BY_NUMBER,
+    "sqlite-a26d091ae008-1": _BY_NUMBER,
+}
