@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.document import pasted
 from holdfast.document.pasted import document_in, question_in
 from tests.steps import is_linear
 
@@ -59,3 +60,30 @@ def test_the_work_grows_with_the_text(piece: str) -> None:
         return lambda: document_in(text)
 
     assert is_linear(work, 5_000)
+
+
+@pytest.mark.parametrize("shape", ["behind", "before", "on both sides"])
+def test_of_a_very_long_text_only_the_ends_are_read_for_the_question(
+    shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A span for each of 15 million lines took 20 seconds and gigabytes."""
+    read: list[int] = []
+
+    def note(text: str) -> list[pasted.Span]:
+        read.append(len(text))
+        return paragraphs(text)
+
+    paragraphs = pasted.paragraphs
+    monkeypatch.setattr(pasted, "_END_CHARACTERS", 2_000)
+    monkeypatch.setattr(pasted, "paragraphs", note)
+    text = SHAPES[shape].replace(DOCUMENT, "\n\n".join([DOCUMENT] * 10))
+    start, stop = document_in(text)
+    assert read == [2_000, 2_000]
+    assert stop - start > 0.9 * len(text)
+    for words in (ASKED, TOLD):
+        assert words not in text[start:stop]
+
+
+def test_a_very_long_text_without_a_beginning_or_an_end_is_no_document() -> None:
+    for text in ("\n" * 3_000_000, "x" * 3_000_000, " " * 3_000_000):
+        assert document_in(text).size in (0, len(text))

@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 import threading
+from functools import cache
 from types import TracebackType
 from typing import Self
 
@@ -75,6 +76,8 @@ class Blunt:
             delta = {"choices": [{"index": 0, "delta": {"content": text}}]}
             data = b"data: " + json.dumps(delta).encode() + b"\n\ndata: [DONE]\n\n"
             return _STREAM + b"%x\r\n%s\r\n0\r\n\r\n" % (len(data), data)
+        if kind == "calls":
+            return _with_calls(*what.split(":"))
         if kind == "expand" and b'"call_open"' not in body and (ref := _REF.search(body)):
             arguments = json.dumps({"ref_id": ref[0].decode(), **json.loads(what)})
             function = {"name": "expand_ref", "arguments": arguments}
@@ -87,6 +90,23 @@ _STREAM = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
     b"transfer-encoding: chunked\r\nconnection: close\r\n\r\n"
 )
+
+
+@cache
+def _with_calls(how: str, count: str) -> bytes:
+    """An answer with very many calls, as one piece or as a stream; `hidden` ones are for us."""
+    name, arguments = ("expand_ref", '{"ref_id":"ref:log:0"}') if how == "hidden" else ("f", "{}")
+    function = {"name": name, "arguments": arguments}
+    calls = [
+        {"id": f"call_{n}", "type": "function", "function": function} for n in range(int(count))
+    ]
+    if how != "streamed":
+        return _whole({"role": "assistant", "content": None, "tool_calls": calls})
+    deltas = [{"tool_calls": [{"index": n, **call}]} for n, call in enumerate(calls)]
+    events = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    last = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    data = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in (*events, last))
+    return _STREAM + b"%x\r\n%s\r\n0\r\n\r\n" % (len(data) + 14, data + b"data: [DONE]\n\n")
 
 
 def _whole(message: dict[str, object]) -> bytes:

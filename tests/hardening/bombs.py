@@ -29,6 +29,8 @@ class Thrown(NamedTuple):
     """Bytes of each piece in which the client sends; 0: all at once."""
     answer: str = "plain"
     """What the upstream does: see blunt.py."""
+    pages: tuple[str, ...] = ()
+    """Paths of the dashboard that are looked at once a request is answered."""
 
 
 class Bomb(NamedTuple):
@@ -88,6 +90,46 @@ def _messages(scale: float) -> Thrown:
     roles = ("user", "assistant")
     said = [{"role": roles[n % 2], "content": "hi"} for n in range(int(100_000 * scale) | 1)]
     return Thrown((_body(said),))
+
+
+def _assembled(scale: float) -> Thrown:
+    roles = ("user", "assistant")
+    count = int(40_000 * scale) | 1
+    said = [{"role": roles[n % 2], "content": f"Ship {n} has {n % 97}."} for n in range(count)]
+    return Thrown((_body(said),), headers=(("x-holdfast-mode", "assemble"),))
+
+
+def _looked_at(scale: float) -> Thrown:
+    roles = ("user", "assistant")
+    count = int(100_000 * scale) | 1
+    said = [{"role": roles[n % 2], "content": f"<Line> {n} & more\x01"} for n in range(count)]
+    session = f"looked-at-{scale}"
+    here = f"/sessions/{session}"
+    pages = (here, f"{here}/turns/1", f"{here}/turns/1/asked", f"{here}/export.json", "/lost")
+    return Thrown((_body(said),), headers=(("x-holdfast-session", session),), pages=pages)
+
+
+def _many_calls(answer: str) -> Callable[[float], Thrown]:
+    def build(scale: float) -> Thrown:
+        streams = {"stream": True} if answer == "streamed" else {}
+        body = _body([{"role": "user", "content": f"Call {answer} tools."}], **streams)
+        if answer == "hidden":
+            body = result(log_lines(50_000), question="Open it all.")
+        return Thrown((body,), answer=f"calls:{answer}:{int(100_000 * scale)}")
+
+    return build
+
+
+def _user_text(unit: str) -> Callable[[float], Thrown]:
+    def build(scale: float) -> Thrown:
+        return Thrown((_body([{"role": "user", "content": _times(unit, 15e6 * scale)}]),))
+
+    return build
+
+
+def _pasted_log(scale: float) -> Thrown:
+    text = log_lines(30e6 * scale)
+    return Thrown((_body([{"role": "user", "content": f"{text}\n\nWhat went wrong?"}]),))
 
 
 def _keys(scale: float) -> Thrown:
@@ -238,6 +280,14 @@ BOMBS: tuple[Bomb, ...] = (
     Bomb("client sends 300,000 bytes one by one", _slow_client),
     Bomb("upstream sends 300,000 bytes one by one", _streamed("bytes")),
     Bomb("one event of 10 MB", _streamed("event")),
+    Bomb("40,000 messages, assembled", _assembled),
+    Bomb("pages of 100,000 messages", _looked_at, (200, 400)),
+    Bomb("answer with 100,000 calls", _many_calls("whole")),
+    Bomb("stream with 100,000 calls", _many_calls("streamed")),
+    Bomb("100,000 calls of our own tool", _many_calls("hidden")),
+    Bomb("log pasted by the user, 30 MB", _pasted_log, (200, 400)),
+    Bomb("15 million empty lines of the user", _user_text("\n"), (200, 400)),
+    Bomb("7 million short lines of the user", _user_text("a\n"), (200, 400)),
     Bomb("expand_ref: \\b on 10 MB", _opened(json.dumps({"pattern": "\\b"}))),
     Bomb("expand_ref: a question on 10 MB", _opened(json.dumps({"query": "a b " * 500}))),
 )

@@ -18,9 +18,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.engine import remembering, session
 from holdfast.fitting.state import BY_ENDS, FitState
 from holdfast.privacy import detectors
-from holdfast.surfaces.proxy import server
+from holdfast.surfaces.proxy import exchange, server
+from holdfast.surfaces.proxy.dashboard import exports, inspecting, pages
 from holdfast.tokens import count
 from holdfast.wire import Tool, openai_chat
 from holdfast.wire.answers import Relay
@@ -45,7 +47,23 @@ def test_there_are_thirty_bombs_and_each_has_its_name() -> None:
 
 
 def test_small_bombs_are_answered_one_by_one() -> None:
-    names = ("page", "Python", "one word", "escapes", "20,000", "nested", "half", "count", "expand")
+    names = (
+        "page",
+        "Python",
+        "one word",
+        "escapes",
+        "20,000",
+        "nested",
+        "half",
+        "count",
+        "expand",
+        "40,000",
+        "pages of",
+        "answer with",
+        "stream with",
+        "100,000 calls",
+        "15 million",
+    )
     bombs = [next(bomb for bomb in BOMBS if bomb.name.startswith(name)) for name in names]
     with Blunt() as upstream, running_proxy({"worker_processes": 1}, upstream.url) as proxy:
         for bomb in bombs:
@@ -196,6 +214,87 @@ def test_many_messages_are_not_gone_through_on_the_event_loop(
         proxy.settled()
     assert threads
     assert all(name.startswith("holdfast-work") for name in threads)
+
+
+def note_threads(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, threads: set[str]) -> None:
+    """Note which threads call a function."""
+    real = getattr(place, name)
+
+    def noted(*args: Any, **options: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return real(*args, **options)
+
+    monkeypatch.setattr(place, name, noted)
+
+
+def test_a_long_history_is_assembled_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: dict[str, set[str]] = {}
+    for name in ("spoken", "_marks", "_drafts", "room_of", "_query", "history_of"):
+        note_threads(monkeypatch, remembering, name, threads.setdefault(name, set()))
+    built = named("40,000 messages").build(0.02)
+    with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
+        assert send(proxy.url, built, built.bodies[0]) == 200
+    for name, callers in threads.items():
+        assert callers, name
+        assert all(caller.startswith("holdfast-work") for caller in callers), name
+
+
+def test_pages_are_written_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: set[str] = set()
+    for place, name in (
+        (pages, "turn_page"),
+        (pages, "session_page"),
+        (exports, "turns_json"),
+        (session, "asked_body"),
+        (inspecting, "last_sides"),
+        (inspecting, "rows"),
+    ):
+        note_threads(monkeypatch, place, name, threads)
+    built = named("pages of").build(0.001)
+    with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
+        assert send(proxy.url, built, built.bodies[0]) == 200
+    assert threads
+    assert all(name.startswith("holdfast-work") for name in threads)
+
+
+def test_an_answer_with_very_many_calls_is_read_off_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: set[str] = set()
+    note_threads(monkeypatch, exchange, "read_answer", threads)
+    note_threads(monkeypatch, Relay, "finish", threads)
+    with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
+        for name in ("answer with", "stream with"):
+            built = named(name).build(0.02)
+            upstream.answer = built.answer
+            answer = ask(proxy.url + CHAT, built.bodies[0])
+            assert answer.status == 200
+            assert answer.body.count(b'"call_') == 2_000, "the client gets all of its own calls"
+    assert threads
+    assert all(name.startswith("holdfast-work") for name in threads)
+
+
+def test_a_model_with_too_many_hidden_calls_is_asked_once_more_without_our_tools() -> None:
+    built = named("100,000 calls").build(0.01)
+    sent: list[bytes] = []
+    with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
+        upstream.answer = built.answer
+        said = upstream._said
+
+        def noted(body: bytes) -> bytes:
+            sent.append(body)
+            return said(body)
+
+        upstream._said = noted  # type: ignore[method-assign]
+        answer = ask(proxy.url + CHAT, built.bodies[0])
+        assert answer.status == 200
+        assert b"expand_ref" not in answer.body
+        first, again = (json.loads(body) for body in sent)
+        assert [tool["function"]["name"] for tool in first["tools"]] == ["expand_ref"]
+        assert again["tool_choice"] == "none"
+        assert again["messages"] == first["messages"], "nothing of it is lost"
+        [turn] = turns_of(proxy, answer)
+        assert turn.usage.input == 20, "both calls are on the bill"
 
 
 def test_what_is_made_when_first_used_is_made_before_the_first_request() -> None:

@@ -21,6 +21,8 @@ from tests.hardening.bombs import BOMBS, Bomb, Thrown, log_lines, result
 from tests.proxy.test_server import Process
 
 _PATIENCE = 300.0
+MOST_PAGE_BYTES = 2_000_000
+"""Of a page of the dashboard, whatever it shows."""
 _AFTER = 0.5
 """Seconds in which pings still count once a bomb was answered: what it leaves may be slow too."""
 
@@ -125,6 +127,11 @@ def send(url: str, built: Thrown, body: bytes) -> int:
             client.request("POST", built.path, body, headers)
         response = client.getresponse()
         response.read()
+        for page in built.pages:
+            client.request("GET", page)
+            shown = client.getresponse()
+            assert len(shown.read()) < MOST_PAGE_BYTES or page.endswith("asked"), page
+            assert shown.status == 200, page
         return response.status
     finally:
         client.close()

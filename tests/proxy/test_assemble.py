@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.engine import remembering
 from tests.fitting.test_citing import log
 from tests.proxy.gatekeeper import KEY, Got
 from tests.proxy.harness import (
@@ -342,3 +343,29 @@ def test_the_offline_model_answers_from_what_was_said_in_the_third_turn() -> Non
         body = request_in("openai-chat", asking(history(60)))
         answered = ask(proxy.url + path_of("openai-chat"), body, HEADERS)
         assert "under the blue anchor" in text_of("openai-chat", answered)
+
+
+def test_a_history_that_is_too_long_for_one_request_is_remembered_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """40,000 messages held the event loop for 2.7 seconds; nothing of them may be lost."""
+    monkeypatch.setattr(remembering, "MOST_NEW", 50)
+    messages = history(60)
+    with proxied() as (proxy, upstream):
+        for turn in range(2):
+            answered = asked(proxy, asking(messages, f"And now, {turn}?"))
+            assert remembering.STILL_READING in answered.headers["x-holdfast-warning"]
+            assert "x-holdfast-mode" not in answered.headers
+            messages += [
+                {"role": "user", "content": f"And now, {turn}?"},
+                {"role": "assistant", "content": "Well."},
+            ]
+        answered = asked(proxy, asking(messages))
+        assert "x-holdfast-warning" not in answered.headers
+        assert answered.headers["x-holdfast-mode"] == "assemble"
+        assert int(answered.headers["x-holdfast-tokens"]) <= BUDGET
+        assert SECRET in upstream.requests[-1].texts
+        session = answered.headers["x-holdfast-session"]
+        recent = proxy.do(proxy.service.engine.memory.recent(session, pairs=100))
+        said = [turn.content for turn in recent]
+        assert said == [message["content"].strip() for message in messages]

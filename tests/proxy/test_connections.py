@@ -274,3 +274,54 @@ def test_a_connection_that_comes_with_the_end_is_left_to_the_system() -> None:
 
     asyncio.run(work())
     assert faults_of_the_loop == []
+
+
+# --- how they end --------------------------------------------------------------------------------
+
+
+def kept_answer(connection: socket.socket) -> bytes:
+    """One answer of /healthz on a connection."""
+    connection.sendall(HEAD + b"\r\n")
+    return answered(connection)
+
+
+def test_connections_are_kept_longer_than_clients_keep_them() -> None:
+    with running_proxy() as proxy:
+        assert proxy.server.config.timeout_keep_alive > 90
+
+
+def test_a_crowded_proxy_closes_connections_with_notice() -> None:
+    with running_proxy({"max_connections": 2}) as proxy, ExitStack() as stack:
+        first = stack.enter_context(connect(proxy))
+        assert b"connection: close" not in kept_answer(first)
+        second = stack.enter_context(connect(proxy))
+        assert b"connection: close" not in kept_answer(second)
+        third = stack.enter_context(connect(proxy))
+        assert b"connection: close" in kept_answer(third)
+        assert everything(third) == b""
+        assert b"connection: close" not in kept_answer(first), "it was not closed for another"
+
+
+def test_a_proxy_that_stops_says_so_in_its_last_answers() -> None:
+    with Upstream() as provider:
+        provider.always = faults.stall_midway
+        with running_proxy({}, provider.url) as proxy, connect(proxy) as kept:
+            kept_answer(kept)
+            proxy.server.connections.is_closing = True
+            assert b"connection: close" in kept_answer(kept)
+
+
+def test_a_client_that_is_still_sending_reads_that_the_proxy_is_full() -> None:
+    """A connection with unread bytes is reset when it is closed: the answer was lost."""
+    with Upstream() as provider:
+        provider.always = faults.stall_midway
+        with (
+            running_proxy({"max_connections": 1}, provider.url) as proxy,
+            stalled(proxy, provider),
+            connect(proxy) as sending,
+        ):
+            body = b"x" * 3_000_000
+            head = f"content-length: {len(body)}\r\n\r\n".encode()
+            sending.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n" + head)
+            sending.sendall(body)
+            assert everything(sending).startswith(b"HTTP/1.1 503 ")

@@ -15,10 +15,13 @@ from hypothesis import strategies as st
 
 from holdfast import read
 from holdfast.cite import CitingRules
+from holdfast.document.pasted import Span, document_in
 from holdfast.errors import AnchorPreservationError
 from holdfast.fitting import FitOptions, Fitted, fit_request
-from holdfast.trim import Trimmed
+from holdfast.trim import Trimmed, long_texts
 from holdfast.trim.anchors import AnchorPreservationManager, lost_anchors, mark
+from holdfast.trim.excerpts import middle_cut
+from holdfast.trim.long_texts import CHARACTERS_PER_TOKEN
 from holdfast.trim.standing import fold_of, own_of
 from holdfast.wire import Text
 from tests.trim.test_fit import DIALECTS
@@ -215,3 +218,38 @@ def shown(state: Trimmed) -> dict[int, int]:
         for message in messages_of(state)
         if fold_of(message) is None
     }
+
+
+def test_a_text_far_over_the_limit_is_searched_once_and_cut_a_few_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """31 MB were searched, cut and counted 13 times on their way down to the window."""
+    searched: list[int] = []
+    cuts: list[int] = []
+
+    def search(text: str) -> Span:
+        searched.append(len(text))
+        return document_in(text)
+
+    def cut_text(text: str, most: int, *args: Any, **options: Any) -> str:
+        cuts.append(most)
+        return middle_cut(text, most, *args, **options)
+
+    monkeypatch.setattr(long_texts, "document_in", search)
+    monkeypatch.setattr(long_texts, "middle_cut", cut_text)
+    limit = 2_000
+    text = pasted(20_000)
+    assert len(text) > 400 * limit
+    fitted = cut({"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}, limit)
+    assert fitted.tokens <= limit
+    assert searched == [len(text)]
+    assert cuts
+    assert max(cuts) <= CHARACTERS_PER_TOKEN * limit
+
+
+@given(st.integers(800, 4_000), st.integers(1, 4))
+@settings(deadline=None, max_examples=15)
+def test_a_larger_limit_never_shows_less_of_a_text_far_over_it(limit: int, times: int) -> None:
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": pasted(3_000)}]}
+    less, more = cut(body, limit), cut(body, limit * times)
+    assert less.tokens <= more.tokens <= limit * times

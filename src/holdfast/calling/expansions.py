@@ -36,6 +36,9 @@ _RECALLED = 1_000
 """Tokens of earlier turns that a call to find some may bring."""
 _FOUND = 1_000
 """Tokens of schemas that a call to find tools is given room for."""
+MOST_CALLS = 256
+"""Hidden calls of one turn that are answered, ten times the cap on openings. Answering 100,000 held
+the event loop for 40 seconds, and no window has room for the answers."""
 _MOST_TELLINGS = 3
 """Rounds in a row that may bring nothing; with the last one the tool is withdrawn.
 

@@ -7,8 +7,10 @@ stored behind refs, and what is remembered of them is their citation.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import proxy
 
@@ -26,7 +28,7 @@ from holdfast.assemble.requests import (
 )
 from holdfast.assemble.shelves import SessionShelves
 from holdfast.assemble.working_set import Piece
-from holdfast.engine.session import Session
+from holdfast.engine.session import COMPARING, Session, size_of
 from holdfast.errors import PrivacyError
 from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
@@ -41,6 +43,16 @@ if TYPE_CHECKING:
     from holdfast.engine.holdfast import Holdfast
 
 NO_ROOM = "The request's own rules, tools and last turn leave no room to assemble it: it was fitted"
+MOST_NEW = 10_000
+"""Messages that one request adds to memory. Only a history that comes for the first time has more,
+and 40,000 messages took 5 seconds of the processor. The next requests add the others."""
+STILL_READING = (
+    f"The history has more than {MOST_NEW:,} messages that are not in memory yet: it was fitted, "
+    "and is assembled once the next requests have added them"
+)
+_MESSAGE_BYTES = 20
+"""What a message counts for in the size of a task, beside its bytes: 200 messages that are gone
+through take a millisecond."""
 _MOST_SESSIONS = 1_000
 """Of one tenant, a quarter of a megabyte: a number and a hash each."""
 _RECENT = 200
@@ -70,18 +82,22 @@ class Histories:
         A request that has no more is left as it is, and so is one that must not be assembled: both
         are made to fit as any other.
         """
-        parts = spoken(asked)
+        off_loop, size = self._engine.workers.off_loop, _size(asked)
+        parts = await off_loop(size, partial(spoken, asked))
         if parts is None:
             return Assembled(await session.fit(asked, options))
         names = await self._remember(session.name, asked, parts, options)
+        if names is None:
+            return Assembled(await session.fit(asked, options), STILL_READING)
         turn = Turn(budget=tokens, opens=self._engine.assembler.options.shows_refs)
-        room = room_of(asked, parts, options, turn, self._engine.calibration)
+        work = partial(room_of, asked, parts, options, turn, self._engine.calibration)
+        room = await off_loop(size, work)
         if room.tokens < 0:
             return Assembled(await session.fit(asked, options), NO_ROOM)
         history = _History(self._engine, session.name, asked, parts, names)
         if not (room.over or await history.goes_on_elsewhere()):
             return Assembled(await session.fit(asked, options))
-        query = "\n".join(filter(None, map(said_in, asked.messages[parts.stop :])))
+        query = await off_loop(size, partial(_query, asked, parts))
         pack = PACKS[detect_intent(query)]
         working = await gather(history, query, None, pack, room.tokens)
         turn = turn._replace(working=working, places=history.places)
@@ -101,59 +117,98 @@ class Histories:
                 body, options, state=state, hidden=hidden, calibration=calibration
             )
 
-        return Assembled(await session.fit(asked, options, maker=make))
+        return Assembled(await session.fit(asked, options, maker=make, size=size))
 
     async def _remember(
         self, session: str, asked: Conversation, parts: Spoken, options: FitOptions
-    ) -> dict[int, str]:
-        """Remember what is new of a history; the ids of its last messages by their places."""
+    ) -> dict[int, str] | None:
+        """Remember what is new of a history; return the ids of its last messages by their places.
+
+        None if there is more than one request adds: it is all remembered after a few more.
+        """
+        off_loop = self._engine.workers.off_loop
         messages = asked.messages[: parts.stop]
         known, place = self._known.get(session, (0, ""))
-        first = min(known, max(0, len(messages) - _RECENT))
-        marks = places(messages, first)
-        if not (first <= known <= len(messages) and marks[known - first] == place):
-            known, first = 0, 0  # another history, or one that this process has not seen
-            marks = places(messages)
+        work = partial(_marks, messages, known, place)
+        known, first, marks = await off_loop(_size(messages[known:]), work)
+        start = max(known, parts.start)
+        stop = min(len(messages), start + MOST_NEW)
         names = {first + n: f"msg_{mark[:24]}" for n, mark in enumerate(marks[1:])}
+        refuses = options.rules.privacy == "refuse"
+        drafts = partial(_drafts, messages, range(start, stop), names, refuses=refuses)
         new: list[dict[str, Any]] = []
-        for n in range(max(known, parts.start), parts.stop):
-            new += await self._turns(messages, n, names[n], session, options)
+        for draft in await off_loop(_size(messages[start:stop]), lambda: list(drafts())):
+            new += [draft] if isinstance(draft, dict) else await self._cited(draft, session)
         if new:
             await self._engine.remember(session, new)
-        self._known[session] = (len(messages), marks[-1])
+        self._known[session] = (stop, marks[stop - first])
         self._known.move_to_end(session)
         while len(self._known) > _MOST_SESSIONS:
             self._known.popitem(last=False)
-        return names
+        return names if stop == len(messages) else None
 
-    async def _turns(
-        self, messages: Sequence[Message], at: int, name: str, session: str, options: FitOptions
-    ) -> list[dict[str, Any]]:
-        """What is remembered of a message: its words, and each result for itself."""
-        message = messages[at]
-        if message.role == "system":
+    async def _cited(self, result: _ToolResult, session: str) -> list[dict[str, Any]]:
+        """Return what is remembered of a tool result: its citation."""
+        await asyncio.sleep(0)  # a request may have thousands of short results
+        try:
+            cited = await self._engine.cite(result.text, tool=result.tool, session=session)
+        except PrivacyError:
             return []
-        refuses = options.rules.privacy == "refuse"
-        turns: list[dict[str, Any]] = []
+        if not cited.text.strip():
+            return []
+        return [{"role": "tool", "name": result.tool, "content": cited.text, "id": result.name}]
+
+
+class _ToolResult(NamedTuple):
+    """A tool result that is to be cited and remembered."""
+
+    name: str
+    tool: str
+    text: str
+
+
+def _marks(messages: Sequence[Message], known: int, place: str) -> tuple[int, int, list[str]]:
+    """Return how many messages are remembered, and the places behind the first `n` and all later.
+
+    Nothing is known of another history, or of one that this process has not seen.
+    """
+    first = min(known, max(0, len(messages) - _RECENT))
+    marks = places(messages, first)
+    if first <= known <= len(messages) and marks[known - first] == place:
+        return known, first, marks
+    return 0, 0, places(messages)
+
+
+def _drafts(
+    messages: Sequence[Message], numbers: range, names: dict[int, str], *, refuses: bool
+) -> Iterator[dict[str, Any] | _ToolResult]:
+    """Yield what is remembered of messages: their words, and each tool result for itself."""
+    for at in numbers:
+        message, name = messages[at], names[at]
+        if message.role == "system":
+            continue
         words = said_in(message)
         if words and not (refuses and find(words)):
-            turns.append({"role": message.role, "content": words, "id": name})
+            yield {"role": message.role, "content": words, "id": name}
         for n, result in enumerate(message.results):
-            tool = result.name or _called(messages[:at], result.call_id)
-            try:
-                cited = await self._engine.cite(result.text, tool=tool, session=session)
-            except PrivacyError:
-                continue
-            if cited.text.strip():
-                turns.append(
-                    {"role": "tool", "name": tool, "content": cited.text, "id": f"{name}_{n}"}
-                )
-        return turns
+            tool = result.name or _called(messages[max(0, at - _RECENT) : at], result.call_id)
+            yield _ToolResult(f"{name}_{n}", tool, result.text)
+
+
+def _query(asked: Conversation, parts: Spoken) -> str:
+    """Return what the user's turn asks."""
+    return "\n".join(filter(None, map(said_in, asked.messages[parts.stop :])))
+
+
+def _size(content: Conversation | tuple[Message, ...]) -> int:
+    """Return how much work it is to go through messages once, in bytes that are worked on."""
+    count = len(content.messages if isinstance(content, Conversation) else content)
+    return size_of(content) // COMPARING + _MESSAGE_BYTES * count
 
 
 def _called(messages: Sequence[Message], call: str) -> str:
     """The name of the tool that a call was for: it stands close before its result."""
-    for message in reversed(messages[-_RECENT:]):
+    for message in reversed(messages):
         for each in message.calls:
             if each.id == call:
                 return each.name
@@ -182,6 +237,7 @@ class _History:
         self._kept: SessionShelves = engine.assembler.shelves(
             session, NAME if engine.assembler.options.shows_refs else ""
         )
+        self._workers = engine.workers
         self._asked = asked
         self._parts = parts
         self._names = names
@@ -200,4 +256,6 @@ class _History:
         """The last pairs of the request; of the session, where the request begins anew."""
         start = max(self._parts.start, self._parts.stop - len(self._names))
         parts = self._parts._replace(start=start)
-        return history_of(self._asked, parts, self._names, pairs) or await self._kept.recent(pairs)
+        work = partial(history_of, self._asked, parts, self._names, pairs)
+        size = _size(self._asked.messages[start : self._parts.stop])
+        return await self._workers.off_loop(size, work) or await self._kept.recent(pairs)

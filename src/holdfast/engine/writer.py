@@ -186,7 +186,11 @@ class TurnWriter:
             storable.pop(change.trail.frame, None)  # there is no way back from it
         await self._store.add_turn(self._scope, turn, record, storable)
         before = change.known._replace(
-            undone=change.known.undone & (storable.keys() | self._before.undone)
+            undone=frozenset(
+                name
+                for name in change.known.undone
+                if name in storable or name in self._before.undone
+            )
         )
         if before.frame not in storable and before.frame != self._before.frame:
             before = before._replace(frame="")  # it was kept out: the next turn may bring it

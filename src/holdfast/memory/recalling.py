@@ -35,6 +35,8 @@ _CANDIDATES = 2_000
 """Turns that are ranked of a scope too large to be held."""
 _READ_ON_LOOP = 4_000
 """Characters that are read on the spot, in a millisecond or two."""
+_MANY_TURNS = 200
+"""Messages that are not made into turns on the spot: a millisecond of work."""
 _RANKED_ON_LOOP = 5_000
 """Pieces that are ranked on the spot; of more it takes longer than to wake a thread."""
 
@@ -69,7 +71,9 @@ class Memory:
         Each has `role` and `content`, and may have `name`, `at` (seconds since 1970) and `id`. What
         was remembered before is known again, by its id or as the history that the session has.
         """
-        turns = [_new_turn(message, self._clock()) for message in messages]
+        now = self._clock()
+        is_many = len(messages) > _MANY_TURNS  # 40,000 took half a second
+        turns = await off_loop(is_many, lambda: [_new_turn(message, now) for message in messages])
         scope = self._scope.of(session)
         known = await self._shelf.known(scope, turns)
         new = [

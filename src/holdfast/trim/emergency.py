@@ -9,6 +9,7 @@ it takes (C15), of a long text both its ends.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -20,7 +21,7 @@ from holdfast.store.records import Edit
 from holdfast.trim.chains import Chain, FoldChain, InTurn, Trimmed, edits_by_piece
 from holdfast.trim.edits import edited, folded, shorten_results, shortened_edit, taken_out
 from holdfast.trim.gists import Gist
-from holdfast.trim.long_texts import LEAST_TEXT, LONG_TEXT, by_age, lengths, shorten_texts
+from holdfast.trim.long_texts import LEAST_TEXT, LONG_TEXT, TextCutter, by_age, lengths
 from holdfast.trim.pasted import ROOMS, cite_documents
 from holdfast.trim.pieces import Bench, Piece
 
@@ -29,10 +30,13 @@ _LENGTHS = (8000, 2000, 500)
 _WHY = "nothing else may go"
 
 
-def emergency(trimmed: Trimmed, bench: Bench) -> Chain:
-    """Everything that may still go, from a state on: the oldest first, the last answer last."""
+def emergency(trimmed: Trimmed, bench: Bench, most: float = math.inf) -> Chain:
+    """Everything that may still go, from a state on: the oldest first, the last answer last.
+
+    `most` are the tokens that fit: texts are not cut to lengths far above that.
+    """
     free = [n for n, piece in enumerate(trimmed.pieces) if not piece.anchored]
-    return InTurn(FoldChain(trimmed, free, bench), lambda state: _LastResort(state, bench))
+    return InTurn(FoldChain(trimmed, free, bench), lambda state: _LastResort(state, bench, most))
 
 
 class _Lessen(Protocol):
@@ -55,10 +59,12 @@ class _Slot:
 class _LastResort:
     """A chain: terse digests, cut results, cited documents, cut texts, no digests, less text."""
 
-    def __init__(self, trimmed: Trimmed, bench: Bench) -> None:
+    def __init__(self, trimmed: Trimmed, bench: Bench, most: float) -> None:
         edits = edits_by_piece(trimmed)
         self._slots = [_Slot(piece, edits.get(n, ())) for n, piece in enumerate(trimmed.pieces)]
         self._bench = bench
+        self._most = most
+        self._cutter = TextCutter(bench)
         self.guess = trimmed.tokens
         self._steps = self._descent()
 
@@ -142,8 +148,8 @@ class _LastResort:
         """Cut long texts ever shorter, each time from the whole."""
         for slot in self._by_age():
             if slot.piece is not None:
-                sizes = lengths(slot.piece, least)
-                yield from self._lessened(slot, partial(shorten_texts, bench=self._bench), sizes)
+                sizes = lengths(slot.piece, least, self._most)
+                yield from self._lessened(slot, self._cutter.shorten, sizes)
 
     def _by_age(self) -> list[_Slot]:
         """The places whose texts may be touched, the oldest first and the latest question last."""

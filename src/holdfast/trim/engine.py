@@ -121,7 +121,7 @@ class ContextOptimizationEngine:
         state = Trimmed(pieces, ())
         for state in self._soft(chosen, pieces, target, most, bench):
             yield state
-        chain = emergency(state, bench)
+        chain = emergency(state, bench, most)
         while chain.advance():
             if chain.guess <= most:
                 yield chain.state()

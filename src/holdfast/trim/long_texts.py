@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.document.pasted import document_in
+from holdfast.document.pasted import Span, document_in
 from holdfast.store.records import Edit
 from holdfast.trim.edits import edited
 from holdfast.trim.excerpts import middle_cut
@@ -27,6 +27,9 @@ _SHARE = (7, 10)
 """What stays from one length to the next: as a rule at most a third more than must go is cut."""
 _LEAST_CUT = 120
 """Characters; to cut less than this out of a text is not worth the mark it leaves."""
+CHARACTERS_PER_TOKEN = 16
+"""More than texts have on average: one with more characters for each token that fits is not tried.
+A message of 31 MB was cut, written and counted 13 times before it came near the limit."""
 _CUTTABLE = frozenset(("first_user_message", "latest_user_message", "latest_tool_result"))
 """Anchors by their place. System text, rules and anchors of the user's own are whole or an error;
 results may stand beside words in one message."""
@@ -38,31 +41,52 @@ def by_age(pieces: Sequence[Piece]) -> list[int]:
     return sorted(places, key=lambda n: _is_latest_question(pieces[n]))
 
 
-def lengths(piece: Piece, least: int) -> Iterator[int]:
-    """To how many characters a piece's texts may be cut, ever shorter; they depend on it alone."""
+def lengths(piece: Piece, least: int, most_tokens: float) -> Iterator[int]:
+    """Yield the lengths in characters to which a piece's texts may be cut, in descending order.
+
+    Which lengths there are depends on the piece alone. Those far above `most_tokens` are left out:
+    a larger limit leaves out fewer, so a larger limit never shows less.
+    """
     texts = (text for message in piece.messages for text in texts_of(message))
     most = max((len(block.text) for block in texts), default=0)
     numerator, denominator = _SHARE
     while most > least:
         most = max(least, most * numerator // denominator)
-        yield most
+        if most == least or most <= CHARACTERS_PER_TOKEN * most_tokens:
+            yield most
 
 
-def shorten_texts(piece: Piece, bench: Bench, most: int) -> tuple[Piece, Edit] | None:
-    """Cut the middle out of a piece's texts; None if none is longer than `most`, or may leave."""
+class TextCutter:
+    """Cuts the middle out of texts; what it learns about a text serves the next, shorter cut."""
 
-    def cut(shown: str, whole: str, _: Sequence[str]) -> tuple[str, str]:
-        if len(shown) <= most + _LEAST_CUT:
-            return "", ""
-        data = whole.encode("utf-8", "surrogatepass")
-        ref = bench.keep("text", data, len(data) / 4)
-        return ref, _cut(whole, most, ref, bench.opener)
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._known: dict[str, tuple[str, Span]] = {}
+        """By text: its ref, and the document pasted into it."""
 
-    shorter = rewrite_texts(piece, bench, cut)
-    if shorter is None:
-        return None
-    what = "cut the middle of a long text"
-    return shorter, edited("shorten", what, "nothing else may go", [piece], shorter)
+    def shorten(self, piece: Piece, /, *, most: int) -> tuple[Piece, Edit] | None:
+        """Cut the middle out of texts longer than `most`; None if none is, or none may leave."""
+
+        def cut(shown: str, whole: str, _: Sequence[str]) -> tuple[str, str]:
+            if len(shown) <= most + _LEAST_CUT:
+                return "", ""
+            ref, document = self._stored(whole)
+            return ref, _cut(whole, document, most, ref, self._bench.opener)
+
+        shorter = rewrite_texts(piece, self._bench, cut)
+        if shorter is None:
+            return None
+        what = "cut the middle of a long text"
+        return shorter, edited("shorten", what, "nothing else may go", [piece], shorter)
+
+    def _stored(self, whole: str) -> tuple[str, Span]:
+        """Return the ref of a text and the span of the document in it, looked for once."""
+        known = self._known.get(whole)
+        if known is None:
+            data = whole.encode("utf-8", "surrogatepass")
+            ref = self._bench.keep("text", data, len(data) / 4)
+            known = self._known[whole] = ref, document_in(whole)
+        return known
 
 
 def _may_be_cut(piece: Piece) -> bool:
@@ -73,9 +97,8 @@ def _is_latest_question(piece: Piece) -> bool:
     return piece.anchor is not None and piece.anchor.type == "latest_user_message"
 
 
-def _cut(whole: str, most: int, ref: str, opener: str) -> str:
-    """A text without its middle; without that of the document alone, where one was pasted."""
-    document = document_in(whole)
+def _cut(whole: str, document: Span, most: int, ref: str, opener: str) -> str:
+    """Return a text without its middle, or without that of the document pasted into it."""
     room = most - (len(whole) - document.size)
     if 2 * room < most:
         return middle_cut(whole, most, ref, opener)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast import errors
@@ -28,6 +29,7 @@ from holdfast.store.refs import canonical
 from holdfast.tokens import TokenCount
 from holdfast.wire.strict import Limits
 from holdfast.workers.ends import cite_ends
+from holdfast.workers.lanes import FairLane, current_tenant
 from holdfast.workers.process import WorkerGoneError, WorkerProcess
 from holdfast.workers.tasks import (
     Answer,
@@ -53,6 +55,8 @@ _LONG_BYTES = 4_000
 _THREADS = 64
 _LONG_LANE_BYTES = 1_000_000
 """From here on work has a lane of its own, so that nobody's short work waits behind it."""
+_RESERVE = 1
+"""Slots for a tenant that has nothing at work while another's large requests are."""
 _LEAST_SECONDS = 0.05
 _READING_SHARE = 0.9
 """Of the deadline, for the pages of a file: what was read by then is returned, and not lost."""
@@ -78,10 +82,9 @@ class Workers:
         self.limits = limits
         self.overran: Callable[[str], None] = lambda _: None
         """Told why, whenever a content could not be read; never with a word of it."""
+        self._places = FairLane(limits.processes, reserve=_RESERVE if limits.processes else 0)
         # The worker that was used last is used next: a second one starts only if both are needed.
-        self._places: queue.LifoQueue[WorkerProcess | None] = queue.LifoQueue()
-        for _ in range(limits.processes):
-            self._places.put(None)
+        self._idle: list[WorkerProcess] = []
         self._alive: set[WorkerProcess] = set()
         self._lock = threading.Lock()
         self._is_open = limits.processes > 0
@@ -89,13 +92,13 @@ class Workers:
         # One thread runs in each lane; those that wait for a worker are in none. The interpreter
         # lets one run at a time, and each that wants to is one more that the event loop waits for:
         # beside two of them a ping took 5 ms, beside one 0.5.
-        self._short_lane, self._long_lane = threading.Semaphore(), threading.Semaphore()
+        self._short_lane, self._long_lane = FairLane(1), FairLane(1, reserve=_RESERVE)
         self._here = threading.local()
 
     @property
     def busy(self) -> int:
         """How many workers are at work."""
-        return self.limits.processes - self._places.qsize()
+        return self._places.running
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -105,11 +108,13 @@ class Workers:
 
     def warm(self) -> None:
         """Start a worker before it is needed: its imports take a second."""
-        try:
-            place = self._places.get_nowait()
-        except queue.Empty:
+        tenant = current_tenant()
+        if not self._places.enter_in_thread(tenant, 0):
             return
-        self._places.put(self._worker(place))
+        try:
+            self._put_back(self._worker(self._take_idle()))
+        finally:
+            self._places.leave(tenant)
 
     def recycle(self) -> None:
         """Replace all workers, those at work once they are done.
@@ -119,23 +124,12 @@ class Workers:
         with self._lock:
             for worker in self._alive:
                 worker.is_retired = True
-        idle = []
-        with suppress(queue.Empty):
-            while True:
-                idle.append(self._places.get_nowait())
-        for place in idle:
-            self._places.put(self._ended(place))
-        if any(place is not None for place in idle):
+            idle, self._idle = self._idle, []
+            self._alive.difference_update(idle)
+        for worker in idle:
+            worker.close()
+        if idle:
             self.warm()  # the next request does not wait for its imports
-
-    def _ended(self, place: WorkerProcess | None) -> WorkerProcess | None:
-        """Return the worker of a place, unless it is retired: then it ends."""
-        if place is None or not place.is_retired:
-            return place
-        with self._lock:
-            self._alive.discard(place)
-        place.close()
-        return None
 
     def close(self) -> None:
         """End all workers; a content that one was at is cited by its ends."""
@@ -149,34 +143,42 @@ class Workers:
     async def off_loop(self, size: int, work: Callable[[], _T]) -> _T:
         """Do work on so many bytes; what may take long is done while the event loop goes on.
 
-        Who comes first is served first: a session has one request in work at a time, so that one
-        with many large contents takes turns with the others.
+        Tenants take turns (see `lanes`), and of one tenant who comes first is served first.
         """
         if size < _LONG_BYTES:
             return work()
         lane = self._short_lane if size < _LONG_LANE_BYTES else self._long_lane
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._run, lane, work)
+        tenant = current_tenant()
+        await lane.enter(tenant)
+        within = copy_context()  # pages know their reader by it
+        run = partial(within.run, self._run, lane, tenant, work)
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._threads, run)
+        except BaseException:
+            lane.leave(tenant)
+            raise
+        return await running
 
-    def _run(self, lane: threading.Semaphore, work: Callable[[], _T]) -> _T:
-        with lane:
-            self._here.lane = lane
-            try:
-                return work()
-            finally:
-                self._here.lane = None
+    def _run(self, lane: FairLane, tenant: str, work: Callable[[], _T]) -> _T:
+        self._here.lane = lane
+        try:
+            return work()
+        finally:
+            self._here.lane = None
+            lane.leave(tenant)
 
     @contextmanager
     def _while_others_run(self) -> Iterator[None]:
-        lane: threading.Semaphore | None = getattr(self._here, "lane", None)
+        lane: FairLane | None = getattr(self._here, "lane", None)
         if lane is None:
             yield
             return
-        lane.release()
+        tenant = current_tenant()
+        lane.leave(tenant)
         try:
             yield
         finally:
-            lane.acquire()
+            lane.enter_in_thread(tenant)
 
     # --- tasks -----------------------------------------------------------------------------------
 
@@ -251,20 +253,36 @@ class Workers:
     def _asked(self, task: Task, data: bytes, seconds: float) -> Answer | None:
         """What a worker answers; None if there is none, or the task cannot be sent to it."""
         until = time.monotonic() + seconds
-        try:
-            place = self._places.get(timeout=max(seconds, _LEAST_SECONDS))
-        except queue.Empty:
-            raise WorkerGoneError("found no worker free in time", "busy") from None
+        tenant = current_tenant()
+        if not self._places.enter_in_thread(tenant, max(seconds, _LEAST_SECONDS)):
+            raise WorkerGoneError("found no worker free in time", "busy")
         worker = None
         try:
-            worker = self._worker(place)
+            worker = self._worker(self._take_idle())
             if worker is None:
                 return None
             return worker.ask(task, data, max(until - time.monotonic(), _LEAST_SECONDS))
         except UnicodeEncodeError:  # options with a lone surrogate
             return None
         finally:
-            self._places.put(self._ended(worker))
+            self._put_back(worker)
+            self._places.leave(tenant)
+
+    def _take_idle(self) -> WorkerProcess | None:
+        """Return the worker that was used last; None if a new one is to be started."""
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def _put_back(self, worker: WorkerProcess | None) -> None:
+        """Keep a worker for the next task; one that is retired, or of a reserved slot, ends."""
+        if worker is None:
+            return
+        with self._lock:
+            if len(self._idle) < self.limits.processes and not worker.is_retired:
+                self._idle.append(worker)
+                return
+            self._alive.discard(worker)
+        worker.close()
 
     def _worker(self, place: WorkerProcess | None) -> WorkerProcess | None:
         """The worker of a place, a new one if it is gone; None if there can be none."""

@@ -12,10 +12,10 @@ something fails here, so that no header can say so. What follows depends on wher
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from holdfast.calling.network import BrokenOffError, Reply, UpstreamError, ended
 from holdfast.errors import HoldfastError
@@ -23,12 +23,14 @@ from holdfast.faults import is_internal
 from holdfast.surfaces.proxy.meter import Meter
 from holdfast.surfaces.proxy.preparing import Prepared
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT
+from holdfast.surfaces.proxy.service import READING
 from holdfast.wire import Conversation, write
 from holdfast.wire.answers import CONTINUED, Relay, resumed
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.exchange import Handling
 
+_T = TypeVar("_T")
 _LARGE_EVENT = 250_000
 """Bytes of one event that are not read on the event loop: two milliseconds."""
 _BLOCK_START = b'"content_block_start"'
@@ -274,7 +276,7 @@ class _JoinedStream:
         the stream ends as it came.
         """
         with self._faults.caught("relay"):
-            pieces = relay.finish()
+            pieces = await self._off_loop(relay, relay.finish)
             following = await self._following(relay, sent)
             pieces += relay.hand(self._hidden.handed)
             return _RoundEnd(pieces, following, relay.failed, relay.broken, relay.usages)
@@ -290,8 +292,13 @@ class _JoinedStream:
         if relay.failed:
             return None
         self._handling.record.keep_id(relay.upstream_id)
-        asked = (*relay.hidden_calls, *relay.visible_calls)
+        asked = await self._off_loop(relay, lambda: relay.calls)
         return await self._hidden.next_request(sent, lambda: relay.assistant_turn, asked)
+
+    async def _off_loop(self, relay: Relay, work: Callable[[], _T]) -> _T:
+        """Go through a whole stream; a long one, as with 100,000 calls, off the event loop."""
+        workers = self._handling.service.engine.workers
+        return await workers.off_loop(relay.read_bytes // READING, work)
 
     # --- after an internal error -----------------------------------------------------------------
 

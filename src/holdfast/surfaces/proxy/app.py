@@ -27,6 +27,7 @@ from holdfast.errors import (
 )
 from holdfast.faults import Faults
 from holdfast.store.deadline import store_deadline
+from holdfast.surfaces.proxy.admission import OverloadedError
 from holdfast.surfaces.proxy.allowance import AllowanceError
 from holdfast.surfaces.proxy.counting import count_answer
 from holdfast.surfaces.proxy.delivery import Outcome
@@ -65,7 +66,7 @@ from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.sending import received
 from holdfast.surfaces.proxy.service import READING, Service, UnmaskedError
 from holdfast.surfaces.proxy.switches import PREFIX, Switches, read_switches
-from holdfast.surfaces.proxy.tenants import own_tokens
+from holdfast.surfaces.proxy.tenants import own_tokens, proof_of
 from holdfast.surfaces.proxy.upstream_calls import UpstreamCall
 from holdfast.surfaces.proxy.upstreams import (
     address,
@@ -200,13 +201,28 @@ class ProxyApp:
             await self._pass_through(asked, send)
             return
         self.service.check_upstream(asked.route.family)
-        incoming = await self._incoming(asked, asked.route, switches)
-        array = ArrayWriter() if incoming.wants_array else None
-        if incoming.route.counts:
-            outcome = await count_answer(self.service, incoming)
-        else:
-            outcome = await Handling(self.service, incoming, faults).run()
+        await self._admitted(asked, faults)
+        try:
+            incoming = await self._incoming(asked, asked.route, switches)
+            array = ArrayWriter() if incoming.wants_array else None
+            if incoming.route.counts:
+                outcome = await count_answer(self.service, incoming)
+            else:
+                outcome = await Handling(self.service, incoming, faults).run()
+        finally:
+            with faults.caught("admission"):
+                asked.seen.slot.release()
         await _send(send, _with_warnings(outcome, faults), array)
+
+    async def _admitted(self, asked: ClientRequest, faults: Faults) -> None:
+        """Wait for a slot; after an internal error the request goes on without one.
+
+        Raises:
+            OverloadedError: the proxy has no time for the request.
+        """
+        with faults.caught("admission"):
+            tenant = proof_of(asked.by_name.items(), asked.query).hex()
+            asked.seen.slot = await self.service.admission.enter(tenant, asked.by_name)
 
     async def _unedited(self, asked: ClientRequest, faults: Faults, send: Send) -> None:
         """Pass the client's own bytes on and the answer back, with as little of our code as can be.
@@ -338,6 +354,8 @@ def _told(error: HoldfastError, dialect: str) -> Outcome:
         headers = _JSON | {"accept-encoding": ACCEPTED}  # as RFC 9110, 15.5.16, asks for
     elif isinstance(error, WrongMethodError):
         headers = _JSON | {"allow": "POST"}  # as RFC 9110, 15.5.6, asks for
+    elif isinstance(error, OverloadedError):
+        headers = _JSON | {"retry-after": str(error.retry_after)}
     elif isinstance(error, AllowanceError):
         headers = _JSON | {"retry-after": str(error.retry_seconds)}
     message, kind = str(error), ""
@@ -417,6 +435,6 @@ _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
 
 def status_of(error: HoldfastError) -> int:
     """The HTTP status of an error of ours."""
-    if isinstance(error, UpstreamError):
+    if isinstance(error, UpstreamError | OverloadedError):
         return error.status
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 502)

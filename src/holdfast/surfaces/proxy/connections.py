@@ -12,7 +12,8 @@ import errno
 import itertools
 import socket
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -22,12 +23,22 @@ from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from holdfast.faults import Faults
+from holdfast.surfaces.proxy.admission import Admission, OverloadedError
 from holdfast.surfaces.proxy.app import HANG_UP
-from holdfast.surfaces.proxy.gate import refuse
+from holdfast.surfaces.proxy.gate import headers_of, refuse
 from holdfast.surfaces.proxy.logs import Fields, log
+from holdfast.surfaces.proxy.routes import BARE, PREFIXES
+from holdfast.surfaces.proxy.tenants import proof_of
 
 HEADER_SECONDS = 20.0
 """From the first byte of a request, or from the connection, to the last byte of its headers."""
+KEEP_ALIVE_SECONDS = 120.0
+"""How long a connection may wait for its next request: longer than clients and gateways keep theirs
+(undici 4, httpx 5, aiohttp 15, ALB 60, nginx 75, Go 90). Who closes last is never surprised: with
+uvicorn's 5 seconds, requests met a connection that was just being closed, and were reset."""
+BACKLOG = 4_096
+"""Connections that may wait to be taken: all clients may come at once, after a restart."""
 SPARE = 64
 """Connections beyond the limit that are still heard: they are told that the proxy is full."""
 _OTHER_DESCRIPTORS = 128
@@ -35,13 +46,15 @@ _OTHER_DESCRIPTORS = 128
 _MOST_DESCRIPTORS = 65_536
 _MOST_CONNECTIONS = 10_000
 """Where the system would allow more: each costs some 20 KB before it says a word."""
-AT_ONCE = 64
-"""Connections that are taken before others have their turn: clients may come without end."""
+AT_ONCE = 16
+"""Connections that are taken before others have their turn: clients may come without end. Each has
+a request, which takes half a millisecond to read: with 64 at once a ping took twice as long."""
 _PAUSE_SECONDS = 1.0
 _TOLD_SECONDS = 60.0
 _STATE = "holdfast.connection"
 _FULL = 503
 _RETRY = (b"retry-after", b"1")
+_CLOSE = (b"connection", b"close")
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -73,12 +86,23 @@ class Connections:
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self.is_closing = False
+        """Whether the proxy was told to stop."""
         self.busy: set[Connection] = set()
         self._waiting: dict[Connection, None] = {}
         """In the order in which they began to wait."""
 
     def __len__(self) -> int:
         return len(self.busy) + len(self._waiting)
+
+    @property
+    def closes_next(self) -> bool:
+        """Whether a connection is closed after its answer, and told so in it.
+
+        Otherwise one that waits would be closed without notice to make room, and the next request
+        on it be lost.
+        """
+        return self.is_closing or len(self) > self.most
 
     def wait(self, connection: Connection) -> None:
         """A connection has no request, or none any more."""
@@ -174,6 +198,11 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.max_size = size  # type: ignore[attr-defined]  # of asyncio's own
 
+    @property
+    def closes_next(self) -> bool:
+        """Whether the connection is closed after this answer."""
+        return self._among.closes_next
+
     def begin(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         """A request has come whole but for its body; whether there is a place for it."""
         self._stop_waiting()
@@ -254,21 +283,74 @@ def new_connection(config: Config, state: ServerState, among: Connections) -> Co
 class Places:
     """Lets a request in while there are places; the others are told so, in their dialect."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, admission: Admission, faults: Callable[[], Faults]) -> None:
         self.app = app
+        self._admission = admission
+        self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or say when to come again."""
         connection = scope.get("state", {}).get(_STATE)
-        if connection is None or connection.begin(scope["headers"]):
+        if connection is None:
+            await self.app(scope, receive, send)
+        elif connection.begin(scope["headers"]):
             try:
-                await self.app(scope, receive, send)
+                await self._answer(scope, receive, _with_notice(connection, send))
             finally:
-                if connection is not None:
-                    connection.ended()
+                connection.ended()
+        else:
+            await _discard_body(receive)
+            why = "The proxy has no place for another request: try again, or raise max_connections."
+            await refuse(scope, _FULL, why, send, _RETRY, _CLOSE)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; if the proxy is overloaded, with as little work as can be.
+
+        The connection is kept, for the client to come again on it: so the body is read, else its
+        bytes would pass for a request that does not come to its end, and be answered with 408.
+        """
+        try:
+            with self._faults().caught("admission"):
+                self._check_load(scope)
+        except OverloadedError as error:
+            retry = (b"retry-after", str(error.retry_after).encode())
+            await _discard_body(receive)
+            await refuse(scope, error.status, str(error), send, retry)
             return
-        why = "The proxy has no place for another request: try again, or raise max_connections."
-        await refuse(scope, _FULL, why, send, _RETRY, (b"connection", b"close"))
+        await self.app(scope, receive, send)
+
+    def _check_load(self, scope: Scope) -> None:
+        path = scope.get("path", "")
+        if scope.get("method") != "POST" or not (path.startswith(PREFIXES) or path in BARE):
+            return
+        headers = headers_of(scope)
+        tenant = proof_of(headers.items(), scope.get("query_string", b"").decode("latin-1"))
+        self._admission.check(tenant.hex(), headers)
+
+
+def _with_notice(connection: Connection, send: Send) -> Send:
+    """Return a `send` that says so in the answer if the connection is closed behind it."""
+
+    async def noticed(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start" and connection.closes_next:
+            headers = [pair for pair in message.get("headers", ()) if pair[0] != b"connection"]
+            message = {**message, "headers": [*headers, _CLOSE]}
+        await send(message)
+
+    return noticed
+
+
+async def _discard_body(receive: Receive) -> None:
+    """Read a body to its end before its request is refused.
+
+    A connection that is closed with unread bytes is reset by the system: the client would see that,
+    and never the answer.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(HEADER_SECONDS):
+            message = await receive()
+            while message["type"] == "http.request" and message.get("more_body", False):
+                message = await receive()
 
 
 async def accept(

@@ -39,6 +39,7 @@ from holdfast.wire.answers import (
     join_answers,
     read_answer,
 )
+from holdfast.wire.answers import Answer as UpstreamAnswer
 from holdfast.wire.tools import offered_tools
 
 PREPARE_SECONDS = 60.0
@@ -219,7 +220,7 @@ class Handling:
         usages: list[dict[str, Any]] = []
         with self.faults.caught("usage"):
             if got.status < 400:
-                usages = [read_answer(got.body, self.dialect).usage]
+                usages = [(await self._read_answer(got.body)).usage]
             else:
                 self.record.error = error_kind(got.body, got.headers)
         await self.note(prepared, got.status, usages)
@@ -234,7 +235,7 @@ class Handling:
         while sent is not None:
             status = got.status
             if status < 400:
-                answer = read_answer(got.body, self.dialect)
+                answer = await self._read_answer(got.body)
                 status = answer.status
             if status >= 400:  # nothing has gone out: the client may ask for all of it again
                 self.hidden.hops.clear()
@@ -251,8 +252,10 @@ class Handling:
                     got = await received(reply, self.service.most_bytes)
         body = got.body
         if self.hidden.offered:  # else there was one answer, and it cannot hide anything
-            hidden = self.hidden
-            body = join_answers(bodies, self.dialect, hidden.is_hidden, handed=hidden.handed)
+            is_hidden, handed = self.hidden.is_hidden, self.hidden.handed
+            work = partial(join_answers, bodies, self.dialect, is_hidden, handed=handed)
+            size = sum(map(len, bodies)) // READING
+            body = await self.service.engine.workers.off_loop(size, work)
         await self.note(prepared, 200, usages)
         billed = reduce(add_usage, usages)
         with self.faults.caught("record"):
@@ -261,6 +264,11 @@ class Handling:
             self.remembering.add(body)
             self.keep(prepared, answer.stop_reason, answer.turn, answer.calls, billed)
         return Outcome(got.status, got.headers, body)
+
+    async def _read_answer(self, body: bytes) -> UpstreamAnswer:
+        """Read an answer; a long one, as with 100,000 calls, off the event loop."""
+        work = partial(read_answer, body, self.dialect)
+        return await self.service.engine.workers.off_loop(len(body) // READING, work)
 
     # --- afterwards ------------------------------------------------------------------------------
 

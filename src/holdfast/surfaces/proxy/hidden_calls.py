@@ -7,18 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
-from holdfast.calling.expansions import Expansions
+from holdfast.calling.expansions import MOST_CALLS, Expansions
 from holdfast.calling.finding import ToolFinder
 from holdfast.engine import ToolUse
 from holdfast.expand.finding import FINDERS, OUR_TOOLS
 from holdfast.faults import Faults
 from holdfast.fitting import Fitted
 from holdfast.fitting.deferring import deferred_tools
+from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Handed, Hop, turn_calls, with_own_ids
 from holdfast.wire.thinking import unbound, unbound_turn
+from holdfast.wire.withdrawing import withdraw
+
+_T = TypeVar("_T")
+_CALL_BYTES = 100
+"""What a call counts for in the size of a task, beside its arguments."""
 
 
 class HiddenCalls:
@@ -46,6 +53,8 @@ class HiddenCalls:
         self._prepared = prepared
         self._faults = faults
         self._failures = 0
+        self._refusals = 0
+        """Turns with too many hidden calls."""
         self._finder: ToolFinder
 
     def is_hidden(self, name: str) -> bool:
@@ -85,9 +94,14 @@ class HiddenCalls:
     async def _answered(
         self, sent: Conversation, turn_of: Callable[[], tuple[bytes, ...]], asked: Sequence[Call]
     ) -> Conversation | None:
-        if not any(self.is_hidden(call.name) for call in asked):
+        hidden = await self._off_loop(asked, partial(self._hidden_among, asked))
+        if not hidden:
             self._count_uses(asked)
-            return self._last_turn(turn_of()) if self.hops else None
+            if not self.hops:
+                return None
+            return self._last_turn(await self._off_loop(asked, turn_of))
+        if len(hidden) > MOST_CALLS:
+            return self._refused(sent, len(hidden), alone=len(hidden) == len(asked))
         turn = with_own_ids(turn_of(), sent, self.is_hidden)
         calls = turn_calls(turn, sent.dialect)
         expansions = self.expansions = self.expansions or self._begin()
@@ -113,6 +127,26 @@ class HiddenCalls:
         else:
             self.hops.append(Hop(turn))
         return again
+
+    def _hidden_among(self, calls: Sequence[Call]) -> list[Call]:
+        return [call for call in calls if self.is_hidden(call.name)]
+
+    def _refused(self, sent: Conversation, calls: int, *, alone: bool) -> Conversation | None:
+        """Answer none of too many hidden calls; return the request without our tools, once.
+
+        The turn is not kept: the client sees what else is in it, and its own calls above all.
+        """
+        log.warning(Fields(event="too_many_calls", calls=calls, most=MOST_CALLS))
+        self._refusals += 1
+        if alone and self._refusals == 1:
+            return withdraw(sent, self.is_hidden)
+        self.hops.clear()  # they would lack their last turn when the client goes on
+        return None
+
+    async def _off_loop(self, calls: Sequence[Call], work: Callable[[], _T]) -> _T:
+        """Work on a turn with some calls; with many of them off the event loop."""
+        size = sum(len(call.arguments) for call in calls) + _CALL_BYTES * len(calls)
+        return await self._preparing.engine.workers.off_loop(size, work)
 
     def _count_uses(self, calls: Sequence[Call], hidden: Sequence[Call] = ()) -> None:
         """Count the calls that the client gets, and the searches for tools that were set aside."""

@@ -26,6 +26,7 @@ from holdfast.calling.network import Reply
 from holdfast.engine import accounting
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store import Turn
+from holdfast.surfaces.proxy.admission import Slot
 
 CLIENT_LEFT = accounting.CLIENT_LEFT
 UNKNOWN_MODEL = "unknown"
@@ -73,6 +74,8 @@ class RequestSeen:
         its traceback holds whoever handles the request."""
         self.failure = ""
         """The kind of error that ended it."""
+        self.slot = Slot()
+        """Its place among the requests at work."""
         self.turn: asyncio.Task[Turn | None] | None = None
         """What the engine writes down of it, once it has."""
         self.upstream = 0.0

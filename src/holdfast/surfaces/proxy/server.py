@@ -37,6 +37,8 @@ from holdfast.surfaces.proxy import dashboard, preflight, telemetry, tenants
 from holdfast.surfaces.proxy.app import ProxyApp
 from holdfast.surfaces.proxy.connections import (
     AT_ONCE,
+    BACKLOG,
+    KEEP_ALIVE_SECONDS,
     Connection,
     Connections,
     Places,
@@ -89,7 +91,8 @@ def application(service: Service) -> Starlette:
     ]
     gate = Middleware(Gate, settings=service.settings, logins=service.logins, faults=service.faults)
     providers = Middleware(_Providers, proxy=ProxyApp(service))
-    app = Starlette(routes=routes, middleware=[Middleware(Places), gate, providers])
+    places = Middleware(Places, admission=service.admission, faults=service.faults)
+    app = Starlette(routes=routes, middleware=[places, gate, providers])
     app.router.redirect_slashes = False  # a client would send its key a second time
     return app
 
@@ -137,6 +140,8 @@ class Server(uvicorn.Server):
                 # uvicorn believes every local client what x-forwarded-for says: with another
                 # address in each request nobody would ever have to wait after wrong tokens.
                 proxy_headers=False,
+                # Its type is int, and it is handed to asyncio as it is.
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,  # type: ignore[arg-type]
                 # Its type is int, and it is handed to asyncio as it is.
                 timeout_graceful_shutdown=service.settings.serve_drain_seconds,  # type: ignore[arg-type]
             )
@@ -188,7 +193,7 @@ class Server(uvicorn.Server):
         if not self.should_exit and (open_requests := self._service.telemetry.open_requests):
             most = self._service.settings.serve_drain_seconds
             log.info(Fields(event="stopping", open=open_requests, most_seconds=most))
-        self._service.is_closing = True
+        self._service.is_closing = self.connections.is_closing = True
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -215,7 +220,7 @@ def listen(settings: Settings, *, beside_others: bool = False) -> socket.socket:
         if beside_others:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind(address)
-        listener.listen(2048)
+        listener.listen(BACKLOG)
         listener.setblocking(False)
     except OSError as error:
         listener.close()

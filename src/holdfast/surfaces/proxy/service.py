@@ -19,6 +19,7 @@ from holdfast.faults import Fault, Faults, is_internal
 from holdfast.jobs import Attempt
 from holdfast.settings import Settings
 from holdfast.store.deadline import without_deadline
+from holdfast.surfaces.proxy.admission import Admission
 from holdfast.surfaces.proxy.allowance import Allowances
 from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.health import StoreHealth
@@ -71,6 +72,7 @@ class Service:
         an answer that only quotes would pass for the provider's."""
         self.telemetry = Telemetry(settings)
         self.health = StoreHealth(engine.store, self.telemetry)
+        self.admission = Admission()
         self.limits = Limits(
             max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys
         )

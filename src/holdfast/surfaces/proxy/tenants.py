@@ -24,6 +24,7 @@ from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.upstreams import signature_of
+from holdfast.workers import work_for
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.incoming import Incoming
@@ -155,7 +156,7 @@ class Tenants:
         """Return the engine for a request with these headers."""
         if self._settings.tenant_by == "none":
             return self._root
-        proof = _proof(headers, query)
+        proof = proof_of(headers, query)
         tenant = self._names.get(proof)
         if tenant is None:
             who = asking(headers, query, self._settings)
@@ -165,6 +166,7 @@ class Tenants:
             self._names[proof] = tenant
             if self._first_seen is not None and family is not None:
                 self._first_seen(tenant, who, family)
+        work_for(tenant)  # tenants take turns where work is long
         return await self.engine(tenant)
 
     async def accounts(
@@ -242,12 +244,12 @@ class Tenants:
             await self._recent.popitem()[1].settle()
 
 
-def _proof(headers: Iterable[tuple[str, str]], query: str) -> bytes:
+def proof_of(headers: Iterable[tuple[str, str]], query: str) -> bytes:
     """All that `asking` looks at, as a hash: keys are not kept for longer than their request."""
     proving = (*KEY_HEADERS, TOKEN_HEADER, TENANT_HEADER)
     fields = [pair for pair in headers if pair[0].lower() in proving]
-    query = query if "key=" in query else ""
-    return hashlib.sha256(repr((fields, query)).encode("utf-8", "surrogateescape")).digest()
+    keys = query if "key=" in query else ""
+    return hashlib.sha256(repr((fields, keys)).encode("utf-8", "surrogateescape")).digest()
 
 
 def _named(header: str) -> str:

@@ -89,6 +89,11 @@ class Relay:
         """How much has come of an event that is not complete: what `feed` may have to read."""
         return self._parser.waiting_bytes
 
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of the latest upstream stream: how much there is to go through at its end."""
+        return self._bytes
+
     def feed(self, chunk: bytes) -> list[bytes]:
         """Take bytes of the upstream; give what goes to the client now, event by event."""
         self._bytes += len(chunk)
@@ -187,6 +192,11 @@ class Relay:
     def visible_calls(self) -> list[Call]:
         """The calls of the latest upstream stream that the client sees."""
         return [call for call in self._joiner.calls() if not self._hidden(call.name)]
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """All calls of the latest upstream stream, the hidden ones first."""
+        return (*self.hidden_calls, *self.visible_calls)
 
     @property
     def assistant_turn(self) -> tuple[bytes, ...]:

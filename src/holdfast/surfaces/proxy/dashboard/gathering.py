@@ -6,6 +6,10 @@ of clients go on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
 import msgspec
 
 from holdfast.engine import Holdfast
@@ -15,7 +19,9 @@ from holdfast.store.records import SessionRecord, UsageTotal
 from holdfast.store.refs import digest
 from holdfast.surfaces.proxy.dashboard.contents import ContentShown
 from holdfast.surfaces.proxy.dashboard.lost_page import Proof
+from holdfast.workers import LARGE_BYTES
 
+_T = TypeVar("_T")
 _PAGE_TOKENS = 4_000
 
 
@@ -26,6 +32,10 @@ class Gathering:
         self.engine = engine
         self.store = engine.store
         self.scope = engine.scope
+
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Run work for a page in a thread: a session may have any number of messages."""
+        return await self.engine.workers.off_loop(LARGE_BYTES, work)
 
     async def usage(self, record: SessionRecord) -> list[UsageTotal]:
         """What a session used."""
@@ -40,7 +50,8 @@ class Gathering:
             body = await self.asked(record.session, number)
         except HoldfastError as error:
             return msgspec.structs.replace(proof, why=error.what)
-        return msgspec.structs.replace(proof, size=len(body), sha256=digest(body))
+        sha256 = await self.run(partial(digest, body))
+        return msgspec.structs.replace(proof, size=len(body), sha256=sha256)
 
     async def asked(self, name: str, number: int) -> bytes:
         """The client's request of a turn, byte for byte; raises if it cannot be rebuilt."""

@@ -5,8 +5,8 @@ inspecting: after gathering, before pages.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
@@ -19,6 +19,8 @@ from holdfast.surfaces.proxy.dashboard.inspection import (
     CLIENT,
     SENT,
     Inspected,
+    Pair,
+    PairRow,
     Reader,
     Shown,
     aligned,
@@ -29,6 +31,7 @@ from holdfast.surfaces.proxy.dashboard.inspector import Opened, TurnShown
 from holdfast.surfaces.proxy.dashboard.message_page import MessageShown
 from holdfast.surfaces.proxy.dashboard.sessions_page import SessionShown, Weight
 from holdfast.surfaces.proxy.dashboard.views import turn_rows, turns_of_edits
+from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
 
 TURNS = 50
@@ -42,6 +45,8 @@ _BESIDE = 50
 _LARGEST = 10
 _MESSAGE_CHARACTERS = 50_000
 _OPENED_CHARACTERS = 2_000
+_CALL_CHARACTERS = 500
+_MOST_OPENED = 50
 _ANSWER_CHARACTERS = 6_000
 _MOST_ANSWERS = 10
 
@@ -86,13 +91,18 @@ class Inspecting:
     async def _largest(self, record: SessionRecord) -> list[Weight]:
         """The messages of the last request that weigh most."""
         turns = await self._turns_up_to(record, record.turns)
-        both = last_sides(turns) or _UNKNOWN
-        stored = await self._store.messages(self._scope, sorted({both.frame, *both.sent} - {""}))
-        sizes = {n: len(stored.get(name, b"")) for n, name in enumerate(both.sent)}
-        heaviest = sorted(sizes, key=lambda n: -sizes[n])[:_LARGEST]
-        reader = Reader(Inspected(dialect=record.dialect, sides=both, stored=stored), SENT)
+
+        def sides() -> tuple[Sides, list[str]]:
+            both = last_sides(turns) or _UNKNOWN
+            return both, sorted({both.frame, *both.sent} - {""})
+
+        both, names = await self._gathering.run(sides)
+        stored = await self._store.messages(self._scope, names)
 
         def weighed() -> list[Weight]:
+            sizes = {n: len(stored.get(name, b"")) for n, name in enumerate(both.sent)}
+            heaviest = sorted(sizes, key=lambda n: -sizes[n])[:_LARGEST]
+            reader = Reader(Inspected(dialect=record.dialect, sides=both, stored=stored), SENT)
             shown = [reader.show(n, 1) for n in heaviest]
             kinds = [" ".join(filter(None, (s.pieces[0].kind, s.pieces[0].name)))
                      if s.pieces else "" for s in shown]  # fmt: skip
@@ -101,7 +111,7 @@ class Inspecting:
                 for message, kind in zip(shown, kinds, strict=True)
             ]
 
-        return await asyncio.to_thread(weighed)
+        return await self._gathering.run(weighed)
 
     async def turn(self, name: str, number: int, page: int) -> TurnShown | None:
         """The inspector of a turn."""
@@ -109,32 +119,43 @@ class Inspecting:
         turns = await self._turns_up_to(record, number)
         if record is None or not turns:
             return None
-        both = last_sides(turns) or _UNKNOWN
-        pairs = aligned(len(both.client), both.origins)
-        pages = max(1, -(-len(pairs) // ROWS))
-        page = min(page, pages)
-        here = pairs[(page - 1) * ROWS : page * ROWS]
-        stored = await self._store.messages(self._scope, needed(both, here))
+
+        def sides() -> tuple[Sides, list[Pair], list[str], int]:
+            both = last_sides(turns) or _UNKNOWN
+            pairs = aligned(len(both.client), both.origins)
+            pages = max(1, -(-len(pairs) // ROWS))
+            start = (min(page, pages) - 1) * ROWS
+            here = pairs[start : start + ROWS]
+            return both, here, needed(both, here), pages
+
+        both, here, names, pages = await self._gathering.run(sides)
+        stored = await self._store.messages(self._scope, names)
         inspected = Inspected(
             dialect=record.dialect, sides=both, stored=stored, turns=turns_of_edits(turns)
         )
-        shown_rows = await asyncio.to_thread(rows, inspected, here)
+
+        def read_sides() -> tuple[list[PairRow], tuple[Conversation | None, Conversation | None]]:
+            return rows(inspected, here), (inspected.around(CLIENT), inspected.around(SENT))
+
+        shown_rows, around = await self._gathering.run(read_sides)
         refs = {ref for row in shown_rows for ref in row.refs}
         session = self._gathering.engine.unkept(self._scope.of(name))
+        opened = await self._opened(turns[-1])
         return TurnShown(
             session=name,
             title=record.title,
             turn=turns[-1],
             last=record.turns,
-            around=(inspected.around(CLIENT), inspected.around(SENT)),
+            around=around,
             rows=shown_rows,
             flags=await self._flags(sorted(refs)),
             counts=(len(both.client), len(both.sent)),
-            page=page,
+            page=min(page, pages),
             pages=pages,
             proof=await self._gathering.proof(record, number),
             wishes=await session.wishes.all(),
-            opened=await self._opened(turns[-1]),
+            opened=opened[:_MOST_OPENED],
+            opened_in_all=len(opened),
             answer=await self._answer(record, turns),
         )
 
@@ -143,27 +164,16 @@ class Inspecting:
         if not turn.hidden:
             return []
         stored = await self._store.messages(self._scope, [turn.hidden])
-        try:
-            unseen = msgspec.json.decode(stored.get(turn.hidden, b""), type=Kept)
-        except msgspec.DecodeError:
-            return []  # it was kept out of the store, or is gone
-        results = [result for hop in unseen.hops for result in hop.results]
-        return [
-            Opened(call=f"{call.name} {call.arguments}", result=text[:_OPENED_CHARACTERS])
-            for call, text in results
-        ]
+        return await self._gathering.run(partial(_opened_in, stored.get(turn.hidden, b"")))
 
     async def _answer(self, record: SessionRecord, turns: list[Turn]) -> list[Shown]:
         """What the model answered: the client sends it back with its next request."""
         number = turns[-1].number
         following = await self._store.turns(self._scope.of(record.session), after=number, limit=1)
-        before, after = last_sides(turns), last_sides([*turns, *following])
-        if not following or before is None or after is None:
+        sides = await self._gathering.run(partial(_answered_sides, turns, following))
+        if sides is None:
             return []
-        asked = len(before.client)
-        if after.client[:asked] != before.client:
-            return []  # it went on from another place, or has moved its cache marks
-        names = after.client[asked : asked + _MOST_ANSWERS]
+        after, asked, names = sides
         stored = await self._store.messages(self._scope, sorted({after.frame, *names} - {""}))
         inspected = Inspected(dialect=record.dialect, sides=after, stored=stored)
 
@@ -177,7 +187,7 @@ class Inspecting:
                 answer.append(message)
             return answer
 
-        return await asyncio.to_thread(answered)
+        return await self._gathering.run(answered)
 
     async def message(
         self, name: str, number: int, side: str, index: int, page: int
@@ -187,26 +197,29 @@ class Inspecting:
         turns = await self._turns_up_to(record, number)
         if record is None or not turns:
             return None
-        both = last_sides(turns) or _UNKNOWN
+        both = await self._gathering.run(partial(last_sides, turns)) or _UNKNOWN
         names = both.client if side == CLIENT else both.sent
         if not 0 <= index < len(names):
             return None
         stored = await self._store.messages(self._scope, [names[index], both.frame])
         inspected = Inspected(dialect=record.dialect, sides=both, stored=stored)
-        shown = await asyncio.to_thread(Reader(inspected, side).show, index)
-        text = "\n\n".join(each.text or f"[{each.kind} {each.name}]" for each in shown.pieces)
-        pages = max(1, -(-len(text) // _MESSAGE_CHARACTERS))
-        page = min(page, pages)
-        start = (page - 1) * _MESSAGE_CHARACTERS
-        return MessageShown(
-            session=name,
-            number=number,
-            side=side,
-            message=msgspec.structs.replace(shown, pieces=()),
-            text=text[start : start + _MESSAGE_CHARACTERS],
-            page=page,
-            pages=pages,
-        )
+
+        def shown_part() -> MessageShown:
+            shown = Reader(inspected, side).show(index)
+            text = "\n\n".join(each.text or f"[{each.kind} {each.name}]" for each in shown.pieces)
+            pages = max(1, -(-len(text) // _MESSAGE_CHARACTERS))
+            start = (min(page, pages) - 1) * _MESSAGE_CHARACTERS
+            return MessageShown(
+                session=name,
+                number=number,
+                side=side,
+                message=msgspec.structs.replace(shown, pieces=()),
+                text=text[start : start + _MESSAGE_CHARACTERS],
+                page=min(page, pages),
+                pages=pages,
+            )
+
+        return await self._gathering.run(shown_part)
 
     async def turns(self, name: str) -> tuple[SessionRecord, list[Turn]] | None:
         """A session and all its turns, to be exported."""
@@ -238,3 +251,35 @@ class Inspecting:
             if info is not None:
                 flags[ref] = info.flags
         return flags
+
+
+def _opened_in(unseen: bytes) -> list[Opened]:
+    """Return what the model opened; nothing if that was kept out of the store, or is gone."""
+    try:
+        kept = msgspec.json.decode(unseen, type=Kept)
+    except msgspec.DecodeError:
+        return []
+    return [
+        Opened(
+            call=f"{call.name} {call.arguments}"[:_CALL_CHARACTERS],
+            result=text[:_OPENED_CHARACTERS],
+        )
+        for hop in kept.hops
+        for call, text in hop.results
+    ]
+
+
+def _answered_sides(
+    turns: list[Turn], following: list[Turn]
+) -> tuple[Sides, int, tuple[str, ...]] | None:
+    """Return the sides of the next request, where the answer begins in it, and its messages.
+
+    None if that is not known, or the client went on from another place or moved its cache marks.
+    """
+    before, after = last_sides(turns), last_sides([*turns, *following])
+    if not following or before is None or after is None:
+        return None
+    asked, client = len(before.client), after.client
+    if client[:asked] != before.client:
+        return None
+    return after, asked, client[asked : asked + _MOST_ANSWERS]

@@ -58,7 +58,6 @@ from holdfast.wire.tools import offered_tools
 
 _MOST_SYSTEM = 3_000
 _MOST_TOOLS = 200
-_MOST_OPENED = 50
 _LABELS = {
     "text": "",
     "call": "calls",
@@ -98,6 +97,8 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
     proof: Proof
     wishes: Wishes = {}
     opened: Sequence[Opened] = ()
+    opened_in_all: int = 0
+    """How many parts the model opened, those that are not shown included."""
     answer: Sequence[Shown] = ()
     """What the model answered, as the client sent it back with its next request."""
 
@@ -183,9 +184,14 @@ def _opened(shown: TurnShown) -> Html:
         return section(h2("What the model opened"), remark("Nothing, in this turn."))
     items = [
         li(details(each.call or "expand_ref", pre(with_refs(each.result), tabindex="0")))
-        for each in shown.opened[:_MOST_OPENED]
+        for each in shown.opened
     ]
-    return section(h2("What the model opened"), ul(items, class_="opened"))
+    more = shown.opened_in_all - len(items)
+    return section(
+        h2("What the model opened"),
+        ul(items, class_="opened"),
+        remark(f"And {more:,} more.") if more > 0 else None,
+    )
 
 
 def _answer(shown: TurnShown) -> Html:
@@ -202,8 +208,9 @@ def _around(client: Conversation | None, sent: Conversation | None) -> Html | No
     if client is None or sent is None:
         return None
     old, new = ([tool.name for tool in offered_tools(side)] for side in (client, sent))
-    added = [name for name in new if name not in old]
-    gone = [name for name in old if name not in new]
+    before_names, after_names = set(old), set(new)  # a client may send 10,000 tools
+    added = [name for name in new if name not in before_names]
+    gone = [name for name in old if name not in after_names]
     before, after = _system(client), _system(sent)
     return section(
         h2("System and tools"),

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 
 from msgspec.structs import replace
 from starlette.requests import Request
@@ -53,7 +55,9 @@ from holdfast.surfaces.proxy.dashboard.tools_page import ToolsShown, tools_page
 from holdfast.surfaces.proxy.dashboard.views import SHOWN, totals
 from holdfast.surfaces.proxy.dashboard.visits import UnknownTenantError, Visit
 from holdfast.surfaces.proxy.service import Service
+from holdfast.workers import LARGE_BYTES
 
+_T = TypeVar("_T")
 PROVED = 10
 """Sessions whose last request is rebuilt to prove that nothing was lost."""
 _TENANTS = 10
@@ -128,6 +132,13 @@ class Pages:
         self._watchers = Watchers(service)
         self._comparing = asyncio.Lock()
 
+    async def _run(self, work: Callable[[], _T]) -> _T:
+        """Write a page or a file in a thread: there is no bound on what a session holds."""
+        return await self._service.engine.workers.off_loop(LARGE_BYTES, work)
+
+    async def _page(self, write: Callable[[], str], status: int = 200) -> Response:
+        return html_page(await self._run(write), status)
+
     def held(self, handle: PageHandler) -> PageHandler:
         """Return a page about one session or ref; without a tenant, it leads to the holder's."""
 
@@ -145,7 +156,7 @@ class Pages:
                 return elsewhere(links.tenant(holders[0], path + query))
             named = await visit.choices_of(holders)
             choices = [(name, links.tenant(tenant, path + query)) for tenant, name in named]
-            return html_page(choice_page(what, choices))
+            return await self._page(partial(choice_page, what, choices))
 
         return answer
 
@@ -160,7 +171,7 @@ class Pages:
         if visit.is_many:
             rows = await visit.rows(0, _TENANTS, period=period, now=now)
             shown = replace(shown, tenants=rows)
-        return html_page(overview_page(shown))
+        return await self._page(partial(overview_page, shown))
 
     async def tenants(self, request: Request, visit: Visit) -> Response:
         """The list of tenants."""
@@ -174,7 +185,7 @@ class Pages:
             newer=links.tenants(page=page - 1) if page > 1 else "",
             older=links.tenants(page=page + 1) if page < pages else "",
         )
-        return html_page(tenants_page(shown))
+        return await self._page(partial(tenants_page, shown))
 
     async def live(self, request: Request, visit: Visit) -> Response:
         """What is new, as a stream of events."""
@@ -192,7 +203,7 @@ class Pages:
                 tenant = reports.tenant_of(scope)
                 proofs.append(await gathering.proof(record, record.turns, tenant))
         stored = await reports.store.across.stats(reports.scopes)
-        return html_page(lost_page(proofs, stored.damaged))
+        return await self._page(partial(lost_page, proofs, stored.damaged))
 
     async def tools(self, _: Request, visit: Visit) -> Response:
         """The tools that are registered, and what became of those that were set aside."""
@@ -206,7 +217,7 @@ class Pages:
             servers=[one for each in engines for one in await reported(store, each.scope)],
             totals=totals(await visit.reports().days()),
         )
-        return html_page(tools_page(shown))
+        return await self._page(partial(tools_page, shown))
 
     async def accuracy(self, _: Request, visit: Visit) -> Response:
         """How well tokens are counted; what was trimmed is of all tenants."""
@@ -216,13 +227,13 @@ class Pages:
             owner = await self._service.labels.name(tenant) if visit.is_many and models else ""
             rows += [AccuracyRow(model, owner) for model in models]
         effects = shared_engine.effects() if visit.view.sees_all else []
-        return html_page(accuracy_page(rows, effects))
+        return await self._page(partial(accuracy_page, rows, effects))
 
     async def settings(self, _: Request, visit: Visit) -> Response:
         """The settings, for people who may see all."""
         if not visit.view.sees_all:
             return missing_page()
-        return html_page(settings_page(self._service.settings))
+        return await self._page(partial(settings_page, self._service.settings))
 
     # --- sessions --------------------------------------------------------------------------------
 
@@ -232,13 +243,15 @@ class Pages:
         words, show = asked.get("q", "")[:LONGEST_OPTION], asked.get("show", "all")
         show = show if show in SHOWN else "all"
         shown = await visit.reports().sessions(words, show, page_in(request))
-        return html_page(sessions_page(shown))
+        return await self._page(partial(sessions_page, shown))
 
     async def session(self, request: Request, visit: Visit) -> Response:
         """A session's turns."""
         inspecting = Inspecting(await visit.gathering())
         shown = await inspecting.session(name_in(request), page_in(request))
-        return missing_page() if shown is None else html_page(session_page(shown))
+        if shown is None:
+            return missing_page()
+        return await self._page(partial(session_page, shown))
 
     async def compare(self, request: Request, visit: Visit) -> Response:
         """Two settings over one session; worked out once somebody has chosen them."""
@@ -249,18 +262,21 @@ class Pages:
         asked = {key: value[:LONGEST_OPTION] for key, value in request.query_params.items()}
         ways = ways_in(asked)
         if "a" not in asked:
-            return html_page(comparing_page(Compared(record=record, ways=ways)))
+            return await self._page(partial(comparing_page, Compared(record=record, ways=ways)))
         if self._comparing.locked():  # one at a time: it is work for the processor
             return told("Another comparison is under way", "Load the page in a few seconds.", 503)
         async with self._comparing:
-            return html_page(comparing_page(await compared(gathering, record, ways)))
+            shown = await compared(gathering, record, ways)
+            return await self._page(partial(comparing_page, shown))
 
     async def turn(self, request: Request, visit: Visit) -> Response:
         """The inspector."""
         number = number_in(request.path_params["number"])
         inspecting = Inspecting(await visit.gathering())
         shown = await inspecting.turn(name_in(request), number, page_in(request))
-        return html_page(turn_page(shown)) if shown is not None else missing_page()
+        if shown is None:
+            return missing_page()
+        return await self._page(partial(turn_page, shown))
 
     async def message(self, request: Request, visit: Visit) -> Response:
         """One message in full."""
@@ -270,7 +286,9 @@ class Pages:
             return missing_page()
         inspecting = Inspecting(await visit.gathering())
         shown = await inspecting.message(name_in(request), number, side, index, page_in(request))
-        return html_page(message_page(shown)) if shown is not None else missing_page()
+        if shown is None:
+            return missing_page()
+        return await self._page(partial(message_page, shown))
 
     async def asked(self, request: Request, visit: Visit) -> Response:
         """The client's request of a turn, byte for byte, to be saved."""
@@ -301,19 +319,21 @@ class Pages:
         if exported is None or form not in ("csv", "json"):
             return missing_page()
         if form == "csv":
-            return saved_file(
-                exports.turns_csv(exported[1]), "text/csv; charset=utf-8", "session.csv"
-            )
-        return saved_file(exports.turns_json(*exported), "application/json", "session.json")
+            data = await self._run(partial(exports.turns_csv, exported[1]))
+            return saved_file(data, exports.CSV, "session.csv")
+        data = await self._run(partial(exports.turns_json, *exported))
+        return saved_file(data, "application/json", "session.json")
 
     async def export_days(self, request: Request, visit: Visit) -> Response:
         """The figures of all days, to be saved."""
         days = await visit.reports().days()
         form = request.path_params["form"]
         if form == "csv":
-            return saved_file(exports.days_csv(days), exports.CSV, "days.csv")
+            data = await self._run(partial(exports.days_csv, days))
+            return saved_file(data, exports.CSV, "days.csv")
         if form == "json":
-            return saved_file(exports.days_json(days), "application/json", "days.json")
+            data = await self._run(partial(exports.days_json, days))
+            return saved_file(data, "application/json", "days.json")
         return missing_page()
 
     # --- contents --------------------------------------------------------------------------------
@@ -325,7 +345,7 @@ class Pages:
         kind, before, of = (asked.get(name, "")[:LONGEST_OPTION] for name in names)
         if of and of not in visit.tenants:
             return missing_page()
-        return html_page(refs_page(await visit.reports().refs(kind, before, of)))
+        return await self._page(partial(refs_page, await visit.reports().refs(kind, before, of)))
 
     async def content(self, request: Request, visit: Visit) -> Response:
         """What is stored behind a ref."""
@@ -341,7 +361,7 @@ class Pages:
         shown = await gathering.content(ref, options, page_in(request), agreed=agreed)
         if shown is None:
             return missing_page()
-        return html_page(content_page(shown), 400 if shown.refused else 200)
+        return await self._page(partial(content_page, shown), 400 if shown.refused else 200)
 
     async def raw(self, request: Request, visit: Visit) -> Response:
         """The very bytes, to be saved."""

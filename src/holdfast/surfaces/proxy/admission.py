@@ -1,0 +1,174 @@
+"""Which requests the proxy works on now, which wait, and which are told to come again.
+
+admission: after incoming, before service. Everything that is at work takes its turn on one event
+loop: 1,000 new sessions at once were each answered after 12 seconds, and a ping took 5. Here a few
+requests are at work, some wait in a line where tenants take turns, and others are refused at once
+with `Retry-After`, in the provider's form, so that SDKs try again. A request is at work until it
+goes out: waiting for a model holds no slot.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from holdfast.errors import HoldfastError
+from holdfast.surfaces.proxy.logs import Fields, log
+from holdfast.workers.lanes import FairLane
+
+AT_WORK = 32
+"""Requests that are made ready at once. A step of one takes 0.2 ms of the loop, and a ping waits
+for three steps of each: some 20 ms."""
+MOST_WAITING = 256
+"""Requests that wait for a slot: a second or two of work."""
+MOST_OF_ONE = 192
+"""Those of one tenant, so that its flood leaves room for others."""
+LARGE_BYTES = 1_000_000
+"""From here on a request has slots of its own: it may take seconds, and small ones do not wait."""
+LARGE_AT_WORK = 4
+MOST_LARGE = 32
+"""Large requests that wait. They wait before their body is read: 32 of 30 MB are a gigabyte."""
+LARGE_OF_ONE = 24
+_OVERLOADED, _TOO_MANY = 503, 429
+_LONGEST_NUMBER = 15
+"""Digits of a length: what has more is larger than any body, and slow to read as a number."""
+LONGEST_RETRY = 60
+"""Seconds; the SDKs of OpenAI and Anthropic choose a time of their own if it is more."""
+_LEAST_RATE = 10.0
+"""Requests a second that refused clients are told to come again at, where few were answered yet."""
+_LOGGED_SECONDS = 10.0
+
+
+class OverloadedError(HoldfastError):
+    """The proxy has more requests than it can work on soon."""
+
+    def __init__(self, status: int, retry_after: int) -> None:
+        is_own = status == _TOO_MANY
+        what = "this key has too many requests open" if is_own else "the proxy is overloaded"
+        super().__init__(what, fix=f"Send the request again in {retry_after} seconds.")
+        self.status = status
+        self.retry_after = retry_after
+
+
+class Slot:
+    """A request's place among those at work; given back once."""
+
+    def __init__(self, lane: FairLane | None = None, tenant: str = "") -> None:
+        self._lane = lane
+        self._tenant = tenant
+
+    def release(self) -> None:
+        """Let the next request begin: this one goes out, or has ended."""
+        lane, self._lane = self._lane, None
+        if lane is not None:
+            lane.leave(self._tenant)
+
+
+class Admission:
+    """The requests at work and in line."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._rate = _Rate(clock)
+        self._small = _Line(AT_WORK, MOST_WAITING, MOST_OF_ONE)
+        self._large = _Line(LARGE_AT_WORK, MOST_LARGE, LARGE_OF_ONE, reserve=2)
+        self._next_try = 0.0
+        """When the client that was refused last is to come again."""
+        self._logged = -_LOGGED_SECONDS
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a slot."""
+        return self._small.waiting.total() + self._large.waiting.total()
+
+    def check(self, tenant: str, headers: Mapping[str, str]) -> None:
+        """Raise OverloadedError if so many wait already that a request would be answered too late.
+
+        It is looked at before anything of the request is read: to refuse must cost little.
+        """
+        if status := self._line_of(headers).refusal(tenant):
+            seconds = self._retry_after()
+            if self._clock() - self._logged >= _LOGGED_SECONDS:
+                self._logged = self._clock()
+                log.warning(Fields(event="overloaded", waiting=self.waiting, retry_after=seconds))
+            raise OverloadedError(status, seconds)
+
+    async def enter(self, tenant: str, headers: Mapping[str, str]) -> Slot:
+        """Wait until a request may be worked on; raise OverloadedError as `check` does."""
+        self.check(tenant, headers)
+        slot = await self._line_of(headers).enter(tenant)
+        self._rate.add()
+        return slot
+
+    def _line_of(self, headers: Mapping[str, str]) -> _Line:
+        return self._large if _is_large(headers.get("content-length", "")) else self._small
+
+    def _retry_after(self) -> int:
+        """Return after how many seconds a refused client finds a slot.
+
+        Each is given a time of its own, as many a second as requests begin: told the same second,
+        1,000 clients came again together, and refusing them took all the time there was.
+        """
+        now = self._clock()
+        self._next_try = max(self._next_try, now + 1.0) + 1.0 / self._rate.per_second
+        self._next_try = min(self._next_try, now + LONGEST_RETRY)
+        return math.ceil(self._next_try - now)
+
+
+class _Rate:
+    """How many requests began in the last full second."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._second = 0
+        self._count = 0
+        self._before = 0
+
+    def add(self) -> None:
+        self._roll()
+        self._count += 1
+
+    @property
+    def per_second(self) -> float:
+        self._roll()
+        return max(_LEAST_RATE, self._before, self._count)
+
+    def _roll(self) -> None:
+        second = int(self._clock())
+        if second != self._second:
+            self._before = self._count if second == self._second + 1 else 0
+            self._second, self._count = second, 0
+
+
+def _is_large(length: str) -> bool:
+    if len(length) > _LONGEST_NUMBER:
+        return True
+    return length.isascii() and length.isdigit() and int(length) >= LARGE_BYTES
+
+
+class _Line:
+    """Slots for one kind of request, and a bounded line before them."""
+
+    def __init__(self, slots: int, most: int, most_of_one: int, *, reserve: int = 0) -> None:
+        self._lane = FairLane(slots, reserve=reserve)
+        self._most = most
+        self._most_of_one = most_of_one
+        self.waiting: Counter[str] = Counter()
+
+    def refusal(self, tenant: str) -> int:
+        """Return the status with which a request is refused; 0 if it may wait."""
+        if self.waiting.total() >= self._most:
+            return _OVERLOADED
+        return _TOO_MANY if self.waiting[tenant] >= self._most_of_one else 0
+
+    async def enter(self, tenant: str) -> Slot:
+        self.waiting[tenant] += 1
+        try:
+            await self._lane.enter(tenant)
+        finally:
+            self.waiting[tenant] -= 1
+            if not self.waiting[tenant]:
+                del self.waiting[tenant]
+        return Slot(self._lane, tenant)
