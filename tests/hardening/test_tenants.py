@@ -218,6 +218,16 @@ def _reservation(chance: random.Random) -> Reservation:
     )
 
 
+async def _expire(store: Store, scope: Scope, chance: random.Random) -> Any:
+    """Remove what is old, seldom: otherwise there would be little to compare in later calls."""
+    return await store.expire(scope, 1.5) if chance.random() < 0.2 else None
+
+
+async def _erase(store: Store, scope: Scope, chance: random.Random) -> Any:
+    """Erase a tenant, seldom."""
+    return await store.erase(scope) if chance.random() < 0.2 else None
+
+
 CALLS: dict[str, Call] = {
     "put": _put,
     "get": lambda store, scope, chance: store.get(scope, *_names(chance)),
@@ -313,6 +323,8 @@ CALLS: dict[str, Call] = {
     "stats": lambda store, scope, _: store.stats(scope),
     "verify": lambda store, scope, _: store.verify(scope),
     "gc": lambda store, scope, chance: store.gc(scope, grace_seconds=chance.choice([-1.0, 300.0])),
+    "expire": _expire,
+    "erase": _erase,
     "export": lambda store, scope, _: _export(store, scope),
     "restore": _restore,
 }
@@ -667,6 +679,7 @@ def test_every_route_of_the_application_is_asked() -> None:
             # What changes something is asked by name in test_dashboard_actions.py, for another
             # tenant's session too.
             changing = {f"/sessions/{{name}}/{do}" for do in ("delete", "put-back")}
+            changing |= {"/sessions/delete"}
             assert others == {"/logout", *changing, *(f"/tenants/{{tenant}}{p}" for p in changing)}
 
     asyncio.run(work())

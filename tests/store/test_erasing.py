@@ -8,6 +8,7 @@ import pytest
 from holdfast.store import Scope, Store
 from holdfast.store.records import Erased
 from holdfast.store.turn_shelf import TurnFilter
+from holdfast.store.usage_ledger import Amount, DayUse, Reservation
 from tests.store.everything import AT, answer, do_jobs, fact, fill, observe, said
 from tests.store.harness import HERE, OTHER_USER, Opener, content, session, turn
 
@@ -16,6 +17,9 @@ SESSIONS = ("s1", "s2")
 
 def _say(place: str) -> str:
     return f"the {place}"
+
+
+_RESERVATION = Reservation(token="r", day=7, most=Amount(9), least=Amount(1), expires_at=900.0)
 
 
 async def _empty_view(store: Store) -> dict[str, object]:
@@ -28,6 +32,7 @@ def test_nothing_is_left_of_an_erased_tenant(opener: Opener) -> None:
         opener.clock.now = AT
         for name in SESSIONS:
             await fill(store, HERE.of(name), _say)
+        await store.ledger.reserve(HERE, _RESERVATION, Amount(100), 0.0)
         await fill(store, OTHER_USER, _say)
         await do_jobs(store)
         theirs = await observe(store, OTHER_USER, SESSIONS)
@@ -42,6 +47,7 @@ def test_nothing_is_left_of_an_erased_tenant(opener: Opener) -> None:
         assert await store.scopes() == [OTHER_USER.of("")]
         assert await observe(store, OTHER_USER, SESSIONS) == theirs
         assert await store.erase(HERE) == Erased()
+        assert await store.ledger.day_use(HERE, 7) == DayUse()
         assert await store.scrub(whole=True)
 
     opener.run(work)

@@ -137,7 +137,8 @@ def test_a_file_of_before_gets_a_place_for_summaries(sqlite: Opener) -> None:
     facts = ("fact_sources", "facts", "fact_counters")
     answers = ("answer_refs", "answers", "journal", "tools")
     later = ("remembered", "remembered_changes", "remembered_words")
-    for table in ("summaries", "jobs", "quotas", "clock", "removals", *later, *facts, *answers):
+    ledger = ("daily_usage", "reservations", "removals")
+    for table in ("summaries", "jobs", "quotas", "clock", *ledger, *later, *facts, *answers):
         db.execute(f"DROP TABLE IF EXISTS {table}")
     figures = ("cache_written", "cache_written_hour", "demo_cost", "demo_saved_cost")
     estimates = ("unreported", "estimated", "assumed", "unpriced", "overflows")

@@ -84,7 +84,8 @@ class MemoryStore:
         self._journal = MemoryJournal(clock)
         self.journal: JournalShelf = self._journal
         """What was done, entry behind entry."""
-        self.ledger: UsageLedger = MemoryLedger()
+        self._ledger = MemoryLedger()
+        self.ledger: UsageLedger = self._ledger
         """Daily use of tenants."""
         self._secret = secrets.token_bytes(rules.SECRET_BYTES)
         self._removals = 0
@@ -515,13 +516,14 @@ class MemoryStore:
         shelf = self._shelf(scope)
         records = len(shelf.summaries) + self._queue.erase(scope) + self._tools.erase(scope)
         self._shelves.pop((scope.workspace, scope.user))
+        self._ledger.erase(scope)
         return self._removed(erased + Erased(records=records))
 
     async def erase_all(self) -> Erased:
         """Remove every record of everyone."""
         owners = {*self._shelves, *self._remembered.owners(), *self._facts.owners()}
         owners |= {*self._answers.owners, *self._journal.owners, *self._tools.owners}
-        owners |= self._queue.owners()
+        owners |= self._queue.owners() | self._ledger.owners()
         erased = Erased()
         for workspace, user in owners:
             erased += await self.erase(Scope(user, workspace))

@@ -69,6 +69,17 @@ class MemoryLedger(UsageLedger):
         key = (owner, reservation.day)
         self._used[key] = self._used.get(key, Amount()).plus(added)
 
+    def erase(self, scope: Scope) -> None:
+        """Forget all use of a tenant."""
+        owner = _owner(scope)
+        self._open.pop(owner, None)
+        for key in [key for key in self._used if key[0] == owner]:
+            del self._used[key]
+
+    def owners(self) -> set[_Owner]:
+        """Return the tenants that have used or reserved something."""
+        return {*self._open, *(owner for owner, _ in self._used)}
+
 
 def _owner(scope: Scope) -> _Owner:
     return scope.workspace, scope.user

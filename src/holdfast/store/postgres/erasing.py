@@ -69,7 +69,7 @@ SELECT place FROM holdfast.remembered WHERE workspace = $1 AND username = $2
 """
 _TABLES: tuple[LiteralString, ...] = (
     "refs", "turns", "messages", "links", "sessions", "calibrations", "audit", "summaries", "jobs",
-    "quotas", "answers", "journal", "tools",
+    "quotas", "answers", "journal", "tools", "daily_usage", "reservations",
 )  # fmt: skip
 _RECORDS = frozenset({"summaries", "jobs", "answers", "journal", "tools"})
 _OWNERS: LiteralString = " UNION ".join(

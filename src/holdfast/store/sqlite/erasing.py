@@ -55,7 +55,7 @@ _DELETE_OLD = (
 
 _TABLES = (
     "refs", "turns", "messages", "links", "sessions", "calibrations", "audit", "summaries", "jobs",
-    "quotas", "facts", "answers", "journal", "tools",
+    "quotas", "facts", "answers", "journal", "tools", "daily_usage", "reservations",
 )  # fmt: skip
 """All that a user has, but remembered turns; `uses` and the like go with what they belong to."""
 _RECORDS = frozenset({"summaries", "jobs", "facts", "answers", "journal", "tools"})

@@ -87,8 +87,8 @@ def credentials(headers: Collection[tuple[str, str]], query: str = "") -> frozen
 
 def plain_key(value: str) -> str:
     """The key in a header; the scheme before it is written in any case (RFC 9110, 11.1)."""
-    words = value.split(None, 1)
-    return words[1].strip() if len(words) > 1 and words[0].lower() == "bearer" else value.strip()
+    scheme, *key = value.split(None, 1) or [""]
+    return "".join(key).strip() if scheme.lower() == "bearer" else value.strip()
 
 
 def presented(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
