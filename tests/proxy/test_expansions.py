@@ -39,7 +39,7 @@ class Model:
         self.number = 0
 
     async def opens(self, calls: int = 1, **how: Any) -> OpeningStep:
-        """Take one turn, and go on from it."""
+        """Take one turn, and go on from it; each call opens other lines unless told which."""
         return await self.opens_each(*[how] * calls)
 
     async def opens_each(
@@ -49,7 +49,8 @@ class Model:
         asked = []
         for how in options:
             self.number += 1
-            arguments = json.dumps({"ref_id": self.ref, "lines": "1-5", **how})
+            lines = f"{self.number}-{self.number + 4}"
+            arguments = json.dumps({"ref_id": self.ref, "lines": lines, **how})
             asked.append(Call(call_id or f"c{self.number}", "expand_ref", arguments))
         turn = {
             "role": "assistant",
@@ -143,6 +144,7 @@ def test_two_calls_of_one_turn_do_not_open_more_than_the_cap_together() -> None:
 
 def test_a_model_that_is_refused_is_told_three_times_and_loses_the_tool_at_last() -> None:
     async def story(model: Model) -> None:
+        asked = [message.role for message in model.sent.messages]
         await model.opens()
         choices = []
         for _ in range(3):
@@ -152,6 +154,11 @@ def test_a_model_that_is_refused_is_told_three_times_and_loses_the_tool_at_last(
         named = {"type": "function", "function": {"name": "read_log"}}
         allowed = {"mode": "auto", "tools": [named]}
         assert choices == [None, None, {"type": "allowed_tools", "allowed_tools": allowed}]
+        # It calls all the same: it is asked once more, as if it had opened nothing, then never.
+        again = (await model.opens()).following
+        assert again is not None
+        assert [message.role for message in again.messages] == asked
+        assert again.rest["tool_choice"] == choices[-1]
         assert (await model.opens()).following is None
 
     with_model(Caps(rounds=1), story)
