@@ -204,6 +204,7 @@ class Expansions:
         if self._has_spoken or self.is_asked_again:
             return None
         self.is_asked_again = True
+        self.used = msgspec.structs.replace(self.used, rounds=self.used.rounds + 1)
         return withdraw(first, self._hidden)
 
     def end(self) -> None:
