@@ -18,7 +18,7 @@ from tests.proxy.test_expansions import NO_FAULTS, PLENTY, Model, opened, with_m
 
 def test_the_calls_of_a_turn_share_half_of_the_room() -> None:
     async def story(model: Model) -> None:
-        step = await model.opens(calls=2, lines="1-600")
+        step = await model.opens_each({"lines": "1-600"}, {"lines": "1-599"})
         assert opened(step) == [True, True]
         assert 400 < sum(count(text) for _, text in step.results) <= 500
 
@@ -104,10 +104,12 @@ def test_a_page_that_counts_for_more_in_the_models_vocabulary_is_opened_in_part_
     with_model(Caps(), story, room=room)
 
 
-def test_a_call_with_an_id_that_was_used_before_is_answered_and_ends_the_turn() -> None:
+def test_a_call_with_an_id_that_was_used_before_is_answered_and_the_model_asked_again() -> None:
     async def story(model: Model) -> None:
+        first = model.sent
         step = await model.opens_each({"lines": "1-600"}, call_id="call_0")
-        assert step.following is None
+        assert step.following is not None
+        assert step.following.messages == first.messages
         assert opened(step) == [True]
         assert 400 < sum(tokens_in(step)) <= 500
 
