@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,7 @@ from holdfast.fitting.keeping import names_behind
 from holdfast.fitting.options import OfferExpand
 from tests.engine.test_rebuild import follow, turns_of
 from tests.fitting.test_citing import DIALECTS, in_dialect
+from tests.steps import steps
 
 RULES = CitingRules()
 MODELS = {"anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-pro"}
@@ -408,3 +410,18 @@ def test_what_is_shown_and_what_stands_above_make_up_the_result(results: list[st
     body = in_dialect(agent(*results), "openai-chat")
     options = FitOptions(model="gpt-5", dialect="openai-chat", rules=RULES, cites=True, opens=True)
     follow([body], "openai-chat", options)
+
+
+def test_a_turn_with_many_calls_looks_each_of_them_up_once() -> None:
+    """A thousand results of one turn took 70 seconds: the calls were looked up for each pair."""
+
+    def work(number: int) -> Callable[[], object]:
+        body = agent(*("\n".join([f"part {n}", *FILE]) for n in range(number)))
+        asked, *others = body["messages"]
+        calls = [call for message in others[::2] for call in message["tool_calls"]]
+        turn = {"role": "assistant", "content": None, "tool_calls": calls}
+        parallel = {**body, "messages": [asked, turn, *others[1::2]]}
+        return lambda: fitted_in("openai-chat", parallel)
+
+    few, many = steps(work(40)), steps(work(160))
+    assert many < 8 * few  # 64 times as many pairs of pairs, 16 times as many pairs

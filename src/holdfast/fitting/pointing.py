@@ -67,6 +67,10 @@ class Above:
         self._known = known
         self._read = known
         self._new: dict[int, Source] = {}
+        self._calls: dict[int, list[ToolCall]] = {}
+        """The calls that a message may answer, by its place."""
+        self._words: dict[int, list[str]] = {}
+        """The results of a message in words, by its place."""
 
     def pointing(
         self,
@@ -96,7 +100,7 @@ class Above:
         if not runs:
             return None
         starts = [0, *accumulate(len(line) + len(end) for line in lines)]
-        named = _named({run.source for run in runs}, messages, n)
+        named = self._named({run.source for run in runs}, messages, n)
         above = [
             Standing(starts[run.start], min(starts[run.stop], len(arrival.text)), named[run.source])
             for run in runs
@@ -128,6 +132,56 @@ class Above:
                     places.update(dict.fromkeys(hits, (place, number)))
                     wanted -= hits
         return places
+
+    def _named(
+        self, sources: Set[Source], messages: Sequence[Message], n: int
+    ) -> dict[Source, str]:
+        """Return each of these results in words that mean no other.
+
+        Of a file that was read before and after an edit, who is told no more than its name looks at
+        the last reading: that would be wrong once the edit is undone.
+        """
+        named: dict[Source, str] = {}
+        since: Counter[str] = Counter()
+        for place in range(n - 1, min(sources)[0] - 1, -1):
+            results = [result for result, _, _ in result_texts(messages[place])]
+            words = self._words_at(messages, place, results)
+            for number in range(len(results) - 1, -1, -1):
+                told = words[number]
+                if (place, number) in sources:
+                    times = counted(since[told], "time")
+                    named[place, number] = (
+                        f"{told}, {times} before the last" if since[told] else told
+                    )
+                if (
+                    not number or results[number - 1] is not results[number]
+                ):  # texts around an image
+                    since[told] += 1
+        return named
+
+    def _words_at(
+        self, messages: Sequence[Message], place: int, results: Sequence[ToolResult]
+    ) -> list[str]:
+        """Return the results of a message in words.
+
+        They are kept: of 1,000 results of one turn each points to another, and to look up the calls
+        of all for each of them took 70 seconds.
+        """
+        words = self._words.get(place)
+        if words is None:
+            calls = self._calls_before(messages, place) if results else []
+            words = [_words(call_of(each, messages[place], calls), each) for each in results]
+            self._words[place] = words
+        return words
+
+    def _calls_before(self, messages: Sequence[Message], place: int) -> list[ToolCall]:
+        """Return the calls that a message may answer: results in a row answer the same turn."""
+        calls = self._calls.get(place)
+        if calls is None:
+            is_first = not place or bool(messages[place - 1].calls)
+            calls = None if is_first else self._calls.get(place - 1)
+            self._calls[place] = calls = calls_before(messages, place) if calls is None else calls
+        return calls
 
 
 def was_pointed(citation: Citation, messages: Sequence[Message]) -> bool:
@@ -178,27 +232,6 @@ def _stands(lines: Sequence[str], messages: Sequence[Message], source: Source, a
     """Whether lines really stand there, and not only others of the same hashes."""
     text = [text for _, _, text in result_texts(messages[source[0]])][source[1]]
     return text.split(line_end(text))[at : at + len(lines)] == lines
-
-
-def _named(sources: Set[Source], messages: Sequence[Message], n: int) -> dict[Source, str]:
-    """Each of these results in words that mean no other.
-
-    Of a file that was read before and after an edit, who is told no more than its name looks at the
-    last reading: that would be wrong once the edit is undone.
-    """
-    named: dict[Source, str] = {}
-    since: Counter[str] = Counter()
-    for place in range(n - 1, min(sources)[0] - 1, -1):
-        results = [result for result, _, _ in result_texts(messages[place])]
-        calls = calls_before(messages, place) if results else []
-        for number in range(len(results) - 1, -1, -1):
-            words = _words(call_of(results[number], messages[place], calls), results[number])
-            if (place, number) in sources:
-                later = f", {counted(since[words], 'time')} before the last" if since[words] else ""
-                named[place, number] = words + later
-            if not number or results[number - 1] is not results[number]:  # texts around an image
-                since[words] += 1
-    return named
 
 
 def _words(call: ToolCall | None, result: ToolResult) -> str:
