@@ -168,6 +168,8 @@ class Fault:
         """Says whether the client has a part of its answer."""
         self.is_late = False
         """Whether it had one when the function raised first."""
+        self.is_late_too = False
+        """Whether it had one at any time that the function raised: no header can say that."""
         self._original = FunctionType(
             self._code,
             step.function.__globals__,
@@ -200,7 +202,9 @@ class Fault:
         raise self._raise()
 
     def _raise(self) -> Exception:
-        self.is_late = self.is_late if self.raised else self.has_begun()
+        begun = self.has_begun()
+        self.is_late = self.is_late if self.raised else begun
+        self.is_late_too |= begun
         self.raised += 1
         return self._make()
 

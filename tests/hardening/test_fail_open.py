@@ -40,6 +40,9 @@ ERA = 400
 _PREPARE_SECONDS = 20.0
 """How long a request is made ready here: much longer than any takes, also on a busy machine."""
 
+_HUNG_SECONDS = 3 * _PREPARE_SECONDS
+"""A request that took so long is lost: it waits for something that will never come."""
+
 _HEADERS = [
     (b"content-type", b"application/json"),
     (b"authorization", f"Bearer {KEY}".encode()),
@@ -324,7 +327,8 @@ async def converse(
             if recorder is not None:
                 recorder.records = faulted
             try:
-                answer = await running.asked(asked)
+                async with asyncio.timeout(_HUNG_SECONDS):
+                    answer = await running.asked(asked)
             except Exception as error:  # noqa: BLE001 - whatever comes out of the application
                 place = traceback.extract_tb(error.__traceback__)[-3:]
                 answer = Answer()
@@ -337,7 +341,7 @@ async def converse(
         wrong += judged(client, answer, expected, provider, faulted=raised is not None)
         if raised is not None:
             late = raised.is_late
-            wrong += judged_fault(answer, lines, late=late)
+            wrong += judged_fault(answer, lines, late=raised.is_late_too)
             unedited = bool(provider.sent) and provider.sent[-1].body == asked.body
             kind = "unedited" if unedited else "edited"
             kind = "late" if late else kind if lines.bugs else lines.outcome

@@ -129,11 +129,27 @@ class Breaker:
         Nobody waits for a cancelled task: asyncpg's cancellation is itself a message to the server,
         and a frozen one does not answer it.
         """
-        result: asyncio.Future[_T] = source.get_loop().create_future()
-        source.add_done_callback(partial(_copy_outcome, result))
-        result.add_done_callback(partial(_cancel_if_unfinished, source))
-        self.bound(result, abandon)
-        return await result
+        budget = _budget.get()
+        if budget is None or budget.seconds == math.inf:
+            return await source
+        loop = source.get_loop()
+        began = loop.time()
+        seconds = max(budget.begin(began), 0.0)
+        try:
+            done, _ = await asyncio.wait({source}, timeout=seconds)
+        finally:
+            now = loop.time()
+            budget.end(now)
+            if not source.done():
+                source.add_done_callback(_retrieve_error)
+                source.cancel()
+        if not done:
+            self._open_unless_slow(now)
+            abandon()
+            raise self._unavailable()
+        result = source.result()
+        self._note_success(began, now)
+        return result
 
     def close(self) -> None:
         """Stop probing; the store is being closed."""
@@ -145,11 +161,15 @@ class Breaker:
     def _expire(self, future: asyncio.Future[Any], abandon: Callable[[], object]) -> None:
         if future.done():
             return
-        if future.get_loop().time() - self._slow_success > SLOW_SECONDS:
+        future.set_exception(self._unavailable())
+        self._open_unless_slow(future.get_loop().time())
+        abandon()
+
+    def _open_unless_slow(self, now: float) -> None:
+        """Open the breaker at a deadline, unless the store did something lately."""
+        if now - self._slow_success > SLOW_SECONDS:
             self.is_open = True
             self._probe_soon()
-        future.set_exception(self._unavailable())
-        abandon()
 
     def _ended(
         self,
@@ -161,8 +181,11 @@ class Breaker:
         timer.cancel()
         now = future.get_loop().time()
         budget.end(now)
-        succeeded = not future.cancelled() and future.exception() is None
-        if succeeded and now - began >= SLOW_SECONDS:
+        if not future.cancelled() and future.exception() is None:
+            self._note_success(began, now)
+
+    def _note_success(self, began: float, now: float) -> None:
+        if now - began >= SLOW_SECONDS:
             self._slow_success = now
 
     def _probe_soon(self) -> None:
@@ -190,18 +213,7 @@ async def _nothing_to_check() -> None:
     """Stand in until the store is open."""
 
 
-def _copy_outcome(result: asyncio.Future[_T], source: asyncio.Future[_T]) -> None:
-    error = None if source.cancelled() else source.exception()
-    if result.done():
-        return
-    if source.cancelled():
-        result.cancel()
-    elif error is not None:
-        result.set_exception(error)
-    else:
-        result.set_result(source.result())
-
-
-def _cancel_if_unfinished(source: asyncio.Future[Any], _: asyncio.Future[Any]) -> None:
-    if not source.done():
-        source.cancel()
+def _retrieve_error(source: asyncio.Future[Any]) -> None:
+    """Take the error of a task that nobody waits for: asyncio would log its text otherwise."""
+    if not source.cancelled():
+        source.exception()

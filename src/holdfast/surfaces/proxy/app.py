@@ -150,8 +150,7 @@ class ProxyApp:
             seen.client += time.perf_counter() - began
 
         try:
-            with store_deadline():
-                await self._served_or_passed(asked, faults, seen_send)
+            await self._served_or_passed(asked, faults, seen_send)
         except BrokenOffError as error:
             seen.failed_with(error)
             why = Fields(event="broke_off", id=seen.id, upstream=error.where, why=error.what)
@@ -181,7 +180,7 @@ class ProxyApp:
     async def _served_or_passed(self, asked: ClientRequest, faults: Faults, send: Send) -> None:
         """Answer a request; after an internal error before the first byte, pass it on unedited."""
         if not faults:
-            with faults.caught("request"):
+            with faults.caught("request"), store_deadline():
                 await self._served(asked, faults, send)
                 return
         if asked.seen.status:
