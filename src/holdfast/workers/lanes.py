@@ -8,11 +8,20 @@ free goes to the tenant that has waited longest since its last turn.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
+import time
 from collections import Counter, OrderedDict, deque
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from contextvars import ContextVar
+
+from holdfast.faults import logged_faults
+
+_LOOK_SECONDS = 1.0
+"""How often a task that waits looks for a slot itself: a notice may be lost by an internal error,
+and without it every later request would hang."""
 
 _TENANT: ContextVar[str] = ContextVar("holdfast.workers.tenant", default="")
 
@@ -60,19 +69,30 @@ class FairLane:
         if turn.done():
             return
         try:
-            await asyncio.wrap_future(turn)
-        except asyncio.CancelledError:
+            waiting = asyncio.wrap_future(turn)
+            while not waiting.done():
+                await asyncio.wait({waiting}, timeout=_LOOK_SECONDS)
+                self._look(turn)
+        except BaseException:
             self._give_up(tenant, turn)
             raise
 
     def enter_in_thread(self, tenant: str, seconds: float | None = None) -> bool:
         """Wait for a slot in a thread; return False if there was none in time."""
         turn = self._request(tenant)
+        until = time.monotonic() + (math.inf if seconds is None else seconds)
         try:
-            turn.result(seconds)
-        except FutureTimeoutError:
+            while not turn.done():
+                left = until - time.monotonic()
+                if left <= 0:
+                    self._give_up(tenant, turn)
+                    return False
+                with suppress(FutureTimeoutError):
+                    turn.result(min(left, _LOOK_SECONDS))
+                self._look(turn)
+        except BaseException:
             self._give_up(tenant, turn)
-            return False
+            raise
         return True
 
     def leave(self, tenant: str) -> None:
@@ -81,14 +101,25 @@ class FairLane:
             self._running[tenant] -= 1
             if not self._running[tenant]:
                 del self._running[tenant]
-            self._admit()
+            with logged_faults("holdfast.workers").caught("lanes"):  # the next look admits them
+                self._admit()
 
     def _request(self, tenant: str) -> Future[None]:
         turn: Future[None] = Future()
         with self._lock:
             self._waiting.setdefault(tenant, deque()).append(turn)
-            self._admit()
+            try:
+                self._admit()
+            except BaseException:
+                turn.cancel()  # or it would be given a slot that nobody gives back
+                raise
         return turn
+
+    def _look(self, turn: Future[None]) -> None:
+        """Admit whoever can be, where a notice was lost."""
+        if not turn.done():
+            with self._lock:
+                self._admit()
 
     def _give_up(self, tenant: str, turn: Future[None]) -> None:
         """Leave the queue; a slot that was given in this very moment goes to the next."""

@@ -151,21 +151,22 @@ class Workers:
         tenant = current_tenant()
         await lane.enter(tenant)
         within = copy_context()  # pages know their reader by it
-        run = partial(within.run, self._run, lane, tenant, work)
+        run = partial(within.run, self._run, lane, work)
         try:
-            running = asyncio.get_running_loop().run_in_executor(self._threads, run)
+            job = self._threads.submit(run)
         except BaseException:
             lane.leave(tenant)
             raise
-        return await running
+        # Whatever becomes of the job, also where nobody waits for it any more.
+        job.add_done_callback(lambda _: lane.leave(tenant))
+        return await asyncio.wrap_future(job)
 
-    def _run(self, lane: FairLane, tenant: str, work: Callable[[], _T]) -> _T:
+    def _run(self, lane: FairLane, work: Callable[[], _T]) -> _T:
         self._here.lane = lane
         try:
             return work()
         finally:
             self._here.lane = None
-            lane.leave(tenant)
 
     @contextmanager
     def _while_others_run(self) -> Iterator[None]:
