@@ -17,6 +17,7 @@
     ├── StoreError                    an original could not be stored or read back
     │   ├── StoreUnavailableError     the store cannot be reached, or is full or locked
     │   ├── StoreConflictError        someone else wrote the same record first
+    │   ├── SessionErasedError        a session was erased while its answer was under way
     │   ├── RefCollisionError         two contents would share a ref
     │   └── DamagedContentError       what is stored is not what was stored
     ├── ExpandError                   an expansion asks for what cannot be given
@@ -167,6 +168,10 @@ class StoreUnavailableError(StoreError):
 
 class StoreConflictError(StoreError):
     """Someone else wrote the same record first."""
+
+
+class SessionErasedError(StoreError):
+    """The session was erased while its answer was under way: its last turn is not written."""
 
 
 class RefCollisionError(StoreError):

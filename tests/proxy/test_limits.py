@@ -505,3 +505,15 @@ def test_a_tenant_that_is_named_twice_is_refused() -> None:
                     answer += piece
             assert answer.startswith(b"HTTP/1.1 400"), answer[:300]
         assert double.paths == []
+
+
+@pytest.mark.parametrize("is_background", [True, False])
+def test_an_answer_in_the_background_counts_whole_where_its_client_leaves(
+    is_background: bool,
+) -> None:
+    """It goes on without its client, who can fetch all of it later for nothing."""
+    body = {"model": "gpt-4o", "background": is_background, "max_output_tokens": 10_000}
+    facts = read_facts(json.dumps(body).encode(), "openai")
+    estimate = estimate_call(facts, ModelContextRegistry(), "/v1/responses")
+    assert estimate.is_background == is_background
+    assert estimate.output == 10_000

@@ -23,7 +23,7 @@ from holdfast.surfaces.proxy.routes import Route
 from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.server import listen
 from holdfast.surfaces.proxy.switches import Switches
-from holdfast.surfaces.proxy.tenants import credentials
+from holdfast.surfaces.proxy.tenants import credentials, load_key
 from tests.fitting.test_citing import chat, log
 from tests.proxy.faults import stall
 from tests.proxy.gatekeeper import KEY, Got
@@ -509,3 +509,16 @@ def test_what_was_stored_before_there_were_tenants_is_still_there(upstream: Upst
         assert SECRET in upstream.requests[-1].texts
         assert [record.turns for record in records(running)] == [2]
         assert running.do(running.service.tenants.all()) == ["default"]
+
+
+def test_credentials_beside_our_token_give_no_share_of_their_own() -> None:
+    """With seven made-up keys one tenant took every slot for large requests for a minute."""
+    tokens = Settings(serve_tokens={"ann": "t-ann", "ben": "t-ben"})
+
+    def key(token: str, other: str, settings: Settings) -> str:
+        headers = [("x-holdfast-token", token), ("authorization", f"Bearer {other}")]
+        return load_key(headers, "", settings)
+
+    assert key("t-ann", "k1", tokens) == key("t-ann", "k2", tokens) != key("t-ben", "k1", tokens)
+    assert key("wrong", "k1", tokens) != key("wrong", "k2", tokens)
+    assert key("", "k1", Settings()) != key("", "k2", Settings())

@@ -38,7 +38,7 @@ from holdfast.engine.record import (
 )
 from holdfast.engine.vendor_cache import Lives, Prefixes, cache_lives
 from holdfast.engine.weighing import parts_of
-from holdfast.engine.writer import TurnWriter, answers_before
+from holdfast.engine.writer import TurnWriter, answers_before, erased
 from holdfast.errors import (
     BudgetExceededError,
     ContextOptimizationError,
@@ -203,6 +203,8 @@ class Session:
         if stored is None or ended or self._writer.was_deleted(stored):
             await self._go_on_from(None)  # begin anew: its refs may be gone
             self.wishes = Wishes(self._store, self.scope)
+            if stored is None:
+                self._writer.begin_anew()
         elif stored.turns > self.record.turns and not self._writing.locked():
             async with self._loading:
                 await self._read()
@@ -445,9 +447,20 @@ class Session:
             )
             self._writer.titles = self._writer.titles and self.titles
             sent_at = fitted.continuation.sent_at if fitted.continuation is not None else None
+            await self._check_not_erased(fitted)
             written = await self._writer.add(turn, fitted.state, head, hidden, sent_at=sent_at)
             await self._workers.off_loop(size, fitted.state.let_go)  # 60 ms for 100,000 messages
             return written
+
+    async def _check_not_erased(self, fitted: Fitted) -> None:
+        """Raise if what the first request of a session cites was erased since it was sent.
+
+        A session that has turns is missed by the store itself when the next one is written.
+        """
+        if self.record.turns or not fitted.contents:
+            return
+        if await self._store.info(self.scope, fitted.contents[0].ref_id) is None:
+            raise erased(self.scope)
 
     def known_window(self, model: str) -> int | None:
         """Return the model's context window; None if nobody states it or the name is no name."""

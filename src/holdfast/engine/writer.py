@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.engine.record import Before, Written, continued, last_sides, written
 from holdfast.engine.titles import title_of
-from holdfast.errors import StoreConflictError
+from holdfast.errors import SessionErasedError, StoreConflictError
 from holdfast.fitting import FitState
 from holdfast.fitting.state import Continuation
 from holdfast.privacy import flags_in_json
@@ -62,6 +62,12 @@ class TurnWriter:
         self._before = Before(sides.lines) if sides is not None else Before()
         self._answered, self._answered_at = _last_answered(turns, self._before)
         return turns
+
+    def begin_anew(self) -> None:
+        """Write to a session that is gone as to a new one: the next request has no past."""
+        self.record = SessionRecord(session=self._scope.session)
+        self._before = self._answered = Before()
+        self._answered_at = 0.0
 
     async def turns(self, up_to: int | None = None) -> list[Turn]:
         """All turns in order, or those up to a number."""
@@ -143,6 +149,8 @@ class TurnWriter:
                 break
             except StoreConflictError as error:  # another process has written to it, or ended it
                 conflict = error
+                if self.record.turns and await self._store.session(self._scope) is None:
+                    raise erased(self._scope) from None
                 await self.catch_up()
         else:
             raise conflict
@@ -196,6 +204,18 @@ class TurnWriter:
             before = before._replace(frame="")  # it was kept out: the next turn may bring it
         self.record, self._before = record, before
         return turn
+
+
+def erased(scope: Scope) -> SessionErasedError:
+    """Return the error for a turn whose session is gone.
+
+    Written all the same, it would bring erased text back, with citations whose originals are gone.
+    """
+    return SessionErasedError(
+        "the session was erased while its answer was under way",
+        where=f"session {scope.session}",
+        fix="Nothing is to be done: the next request begins a new one.",
+    )
 
 
 def _was_cached(turn: Turn) -> bool:

@@ -27,9 +27,10 @@ from holdfast.store.usage_ledger import (
     is_used_up,
 )
 
-LEASE_SECONDS = 900.0
-"""How long a reservation outlives its process."""
-RENEW_SECONDS = 300.0
+LEASE_SECONDS = 120.0
+"""How long a reservation outlives its process: for so long a tenant with a small limit may be kept
+out after a kill."""
+RENEW_SECONDS = 30.0
 _WARNED_AT = 0.8
 _BUSY_SECONDS = 1
 """When to ask again while others' requests hold the rest: most answers take seconds."""

@@ -66,7 +66,7 @@ from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.sending import received
 from holdfast.surfaces.proxy.service import READING, Service, UnmaskedError
 from holdfast.surfaces.proxy.switches import PREFIX, Switches, read_switches
-from holdfast.surfaces.proxy.tenants import own_tokens, proof_of
+from holdfast.surfaces.proxy.tenants import load_key, own_tokens
 from holdfast.surfaces.proxy.upstream_calls import UpstreamCall
 from holdfast.surfaces.proxy.upstreams import (
     address,
@@ -220,7 +220,7 @@ class ProxyApp:
             OverloadedError: the proxy has no time for the request.
         """
         with faults.caught("admission"):
-            tenant = proof_of(asked.by_name.items(), asked.query).hex()
+            tenant = load_key(asked.by_name.items(), asked.query, self.service.settings)
             asked.seen.slot = await self.service.admission.enter(tenant, asked.by_name)
 
     async def _unedited(self, asked: ClientRequest, faults: Faults, send: Send) -> None:

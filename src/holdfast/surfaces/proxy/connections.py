@@ -24,12 +24,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from holdfast.faults import Faults
+from holdfast.settings import Settings
 from holdfast.surfaces.proxy.admission import Admission, OverloadedError
 from holdfast.surfaces.proxy.app import HANG_UP
 from holdfast.surfaces.proxy.gate import headers_of, refuse
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.routes import BARE, PREFIXES
-from holdfast.surfaces.proxy.tenants import proof_of
+from holdfast.surfaces.proxy.tenants import load_key
 
 HEADER_SECONDS = 20.0
 """From the first byte of a request, or from the connection, to the last byte of its headers."""
@@ -283,8 +284,15 @@ def new_connection(config: Config, state: ServerState, among: Connections) -> Co
 class Places:
     """Lets a request in while there are places; the others are told so, in their dialect."""
 
-    def __init__(self, app: ASGIApp, admission: Admission, faults: Callable[[], Faults]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        admission: Admission,
+        faults: Callable[[], Faults],
+    ) -> None:
         self.app = app
+        self._settings = settings
         self._admission = admission
         self._faults = faults
 
@@ -324,8 +332,8 @@ class Places:
         if scope.get("method") != "POST" or not (path.startswith(PREFIXES) or path in BARE):
             return
         headers = headers_of(scope)
-        tenant = proof_of(headers.items(), scope.get("query_string", b"").decode("latin-1"))
-        self._admission.check(tenant.hex(), headers)
+        query = scope.get("query_string", b"").decode("latin-1")
+        self._admission.check(load_key(headers.items(), query, self._settings), headers)
 
 
 def _with_notice(connection: Connection, send: Send) -> Send:

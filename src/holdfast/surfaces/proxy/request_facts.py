@@ -57,6 +57,8 @@ class RequestFacts(NamedTuple):
     """Whether the provider adds to the input: files, addresses, a history, tools of its own."""
     names: frozenset[str] = frozenset()
     """Objects at the provider."""
+    is_background: bool = False
+    """Whether the provider goes on with the answer when its client has left."""
 
 
 def read_facts(body: bytes, family: Family) -> RequestFacts:
@@ -72,6 +74,7 @@ def read_facts(body: bytes, family: Family) -> RequestFacts:
         output=_longest_output(value),
         is_held=bool(names) or _is_held(value),
         names=names,
+        is_background=bool(value.get("background")),
     )
 
 
@@ -142,6 +145,7 @@ class CallEstimate(NamedTuple):
     """At most: no tokenizer makes more tokens than there are bytes."""
     likely_input: int
     output: int
+    is_background: bool = False
 
     @property
     def most(self) -> int:
@@ -166,4 +170,4 @@ def estimate_call(
     counted = facts.size if tokens is None else tokens
     most = max(counted, limits.context_window) if facts.is_held else counted
     likely = facts.size // _BYTES_PER_TOKEN if tokens is None else tokens
-    return CallEstimate(name, most, likely, output)
+    return CallEstimate(name, most, likely, output, facts.is_background)

@@ -91,7 +91,9 @@ def application(service: Service) -> Starlette:
     ]
     gate = Middleware(Gate, settings=service.settings, logins=service.logins, faults=service.faults)
     providers = Middleware(_Providers, proxy=ProxyApp(service))
-    places = Middleware(Places, admission=service.admission, faults=service.faults)
+    places = Middleware(
+        Places, settings=service.settings, admission=service.admission, faults=service.faults
+    )
     app = Starlette(routes=routes, middleware=[places, gate, providers])
     app.router.redirect_slashes = False  # a client would send its key a second time
     return app

@@ -244,6 +244,21 @@ class Tenants:
             await self._recent.popitem()[1].settle()
 
 
+def load_key(headers: Iterable[tuple[str, str]], query: str, settings: Settings) -> str:
+    """Return whose share of the proxy's time a request takes.
+
+    Beside one of our tokens anybody can send credentials that are made up: were they part of the
+    key, one tenant would have as many shares as it likes.
+    """
+    listed = list(headers)
+    if own_tokens(settings):
+        who = asking(listed, query, settings)
+        named = who.header if settings.tenant_by == "header" else ""
+        if who.tokens:
+            return f"token {sorted(who.tokens)} {named}"
+    return proof_of(listed, query).hex()
+
+
 def proof_of(headers: Iterable[tuple[str, str]], query: str) -> bytes:
     """All that `asking` looks at, as a hash: keys are not kept for longer than their request."""
     proving = (*KEY_HEADERS, TOKEN_HEADER, TENANT_HEADER)

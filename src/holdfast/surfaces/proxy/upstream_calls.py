@@ -241,7 +241,8 @@ class Meter:
 
         An answer in one piece without a report may have been of any length: a client can leave just
         before the report. Of a stream, and of an answer that the upstream itself broke off,
-        providers bill what they had sent.
+        providers bill what they had sent; an answer in the background goes on without its client,
+        who can fetch all of it later.
         """
         estimate, reader = self._estimate, self._reader
         if estimate is None or self._is_refused:
@@ -254,7 +255,7 @@ class Meter:
             return self._amount(reported)
         if not estimate.output:
             return self._amount(reported or CallTokens(input=estimate.likely_input))
-        if not (reader.is_stream or self._is_broken):
+        if estimate.is_background or not (reader.is_stream or self._is_broken):
             return self._amount(most)
         shown = min(estimate.output, reader.received // _STREAM_BYTES_PER_TOKEN)
         known = reported or CallTokens(input=estimate.likely_input)
