@@ -135,3 +135,13 @@ def test_gc_deletes_what_is_older_than_retain_days(
     monkeypatch.setenv("HOLDFAST_RETAIN_DAYS", "90")
     assert cli("store", "gc").json["deleted"]["sessions"] == 1
     assert _sessions(cli) == {"default": ["new"]}
+
+
+@pytest.mark.parametrize("named", [("--tenant", "key-"), ("--session", "s3")])
+def test_a_name_that_is_not_there_is_told_and_no_success(
+    filled: Cli, named: tuple[str, str]
+) -> None:
+    done = filled("store", "erase", *named, "--yes")
+    assert done.code == 1
+    assert "nothing of that name" in done.err
+    assert _sessions(filled) == {"key-1": ["s1", "s2"], "key-2": ["s1", "s2"]}

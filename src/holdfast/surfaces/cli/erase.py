@@ -40,7 +40,7 @@ def erase(
     \b
     Examples:
       holdfast store erase --session nightly
-      holdfast store erase --tenant key-3f1c09a4b7d2 --yes
+      holdfast store erase --tenant key-3f1c09a4b7d25e8f90a1b2c3 --yes
       holdfast store erase --all
     """
     if everything == bool(session or tenant):
@@ -77,6 +77,9 @@ def erase(
             "Another process still reads an older state: bytes of what was erased may be left in "
             "the database's files. Run `holdfast store gc` once it has finished."
         )
+    if not erased and (session or tenant):
+        remark("There was nothing of that name: `holdfast stats --by session` lists sessions.")
+        raise typer.Exit(1)
 
 
 async def _erase_session(store: Store, scopes: list[Scope], session: str) -> Erased:
@@ -92,7 +95,7 @@ async def _erase_session(store: Store, scopes: list[Scope], session: str) -> Era
 
 def _meant(session: str, tenant: str) -> str:
     if session:
-        return f"session {session}" + (f" of tenant {tenant}" if tenant else "")
+        return f"session {session} of {f'tenant {tenant}' if tenant else 'every tenant'}"
     return f"everything of tenant {tenant}" if tenant else "everything of everybody"
 
 

@@ -51,7 +51,7 @@ def _store() -> None:
     How full is it?     holdfast store stats
     Is it sound?        holdfast store verify
     Remove what is old: holdfast store gc --retain-days 90
-    Erase for good:     holdfast store erase --tenant key-3f1c09a4b7d2
+    Erase for good:     holdfast store erase --tenant key-3f1c09a4b7d25e8f90a1b2c3
     Copy it whole:      holdfast store backup copy.db
     Move records:       holdfast store export mine.jsonl; holdfast store import mine.jsonl
 
