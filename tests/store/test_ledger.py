@@ -143,3 +143,24 @@ def test_a_day_exceeds_its_limit_by_less_than_one_call(
             used += under_way.pop(ends[number] % len(under_way))[1]
     used += sum(actual for _, actual in under_way)
     assert used < limit + max(largest, 1)
+
+
+def test_tenants_with_the_same_token_neither_renew_nor_expire_one_another(opener: Opener) -> None:
+    tenants = (HERE, OTHER_USER, OTHER_WORKSPACE)
+
+    async def open_calls(store: Store) -> list[int]:
+        return [(await use_of(store, scope)).open_calls for scope in tenants]
+
+    async def work(store: Store) -> None:
+        for scope in tenants:
+            await store.ledger.reserve(scope, call("same", 30, least=5), LIMITS, 0.0)
+        await store.ledger.renew(HERE, "same", LATER + 500)
+        await store.ledger.reserve(HERE, call("new", 30), LIMITS, LATER + 1)
+        assert await open_calls(store) == [2, 1, 1]
+        for scope in tenants[1:]:
+            _, use = await store.ledger.reserve(scope, call("new", 30), LIMITS, LATER + 1)
+            assert (use.used, use.open_calls) == (Amount(5), 0), "it was renewed by another"
+        assert await open_calls(store) == [2, 1, 1]
+        assert (await use_of(store)).used == Amount()
+
+    opener.run(work)

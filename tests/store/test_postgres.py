@@ -16,7 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
-from holdfast.errors import RefCollisionError, StoreError, StoreUnavailableError
+from holdfast.errors import (
+    DamagedContentError,
+    RefCollisionError,
+    StoreError,
+    StoreUnavailableError,
+)
 from holdfast.store import Scope, open_store
 from holdfast.store.postgres import failures, originals, text
 from holdfast.store.postgres.address import without_password
@@ -25,7 +30,17 @@ from holdfast.store.postgres.migrate import migrate, scripts
 from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.queue import NewJob
-from tests.store.harness import HERE, content, lines_of, named, noise, session, turn
+from tests.store.harness import (
+    HERE,
+    OTHER_USER,
+    OTHER_WORKSPACE,
+    content,
+    lines_of,
+    named,
+    noise,
+    session,
+    turn,
+)
 from tests.store.postgres_server import Server
 from tests.store.test_against_memory import Twins
 
@@ -675,3 +690,26 @@ def test_a_worker_of_another_process_is_woken_and_after_a_crash_of_the_server_ag
         await there.close()
 
     asyncio.run(work())
+
+
+def test_damage_is_noted_for_whoever_met_it_and_in_its_workspace_only(postgres_url: str) -> None:
+    async def main() -> None:
+        kept = content("kept")
+        async with opened(postgres_url) as store:
+            for scope in (HERE, OTHER_USER, OTHER_WORKSPACE):
+                await store.put(scope, [kept])
+            other = await asyncpg.connect(postgres_url)
+            await other.execute("UPDATE holdfast.contents SET data = $1", b"\x00")
+            await other.close()
+            with pytest.raises(DamagedContentError):
+                await store.get(HERE, kept.ref_id)
+            noted = [
+                [entry.action for entry in await store.audit(scope, limit=9)].count("damaged")
+                for scope in (HERE, OTHER_USER, OTHER_WORKSPACE)
+            ]
+            assert noted == [1, 0, 0]
+            elsewhere = await store.info(OTHER_WORKSPACE, kept.ref_id)
+            assert elsewhere is not None
+            assert elsewhere.state == "fresh"
+
+    asyncio.run(main())

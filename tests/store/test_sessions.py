@@ -238,6 +238,7 @@ def test_usage_is_summed_by_model_session_and_day(opener: Opener) -> None:
         assert [(s.name, s.turns) for s in by_session] == [("s1", 2), ("s2", 1)]
         assert [t.turns for t in await store.usage(everywhere, since=86_400.0)] == [1, 1]
         assert [t.name for t in await store.usage(HERE.of("s2"))] == ["m1"]
+        assert [t.name for t in await store.usage(HERE.of("s2"), by="session")] == ["s2"]
 
     opener.run(work)
 
