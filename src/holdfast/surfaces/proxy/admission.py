@@ -55,15 +55,13 @@ class OverloadedError(HoldfastError):
 class Slot:
     """A request's place among those at work; given back once."""
 
-    def __init__(self, lane: FairLane | None = None, tenant: str = "") -> None:
+    def __init__(self, lane: FairLane, tenant: str) -> None:
         self._lane = lane
         self._tenant = tenant
 
     def release(self) -> None:
         """Let the next request begin: this one goes out, or has ended."""
-        lane, self._lane = self._lane, None
-        if lane is not None:
-            lane.leave(self._tenant)
+        self._lane.leave(self._tenant)
 
 
 class Admission:
@@ -164,6 +162,7 @@ class _Line:
         return _TOO_MANY if self.waiting[tenant] >= self._most_of_one else 0
 
     async def enter(self, tenant: str) -> Slot:
+        slot = Slot(self._lane, tenant)
         self.waiting[tenant] += 1
         try:
             await self._lane.enter(tenant)
@@ -171,4 +170,4 @@ class _Line:
             self.waiting[tenant] -= 1
             if not self.waiting[tenant]:
                 del self.waiting[tenant]
-        return Slot(self._lane, tenant)
+        return slot

@@ -210,7 +210,7 @@ class ProxyApp:
                 outcome = await Handling(self.service, incoming, faults).run()
         finally:
             with faults.caught("admission"):
-                asked.seen.slot.release()
+                asked.seen.release_slot()
         await _send(send, _with_warnings(outcome, faults), array)
 
     async def _admitted(self, asked: ClientRequest, faults: Faults) -> None:

@@ -128,7 +128,7 @@ class Dispatch:
         `tokens` are those of its input, where they were counted.
         """
         self._tokens = tokens
-        self.incoming.seen.slot.release()  # others have their turn while the model answers
+        self.incoming.seen.release_slot()  # others have their turn while the model answers
         async with AsyncExitStack() as stack:
             while True:
                 reply = await self._tried(stack, request, body)

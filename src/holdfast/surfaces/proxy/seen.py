@@ -74,8 +74,8 @@ class RequestSeen:
         its traceback holds whoever handles the request."""
         self.failure = ""
         """The kind of error that ended it."""
-        self.slot = Slot()
-        """Its place among the requests at work."""
+        self.slot: Slot | None = None
+        """Its place among the requests at work; None while it has none."""
         self.turn: asyncio.Task[Turn | None] | None = None
         """What the engine writes down of it, once it has."""
         self.upstream = 0.0
@@ -92,6 +92,12 @@ class RequestSeen:
     def added(self) -> float:
         """The time that the proxy itself took."""
         return max(0.0, self.total - self.upstream - self.client)
+
+    def release_slot(self) -> None:
+        """Let another request be worked on: this one waits for its model, or has ended."""
+        slot, self.slot = self.slot, None
+        if slot is not None:
+            slot.release()
 
     def failed_with(self, error: HoldfastError) -> None:
         """An error of ours ends it; its text may name what was sent, so its kind is kept."""
