@@ -24,7 +24,6 @@ from holdfast.errors import ExtractError, HoldfastError
 from holdfast.expand import ExpandOptions, Expansion
 from holdfast.expand.expansion import miss
 from holdfast.extract import Extracted, FileKind
-from holdfast.faults import logged_faults
 from holdfast.store.refs import canonical
 from holdfast.tokens import TokenCount
 from holdfast.wire.strict import Limits
@@ -150,10 +149,8 @@ class Workers:
         lane = self._short_lane if size < _LONG_LANE_BYTES else self._long_lane
         slot = await lane.enter(current_tenant())
         within = copy_context()  # pages know their reader by it
-        job = self._threads.submit(within.run, self._run, slot, work)
-        # Whatever becomes of the job, also where nobody waits for it any more.
-        job.add_done_callback(lambda _: _release(slot))
-        return await asyncio.wrap_future(job)
+        # No name for the job: its error would lead back to this frame, and keep the slot for long.
+        return await asyncio.wrap_future(self._threads.submit(within.run, self._run, slot, work))
 
     def _run(self, slot: Slot, work: Callable[[], _T]) -> _T:
         self._here.slot = slot
@@ -161,6 +158,7 @@ class Workers:
             return work()
         finally:
             self._here.slot = None
+            slot.release()  # of a job that was cancelled before it ran, the slot is gone with it
 
     def _while_others_run(self) -> AbstractContextManager[None]:
         slot: Slot | None = getattr(self._here, "slot", None)
@@ -323,12 +321,6 @@ class Citer:
             self._spent += time.monotonic() - began
         assert isinstance(result, Cited)  # noqa: S101 - what a CiteTask is answered with
         return with_data(result.citation, data)
-
-
-def _release(slot: Slot) -> None:
-    """Release a slot; an error ends here, because its traceback would keep the slot taken."""
-    with logged_faults("holdfast.workers").caught("lanes"):
-        slot.release()
 
 
 def _error(refused: Refused) -> HoldfastError:
