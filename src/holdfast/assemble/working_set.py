@@ -26,7 +26,7 @@ TrimTarget = Literal[
 ]
 """What is trimmed, in this order (004-44)."""
 
-_LOW_SIMILARITY = 0.5
+LOW_SIMILARITY = 0.5
 """Of the best fact's score: below it a fact has little to do with the question."""
 _LONG_CHARACTERS = 1_200
 """What a long message of the last pair is cut to before it is cut as older ones are."""
@@ -108,7 +108,7 @@ def memory_text(working: WorkingSet, *, recall: str, opener: str) -> str:
     if working.facts:
         lines += ["Facts:", *(item(fact.text) for fact in working.facts)]
     if working.recalled:
-        lines.append("Earlier turns:")
+        lines.append("Earlier turns (dates in [brackets] were added):")
         heading = ""
         for turn in working.recalled:
             if turn.heading and turn.heading != heading:
@@ -140,7 +140,7 @@ def trims(working: WorkingSet) -> Iterator[Step]:
         recalled = tuple(each for each in working.recalled if each is not turn)
         working = msgspec.structs.replace(working, recalled=recalled)
         yield Step("oldest_history", working)
-    least = _LOW_SIMILARITY * max((fact.score for fact in working.facts), default=0.0)
+    least = LOW_SIMILARITY * max((fact.score for fact in working.facts), default=0.0)
     for fact in reversed(working.facts[LEAST_FACTS:]):
         if fact.score < least:
             facts = tuple(each for each in working.facts if each is not fact)
