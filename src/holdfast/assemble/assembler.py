@@ -6,10 +6,8 @@ of a session when its user speaks is what the turn is made of.
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -67,14 +65,12 @@ class Assembler:
         scope: Scope,
         options: AssembleOptions | None = None,
         tools: Callable[[], Awaitable[tuple[ToolIntent, ...]]] | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self.options = options or AssembleOptions()
         self._memory = memory
         self._facts = facts
         self._store = store
         self._scope = scope
-        self._clock = clock
         self._tools = tools
         """Who knows the tools of the directory, where the options name none."""
         self._headers: OrderedDict[str, HeaderParts] = OrderedDict()
@@ -91,7 +87,6 @@ class Assembler:
             self._scope.of(session),
             opener=opener,
             privacy=options.rules.privacy,
-            year=datetime.fromtimestamp(self._clock(), UTC).year,
         )
 
     async def assemble(

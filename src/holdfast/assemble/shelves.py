@@ -53,12 +53,10 @@ class SessionShelves:
         *,
         opener: str,
         privacy: Policy = "allow",
-        year: int | None = None,
     ) -> None:
         """`scope` names the session; without a ledger there are no facts, without a store no refs.
 
-        `opener` is what the tool is called that opens refs. Dates that are added to quoted turns
-        have their year unless it is `year`, the current one.
+        `opener` is what the tool is called that opens refs.
         """
         self._memory = memory
         self._facts = facts
@@ -66,7 +64,6 @@ class SessionShelves:
         self._scope = scope
         self._opener = opener
         self._privacy = privacy
-        self._year = year
 
     async def recent(self, pairs: int) -> list[Piece]:
         """The last pairs, as the user and the assistant said them; results are left to recall."""
@@ -99,9 +96,11 @@ class SessionShelves:
         recalled = await self._memory.recall(
             query, session=self._scope.session, token_budget=tokens
         )
+        year = self._memory.today().year
         # Masking and dates take up to 2 µs a character: a large budget must not hold up the loop.
         return await off_loop(
-            tokens > _ON_LOOP_TOKENS, lambda: [*map(self._passage, recalled.passages)]
+            tokens > _ON_LOOP_TOKENS,
+            lambda: [self._passage(passage, year) for passage in recalled.passages],
         )
 
     def _said(self, turn: Remembered) -> Piece:
@@ -124,11 +123,12 @@ class SessionShelves:
             shown, whole=max(info.tokens, shown.tokens), level=Rung.HEADLINE
         )
 
-    def _passage(self, passage: Passage) -> Piece:
+    def _passage(self, passage: Passage, year: int) -> Piece:
+        """Return a quoted turn; the dates added to it have their year unless it is `year`."""
         speaker = bracketed(passage.name or passage.role)
         words = self._shown(passage.text)
         if passage.role in _SPEAKERS:  # results of tools are data, not speech
-            words = resolve_dates(words, passage.at, self._year)
+            words = resolve_dates(words, passage.at, year)
         text = f"{speaker}: {words}"
         level = Rung.RAW if passage.whole else Rung.CONDENSED
         day = heading_of(passage.at)

@@ -388,7 +388,7 @@ class Holdfast:
         """Who assembles turns; its `options` say what their headers hold."""
         about = (self.memory, self.facts, self.store, self.scope, self.assembling)
         listed = partial(Holdfast._listed_tools, proxy(self))  # it must not hold what holds it
-        return Assembler(*about, tools=listed, clock=self._clock)
+        return Assembler(*about, tools=listed)
 
     async def _listed_tools(self) -> tuple[ToolIntent, ...]:
         """The tools of the toolbox, for the directory of a header."""

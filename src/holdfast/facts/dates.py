@@ -45,9 +45,8 @@ _MOST_YEARS = 100
 _MOST_CHARACTERS = 20_000
 """Of a quoted turn that are read."""
 _LONGEST_LINE = 4_000
-"""Of a quoted turn: in text that is not ASCII, RE2's wrapper counts the characters before each match
-anew, which takes quadratic time in the line."""
-_CODE_BEFORE, _CODE_BEHIND = "./\\$@#=-`\"'{<", "/\\=-`\"({<"
+"""Of a quoted turn that is read: RE2's wrapper takes quadratic time in a line that is not ASCII."""
+_CODE_BEFORE, _CODE_BEHIND = "./\\$@#=-`\"'{<", '/\\=-`"({<'
 """Characters right beside a word that make it code or a quoted value."""
 # What can be reckoned only by who knows when it was said: that is told too.
 _VAGUE = re2.compile(

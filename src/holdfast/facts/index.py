@@ -229,8 +229,8 @@ class FactIndex:
         if not named.max(initial=0.0) >= 2 * _NAMED_STEP:
             return np.ones(len(standing), np.bool_)
         is_nameless = np.frombuffer(bytes(self._has_speaker), np.bool_)[standing] == 0
-        is_theirs: Numbers = named[standing] >= 2 * _NAMED_STEP
-        return is_nameless | is_theirs
+        may_stand: Numbers = is_nameless | (named[standing] >= 2 * _NAMED_STEP)
+        return may_stand
 
     def _places(self, table: dict[str, array[int]], name: str) -> Numbers:
         return _view(table.get(name, array("I")), np.uint32)

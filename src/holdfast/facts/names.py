@@ -2,7 +2,7 @@
 
 names: after words, before index. A speaker is named by any word of their name, in any case. Of
 other words only those count that are written as a name: with a capital inside a sentence, in
-capitals, or with a digit, as `Apollo`, `AWS` and `db-3`. A question in capitals throughout has none.
+capitals, or with a digit: `Apollo`, `AWS`, `db-3`. A question in capitals throughout has none.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def names_in(text: str, speakers: Container[str]) -> Names:
 def _is_name(word: str, starts_sentence: bool) -> bool:
     """Return whether a word is written as a name."""
     folded = fold(word)
-    if len(word) < 2 or folded in _CALENDAR or is_stop_word(folded):  # noqa: PLR2004 - `I`, `A`
+    if len(word) < 2 or folded in _CALENDAR or is_stop_word(folded):
         return False
     if any(character.isdigit() for character in word):
         return not word.isdigit()
