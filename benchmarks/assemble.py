@@ -41,7 +41,7 @@ _BATCH = 500
 BUDGETS = (3_000, 1_500)
 HALVES = {
     "chosen by": ("conv-26", "conv-30"),
-    "nothing chosen by": ("conv-41", "conv-42", "conv-43"),
+    "others": ("conv-41", "conv-42", "conv-43"),
 }
 """Conversations of LoCoMo."""
 
