@@ -71,8 +71,8 @@ class Sections:
                 if section == "answer":
                     self._promote(line)
                 continue
-            before = self.room
-            if not self._joined(section, line, room):
+            cost = self._join(section, line, room)
+            if cost is None:
                 if line.tokens > room:
                     least = _LEAST_KEY_TOKENS if section == "key" else LEAST_TOKENS
                     if room < least or (lines and section not in ("key", *_ANSWERS)):
@@ -80,42 +80,47 @@ class Sections:
                     shorter = _narrowed if section in _ANSWERS else _shortened
                     line = shorter(line, room, self.question)
                 self._take(section, line)
-            room -= before - self.room
+                cost = line.tokens
+            room -= cost
 
     def _take(self, section: str, line: _Line) -> None:
         if section in ("ends", *_ANSWERS):
-            self._remove_parts_of(line)
+            self._remove_replaced(line)
         if not self.sections[section]:
             self.room -= count(HEADINGS[section]) + 1
         self.sections[section].append(line)
         self.order.append(section)
         self.room -= line.tokens
 
-    def _joined(self, section: str, line: _Line, room: int) -> bool:
-        """Join a line to the one of the same place, if there is one and the room for it.
+    def _join(self, section: str, line: _Line, room: int) -> int | None:
+        """Join a line to the one of the same place, if the room allows it, and return its cost.
 
-        A weaker part of the place that answers goes before the answering part.
+        None if no line has the place. A weaker part of the place that answers goes before the
+        answering part.
         """
         if section not in _QUOTES or not line.where:
-            return False
-        for name in dict.fromkeys(("answer", section)) if section in _ANSWERS else (section,):
+            return None
+        for name in dict.fromkeys(("answer", section) if section in _ANSWERS else (section,)):
             for number, known in enumerate(self.sections[name]):
                 if known.where != line.where:
                     continue
                 parts = (line.text, known.text) if name == "answer" else (known.text, line.text)
                 joined = known._replace(text=f" {MARK} ".join(parts))
                 joined = joined._replace(tokens=count(joined.shown))
-                if joined.tokens - known.tokens <= room:
-                    self.sections[name][number] = joined
-                    self.room -= joined.tokens - known.tokens
-                return True
-        return False
+                cost = joined.tokens - known.tokens
+                if cost > room:
+                    return 0
+                self.sections[name][number] = joined
+                self.room -= cost
+                return cost
+        return None
 
-    def _remove_parts_of(self, line: _Line) -> None:
-        """Remove lines that were shown for another reason and stand in a new one whole."""
+    def _remove_replaced(self, line: _Line) -> None:
+        """Remove what a new line replaces: parts of it, and the outline or sample of its place."""
         for section, number, known in self._all_lines():
             is_part = lies_within(known.where, line.where) and known.text in line.text
-            if is_part and known.where and section != "answer":
+            is_brief = section in ("outline", "sample") and known.where == line.where
+            if known.where and section != "answer" and (is_part or is_brief):
                 self._remove(section, number)
 
     def _remove(self, section: str, number: int) -> _Line:

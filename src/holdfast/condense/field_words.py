@@ -26,6 +26,8 @@ _MOST_HITS = 500
 _COVERED = 0.55
 """The share of the question that a field must have in its keys and beside it."""
 _NEAR_BEST = 0.8
+_STRUCTURE = frozenset(map(stem, "row record entry object field column key value hold".split()))
+"""Words of a question that name the structure, wherever else they stand in the document."""
 _EXACT = 0.99
 """The share of the question in the path and the object of a field that it names exactly."""
 _OWN_KEY = 0.3
@@ -92,41 +94,24 @@ def fields_by_words(value: Any, question: str) -> list[FieldMatch]:
         return []  # the question tells no field from the others
     # A value that the question quotes is what it asks about, and seldom the answer.
     quoted = {term.form for term in wanted if term.anywhere}
-    near.sort(key=lambda entry: fold(leaves.texts[entry[1]]) in quoted)
-    exact = _exact_field(near, known, leaves, _Scales(names, rows, weigh, sum(worth)), quoted)
-    return [
-        FieldMatch(leaves.places[index], rows.said(index), index == exact)
-        for index in sorted((index for _, index in near), key=lambda index: index != exact)
-    ][:MOST_FIELDS]
-
-
-class _Scales(NamedTuple):
-    """What fields of one document are weighed with."""
-
-    names: _Names
-    rows: _Rows
-    weigh: Weigher
-    total: float
-
-
-def _exact_field(
-    near: list[tuple[float, int]],
-    known: list[_Named],
-    leaves: _Leaves,
-    scales: _Scales,
-    quoted: set[str],
-) -> int | None:
-    """Return the one field whose key and row the question names, with nothing left of it."""
-    reached = {one.number: one.path | one.near for one in known}
+    near = [entry for entry in near if fold(leaves.texts[entry[1]]) not in quoted] or near
+    asked = sum(1 << n for n, term in enumerate(wanted) if term.form not in _STRUCTURE)
+    hits_of = {one.number: (one.path | one.near) & asked for one in known}
     exact = [
         index
         for _, index in near
-        if scales.names.precision(leaves.keys[index]) == 1.0
-        and scales.rows.is_named(leaves.places[index])
-        and scales.weigh(reached[index]) >= _EXACT * scales.total
+        if names.precision(leaves.keys[index]) == 1.0
+        and rows.is_named(leaves.places[index])
+        and weigh(hits_of[index]) >= _EXACT * weigh(asked)
         and fold(leaves.texts[index]) not in quoted
     ]
-    return exact[0] if len(exact) == 1 else None
+    best_first = [index for _, index in near]
+    if len(exact) == 1:
+        best_first.sort(key=lambda index: index != exact[0])
+    return [
+        FieldMatch(leaves.places[index], rows.said(index), [index] == exact)
+        for index in best_first[:MOST_FIELDS]
+    ]
 
 
 class _Named(NamedTuple):
