@@ -8,6 +8,7 @@ them under a heading of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 from holdfast.cite.places import lies_within, without_path
@@ -25,6 +26,10 @@ _FIELD_CHARACTERS = 300
 """Fields after the best one are shown shorter, so that passages have room too."""
 _NAMED = 100.0
 """The relevance of a field or a line that the question asks for by name."""
+_BESIDE = 1.0
+"""The relevance of the lines around a line that is quoted."""
+_AROUND_CHARACTERS = 300
+"""Of whole lines before a quoted line, and of those after it."""
 _WEAK = 0.6
 """Share of the best score below which a passage is a weaker match."""
 _MARKUP = ("html", "xml")
@@ -59,7 +64,7 @@ def answers(source: Source, condenser: Condenser, question: str, wide: int) -> A
         return Answers(_excerpts(ranked[:1], question, wide), [], is_exact=True)
     line = quoted_line(source, question) if condenser.kind not in _MARKUP else None
     if line is not None:
-        around = _around(source, line, [passage for passage, _ in ranked], question, wide)
+        around = _around(source, line, [passage for passage, _ in ranked])
         others = [entry for entry in ranked if not lies_within(line.where, entry[0].where)]
         weaker = [*around, *_excerpts(others, question, wide)]
         return Answers([Answer(line.text, line.where, _NAMED)], weaker, is_exact=False)
@@ -96,17 +101,20 @@ def _names_first(question: str, ranked: Sequence[Passage]) -> bool:
     return bool(quoted) and holds_all[:1] == [True] and not any(holds_all[1:])
 
 
-def _around(
-    source: Source, line: QuotedLine, ranked: Sequence[Passage], question: str, wide: int
-) -> list[Answer]:
-    """Return the lines before and after a quoted line in the passage that holds it."""
+def _around(source: Source, line: QuotedLine, ranked: Sequence[Passage]) -> list[Answer]:
+    """Return the lines next to a quoted line in the passage that holds it, after and before it."""
     passage = next((one for one in ranked if lies_within(line.where, one.where)), None)
     if passage is None or not passage.where.startswith("lines "):
         return []
     first, _, last = passage.where.removeprefix("lines ").partition("-")
-    sides = [(line.number + 1, int(last)), (int(first), line.number - 1)]
-    return [
-        Answer(excerpt(source.lines(start, end), question, wide)[0], lines_where(start, end), 1.0)
-        for start, end in sides
-        if start <= end
-    ]
+    after = _nearest(source, range(line.number + 1, int(last) + 1))
+    before = _nearest(source, range(line.number - 1, int(first) - 1, -1))
+    spans = [(min(numbers), max(numbers)) for numbers in (after, before) if numbers]
+    return [Answer(source.lines(*span), lines_where(*span), _BESIDE) for span in spans]
+
+
+def _nearest(source: Source, numbers: range) -> list[int]:
+    """Return as many of these lines, from the first, as have few characters together."""
+    ends = accumulate(len(source.lines(number, number)) + 1 for number in numbers)
+    near = takewhile(lambda end: end <= _AROUND_CHARACTERS, ends)
+    return [number for number, _ in zip(numbers, near, strict=False)]

@@ -67,7 +67,7 @@ class Sections:
             if room < 8:
                 break
             line = _line(note)
-            if not line.text.strip(f"{MARK} \n") or self._is_said(section, line):
+            if self._is_said(section, line):
                 if section == "answer":
                     self._promote(line)
                 continue
@@ -79,6 +79,8 @@ class Sections:
                         continue
                     shorter = _narrowed if section in _ANSWERS else _shortened
                     line = shorter(line, room, self.question)
+                if not line.text.strip(f"{MARK} \n"):
+                    continue
                 self._take(section, line)
                 cost = line.tokens
             room -= cost

@@ -114,6 +114,13 @@ def fields_by_words(value: Any, question: str) -> list[FieldMatch]:
     ]
 
 
+def asks_only(question: str, key: Any) -> bool:
+    """Return whether a question asks for a key and names nothing else of the document."""
+    name = str(key)[:_KEY_CHARS]
+    own = {fold(name), *(term.form for term in terms(name))}
+    return all(term.form in own or term.form in _STRUCTURE for term in terms(question))
+
+
 class _Named(NamedTuple):
     """A scalar whose key the question names, and where it has more of the question."""
 

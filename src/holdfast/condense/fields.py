@@ -19,6 +19,7 @@ from holdfast.condense.field_words import (
     MOST_FIELDS,
     FieldMatch,
     Weigher,
+    asks_only,
     depth_of,
     fields_by_words,
     worths,
@@ -76,20 +77,21 @@ def _in_value(value: Any, question: str) -> NamedFields:
     named = addressed(value, question)
     matches: list[FieldMatch] = []
     is_lone_key = all(depth_of(place) == 1 for place in named)
-    if is_lone_key:  # it may be meant of something else
+    if is_lone_key:  # it may be meant of something else, which more of the question leads to
         matches = fields_by_words(value, question)
+    by_path = [FieldMatch(place, "", is_exact=False) for place in named]
+    is_alone = not is_lone_key or any(asks_only(question, place[1]) for place in named)
+    first = [] if is_alone else matches[:1]
     unique: dict[str, Passage] = {}
-    for place, beside, _ in (*(FieldMatch(place, "", False) for place in named), *matches):
+    for place, beside, _ in (*first, *by_path, *matches):
         passage = _passage(place, beside, path_of(place))
         unique.setdefault(passage.where, passage)
     passages = list(unique.values())
     if exact := _first_exact(matches):
         passages.sort(key=lambda passage: passage.where != exact)
         return NamedFields(passages, is_exact=True)
-    if len(named) != 1:
-        return NamedFields(passages, is_exact=False)
-    by_words = path_of(matches[0].place) if matches else ""
-    return NamedFields(passages, not is_lone_key or by_words in ("", passages[0].where))
+    is_exact = len(named) == 1 and (is_alone or passages[0].where == path_of(named[0]))
+    return NamedFields(passages, is_exact)
 
 
 def _first_exact(matches: list[FieldMatch]) -> str:
