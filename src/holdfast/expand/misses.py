@@ -12,7 +12,6 @@ from holdfast.store.refs import parse
 from holdfast.voice import WAS, bracketed
 
 _LONGEST_NAME = 64
-_FORM = "ref:kind:0123456789abcdef"
 _REMOVED = "its time was over and it was removed"
 _DAMAGED = "what is stored is not what was stored, so it is not served"
 
@@ -25,7 +24,7 @@ def missing(ref: str, info: RefInfo | None, *, count: Count) -> Expansion:
         step = f"{_what(info)}Call {_origin(info)} again to get it anew."
     elif parse(ref) is None:
         reason = "this is not a ref"
-        step = f'Copy a ref from the conversation as it stands: {{"ref_id": "{_FORM}"}}.'
+        step = "Copy the ref of a citation in this conversation, as it stands there."
     else:
         reason = "no content is stored under this ref"
         step = "Check it against the conversation; if it is right, call the original tool again."
