@@ -9,8 +9,9 @@ finds something. Programs are read strictly, by `ExpandOptions.parse`.
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -39,6 +40,9 @@ _LONGEST_WORDS = 2_000
 _LONGEST_NAME = 200
 _LONGEST_ARGUMENTS = 100_000
 """Characters of arguments that are searched for JSON or a ref where they are not JSON."""
+_LEAST_DIGITS = 4
+_CLOSE = 0.85
+"""Share of a ref that must be right: two refs of one kind differ in about half."""
 _WRAPPING = "`'\"\u201c\u201d\u2018\u2019 \t\r\n"
 """What models put around a value: quotes of every kind, and the backticks of Markdown."""
 
@@ -56,21 +60,29 @@ _PLACE = re.compile(r"(?:characters?|paragraphs?|passages?|section:)\s.{1,2000}"
 _DOTTED = re.compile(r"[\w-]{1,80}(?:\.[\w-]{1,80}|\[\d{1,9}\]|\[\*\]){1,40}")
 
 
-def parse_call(arguments: object, question: str = "") -> tuple[str, ExpandOptions]:
+def parse_call(
+    arguments: object, question: str = "", default_ref: str = ""
+) -> tuple[str, ExpandOptions]:
     """Return the ref and the options of a call, from its arguments as JSON text or as a value.
 
     `question` is what the user asked last: it is searched for where the options find nothing.
+    A call that names no ref means `default_ref`.
 
     Raises:
         ExpandError: no ref is named.
     """
-    given = _arguments(arguments)
+    try:
+        given = _arguments(arguments)
+    except ExpandError:
+        if not default_ref:
+            raise
+        given = {}
     ref = _take_ref(given)
     for name in _WRAPPERS:
         inner = given.pop(name, None)
         if inner:
             given = _inner(inner) | given
-    ref = ref or _take_ref(given)
+    ref = ref or _take_ref(given) or default_ref
     if not ref:
         raise ExpandError(
             "the call names no ref",
@@ -78,6 +90,26 @@ def parse_call(arguments: object, question: str = "") -> tuple[str, ExpandOption
             fix="Copy the ref of a citation in this conversation, as it stands there.",
         )
     return ref, _options(given, " ".join(question.split())[:_LONGEST_WORDS])
+
+
+def nearest_ref(name: str, refs: Sequence[str]) -> str:
+    """Return which ref of a conversation a model meant, the latest first; empty if none.
+
+    Models cut refs short, change a digit, or write the name of a file instead.
+    """
+    digits = name.rpartition(":")[2].lower()
+    if len(digits) >= _LEAST_DIGITS:
+        alike = [ref for ref in refs if _share_beginning(ref.rpartition(":")[2], digits)]
+        if len(alike) == 1:
+            return alike[0]
+    close = difflib.get_close_matches(name, refs, n=1, cutoff=_CLOSE)
+    if close:
+        return close[0]
+    return refs[0] if refs and parse_ref(name) is None else ""
+
+
+def _share_beginning(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 def _arguments(arguments: object) -> dict[str, Any]:
@@ -155,15 +187,11 @@ def _options(given: dict[str, Any], question: str) -> ExpandOptions:
     is_exact = is_exact or (is_clear and page > 1)
     if not attempts and (is_exact or page > 1 or not question):
         attempts = [ExpandOptions()]
-    attempts = [
-        msgspec.structs.replace(each, page=1 if each.around else page) for each in attempts
-    ]
+    attempts = [msgspec.structs.replace(each, page=1 if each.around else page) for each in attempts]
     if question and not is_exact:
         attempts.append(ExpandOptions(query=question))
     common: dict[str, Any] = {} if most is None else {"max_tokens": most}
-    first, *others = (
-        msgspec.structs.replace(each, **common) for each in dict.fromkeys(attempts)
-    )
+    first, *others = (msgspec.structs.replace(each, **common) for each in dict.fromkeys(attempts))
     options: ExpandOptions = msgspec.structs.replace(first, otherwise=tuple(others))
     return options
 

@@ -5,6 +5,7 @@ misses: after expansion. Each text gives the reason and the next step.
 
 from __future__ import annotations
 
+from holdfast.errors import ExpandError
 from holdfast.expand.expansion import LONGEST_REF, Count, Expansion, miss
 from holdfast.expand.tool import NAME
 from holdfast.store.records import RefInfo
@@ -12,6 +13,8 @@ from holdfast.store.refs import parse
 from holdfast.voice import WAS, bracketed
 
 _LONGEST_NAME = 64
+NO_REF = "this is not a ref"
+UNKNOWN_REF = "no content is stored under this ref"
 _REMOVED = "its time was over and it was removed"
 _DAMAGED = "what is stored is not what was stored, so it is not served"
 
@@ -23,12 +26,17 @@ def missing(ref: str, info: RefInfo | None, *, count: Count) -> Expansion:
         reason = _DAMAGED if info.state == "damaged" else _REMOVED
         step = f"{_what(info)}Call {_origin(info)} again to get it anew."
     elif parse(ref) is None:
-        reason = "this is not a ref"
+        reason = NO_REF
         step = "Copy the ref of a citation in this conversation, as it stands there."
     else:
-        reason = "no content is stored under this ref"
+        reason = UNKNOWN_REF
         step = "Check it against the conversation; if it is right, call the original tool again."
     return miss(reason, step, count=count, ref_id=name)
+
+
+def refusal(error: ExpandError, call: str = "") -> str:
+    """Return what a model is told of a call that cannot be answered, with one that can."""
+    return "\n".join(filter(None, (f"[{error.what}]", error.fix, f"Call {call}." if call else "")))
 
 
 def note_of(info: RefInfo) -> str:

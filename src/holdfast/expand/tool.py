@@ -34,9 +34,7 @@ PARAMETERS: dict[str, Any] = {
 once. `calls.parse_call` still takes all of them. The definition has 64 tokens for GPT models and
 124 for Claude; with the eleven options it had 69 and 185."""
 
-DESCRIPTIONS = frozenset(
-    {DESCRIPTION, "Opens what a citation leaves out, in the ways it shows."}
-)
+DESCRIPTIONS = frozenset({DESCRIPTION, "Opens what a citation leaves out, in the ways it shows."})
 """With that of earlier versions: a session goes on with the definition that it began with, because
 tools stand first in what providers cache."""
 

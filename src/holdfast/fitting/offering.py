@@ -54,9 +54,7 @@ _ASK_FOR_USAGE = Edit(
 )
 
 
-def offer(
-    draft: Draft, options: FitOptions, *, new: bool, state: FitState | None = None
-) -> Draft:
+def offer(draft: Draft, options: FitOptions, *, new: bool, state: FitState | None = None) -> Draft:
     """Offer to open refs, unless the request does already; `new` if it did not last time.
 
     A request that goes on from `state` gets the definition that went out then.

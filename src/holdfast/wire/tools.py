@@ -115,6 +115,15 @@ def without_tools(conversation: Conversation, tools: Collection[Tool]) -> Conver
     return relisted(conversation, lambda listed: _remaining(listed, place, gone))
 
 
+def without_fields(conversation: Conversation, names: Collection[str]) -> Conversation:
+    """Return the request without some fields that stand beside its messages."""
+    inside = conversation.frame.place[:-1]
+    hollow = conversation.frame.hollow
+    start, stop = offsets(hollow, inside)
+    kept = {key: raw for key, raw in fields(hollow[start:stop]).items() if key not in names}
+    return conversation.with_body(hollow[:start] + encode(kept) + hollow[stop:])
+
+
 def relisted(conversation: Conversation, change: Callable[[bytes], bytes]) -> Conversation:
     """The request with its list of tools written anew."""
     place: Place = (*conversation.frame.place[:-1], "tools")
@@ -175,7 +184,12 @@ def adds_tools(conversation: Conversation) -> bool:
 
 def has_tools(message: Message) -> bool:
     """Whether a message adds tools."""
-    return bool(_with_added((), (message,)))
+    return bool(tools_added(message))
+
+
+def tools_added(message: Message) -> tuple[Tool, ...]:
+    """Return the tools that a message adds, in the dialects in which one can."""
+    return _with_added((), (message,)) if message.dialect in _TAKING else ()
 
 
 def changes_tools(model: str) -> bool:
