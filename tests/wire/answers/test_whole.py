@@ -146,7 +146,7 @@ def test_no_stop_reason_tells_of_a_hidden_call(dialect: str, stop: str) -> None:
     said = Said(id="a", model="m", created=1, calls=(call,), input_tokens=1, output_tokens=1)
     joined = join_answers([compose_answer(said, dialect)], dialect, hidden)
     answer = read_answer(joined, dialect)
-    assert (answer.stop_reason, answer.texts) == (stop, ())
+    assert (answer.stop_reason, "".join(answer.texts)) == (stop, "")
 
 
 def test_responses_body_does_not_list_the_hidden_tool() -> None:
