@@ -31,7 +31,8 @@ from holdfast.wire import Conversation, Message
 from holdfast.wire.answers import Call, Hidden, continuation, is_silent
 from holdfast.wire.message import beginning
 from holdfast.wire.thinking import unbound, unbound_turn
-from holdfast.wire.withdrawing import remove, withdraw
+from holdfast.wire.tools import remove_tools
+from holdfast.wire.withdrawing import withdraw
 
 _LEAST_ROOM = 120
 """Tokens that are worth opening something for: a page's head and a few lines."""
@@ -205,7 +206,10 @@ class Expansions:
             self._refusals = 0
         else:
             self._refusals += 2 if answers.repeated == len(answers.results) else 1
-        is_endless = self._refusals >= _MOST_REFUSALS or self._rounds >= 2 * self._caps.rounds + 1
+        is_endless = (
+            self._refusals >= _MOST_REFUSALS
+            or self._rounds >= 2 * self._caps.rounds + _MOST_REFUSALS
+        )
         if following is None or not is_endless:
             return following
         if self.used.withdrawn:  # it calls what it may not call
@@ -229,7 +233,7 @@ class Expansions:
         used = self.used
         if used.withdrawn or used.resent:
             self._is_last = True
-            request = remove(first, self._hidden)
+            request = remove_tools(first, self._hidden)
         else:
             request = withdraw(first, self._hidden)
         if request is not None:

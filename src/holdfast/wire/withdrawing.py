@@ -11,9 +11,7 @@ from typing import Any
 
 from holdfast.wire.blocks import Tool
 from holdfast.wire.conversation import Conversation
-from holdfast.wire.message import Message
 from holdfast.wire.rules.common import openai_answers
-from holdfast.wire.tools import tools_added, without_fields, without_tools
 from holdfast.wire.values import first, inner, take
 
 Withdrawn = Callable[[str], bool]
@@ -37,33 +35,6 @@ def withdraw(conversation: Conversation, withdrawn: Withdrawn) -> Conversation:
         case _:
             return conversation
     return conversation if choice is None else conversation.with_field("tool_choice", choice)
-
-
-def remove(conversation: Conversation, removed: Withdrawn) -> Conversation | None:
-    """Return the same request without some tools; None where they cannot be taken out of it.
-
-    For a model that ignores `tool_choice`: the provider has to read the whole request again.
-    """
-    gone = [tool for tool in conversation.tools if removed(tool.name)]
-    depth = len(conversation.frame.place) - 1
-    if any(tool.place[depth] != "tools" for tool in gone):  # OpenAI's `functions`
-        return None
-    kept = tuple(m for m in conversation.messages if not _adds_only(m, removed))
-    if len(kept) < len(conversation.messages):
-        conversation = conversation.with_messages(kept)
-    if len(gone) < len(conversation.tools):
-        return without_tools(conversation, gone) if gone else conversation
-    return without_fields(conversation, _TOOL_FIELDS) if gone else conversation
-
-
-_TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls", "toolConfig", "tool_config")
-"""What providers refuse in a request without tools."""
-
-
-def _adds_only(message: Message, removed: Withdrawn) -> bool:
-    """Return whether a message is there only to add tools that are removed."""
-    added = tools_added(message)
-    return bool(added) and all(removed(tool.name) for tool in added)
 
 
 def chosen_tools(conversation: Conversation) -> set[str]:
